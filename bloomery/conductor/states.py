@@ -1,0 +1,339 @@
+"""Provision and power states: the table that everything else is made from.
+
+A leaf: it imports nothing of ours, and anybody may import it.  ``EDGES`` is the truth;
+the machine, the diagram in doc/states.md and the exhaustive tests come from it.
+Only ``TaskManager.process_event`` moves a node.
+
+    fsm = at("available")
+    fsm.process_event("deploy")
+    fsm.current_state, fsm.target_state      # ("deploying", "active")
+"""
+
+from __future__ import annotations
+
+from enum import StrEnum
+from typing import Any, Final, NamedTuple
+
+from automaton import exceptions as automaton_errors
+from automaton import machines
+
+NOSTATE: Final = None
+
+
+class State(StrEnum):
+    """Provision states; the values are wire format, blanks included."""
+
+    ENROLL = "enroll"  # stable; known, not yet checked
+    VERIFYING = "verifying"  # a worker asks the BMC
+    MANAGEABLE = "manageable"  # stable; for the operator
+    AVAILABLE = "available"  # stable; waits for a user
+    ACTIVE = "active"  # stable; deployed
+    DEPLOYING = "deploying"  # a worker holds the node
+    DEPLOYWAIT = "wait call-back"  # nobody holds it; the agent will call
+    DEPLOYFAIL = "deploy failed"
+    DEPLOYHOLD = "deploy hold"  # until an operator says unhold
+    DELETING = "deleting"
+    CLEANING = "cleaning"
+    CLEANWAIT = "clean wait"
+    CLEANFAIL = "clean failed"
+    CLEANHOLD = "clean hold"
+    ERROR = "error"  # stable; tear-down failed
+    INSPECTING = "inspecting"
+    INSPECTWAIT = "inspect wait"
+    INSPECTFAIL = "inspect failed"
+    ADOPTING = "adopting"
+    ADOPTFAIL = "adopt failed"
+    RESCUE = "rescue"  # stable; runs the rescue ramdisk
+    RESCUING = "rescuing"
+    RESCUEWAIT = "rescue wait"
+    RESCUEFAIL = "rescue failed"
+    UNRESCUING = "unrescuing"
+    UNRESCUEFAIL = "unrescue failed"
+    SERVICING = "servicing"
+    SERVICEWAIT = "service wait"
+    SERVICEFAIL = "service failed"
+    SERVICEHOLD = "service hold"
+
+
+class Power(StrEnum):
+    """Power states and targets; ``rebooting`` and the soft forms are targets only."""
+
+    ON = "power on"
+    OFF = "power off"
+    REBOOT = "rebooting"
+    SOFT_REBOOT = "soft rebooting"
+    SOFT_OFF = "soft power off"
+    ERROR = "error"
+
+
+POWER_TARGETS: Final = (Power.ON, Power.OFF, Power.REBOOT, Power.SOFT_REBOOT, Power.SOFT_OFF)
+ENDS_ON: Final = frozenset({Power.ON, Power.REBOOT, Power.SOFT_REBOOT})
+
+S = State
+STABLE_STATES: Final = frozenset(
+    {S.ENROLL, S.MANAGEABLE, S.AVAILABLE, S.ACTIVE, S.ERROR, S.RESCUE},
+)
+UNSTABLE_STATES: Final = frozenset(
+    {
+        S.DEPLOYING, S.DEPLOYWAIT, S.CLEANING, S.CLEANWAIT, S.VERIFYING, S.DELETING,
+        S.INSPECTING, S.INSPECTWAIT, S.ADOPTING, S.RESCUING, S.RESCUEWAIT, S.UNRESCUING,
+        S.SERVICING, S.SERVICEWAIT,
+    },
+)  # fmt: skip
+FAILURE_STATES: Final = frozenset(
+    {
+        S.DEPLOYFAIL, S.CLEANFAIL, S.INSPECTFAIL, S.RESCUEFAIL, S.UNRESCUEFAIL, S.ADOPTFAIL,
+        S.SERVICEFAIL,
+    },
+)  # fmt: skip
+WAIT_STATES: Final = frozenset(
+    {S.DEPLOYWAIT, S.CLEANWAIT, S.INSPECTWAIT, S.RESCUEWAIT, S.SERVICEWAIT},
+)
+HOLD_STATES: Final = frozenset({S.DEPLOYHOLD, S.CLEANHOLD, S.SERVICEHOLD})
+SERVICING_STATES: Final = frozenset({S.SERVICING, S.SERVICEWAIT, S.SERVICEFAIL, S.SERVICEHOLD})
+INSPECTION_STATES: Final = frozenset({S.INSPECTING, S.INSPECTWAIT, S.INSPECTFAIL})
+UPDATE_ALLOWED_STATES: Final = frozenset(
+    {
+        S.DEPLOYFAIL, S.INSPECTING, S.INSPECTFAIL, S.INSPECTWAIT, S.CLEANFAIL, S.ERROR,
+        S.VERIFYING, S.ADOPTFAIL, S.RESCUEFAIL, S.UNRESCUEFAIL, S.SERVICEHOLD, S.SERVICEFAIL,
+    },
+)  # fmt: skip
+DELETE_ALLOWED_STATES: Final = frozenset({S.MANAGEABLE, S.ENROLL, S.ADOPTFAIL})
+INTERFACE_CHANGE_STATES: Final = frozenset(
+    {S.ENROLL, S.INSPECTING, S.INSPECTWAIT, S.MANAGEABLE, S.AVAILABLE},
+)
+STUCK_STATES_TREATED_AS_FAIL: Final = frozenset(
+    {
+        S.DEPLOYING, S.CLEANING, S.VERIFYING, S.INSPECTING, S.ADOPTING, S.RESCUING,
+        S.UNRESCUING, S.DELETING, S.SERVICING,
+    },
+)  # fmt: skip
+LOOKUP_ALLOWED_STATES: Final = frozenset(
+    {
+        S.DEPLOYING, S.DEPLOYWAIT, S.CLEANING, S.CLEANWAIT, S.INSPECTING, S.INSPECTWAIT,
+        S.RESCUING, S.RESCUEWAIT, S.SERVICEWAIT,
+    },
+)  # fmt: skip
+FASTTRACK_LOOKUP_ALLOWED_STATES: Final = LOOKUP_ALLOWED_STATES | {
+    S.ENROLL, S.MANAGEABLE, S.AVAILABLE, S.SERVICING, S.SERVICEHOLD,
+}  # fmt: skip
+POWER_SYNC_EXCLUDED_STATES: Final = frozenset(
+    {S.DEPLOYWAIT, S.CLEANWAIT, S.ENROLL, S.ADOPTFAIL},
+)
+
+# The stable state that an unstable, failed or held one is on its way to.
+TARGETS: Final[dict[State, State]] = {
+    S.VERIFYING: S.MANAGEABLE,
+    S.DEPLOYING: S.ACTIVE, S.DEPLOYWAIT: S.ACTIVE, S.DEPLOYFAIL: S.ACTIVE, S.DEPLOYHOLD: S.ACTIVE,
+    S.DELETING: S.AVAILABLE,
+    S.CLEANING: S.AVAILABLE, S.CLEANWAIT: S.AVAILABLE, S.CLEANFAIL: S.AVAILABLE,
+    S.CLEANHOLD: S.AVAILABLE,
+    S.INSPECTING: S.MANAGEABLE, S.INSPECTWAIT: S.MANAGEABLE, S.INSPECTFAIL: S.MANAGEABLE,
+    S.ADOPTING: S.ACTIVE, S.ADOPTFAIL: S.ACTIVE,
+    S.RESCUING: S.RESCUE, S.RESCUEWAIT: S.RESCUE, S.RESCUEFAIL: S.RESCUE,
+    S.UNRESCUING: S.ACTIVE, S.UNRESCUEFAIL: S.ACTIVE,
+    S.SERVICING: S.ACTIVE, S.SERVICEWAIT: S.ACTIVE, S.SERVICEFAIL: S.ACTIVE,
+    S.SERVICEHOLD: S.ACTIVE,
+}  # fmt: skip
+
+
+class Edge(NamedTuple):
+    source: State
+    event: str
+    target: State
+
+
+EDGES: Final[tuple[Edge, ...]] = (
+    Edge(S.ENROLL, "manage", S.VERIFYING),
+    Edge(S.VERIFYING, "done", S.MANAGEABLE),
+    Edge(S.VERIFYING, "fail", S.ENROLL),
+    Edge(S.MANAGEABLE, "provide", S.CLEANING),
+    Edge(S.MANAGEABLE, "clean", S.CLEANING),
+    Edge(S.MANAGEABLE, "inspect", S.INSPECTING),
+    Edge(S.MANAGEABLE, "adopt", S.ADOPTING),
+    Edge(S.AVAILABLE, "deploy", S.DEPLOYING),
+    Edge(S.AVAILABLE, "manage", S.MANAGEABLE),
+    Edge(S.DEPLOYING, "wait", S.DEPLOYWAIT),
+    Edge(S.DEPLOYING, "hold", S.DEPLOYHOLD),
+    Edge(S.DEPLOYING, "fail", S.DEPLOYFAIL),
+    Edge(S.DEPLOYING, "done", S.ACTIVE),
+    Edge(S.DEPLOYWAIT, "resume", S.DEPLOYING),
+    Edge(S.DEPLOYWAIT, "hold", S.DEPLOYHOLD),
+    Edge(S.DEPLOYWAIT, "fail", S.DEPLOYFAIL),
+    Edge(S.DEPLOYWAIT, "abort", S.DEPLOYFAIL),
+    Edge(S.DEPLOYWAIT, "delete", S.DELETING),
+    Edge(S.DEPLOYHOLD, "unhold", S.DEPLOYWAIT),
+    Edge(S.DEPLOYHOLD, "abort", S.DEPLOYFAIL),
+    Edge(S.DEPLOYFAIL, "rebuild", S.DEPLOYING),
+    Edge(S.DEPLOYFAIL, "deploy", S.DEPLOYING),
+    Edge(S.DEPLOYFAIL, "delete", S.DELETING),
+    Edge(S.ACTIVE, "rebuild", S.DEPLOYING),
+    Edge(S.ACTIVE, "delete", S.DELETING),
+    Edge(S.ACTIVE, "rescue", S.RESCUING),
+    Edge(S.ACTIVE, "service", S.SERVICING),
+    Edge(S.ERROR, "rebuild", S.DEPLOYING),
+    Edge(S.ERROR, "delete", S.DELETING),
+    Edge(S.DELETING, "fail", S.ERROR),
+    Edge(S.DELETING, "clean", S.CLEANING),
+    Edge(S.CLEANING, "done", S.AVAILABLE),
+    Edge(S.CLEANING, "manage", S.MANAGEABLE),
+    Edge(S.CLEANING, "wait", S.CLEANWAIT),
+    Edge(S.CLEANING, "hold", S.CLEANHOLD),
+    Edge(S.CLEANING, "fail", S.CLEANFAIL),
+    Edge(S.CLEANWAIT, "resume", S.CLEANING),
+    Edge(S.CLEANWAIT, "hold", S.CLEANHOLD),
+    Edge(S.CLEANWAIT, "fail", S.CLEANFAIL),
+    Edge(S.CLEANWAIT, "abort", S.CLEANFAIL),
+    Edge(S.CLEANHOLD, "unhold", S.CLEANWAIT),
+    Edge(S.CLEANHOLD, "abort", S.CLEANFAIL),
+    Edge(S.CLEANFAIL, "manage", S.MANAGEABLE),
+    Edge(S.INSPECTING, "done", S.MANAGEABLE),
+    Edge(S.INSPECTING, "wait", S.INSPECTWAIT),
+    Edge(S.INSPECTING, "fail", S.INSPECTFAIL),
+    Edge(S.INSPECTWAIT, "done", S.MANAGEABLE),
+    Edge(S.INSPECTWAIT, "resume", S.INSPECTING),
+    Edge(S.INSPECTWAIT, "fail", S.INSPECTFAIL),
+    Edge(S.INSPECTWAIT, "abort", S.INSPECTFAIL),
+    Edge(S.INSPECTFAIL, "manage", S.MANAGEABLE),
+    Edge(S.INSPECTFAIL, "inspect", S.INSPECTING),
+    Edge(S.ADOPTING, "done", S.ACTIVE),
+    Edge(S.ADOPTING, "fail", S.ADOPTFAIL),
+    Edge(S.ADOPTFAIL, "adopt", S.ADOPTING),
+    Edge(S.ADOPTFAIL, "manage", S.MANAGEABLE),
+    Edge(S.RESCUING, "done", S.RESCUE),
+    Edge(S.RESCUING, "wait", S.RESCUEWAIT),
+    Edge(S.RESCUING, "fail", S.RESCUEFAIL),
+    Edge(S.RESCUEWAIT, "resume", S.RESCUING),
+    Edge(S.RESCUEWAIT, "fail", S.RESCUEFAIL),
+    Edge(S.RESCUEWAIT, "abort", S.RESCUEFAIL),
+    Edge(S.RESCUEWAIT, "delete", S.DELETING),
+    Edge(S.RESCUE, "rescue", S.RESCUING),
+    Edge(S.RESCUE, "unrescue", S.UNRESCUING),
+    Edge(S.RESCUE, "delete", S.DELETING),
+    Edge(S.RESCUEFAIL, "rescue", S.RESCUING),
+    Edge(S.RESCUEFAIL, "unrescue", S.UNRESCUING),
+    Edge(S.RESCUEFAIL, "delete", S.DELETING),
+    Edge(S.UNRESCUING, "done", S.ACTIVE),
+    Edge(S.UNRESCUING, "fail", S.UNRESCUEFAIL),
+    Edge(S.UNRESCUEFAIL, "rescue", S.RESCUING),
+    Edge(S.UNRESCUEFAIL, "unrescue", S.UNRESCUING),
+    Edge(S.UNRESCUEFAIL, "delete", S.DELETING),
+    Edge(S.SERVICING, "done", S.ACTIVE),
+    Edge(S.SERVICING, "wait", S.SERVICEWAIT),
+    Edge(S.SERVICING, "hold", S.SERVICEHOLD),
+    Edge(S.SERVICING, "fail", S.SERVICEFAIL),
+    Edge(S.SERVICEWAIT, "resume", S.SERVICING),
+    Edge(S.SERVICEWAIT, "hold", S.SERVICEHOLD),
+    Edge(S.SERVICEWAIT, "fail", S.SERVICEFAIL),
+    Edge(S.SERVICEWAIT, "abort", S.SERVICEFAIL),
+    Edge(S.SERVICEWAIT, "delete", S.DELETING),
+    Edge(S.SERVICEHOLD, "service", S.SERVICING),
+    Edge(S.SERVICEHOLD, "unhold", S.SERVICEWAIT),
+    Edge(S.SERVICEHOLD, "fail", S.SERVICEFAIL),
+    Edge(S.SERVICEHOLD, "abort", S.SERVICEFAIL),
+    Edge(S.SERVICEFAIL, "service", S.SERVICING),
+    Edge(S.SERVICEFAIL, "rescue", S.RESCUING),
+    Edge(S.SERVICEFAIL, "wait", S.SERVICEWAIT),
+    Edge(S.SERVICEFAIL, "hold", S.SERVICEHOLD),
+    Edge(S.SERVICEFAIL, "delete", S.DELETING),
+    Edge(S.SERVICEFAIL, "abort", S.ACTIVE),
+)
+
+DRAWN: Final = frozenset((edge.source.value, edge.event) for edge in EDGES)
+EVENTS: Final = tuple(sorted({edge.event for edge in EDGES}))
+
+# What a client may ask for in PUT states/provision, and the event that it fires.
+VERBS: Final[dict[str, str]] = {
+    "active": "deploy", "deploy": "deploy", "rebuild": "rebuild",
+    "deleted": "delete", "undeploy": "delete",
+    "manage": "manage", "provide": "provide", "inspect": "inspect", "abort": "abort",
+    "clean": "clean", "adopt": "adopt", "rescue": "rescue", "unrescue": "unrescue",
+    "unhold": "unhold", "service": "service",
+}  # fmt: skip
+
+
+class InvalidState(Exception):
+    """The machine refuses: no such state, no such edge, or a target that is not stable."""
+
+
+class Machine(machines.FiniteMachine):
+    """automaton's machine, with stable states and the target that each move leads to."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.target_state: str | None = None
+
+    def add(self, state: str, *, stable: bool = False, target: str | None = None) -> None:
+        """Add ``state``; its ``target`` must be there already, and stable."""
+        self._require_stable(target)
+        self.add_state(state)
+        self._states[state]["stable"] = stable  # type: ignore[typeddict-unknown-key]
+        self._states[state]["target"] = target  # type: ignore[typeddict-unknown-key]
+
+    def is_stable(self, state: str | None) -> bool:
+        if state not in self._states:
+            raise InvalidState(f"no state is called {state!r}")
+        return bool(self._states[state]["stable"])  # type: ignore[index, typeddict-item]
+
+    def initialize(self, start_state: str | None = None, target_state: str | None = None) -> None:
+        """Stand in ``start_state``, on the way to ``target_state`` or to that state's own target."""
+        try:
+            super().initialize(start_state)
+        except automaton_errors.AutomatonException as exc:
+            raise InvalidState(str(exc)) from exc
+        self.target_state = target_state or self._own_target()
+
+    def process_event(self, event: str, target_state: str | None = None) -> Any:
+        """Move along the edge named ``event``; ``target_state`` wins over the state's own."""
+        self._require_stable(target_state)
+        try:
+            effect = super().process_event(event)
+        except automaton_errors.AutomatonException as exc:
+            raise InvalidState(str(exc)) from exc
+        if self.target_state == self.current_state:
+            self.target_state = None
+        self.target_state = target_state or self._own_target() or self.target_state
+        return effect
+
+    def _own_target(self) -> str | None:
+        return self._states[self.current_state]["target"]  # type: ignore
+
+    def _require_stable(self, target: str | None) -> None:
+        if target is not None and not self.is_stable(target):
+            raise InvalidState(f"cannot aim for {target!r}: it is not a stable state")
+
+
+def build() -> Machine:
+    """Build the machine from the tables, stable states first because targets need them."""
+    machine = Machine()
+    for state in sorted(State, key=lambda s: s not in STABLE_STATES):
+        machine.add(state.value, stable=state in STABLE_STATES, target=TARGETS.get(state))
+    for edge in EDGES:
+        machine.add_transition(edge.source.value, edge.target.value, edge.event)
+    machine.freeze()
+    return machine
+
+
+MACHINE: Final = build()
+
+
+def at(state: str | None, target: str | None = None) -> Machine:
+    """Return the machine standing in ``state``: a shallow copy (4 us; a deep one costs 480)."""
+    machine = MACHINE.copy(shallow=True)
+    machine.initialize(state, target)
+    return machine  # type: ignore[no-any-return]
+
+
+def allows(state: str | None, event: str) -> bool:
+    """Is there an edge for ``event`` out of ``state``?  What the API asks before any RPC."""
+    return (state, event) in DRAWN
+
+
+def events_from(state: str | None) -> list[str]:
+    """Return the events that ``state`` answers to, sorted: what an error may advise."""
+    return sorted(edge.event for edge in EDGES if edge.source == state)
+
+
+def verbs_from(state: str | None) -> list[str]:
+    """Return the verbs that a client may ask for in ``state``."""
+    return [verb for verb, event in VERBS.items() if (state, event) in DRAWN]

@@ -1,0 +1,64 @@
+"""Options: one file per group, each a frozen dataclass that is its own declaration.
+
+A group is declared once; oslo.config reads it, everybody else is handed the value:
+
+    conf = conf.load(["--config-file", "/etc/bloomery.conf"])
+    conf.conductor.workers_pool_size        # 300
+
+Names are those of ``ironic.conf`` where the meaning is the same.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from oslo_config import cfg
+
+from bloomery.conf import api, conductor, database, default, fake
+from bloomery.conf.declare import options, read
+
+GROUPS: dict[str, type[Any]] = {
+    "DEFAULT": default.Default,
+    "api": api.Api,
+    "conductor": conductor.Conductor,
+    "database": database.Database,
+    "fake": fake.Fake,
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conf:
+    """Every value that was configured, read once at start."""
+
+    default: default.Default = field(default_factory=default.Default)
+    api: api.Api = field(default_factory=api.Api)
+    conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
+    database: database.Database = field(default_factory=database.Database)
+    fake: fake.Fake = field(default_factory=fake.Fake)
+
+
+def register(source: cfg.ConfigOpts) -> None:
+    """Make ``source`` know every option of ours."""
+    for group, declared in GROUPS.items():
+        source.register_opts(options(declared), group=None if group == "DEFAULT" else group)
+
+
+def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
+    """Return the options by group: what oslo.config's sample generator asks for."""
+    return [(group, options(declared)) for group, declared in GROUPS.items()]
+
+
+def load(config_files: Sequence[str] = ()) -> Conf:
+    """Read the files in order, later ones win; raises oslo.config's own errors, which name the
+    file and the option."""
+    source = cfg.ConfigOpts()
+    register(source)
+    source(args=[], project="bloomery", default_config_files=list(config_files))
+    return Conf(
+        **{
+            name.lower(): read(declared, source if name == "DEFAULT" else source[name])
+            for name, declared in GROUPS.items()
+        },
+    )

@@ -1,0 +1,27 @@
+"""[api]: the REST API as its callers see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bloomery.conf.declare import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Api:
+    host_ip: str = option("127.0.0.1", "address to listen on; others than loopback want a login")
+    port: int = option(6385, "TCP port; 0: any free one", least=0, most=65535)
+    threads: int = option(4, "requests handled at a time; more cost, measured, not help", least=2)
+    max_limit: int = option(1000, "most items on one page of a list", least=1)
+    public_endpoint: str | None = option(None, "URL of this API in links; unset: as asked")
+    max_json_body_depth: int = option(25, "deepest nesting of a JSON body", least=1)
+    max_json_body_size: int = option(1024, "largest body, KiB", least=1)
+    max_json_body_size_provision: int = option(65536, "largest body of states/provision, KiB")
+    disallow_deploy_steps: tuple[str, ...] = option(("vendor.send_raw",), "interface.step list")
+    disallow_service_steps: tuple[str, ...] = option(("vendor.send_raw",), "interface.step list")
+    disallow_clean_steps: tuple[str, ...] = option(("vendor.send_raw",), "interface.step list")
+    disallowed_enrollment_boot_modes: tuple[str, ...] = option((), "boot modes refused on create")
+    insecure_listen: bool = option(
+        False,
+        "listen beyond loopback although auth_strategy is noauth: everybody is then an operator",
+    )

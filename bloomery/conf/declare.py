@@ -1,0 +1,71 @@
+"""Declare an option group as a frozen dataclass; oslo.config options are made from it.
+
+    @dataclass(frozen=True, slots=True, kw_only=True)
+    class Api:
+        max_limit: int = option(1000, "most items on one page of a list", least=1)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import typing
+from typing import Any
+
+from oslo_config import cfg
+
+_TYPES: dict[Any, Any] = {
+    str: cfg.StrOpt,
+    str | None: cfg.StrOpt,
+    bool: cfg.BoolOpt,
+    int: cfg.IntOpt,
+    int | None: cfg.IntOpt,
+    float: cfg.FloatOpt,
+    tuple[str, ...]: cfg.ListOpt,
+    dict[str, str]: cfg.DictOpt,
+}
+_BOUNDED = (cfg.IntOpt, cfg.FloatOpt)
+
+
+def option(
+    default: Any,
+    help_: str,
+    *,
+    least: float | None = None,
+    most: float | None = None,
+    choices: tuple[str, ...] | None = None,
+    secret: bool = False,
+) -> Any:
+    """Declare one option: default, a sentence with its unit, and its range."""
+    facts = {"help": help_, "min": least, "max": most, "choices": choices, "secret": secret}
+    if isinstance(default, dict):
+        return dataclasses.field(default_factory=lambda: dict(default), metadata=facts)
+    return dataclasses.field(default=default, metadata=facts)
+
+
+def options(declared: type[Any]) -> list[cfg.Opt]:
+    """Return the oslo.config options that ``declared`` stands for."""
+    types = typing.get_type_hints(declared)
+    return [_opt(f, types[f.name]) for f in dataclasses.fields(declared)]
+
+
+def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
+    kind = _TYPES[hint]
+    default = field.default if field.default is not dataclasses.MISSING else {}
+    facts = field.metadata
+    more: dict[str, Any] = {"help": facts["help"], "secret": facts["secret"]}
+    if kind in _BOUNDED:
+        more |= {"min": facts["min"], "max": facts["max"]}
+    if facts["choices"]:
+        more["choices"] = list(facts["choices"])
+    return kind(field.name, default=list(default) if kind is cfg.ListOpt else default, **more)
+
+
+def read(declared: type[Any], group: Any) -> Any:
+    """Return the values of one group as an instance of ``declared``."""
+    return declared(
+        **{f.name: _frozen(getattr(group, f.name)) for f in dataclasses.fields(declared)},
+    )
+
+
+def _frozen(value: Any) -> Any:
+    return tuple(value) if isinstance(value, list) else value

@@ -1,0 +1,63 @@
+"""[DEFAULT]: who this host is, and which drivers it serves."""
+
+from __future__ import annotations
+
+import socket
+from dataclasses import dataclass
+
+from bloomery.conf.declare import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Default:
+    host: str = option(
+        socket.gethostname(),
+        "name of this conductor; owner of its locks, part of the publisher id; stable and unique",
+    )
+    auth_strategy: str = option(
+        "noauth",
+        "how callers of the API prove who they are",
+        choices=("noauth", "http_basic"),
+    )
+    http_basic_auth_user_file: str = option(
+        "/etc/ironic/htpasswd",
+        "file of user:bcrypt lines for auth_strategy=http_basic",
+    )
+    enabled_hardware_types: tuple[str, ...] = option(
+        ("fake-hardware",),
+        "hardware types that this conductor serves",
+    )
+    enabled_bios_interfaces: tuple[str, ...] = option((), "empty: what the hardware types name")
+    enabled_boot_interfaces: tuple[str, ...] = option((), "empty: what the hardware types name")
+    enabled_console_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_deploy_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_firmware_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_inspect_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_management_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_network_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_power_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_raid_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_rescue_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_storage_interfaces: tuple[str, ...] = option((), "empty: as above")
+    enabled_vendor_interfaces: tuple[str, ...] = option((), "empty: as above")
+    default_bios_interface: str | None = option(None, "for nodes that name none")
+    default_boot_interface: str | None = option(None, "for nodes that name none")
+    default_console_interface: str | None = option(None, "for nodes that name none")
+    default_deploy_interface: str | None = option(None, "for nodes that name none")
+    default_firmware_interface: str | None = option(None, "for nodes that name none")
+    default_inspect_interface: str | None = option(None, "for nodes that name none")
+    default_management_interface: str | None = option(None, "for nodes that name none")
+    default_network_interface: str | None = option(None, "for nodes that name none")
+    default_power_interface: str | None = option(None, "for nodes that name none")
+    default_raid_interface: str | None = option(None, "for nodes that name none")
+    default_rescue_interface: str | None = option(None, "for nodes that name none")
+    default_storage_interface: str | None = option(None, "for nodes that name none")
+    default_vendor_interface: str | None = option(None, "for nodes that name none")
+    default_resource_class: str | None = option(None, "resource class of nodes that name none")
+    default_conductor_group: str = option("", "conductor group of nodes that name none")
+    log_in_db_max_size: int = option(4096, "most characters of last_error and reasons", least=1)
+    notification_level: str | None = option(
+        None,
+        "least level of notifications that are sent; unset: none are",
+        choices=("debug", "info", "warning", "error", "critical"),
+    )

@@ -1,0 +1,101 @@
+"""Queries on conductors: who serves what, and who is alive."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import rows
+from bloomery.db.tables import CONDUCTOR_INTERFACES, CONDUCTORS
+from bloomery.model.conductor import Conductor, EnabledInterface
+
+_T = CONDUCTORS.c
+_I = CONDUCTOR_INTERFACES.c
+
+
+def register(
+    conn: sa.Connection,
+    *,
+    hostname: str,
+    group: str,
+    drivers: Sequence[str],
+    interfaces: Sequence[EnabledInterface],
+) -> None:
+    """Put the conductor on line with what it serves; a row of its former life is taken over."""
+    facts = {"conductor_group": group, "drivers": rows.dump(list(drivers)), "online": True}
+    now = rows.now()
+    touched = sa.update(CONDUCTORS).where(_T.hostname == hostname)
+    if not conn.execute(
+        touched.values(updated_at=now, heartbeat=_T.heartbeat + 1, **facts),
+    ).rowcount:
+        new = {"hostname": hostname, "created_at": now, "updated_at": now, "heartbeat": 0} | facts
+        conn.execute(sa.insert(CONDUCTORS), new)
+    own_id = conn.execute(sa.select(_T.id).where(_T.hostname == hostname)).scalar_one()
+    conn.execute(sa.delete(CONDUCTOR_INTERFACES).where(_I.conductor_id == own_id))
+    served = [_interface_row(own_id, one, now) for one in interfaces]
+    if served:
+        conn.execute(sa.insert(CONDUCTOR_INTERFACES), served)
+
+
+def _interface_row(conductor_id: int, one: EnabledInterface, now: Any) -> dict[str, Any]:
+    return {
+        "conductor_id": conductor_id,
+        "hardware_type": one.hardware_type,
+        "interface_type": one.kind,
+        "interface_name": one.name,
+        "is_default": one.default,
+        "created_at": now,
+    }
+
+
+def beat(conn: sa.Connection, hostname: str) -> None:
+    """Raise the counter that says that this conductor lives."""
+    conn.execute(
+        sa.update(CONDUCTORS)
+        .where(_T.hostname == hostname)
+        .values(heartbeat=_T.heartbeat + 1, online=True, updated_at=rows.now()),
+    )
+
+
+def unregister(conn: sa.Connection, hostname: str) -> None:
+    """Take the conductor off line; its row stays for those who look back."""
+    conn.execute(
+        sa.update(CONDUCTORS)
+        .where(_T.hostname == hostname)
+        .values(online=False, updated_at=rows.now()),
+    )
+
+
+def list_all(conn: sa.Connection) -> list[Conductor]:
+    return [_value(row) for row in conn.execute(sa.select(CONDUCTORS).order_by(_T.id)).mappings()]
+
+
+def get(conn: sa.Connection, hostname: str) -> Conductor:
+    """Return one conductor.  Raises ConductorNotFound."""
+    row = conn.execute(sa.select(CONDUCTORS).where(_T.hostname == hostname)).mappings().one_or_none()
+    if row is None:
+        raise errors.ConductorNotFound(conductor=hostname)
+    return _value(row)
+
+
+def _value(row: Any) -> Conductor:
+    return Conductor(**dict(row) | {"drivers": tuple(rows.load(row["drivers"]))})
+
+
+def list_interfaces(conn: sa.Connection) -> dict[str, list[EnabledInterface]]:
+    """Return what each online conductor serves, by host name."""
+    wanted = (
+        sa.select(_T.hostname, _I.hardware_type, _I.interface_type, _I.interface_name, _I.is_default)
+        .join(CONDUCTORS, _T.id == _I.conductor_id)
+        .where(_T.online)
+        .order_by(_I.id)
+    )
+    found: dict[str, list[EnabledInterface]] = {}
+    for host, hardware_type, kind, name, default in conn.execute(wanted):
+        found.setdefault(host, []).append(
+            EnabledInterface(hardware_type=hardware_type, kind=kind, name=name, default=default),
+        )
+    return found

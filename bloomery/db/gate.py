@@ -1,0 +1,62 @@
+"""A gate that lets one through at a time, first come, first served.
+
+``threading.Lock`` wakes whom it likes and SQLite's busy handler polls; both starve someone.
+Here the leaver hands the gate to the one who has waited longest.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+
+
+class GateFull(Exception):
+    """As many as may wait are waiting already."""
+
+
+class Gate:
+    """Held by at most one; the rest queue."""
+
+    def __init__(self, max_waiters: int | None = None) -> None:
+        self._mutex = threading.Lock()
+        self._held = False
+        self._queue: deque[threading.Lock] = deque()
+        self._max_waiters = max_waiters
+
+    @property
+    def waiting(self) -> int:
+        return len(self._queue)
+
+    @property
+    def idle(self) -> bool:
+        return not self._held and not self._queue
+
+    def enter(self, timeout_s: float) -> bool:
+        """Wait up to ``timeout_s`` for the gate; False when the time is up.  Raises GateFull."""
+        with self._mutex:
+            if not self._held:
+                self._held = True
+                return True
+            if self._max_waiters is not None and len(self._queue) >= self._max_waiters:
+                raise GateFull
+            turn = threading.Lock()
+            turn.acquire()
+            self._queue.append(turn)
+        return turn.acquire(timeout=max(timeout_s, 0)) or self._give_up(turn)
+
+    def _give_up(self, turn: threading.Lock) -> bool:
+        """Leave the queue; True if the gate was handed over in that very moment."""
+        with self._mutex:
+            try:
+                self._queue.remove(turn)
+            except ValueError:
+                return True
+            return False
+
+    def leave(self) -> None:
+        """Hand the gate to whom has waited longest."""
+        with self._mutex:
+            if self._queue:
+                self._queue.popleft().release()
+            else:
+                self._held = False

@@ -1,0 +1,102 @@
+"""Queries on the history of nodes."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, fields
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import nodes, rows
+from bloomery.db.tables import NODE_HISTORY
+from bloomery.model.history import HistoryEntry
+from bloomery.model.node import Node
+from bloomery.model.request import Request
+
+_T = NODE_HISTORY.c
+_COLUMNS = tuple(f.name for f in fields(HistoryEntry))
+_WHOLE = sa.select(*(_T[name] for name in _COLUMNS))
+
+
+def entry(
+    node: Node,
+    request: Request,
+    *,
+    event: str,
+    event_type: str,
+    conductor: str,
+    failed: bool = False,
+) -> HistoryEntry:
+    """Return an entry about ``node`` as it is now; the time since its last change is counted."""
+    at = rows.now()
+    since = node.provision_updated_at
+    return HistoryEntry(
+        uuid=str(uuids.uuid4()),
+        node_uuid=node.uuid,
+        created_at=at,
+        severity="ERROR" if failed else "INFO",
+        event=event,
+        event_type=event_type,
+        conductor=conductor,
+        user=request.user,
+        project=request.project,
+        state=node.provision_state,
+        target_provision_state=node.target_provision_state,
+        duration_seconds=(at - since).total_seconds() if since else None,
+        request_id=request.request_id,
+    )
+
+
+def insert(conn: sa.Connection, entries: Sequence[HistoryEntry]) -> None:
+    if entries:
+        conn.execute(sa.insert(NODE_HISTORY), [asdict(one) for one in entries])
+
+
+def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> Mapping[str, Any]:
+    """Return one entry of a node.  Raises NodeHistoryNotFound."""
+    wanted = _WHOLE.where(_T.node_uuid == node_uuid, _T.uuid == uuid)
+    row = conn.execute(wanted).mappings().one_or_none()
+    if row is None:
+        raise errors.NodeHistoryNotFound(history=uuid)
+    return row
+
+
+def list_rows(
+    conn: sa.Connection,
+    node_uuid: str,
+    *,
+    sort_key: str = "created_at",
+    descending: bool = False,
+    marker: str | None = None,
+    limit: int | None = None,
+) -> Sequence[Mapping[str, Any]]:
+    """Return the entries of a node, oldest first by default."""
+    wanted = nodes.keyset(
+        conn,
+        _WHOLE.where(_T.node_uuid == node_uuid),
+        NODE_HISTORY,
+        sort_key,
+        descending,
+        marker,
+        lambda unknown: errors.NodeHistoryNotFound(history=unknown),
+    )
+    return conn.execute(wanted.limit(limit) if limit is not None else wanted).mappings().all()
+
+
+def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
+    """Drop the oldest entries of nodes that have more than ``keep``; return how many went."""
+    rank = (
+        sa.func.row_number()
+        .over(partition_by=_T.node_uuid, order_by=_T.id.desc())
+        .label("rank")
+    )
+    ranked = sa.select(_T.id, rank).subquery()
+    old = list(
+        conn.execute(sa.select(ranked.c.id).where(ranked.c.rank > keep).limit(at_most)).scalars(),
+    )
+    if old:
+        conn.execute(sa.delete(NODE_HISTORY).where(_T.id.in_(old)))
+    return len(old)

@@ -1,0 +1,127 @@
+"""The reservation of a node: who holds it, for what, and the fence around its writes.
+
+Each reservation raises ``lock_generation``.  Whoever writes under the lock, in whatever table,
+does so in a transaction that begins with the guard: a conditional UPDATE of the node by holder
+and generation.  A conductor that was declared dead and comes back fails there with LockLost.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import nodes, rows
+from bloomery.db.tables import NODES
+from bloomery.model.node import Node
+
+_T = NODES.c
+_FREE = {"reservation": None, "reserved_for": None, "reserved_at": None}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Proof of a reservation: true as long as nobody else reserved the node since."""
+
+    node_uuid: str
+    holder: str
+    generation: int
+
+
+_RESERVE = (
+    sa.update(NODES)
+    .where(_T.uuid == sa.bindparam("ident"), _T.reservation.is_(None))
+    .values(
+        reservation=sa.bindparam("holder"),
+        reserved_for=sa.bindparam("purpose"),
+        reserved_at=sa.bindparam("at"),
+        lock_generation=_T.lock_generation + 1,
+    )
+)
+_HELD = (
+    _T.uuid == sa.bindparam("guard_node"),
+    _T.reservation == sa.bindparam("guard_holder"),
+    _T.lock_generation == sa.bindparam("guard_generation"),
+)
+
+
+def reserve(conn: sa.Connection, uuid: str, *, holder: str, purpose: str) -> Node:
+    """Take the exclusive lock on one node, or say who has it.
+
+    One UPDATE decides; nothing is read first.  Returns the node as it is under the lock; its
+    ``lock_generation`` guards every later write.  Raises NodeLocked, NodeNotFound.
+    """
+    won = conn.execute(
+        _RESERVE,
+        {"ident": uuid, "holder": holder, "purpose": purpose[:255], "at": rows.now()},
+    ).rowcount
+    node = nodes.get(conn, uuid)
+    if not won:
+        raise locked(node)
+    return node
+
+
+def locked(node: Node) -> errors.NodeLocked:
+    """Return the error that says who holds ``node``, and for what."""
+    return errors.NodeLocked(
+        node=node.uuid,
+        holder=node.reservation or "unknown",
+        action=node.reserved_for or "",
+    )
+
+
+def release(conn: sa.Connection, guard: Guard) -> bool:
+    """Give the lock back; False if it was not held any more (a fence passed, a node deleted)."""
+    return bool(
+        conn.execute(sa.update(NODES).where(*_HELD).values(_FREE), _proof(guard)).rowcount,
+    )
+
+
+def check(conn: sa.Connection, guard: Guard) -> None:
+    """Begin a guarded transaction that writes other tables only.  Raises LockLost."""
+    held = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generation)
+    _require(conn.execute(held, _proof(guard)).rowcount, guard)
+
+
+def update_guarded(conn: sa.Connection, guard: Guard, values: Mapping[str, Any]) -> None:
+    """Change columns of the node under its lock; begins a guarded transaction.
+
+    ``values`` are encoded.  Raises LockLost, and what ``nodes.naming_conflicts`` names.
+    """
+    changed = sa.update(NODES).where(*_HELD).values({name: sa.bindparam(f"to_{name}") for name in values})
+    with nodes.naming_conflicts({"uuid": guard.node_uuid} | dict(values)):
+        done = conn.execute(
+            changed,
+            _proof(guard) | {f"to_{name}": value for name, value in values.items()},
+        ).rowcount
+    _require(done, guard)
+
+
+def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:
+    """Clear the reservations of ``holder`` (None: everybody's); return the nodes' UUIDs.
+
+    Only for a holder that is known to be dead: on start under the lock of the state dir, or by
+    lease.  The generation is raised, so that a write of the old holder cannot pass.
+    """
+    held = _T.reservation.is_not(None) if holder is None else _T.reservation == holder
+    freed = list(conn.execute(sa.select(_T.uuid).where(held)).scalars())
+    conn.execute(
+        sa.update(NODES).where(held).values(lock_generation=_T.lock_generation + 1, **_FREE),
+    )
+    return freed
+
+
+def _proof(guard: Guard) -> dict[str, Any]:
+    return {
+        "guard_node": guard.node_uuid,
+        "guard_holder": guard.holder,
+        "guard_generation": guard.generation,
+    }
+
+
+def _require(rowcount: int, guard: Guard) -> None:
+    if not rowcount:
+        raise errors.LockLost(node=guard.node_uuid, holder=guard.holder)

@@ -1,0 +1,256 @@
+"""Queries on nodes.  The reservation has a module of its own: ``locks``."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor.states import State
+from bloomery.db import rows
+from bloomery.db.tables import NODE_TRAITS, NODES, PORTS
+from bloomery.model import node as model
+from bloomery.model.node import Node
+
+_T = NODES.c
+_TRAITS = (
+    sa.select(sa.func.aggregate_strings(NODE_TRAITS.c.trait, ","))
+    .where(NODE_TRAITS.c.node_uuid == _T.uuid)
+    .scalar_subquery()
+    .label("traits")
+)
+_COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
+_WHOLE = sa.select(*_COLUMNS.values())
+_BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
+_BY_NAME = _WHOLE.where(_T.name == sa.bindparam("ident"))
+_BY_EITHER = _WHOLE.where(
+    sa.or_(_T.uuid == sa.bindparam("ident"), _T.name == sa.bindparam("ident")),
+)
+
+
+def from_row(row: Mapping[str, Any]) -> Node:
+    """Return the value that a whole row stands for."""
+    values = dict(row)
+    for name in model.OBJECTS:
+        text = values[name]
+        values[name] = {} if text == rows.EMPTY_OBJECT else rows.load(text)
+    values["traits"] = split_traits(values["traits"])
+    return Node(**values)
+
+
+def split_traits(joined: str | None) -> tuple[str, ...]:
+    return tuple(sorted(joined.split(","))) if joined else ()
+
+
+def find_row(conn: sa.Connection, ident: str) -> Mapping[str, Any] | None:
+    """Return the whole raw row of the node with this UUID or name: objects still JSON text."""
+    return conn.execute(_BY_EITHER, {"ident": ident}).mappings().one_or_none()
+
+
+def get(conn: sa.Connection, uuid: str) -> Node:
+    """Return one node by UUID.  Raises NodeNotFound."""
+    row = conn.execute(_BY_UUID, {"ident": uuid}).mappings().one_or_none()
+    if row is None:
+        raise errors.NodeNotFound(node=uuid)
+    return from_row(row)
+
+
+def get_for_update(conn: sa.Connection, uuid: str) -> Node:
+    """Return one node, its row locked until the transaction ends.  Raises NodeNotFound."""
+    row = conn.execute(_BY_UUID.with_for_update(of=NODES), {"ident": uuid}).mappings().one_or_none()
+    if row is None:
+        raise errors.NodeNotFound(node=uuid)
+    return from_row(row)
+
+
+def find_uuid(conn: sa.Connection, ident: str) -> str | None:
+    """Return the UUID of the node with this UUID or name."""
+    return conn.execute(
+        sa.select(_T.uuid).where(sa.or_(_T.uuid == ident, _T.name == ident)),
+    ).scalar_one_or_none()
+
+
+def insert(conn: sa.Connection, values: Mapping[str, Any]) -> None:
+    """Add a node; ``values`` holds every column but id and updated_at, encoded.
+
+    Raises NodeAlreadyExists, DuplicateName, InstanceAssociated, ChassisNotFound.
+    """
+    with naming_conflicts(values):
+        conn.execute(sa.insert(NODES), values)
+
+
+def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
+    """Change columns of a node, unguarded; under a lock use ``locks.update_guarded``."""
+    with naming_conflicts({"uuid": uuid} | dict(values)):
+        conn.execute(
+            sa.update(NODES).where(_T.uuid == uuid).values(updated_at=rows.now(), **values),
+        )
+
+
+class naming_conflicts:  # noqa: N801  reads as a statement
+    """Turn a broken unique or foreign key of the nodes table into its named error."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: Any, exc: BaseException | None, _tb: Any) -> None:
+        if not isinstance(exc, sa.exc.IntegrityError):
+            return
+        said = self._values
+        node = said.get("uuid")
+        meanings: dict[str, Callable[[], errors.Failure]] = {
+            "nodes.uuid": lambda: errors.NodeAlreadyExists(node=node),
+            "nodes.name": lambda: errors.DuplicateName(name=said.get("name")),
+            "nodes.instance_uuid": lambda: errors.InstanceAssociated(
+                instance=said.get("instance_uuid"),
+                node=node,
+            ),
+        }
+        raise rows.broken_constraint(exc, meanings) from exc
+
+
+def delete(conn: sa.Connection, uuid: str) -> None:
+    """Remove a node and, by cascade, all that belongs to it."""
+    conn.execute(sa.update(PORTS).where(PORTS.c.node_uuid == uuid).values(portgroup_uuid=None))
+    conn.execute(sa.delete(NODES).where(_T.uuid == uuid))
+
+
+def add_traits(conn: sa.Connection, uuid: str, traits: Iterable[str]) -> None:
+    """Give the node these traits; those that it has already stay."""
+    had = set(traits_of(conn, uuid))
+    new = [{"node_uuid": uuid, "trait": trait} for trait in dict.fromkeys(traits) if trait not in had]
+    if new:
+        conn.execute(sa.insert(NODE_TRAITS), new)
+
+
+def remove_traits(conn: sa.Connection, uuid: str, traits: Iterable[str] | None) -> int:
+    """Take these traits (None: all) away; return how many there were."""
+    gone = sa.delete(NODE_TRAITS).where(NODE_TRAITS.c.node_uuid == uuid)
+    if traits is not None:
+        gone = gone.where(NODE_TRAITS.c.trait.in_(list(traits)))
+    return conn.execute(gone).rowcount
+
+
+def traits_of(conn: sa.Connection, uuid: str) -> list[str]:
+    found = sa.select(NODE_TRAITS.c.trait).where(NODE_TRAITS.c.node_uuid == uuid)
+    return list(conn.execute(found).scalars())
+
+
+def count_in_states(conn: sa.Connection, states: Iterable[State]) -> int:
+    """How many nodes are in one of ``states``: for the limits on concurrent work."""
+    return conn.execute(
+        sa.select(sa.func.count()).select_from(NODES).where(_T.provision_state.in_(list(states))),
+    ).scalar_one()
+
+
+def count_by_state(conn: sa.Connection) -> dict[str, int]:
+    """How many nodes stand in each provision state."""
+    counted = sa.select(_T.provision_state, sa.func.count()).group_by(_T.provision_state)
+    return {str(state): count for state, count in conn.execute(counted)}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A list of nodes: which columns, which rows, in which order, from where, how many.
+
+    ``equal`` holds column -> value (None: is null), ``among`` column -> values.
+    """
+
+    columns: Sequence[str]
+    equal: Mapping[str, Any] = field(default_factory=dict)
+    among: Mapping[str, Sequence[Any]] = field(default_factory=dict)
+    associated: bool | None = None
+    project: str | None = None
+    description_contains: str | None = None
+    sharded: bool | None = None
+    include_children: bool = True
+    sort_key: str = "id"
+    descending: bool = False
+    marker: str | None = None
+    limit: int | None = None
+
+
+def list_rows(conn: sa.Connection, query: Query) -> Sequence[Mapping[str, Any]]:
+    """Return raw rows of the asked columns: objects still JSON text, traits joined by comma.
+
+    Raises NodeNotFound when the marker is unknown.
+    """
+    wanted = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
+    wanted = _ordered(conn, wanted, query)
+    if query.limit is not None:
+        wanted = wanted.limit(query.limit)
+    return conn.execute(wanted).mappings().all()
+
+
+def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
+    found = [
+        _T[name].is_(None) if value is None else _T[name] == value
+        for name, value in query.equal.items()
+    ]
+    found += [_T[name].in_(list(values)) for name, values in query.among.items()]
+    if query.associated is not None:
+        found.append(_T.instance_uuid.is_not(None) if query.associated else _T.instance_uuid.is_(None))
+    if query.sharded is not None:
+        found.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
+    if query.project is not None:
+        found.append(sa.or_(_T.owner == query.project, _T.lessee == query.project))
+    if query.description_contains is not None:
+        found.append(_T.description.like(f"%{query.description_contains}%"))
+    if not query.include_children:
+        found.append(_T.parent_node.is_(None))
+    return found
+
+
+def _ordered(conn: sa.Connection, wanted: Any, query: Query) -> Any:
+    """Sort by the key and then by id, and begin after the marker."""
+    return keyset(conn, wanted, NODES, query.sort_key, query.descending, query.marker, _no_node)
+
+
+def _no_node(marker: str) -> errors.Failure:
+    return errors.NodeNotFound(node=marker)
+
+
+def keyset(
+    conn: sa.Connection,
+    wanted: Any,
+    table: sa.Table,
+    sort_key: str,
+    descending: bool,
+    marker: str | None,
+    missing: Callable[[str], errors.Failure],
+    marker_column: str = "uuid",
+) -> Any:
+    """Order ``wanted`` by ``sort_key``, ties by id, and begin after the row of ``marker``.
+
+    Nulls come first when ascending, last when descending, on every database.
+    """
+    key, tie = table.c[sort_key], table.c.id
+    if sort_key == "id":
+        order = [tie.desc() if descending else tie.asc()]
+    else:
+        nulls = key.is_(None)
+        order = [nulls.asc(), key.desc()] if descending else [nulls.desc(), key.asc()]
+        order.append(tie.desc() if descending else tie.asc())
+    if marker is not None:
+        at = conn.execute(sa.select(key, tie).where(table.c[marker_column] == marker)).one_or_none()
+        if at is None:
+            raise missing(marker)
+        wanted = wanted.where(_after(key, tie, at[0], at[1], descending))
+    return wanted.order_by(*order)
+
+
+def _after(key: Any, tie: Any, value: Any, row_id: int, descending: bool) -> Any:
+    beyond_tie = tie < row_id if descending else tie > row_id
+    if key is tie:
+        return beyond_tie
+    if value is None:
+        rest = sa.false() if descending else key.is_not(None)
+        return sa.or_(rest, sa.and_(key.is_(None), beyond_tie))
+    beyond = sa.or_(key < value, key.is_(None)) if descending else key > value
+    return sa.or_(beyond, sa.and_(key == value, beyond_tie))

@@ -1,0 +1,150 @@
+"""Queries on ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import nodes, rows
+from bloomery.db.tables import NODES, PORTGROUPS, PORTS
+from bloomery.model import port as model
+from bloomery.model.port import Port
+
+_T = PORTS.c
+_WHOLE = sa.select(*(_T[name] for name in model.COLUMNS))
+
+
+def from_row(row: Mapping[str, Any]) -> Port:
+    values = dict(row)
+    for name in model.OBJECTS:
+        values[name] = rows.load(values[name])
+    return Port(**values)
+
+
+def find_row(conn: sa.Connection, ident: str) -> Mapping[str, Any] | None:
+    """Return the raw row of the port with this UUID or name."""
+    wanted = _WHOLE.where(sa.or_(_T.uuid == ident, _T.name == ident))
+    return conn.execute(wanted).mappings().one_or_none()
+
+
+def get(conn: sa.Connection, ident: str) -> Port:
+    """Return one port by UUID or name.  Raises PortNotFound."""
+    row = find_row(conn, ident)
+    if row is None:
+        raise errors.PortNotFound(port=ident)
+    return from_row(row)
+
+
+def list_of_node(conn: sa.Connection, node_uuid: str) -> list[Port]:
+    wanted = _WHOLE.where(_T.node_uuid == node_uuid).order_by(_T.id)
+    return [from_row(row) for row in conn.execute(wanted).mappings()]
+
+
+def insert(conn: sa.Connection, values: Mapping[str, Any]) -> None:
+    """Add a port; ``values`` are encoded.  Raises MACAlreadyExists and its like."""
+    with naming_conflicts(values):
+        conn.execute(sa.insert(PORTS), values)
+
+
+def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
+    with naming_conflicts({"uuid": uuid} | dict(values)):
+        conn.execute(
+            sa.update(PORTS).where(_T.uuid == uuid).values(updated_at=rows.now(), **values),
+        )
+
+
+def delete(conn: sa.Connection, uuid: str) -> bool:
+    return bool(conn.execute(sa.delete(PORTS).where(_T.uuid == uuid)).rowcount)
+
+
+class naming_conflicts:  # noqa: N801  reads as a statement
+    """Turn a broken unique key of the ports table into its named error."""
+
+    def __init__(self, values: Mapping[str, Any]) -> None:
+        self._values = values
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: Any, exc: BaseException | None, _tb: Any) -> None:
+        if not isinstance(exc, sa.exc.IntegrityError):
+            return
+        said = self._values
+        meanings: dict[str, Callable[[], errors.Failure]] = {
+            "ports.uuid": lambda: errors.PortAlreadyExists(port=said.get("uuid")),
+            "ports.address": lambda: errors.MACAlreadyExists(mac=said.get("address")),
+            "ports.name": lambda: errors.PortDuplicateName(name=said.get("name")),
+        }
+        raise rows.broken_constraint(exc, meanings) from exc
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A list of ports; ``conductor_groups`` and ``shards`` look at the ports' nodes."""
+
+    columns: Sequence[str]
+    equal: Mapping[str, Any] = field(default_factory=dict)
+    shards: Sequence[str] | None = None
+    conductor_groups: Sequence[str] | None = None
+    description_contains: str | None = None
+    sort_key: str = "id"
+    descending: bool = False
+    marker: str | None = None
+    limit: int | None = None
+
+
+def list_rows(conn: sa.Connection, query: Query) -> Sequence[Mapping[str, Any]]:
+    """Return raw rows of the asked columns: objects still JSON text.  Raises PortNotFound."""
+    wanted = sa.select(*(_T[name] for name in query.columns)).where(*_conditions(query))
+    wanted = nodes.keyset(
+        conn, wanted, PORTS, query.sort_key, query.descending, query.marker, _no_port,
+    )  # fmt: skip
+    if query.limit is not None:
+        wanted = wanted.limit(query.limit)
+    return conn.execute(wanted).mappings().all()
+
+
+def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
+    found = [_T[name] == value for name, value in query.equal.items()]
+    if query.description_contains is not None:
+        found.append(_T.description.like(f"%{query.description_contains}%"))
+    for column, values in ((NODES.c.shard, query.shards), (NODES.c.conductor_group, query.conductor_groups)):
+        if values is not None:
+            found.append(_T.node_uuid.in_(sa.select(NODES.c.uuid).where(column.in_(list(values)))))
+    return found
+
+
+def _no_port(marker: str) -> errors.Failure:
+    return errors.PortNotFound(port=marker)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GroupFacts:
+    """What a port must know of the port group that it joins."""
+
+    uuid: str
+    node_uuid: str
+    standalone_ports_supported: bool
+    physical_network: str | None
+
+
+def find_group(conn: sa.Connection, uuid: str) -> GroupFacts | None:
+    """Return the facts of a port group, its physical network being that of its ports."""
+    row = conn.execute(
+        sa.select(
+            PORTGROUPS.c.uuid,
+            PORTGROUPS.c.node_uuid,
+            PORTGROUPS.c.standalone_ports_supported,
+            sa.func.coalesce(
+                PORTGROUPS.c.physical_network,
+                sa.select(sa.func.max(_T.physical_network))
+                .where(_T.portgroup_uuid == PORTGROUPS.c.uuid)
+                .scalar_subquery(),
+            ).label("physical_network"),
+        ).where(PORTGROUPS.c.uuid == uuid),
+    ).mappings().one_or_none()
+    return None if row is None else GroupFacts(**row)

@@ -1,0 +1,52 @@
+"""Between values and rows: JSON text, time, and what a broken constraint means."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import UTC, datetime
+from typing import Any
+
+import orjson
+import sqlalchemy as sa
+
+from bloomery import errors
+
+EMPTY_OBJECT = "{}"
+
+
+def dump(value: Any) -> str:
+    """Encode an object for its column."""
+    return orjson.dumps(value).decode()
+
+
+def load(text: str) -> Any:
+    return orjson.loads(text)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:
+    """Return ``values`` as their columns take them: objects become JSON text."""
+    return {
+        name: dump(value) if name in objects and not isinstance(value, str) else value
+        for name, value in values.items()
+    }
+
+
+def broken_constraint(
+    exc: sa.exc.IntegrityError,
+    meanings: Mapping[str, Callable[[], errors.Failure]],
+) -> Exception:
+    """Return the named error for the constraint that ``exc`` broke, or ``exc`` itself.
+
+    ``meanings`` is keyed by ``table.column``; SQLite names columns, the servers name the
+    constraint (uq_table_column).
+    """
+    said = str(exc.orig)
+    for key, meaning in meanings.items():
+        table, column = key.split(".")
+        if key in said or f"uq_{table}_{column}" in said:
+            return meaning()
+    return exc

@@ -1,0 +1,120 @@
+"""Queries on step runs: the journal of flows, and the truth about what a node is doing.
+
+The rows of a flow are written when it begins; each move of the flow changes them in the same
+transaction as the node.  The end of a step and the start of the next are one transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery.db import rows
+from bloomery.db.tables import STEP_RUNS
+from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
+
+_T = STEP_RUNS.c
+_STEP_FACTS = ("priority", "abortable", "requires_ramdisk", "argsinfo", "resumable", "inner")
+
+
+def encode(run: StepRun) -> dict[str, Any]:
+    """Return the row of ``run``; ``args`` are sealed and masked by whom made the step."""
+    facts = {name: getattr(run.step, name) for name in _STEP_FACTS}
+    return {
+        "node_uuid": run.node_uuid,
+        "flow": run.flow,
+        "phase": run.phase,
+        "position": run.position,
+        "interface": run.step.interface,
+        "step": run.step.step,
+        "args": rows.dump(run.step.args),
+        "facts": rows.dump(facts),
+        "state": run.state,
+        "conductor": run.conductor,
+        "lock_generation": run.lock_generation,
+        "request_id": run.request_id,
+        "reason": run.reason,
+        "error": run.error,
+        "resume_then": run.resume_then,
+        "due_at": run.due_at,
+        "deadline_at": run.deadline_at,
+        "started_at": run.started_at,
+        "finished_at": run.finished_at,
+        "created_at": rows.now(),
+    }
+
+
+def from_row(row: Mapping[str, Any]) -> StepRun:
+    values = {
+        name: row[name]
+        for name in (
+            "id", "flow", "node_uuid", "phase", "position", "state", "conductor",
+            "lock_generation", "request_id", "reason", "error", "resume_then", "due_at",
+            "deadline_at", "started_at", "finished_at",
+        )
+    }  # fmt: skip
+    step = Step(
+        interface=row["interface"],
+        step=row["step"],
+        args=rows.load(row["args"]),
+        **rows.load(row["facts"]),
+    )
+    return StepRun(step=step, **values)
+
+
+def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
+    """Write the rows of a flow that begins."""
+    if encoded:
+        conn.execute(sa.insert(STEP_RUNS), list(encoded))
+
+
+def change(conn: sa.Connection, flow: str, position: int, values: Mapping[str, Any]) -> None:
+    """Change one row of a flow: its state, times, reason or error."""
+    changed = (
+        sa.update(STEP_RUNS)
+        .where(_T.flow == sa.bindparam("in_flow"), _T.position == sa.bindparam("at_position"))
+        .values({name: sa.bindparam(f"to_{name}") for name in values})
+    )
+    found = {"in_flow": flow, "at_position": position}
+    conn.execute(changed, found | {f"to_{name}": value for name, value in values.items()})
+
+
+def skip_rest(conn: sa.Connection, flow: str) -> None:
+    """Mark the steps whose turn will never come."""
+    conn.execute(
+        sa.update(STEP_RUNS)
+        .where(_T.flow == flow, _T.state == Run.PLANNED)
+        .values(state=Run.SKIPPED),
+    )
+
+
+def drop_planned(conn: sa.Connection, flow: str) -> None:
+    """Forget the planned rest of a flow that is about to be planned anew."""
+    conn.execute(sa.delete(STEP_RUNS).where(_T.flow == flow, _T.state == Run.PLANNED))
+
+
+def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
+    """Return the rows of the node's flow that has not ended, in order; none: []."""
+    open_flow = (
+        sa.select(_T.flow)
+        .where(_T.node_uuid == node_uuid, _T.state.in_(OPEN_RUNS))
+        .order_by(_T.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    wanted = sa.select(STEP_RUNS).where(_T.flow == open_flow).order_by(_T.position)
+    return [from_row(row) for row in conn.execute(wanted).mappings()]
+
+
+def list_of_node(conn: sa.Connection, node_uuid: str, limit: int) -> list[StepRun]:
+    """Return the latest rows of a node, newest first."""
+    wanted = sa.select(STEP_RUNS).where(_T.node_uuid == node_uuid).order_by(_T.id.desc())
+    return [from_row(row) for row in conn.execute(wanted.limit(limit)).mappings()]
+
+
+def list_nodes_in_flow(conn: sa.Connection) -> list[str]:
+    """Return the nodes that some flow has not left."""
+    wanted = sa.select(_T.node_uuid).where(_T.state.in_(OPEN_RUNS)).distinct()
+    return list(conn.execute(wanted).scalars())

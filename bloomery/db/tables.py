@@ -1,0 +1,421 @@
+"""Every table, in SQLAlchemy Core.  Migrations create them; nothing else may.
+
+Rows of different nouns refer to each other by UUID, as the API does, so that a list needs no
+join.  Objects are JSON text, encoded before the transaction begins and handed to clients
+without being decoded where nothing in them is secret.  Times are UTC.
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
+
+METADATA = sa.MetaData(
+    naming_convention={
+        "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+        "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+        "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+        "pk": "pk_%(table_name)s",
+    },
+)
+
+
+class UtcTime(sa.types.TypeDecorator[datetime]):
+    """Aware UTC datetimes with microseconds, on every database."""
+
+    impl = sa.DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
+        return dialect.type_descriptor(sa.DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
+
+
+LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
+BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
+
+
+def _table(name: str, *items: sa.Column[Any] | sa.SchemaItem) -> sa.Table:
+    stamps = (
+        sa.Column("created_at", UtcTime, nullable=False),
+        sa.Column("updated_at", UtcTime),
+    )
+    return sa.Table(
+        name,
+        METADATA,
+        sa.Column("id", BigId, primary_key=True, autoincrement=True),
+        *items,
+        *stamps,
+        mysql_engine="InnoDB",
+        mysql_charset="utf8mb4",
+    )
+
+
+def _text(name: str, length: int = 255, **more: Any) -> sa.Column[str]:
+    return sa.Column(name, sa.String(length), **more)
+
+
+def _uuid(**more: Any) -> sa.Column[str]:
+    return sa.Column("uuid", sa.String(36), nullable=False, unique=True, **more)
+
+
+def _json(name: str) -> sa.Column[str]:
+    return sa.Column(name, LongText, nullable=False)
+
+
+def _flag(name: str, **more: Any) -> sa.Column[bool]:
+    return sa.Column(name, sa.Boolean(create_constraint=False), **{"nullable": False} | more)
+
+
+def _time(name: str) -> sa.Column[datetime]:
+    return sa.Column(name, UtcTime)
+
+
+def _of_node(**more: Any) -> sa.Column[str]:
+    """Rows that go when their node goes."""
+    return sa.Column(
+        "node_uuid",
+        sa.String(36),
+        sa.ForeignKey("nodes.uuid", ondelete="CASCADE"),
+        **{"nullable": False, "index": True} | more,
+    )
+
+
+CHASSIS = _table("chassis", _uuid(), _text("description"), _json("extra"))
+
+ALLOCATIONS = _table(
+    "allocations",
+    _uuid(),
+    _text("name", unique=True),
+    _text("node_uuid", 36, index=True),
+    _text("resource_class", 80),
+    _text("state", 15, nullable=False),
+    sa.Column("last_error", LongText),
+    _json("candidate_nodes"),
+    _json("traits"),
+    _json("extra"),
+    _text("owner"),
+    _text("conductor_affinity"),
+)
+
+NODES = _table(
+    "nodes",
+    _uuid(),
+    _text("name", unique=True),
+    _text("driver", nullable=False, index=True),
+    _json("driver_info"),
+    _json("driver_internal_info"),
+    _json("properties"),
+    _json("instance_info"),
+    _text("instance_uuid", 36, unique=True),
+    _text("instance_name", index=True),
+    _json("extra"),
+    sa.Column("chassis_uuid", sa.String(36), sa.ForeignKey("chassis.uuid"), index=True),
+    sa.Column(
+        "allocation_uuid",
+        sa.String(36),
+        sa.ForeignKey("allocations.uuid", ondelete="SET NULL"),
+    ),
+    _text("parent_node", 36, index=True),
+    _text("resource_class", 80, index=True),
+    _text("conductor_group", nullable=False, index=True),
+    _text("conductor_affinity"),
+    _flag("automated_clean", nullable=True),
+    _flag("protected"),
+    sa.Column("protected_reason", LongText),
+    _flag("retired"),
+    sa.Column("retired_reason", LongText),
+    _text("owner", index=True),
+    _text("lessee", index=True),
+    sa.Column("description", LongText),
+    _json("network_data"),
+    _text("shard", index=True),
+    _flag("disable_power_off"),
+    _flag("maintenance"),
+    sa.Column("maintenance_reason", LongText),
+    _text("fault"),
+    _flag("console_enabled"),
+    _text("bios_interface"),
+    _text("boot_interface"),
+    _text("console_interface"),
+    _text("deploy_interface"),
+    _text("firmware_interface"),
+    _text("inspect_interface"),
+    _text("management_interface"),
+    _text("network_interface"),
+    _text("power_interface"),
+    _text("raid_interface"),
+    _text("rescue_interface"),
+    _text("storage_interface"),
+    _text("vendor_interface"),
+    _text("power_state", 15),
+    _text("target_power_state", 15),
+    _text("provision_state", 15, index=True),
+    _text("target_provision_state", 15),
+    _time("provision_updated_at"),
+    _time("inspection_started_at"),
+    _time("inspection_finished_at"),
+    sa.Column("last_error", LongText),
+    _json("clean_step"),
+    _json("deploy_step"),
+    _json("service_step"),
+    _json("raid_config"),
+    _json("target_raid_config"),
+    _text("boot_mode", 15),
+    _flag("secure_boot", nullable=True),
+    _text("health", 15),
+    _text("reservation", index=True),
+    _text("reserved_for"),
+    _time("reserved_at"),
+    sa.Column("lock_generation", sa.BigInteger, nullable=False, server_default="0"),
+)
+
+NODE_TRAITS = sa.Table(
+    "node_traits",
+    METADATA,
+    sa.Column(
+        "node_uuid",
+        sa.String(36),
+        sa.ForeignKey("nodes.uuid", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    sa.Column("trait", sa.String(255), primary_key=True),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+PORTGROUPS = _table(
+    "portgroups",
+    _uuid(),
+    _text("name", unique=True),
+    _of_node(),
+    _text("address", 18, unique=True),
+    _json("extra"),
+    _json("internal_info"),
+    _flag("standalone_ports_supported"),
+    _text("mode", nullable=False),
+    _json("properties"),
+    _text("physical_network", 64),
+    _text("category", 80),
+    _flag("dynamic_portgroup"),
+)
+
+PORTS = _table(
+    "ports",
+    _uuid(),
+    _text("address", 18, nullable=False, unique=True),
+    _of_node(),
+    _json("extra"),
+    _json("internal_info"),
+    _flag("pxe_enabled"),
+    _json("local_link_connection"),
+    sa.Column("portgroup_uuid", sa.String(36), sa.ForeignKey("portgroups.uuid"), index=True),
+    _text("physical_network", 64),
+    _flag("is_smartnic"),
+    _text("name", unique=True),
+    _text("description"),
+    _text("vendor", 32),
+    _text("category", 80),
+    _flag("available_for_dynamic_portgroup"),
+)
+
+VOLUME_CONNECTORS = _table(
+    "volume_connectors",
+    _uuid(),
+    _of_node(),
+    _text("type", 32, nullable=False),
+    _text("connector_id", nullable=False),
+    _json("extra"),
+    sa.UniqueConstraint("type", "connector_id"),
+)
+
+VOLUME_TARGETS = _table(
+    "volume_targets",
+    _uuid(),
+    _of_node(),
+    _text("volume_type", 64, nullable=False),
+    _text("volume_id", 36, nullable=False),
+    sa.Column("boot_index", sa.Integer, nullable=False),
+    _json("properties"),
+    _json("extra"),
+    sa.UniqueConstraint("node_uuid", "boot_index"),
+)
+
+CONDUCTORS = _table(
+    "conductors",
+    _text("hostname", nullable=False, unique=True),
+    _text("conductor_group", nullable=False),
+    _json("drivers"),
+    _flag("online"),
+    sa.Column("heartbeat", sa.BigInteger, nullable=False, server_default="0"),
+)
+
+CONDUCTOR_INTERFACES = _table(
+    "conductor_hardware_interfaces",
+    sa.Column(
+        "conductor_id",
+        BigId,
+        sa.ForeignKey("conductors.id", ondelete="CASCADE"),
+        nullable=False,
+    ),
+    _text("hardware_type", 64, nullable=False),
+    _text("interface_type", 16, nullable=False),
+    _text("interface_name", 64, nullable=False),
+    _flag("is_default"),
+    sa.UniqueConstraint("conductor_id", "hardware_type", "interface_type", "interface_name"),
+)
+
+BIOS_SETTINGS = _table(
+    "bios_settings",
+    _of_node(),
+    _text("name", nullable=False),
+    sa.Column("value", LongText),
+    _text("attribute_type"),
+    _json("allowable_values"),
+    sa.Column("lower_bound", sa.Integer),
+    sa.Column("upper_bound", sa.Integer),
+    sa.Column("min_length", sa.Integer),
+    sa.Column("max_length", sa.Integer),
+    _flag("read_only", nullable=True),
+    _flag("reset_required", nullable=True),
+    _flag("unique", nullable=True),
+    sa.UniqueConstraint("node_uuid", "name"),
+)
+
+FIRMWARE = _table(
+    "firmware_information",
+    _of_node(),
+    _text("component", nullable=False),
+    _text("initial_version"),
+    _text("current_version"),
+    _text("last_version_flashed"),
+    _text("vendor"),
+    _text("model"),
+    _text("serial_number"),
+    sa.UniqueConstraint("node_uuid", "component"),
+)
+
+DEPLOY_TEMPLATES = _table(
+    "deploy_templates", _uuid(), _text("name", nullable=False, unique=True), _json("steps"),
+    _json("extra"),
+)  # fmt: skip
+
+RUNBOOKS = _table(
+    "runbooks",
+    _uuid(),
+    _text("name", nullable=False, unique=True),
+    _text("description"),
+    _json("steps"),
+    _json("traits"),
+    _flag("disable_ramdisk"),
+    _flag("public"),
+    _text("owner", index=True),
+    _json("extra"),
+)
+
+INSPECTION_RULES = _table(
+    "inspection_rules",
+    _uuid(),
+    _text("description"),
+    sa.Column("priority", sa.Integer, nullable=False),
+    _text("phase", 16),
+    _text("scope"),
+    _flag("sensitive"),
+    _json("conditions"),
+    _json("actions"),
+)
+
+NODE_INVENTORY = _table(
+    "node_inventory", _of_node(unique=True, index=False), _json("inventory_data"),
+    _json("plugin_data"),
+)  # fmt: skip
+
+NODE_HISTORY = _table(
+    "node_history",
+    _uuid(),
+    _of_node(),
+    _text("conductor"),
+    _text("severity", 10, nullable=False),
+    sa.Column("event", LongText, nullable=False),
+    _text("event_type"),
+    _text("user"),
+    _text("project"),
+    _text("state", 15),
+    _text("target_provision_state", 15),
+    sa.Column("duration_seconds", sa.Float),
+    _text("request_id", 64, index=True),
+)
+
+STEP_RUNS = _table(
+    "step_runs",
+    _of_node(),
+    _text("flow", 36, nullable=False, index=True),
+    _text("phase", 16, nullable=False),
+    sa.Column("position", sa.Integer, nullable=False),
+    _text("interface", 16, nullable=False),
+    _text("step", nullable=False),
+    _json("args"),
+    _json("facts"),
+    _text("state", 16, nullable=False, index=True),
+    _text("conductor"),
+    sa.Column("lock_generation", sa.BigInteger, nullable=False),
+    _text("request_id", 64),
+    sa.Column("reason", LongText),
+    sa.Column("error", LongText),
+    _text("resume_then", 8),
+    _time("due_at"),
+    _time("deadline_at"),
+    _time("started_at"),
+    _time("finished_at"),
+    sa.UniqueConstraint("flow", "position"),
+)
+
+EVENTS = sa.Table(
+    "events",
+    METADATA,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("created_at", UtcTime, nullable=False),
+    _text("object", 32, nullable=False),
+    _text("object_uuid", 36, nullable=False, index=True),
+    _text("action", 32, nullable=False),
+    _text("status", 16, nullable=False),
+    _text("level", 16, nullable=False),
+    _text("publisher"),
+    _text("request_id", 64),
+    _json("facts"),
+    sa.Column("snapshot", LongText),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+    sqlite_autoincrement=True,  # numbers of trimmed rows are never used again
+)
+
+EVENT_CURSORS = sa.Table(
+    "event_cursors",
+    METADATA,
+    sa.Column("sink", sa.String(64), primary_key=True),
+    sa.Column("last_id", sa.BigInteger, nullable=False),
+    sa.Column("holder", sa.String(255)),
+    sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Column("updated_at", UtcTime),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+HOME = sa.Table(
+    "home",
+    METADATA,
+    sa.Column("name", sa.String(64), primary_key=True),
+    sa.Column("value", sa.Text, nullable=False),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)

@@ -1,0 +1,423 @@
+"""Every named error of the house: code, HTTP status and sentence.
+
+A class of its own exists only where a program would act differently.  ``code``
+is for programs and is never renamed; ``text`` is for people: it names the thing
+and the way out; ``log`` is for us and reaches no client.  Secrets go in neither.
+
+    raise errors.NodeLocked(node=uuid, holder=host, log=f"waited {waited_s:.1f} s")
+
+An error crosses RPC as its class name and facts, and comes back as the same class:
+
+    errors.revive(*error.packed())
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+MAX_TEXT_IN_ROW = 4096  # last_error and maintenance_reason are cut to this (log_in_db_max_size)
+
+
+class Failure(Exception):
+    """What the house says no with.  Anything else that is raised is a bug of ours."""
+
+    code: ClassVar[str] = "internal"
+    status: ClassVar[int] = 500
+    text: ClassVar[str] = "{reason}"
+
+    def __init__(self, *, log: str = "", **facts: Any) -> None:
+        super().__init__(self.text.format(**facts))
+        self.facts = facts
+        self.log = log
+
+    def packed(self) -> tuple[str, dict[str, Any]]:
+        """Return what RPC carries: class name and JSON-able facts."""
+        return type(self).__name__, self.facts
+
+
+def revive(name: str, facts: dict[str, Any]) -> Failure:
+    """Rebuild an error that crossed RPC; an unknown class becomes a plain Failure."""
+    found = globals().get(name)
+    if isinstance(found, type) and issubclass(found, Failure):
+        return found(**facts)
+    return Failure(reason=str(facts.get("reason", name)))
+
+
+# ---------------------------------------------------------------- 400: the request is wrong
+
+
+class Invalid(Failure):
+    code, status = "invalid", 400
+
+
+class InvalidParameterValue(Invalid):
+    code = "invalid.value"
+
+
+class MissingParameterValue(InvalidParameterValue):
+    code = "invalid.missing"
+
+
+class PatchError(Invalid):
+    code = "invalid.patch"
+    text = "cannot apply patch {patch}: {reason}"
+
+
+class InvalidUUID(Invalid):
+    code, text = "invalid.uuid", "Expected UUID for {argument}: {value}"
+
+
+class InvalidName(Invalid):
+    code = "invalid.name"
+
+
+class InvalidMAC(Invalid):
+    code, text = "invalid.mac", "Expected a MAC address such as 52:54:00:12:34:56, not {value}"
+
+
+class InvalidStateRequested(Invalid):
+    code = "node.verb_refused"
+    text = (
+        'The requested action "{action}" can not be performed on node "{node}" '
+        'while it is in state "{state}".{advice}'
+    )
+
+    def __init__(self, *, advice: str = "", **facts: Any) -> None:
+        super().__init__(advice=advice, **facts)
+
+
+class NodeInMaintenance(Invalid):
+    code = "node.in_maintenance"
+    text = (
+        "cannot {action} node {node}: it is in maintenance mode; "
+        "end it with DELETE /v1/nodes/{node}/maintenance first"
+    )
+
+
+class NodeIsRetired(Invalid):
+    code = "node.retired"
+    text = "cannot {action} node {node}: it is retired; set retired to false first"
+
+
+class NodeNotLocked(Invalid):
+    code, text = "node.not_locked", "cannot release node {node}: it is not locked"
+
+
+class UnsupportedDriverExtension(Invalid):
+    code = "driver.unsupported"
+    text = "Driver {driver} does not support {extension} (disabled or not implemented)."
+
+
+class DriverNotFoundInEntrypoint(Invalid):
+    code = "driver.not_installed"
+    text = (
+        "cannot enable hardware type(s) {names}: not among the installed entry points of "
+        "bloomery.hardware.types: {installed}"
+    )
+
+
+class InterfaceNotFoundInEntrypoint(Invalid):
+    code = "driver.interface_not_enabled"
+    text = (
+        "cannot use {kind} interface {name!r}{node}: it is not enabled; "
+        "enabled {kind} interfaces: {enabled}"
+    )
+
+
+class IncompatibleInterface(Invalid):
+    code = "driver.interface_incompatible"
+    text = (
+        "cannot use {kind} interface {name!r} with hardware type {driver}: it supports {supported}"
+    )
+
+
+class NoValidDefaultForInterface(Invalid):
+    code = "driver.no_default_interface"
+    text = (
+        "cannot choose a default {kind} interface for hardware type {driver}: none that it "
+        "supports ({supported}) is enabled ({enabled})"
+    )
+
+
+class StepNotAllowed(Invalid):
+    code, text = "step.not_allowed", "cannot run step {step}: the operator has disallowed it"
+
+
+class StepNotFound(Invalid):
+    code = "step.unknown"
+    text = "cannot {verb} node {node}: no interface of it offers {steps}; it offers {offered}"
+
+
+class BootModeNotAllowed(Invalid):
+    code, text = "boot_mode.not_allowed", "cannot use boot mode {mode}: disallowed by {option}"
+
+
+class PortgroupNotEmpty(Invalid):
+    code, text = "portgroup.not_empty", "cannot delete port group {portgroup}: it has ports"
+
+
+class ChassisNotEmpty(Invalid):
+    code, text = "chassis.not_empty", "cannot delete chassis {chassis}: it has nodes"
+
+
+class NodeConsoleNotEnabled(Invalid):
+    code, text = "console.not_enabled", "Console access is not enabled on node {node}"
+
+
+# ------------------------------------------------------------------------- 403: not allowed
+
+
+class NotAuthorized(Failure):
+    code, status = "forbidden", 403
+
+
+class OperationNotPermitted(NotAuthorized):
+    code = "forbidden.combination"
+
+
+class NodeProtected(NotAuthorized):
+    code = "node.protected"
+    text = "cannot {action} node {node}: it is protected; set protected to false first"
+
+
+class ExclusiveLockRequired(NotAuthorized):
+    code = "lock.exclusive_required"
+    text = "An exclusive lock is required, but the current context has a shared lock."
+
+
+# --------------------------------------------------------------------------- 404: not there
+
+
+class NotFound(Failure):
+    code, status = "not_found", 404
+
+
+class NodeNotFound(NotFound):
+    code, text = "node.not_found", "Node {node} could not be found."
+
+
+class PortNotFound(NotFound):
+    code, text = "port.not_found", "Port {port} could not be found."
+
+
+class PortgroupNotFound(NotFound):
+    code, text = "portgroup.not_found", "Portgroup {portgroup} could not be found."
+
+
+class ChassisNotFound(NotFound):
+    code, text = "chassis.not_found", "Chassis {chassis} could not be found."
+
+
+class ConductorNotFound(NotFound):
+    code, text = "conductor.not_found", "Conductor {conductor} could not be found."
+
+
+class DriverNotFound(NotFound):
+    code, text = "driver.not_found", "Could not find the following driver(s): {driver}."
+
+
+class NoValidHost(NotFound):
+    code = "conductor.none_for_driver"
+    text = "No valid host was found. Reason: {reason}"
+
+
+class NodeTraitNotFound(NotFound):
+    code, text = "trait.not_found", "Node {node} doesn't have a trait '{trait}'"
+
+
+class NodeHistoryNotFound(NotFound):
+    code, text = "history.not_found", "Node history record {history} could not be found."
+
+
+class BIOSSettingNotFound(NotFound):
+    code, text = "bios.not_found", "Node {node} doesn't have a BIOS setting '{setting}'"
+
+
+class InventoryNotFound(NotFound):
+    code, text = "inventory.not_found", "Node {node} has no inventory: inspect it first"
+
+
+# --------------------------------------------------------------------- 406: not acceptable
+
+
+class NotAcceptable(Failure):
+    code, status = "version.not_acceptable", 406
+    text = "{reason}"
+
+
+# ------------------------------------------------------------------- 409: against the state
+
+
+class Conflict(Failure):
+    code, status = "conflict", 409
+
+
+class InvalidState(Conflict):
+    code = "state.invalid"
+
+
+class NodeLocked(Conflict):
+    code = "node.locked"
+    text = (
+        "Node {node} is locked by host {holder}{action}; "
+        "please retry after the current operation is completed."
+    )
+
+    def __init__(self, *, node: str, holder: str, action: str = "", **facts: Any) -> None:
+        told = action if not action or action.startswith(" (") else f" ({action})"
+        super().__init__(node=node, holder=holder, action=told, **facts)
+
+
+class LockLost(Conflict):
+    """Another conductor has taken the node over: stop, write nothing, touch no BMC."""
+
+    code = "node.lock_lost"
+    text = "cannot go on with node {node}: the lock of host {holder} was taken over"
+
+
+class NodeAssociated(Conflict):
+    code = "node.associated"
+    text = "Node {node} is associated with instance {instance}."
+
+
+class InstanceAssociated(Conflict):
+    code = "instance.associated"
+    text = (
+        "Instance {instance} is already associated with a node, "
+        "it cannot be associated with this other node {node}."
+    )
+
+
+class PowerStateFailure(Conflict):
+    code, text = "power.failure", "Failed to set node power state to {state}: {reason}"
+
+
+class NodeAlreadyExists(Conflict):
+    code, text = "node.exists", "A node with UUID {node} already exists."
+
+
+class DuplicateName(Conflict):
+    code, text = "node.name_exists", "A node with name {name} already exists."
+
+
+class PortAlreadyExists(Conflict):
+    code, text = "port.exists", "A port with UUID {port} already exists."
+
+
+class PortDuplicateName(Conflict):
+    code, text = "port.name_exists", "A port with name {name} already exists."
+
+
+class MACAlreadyExists(Conflict):
+    code, text = "port.mac_exists", "A port with MAC address {mac} already exists."
+
+
+class AlreadyExists(Conflict):
+    code, text = "exists", "{thing} already exists."
+
+
+# ------------------------------------------------------------------------ 503: come back later
+
+
+class Unavailable(Failure):
+    code, status = "unavailable", 503
+
+
+class TemporaryFailure(Unavailable):
+    code = "unavailable.conductor"
+    text = "Resource temporarily unavailable, please retry. {reason}"
+
+
+class NoFreeConductorWorker(Unavailable):
+    code = "unavailable.worker"
+    text = (
+        "Requested action cannot be performed due to lack of free conductor workers; "
+        "retry, or raise [conductor]workers_pool_size (now {size})."
+    )
+
+
+class ConcurrentActionLimit(Unavailable):
+    code = "unavailable.limit"
+    text = (
+        "cannot start {task}: {count} nodes are at it already, as many as "
+        "[conductor]{option} = {limit} allows; retry later"
+    )
+
+
+class DatabaseBusy(Unavailable):
+    code = "unavailable.database"
+    text = "cannot write to the database: {reason}; retry"
+
+
+# ------------------------------------------------------------- 500: it should have worked
+
+
+class InstanceDeployFailure(Failure):
+    """A deployment that could not start; carries the status of its cause."""
+
+    code = "deploy.failed"
+    text = "Failed to deploy instance: {reason}"
+
+    def __init__(self, *, reason: str, cause_status: int = 500, **facts: Any) -> None:
+        super().__init__(reason=reason, cause_status=cause_status, **facts)
+        self.status = cause_status  # type: ignore[misc]  # the one error whose status varies
+
+
+class StepFailure(Failure):
+    """A step of a flow said no; the node goes to the flow's failed state."""
+
+    code = "step.failed"
+
+
+class HardwareInspectionFailure(Failure):
+    code, text = "inspect.failed", "Failed to inspect hardware. Reason: {reason}"
+
+
+class BmcUnreachable(Failure):
+    """The BMC did not answer: asking again later may help."""
+
+    code = "bmc.unreachable"
+    text = "cannot reach the BMC of node {node} at {address}: {reason}"
+
+
+class BmcRefused(Failure):
+    """The BMC answered no: asking again will not help."""
+
+    code = "bmc.refused"
+    text = "the BMC of node {node} at {address} refused: {reason}"
+
+
+# ------------------------------------------------------- what keeps a process from starting
+
+
+class CannotStart(Failure):
+    """Said on the terminal in one sentence; exit code 1."""
+
+    code = "start.refused"
+
+
+class SchemaOutdated(CannotStart):
+    code = "db.schema_outdated"
+    text = "cannot use the database: its schema is {found}, this release needs {wanted}; {advice}"
+
+
+class StateDirInUse(CannotStart):
+    code = "start.state_dir_in_use"
+    text = (
+        "cannot start on {path}: process {pid} already serves from it; "
+        "stop that one, or choose another --state-dir"
+    )
+
+
+class KeyMissing(CannotStart):
+    code = "secrets.key_missing"
+    text = (
+        "cannot read the sealed secrets: the database holds values sealed with key {key_id}, "
+        "but {path} {problem}; put the key file back from its backup"
+    )
+
+
+def brief(error: BaseException) -> str:
+    """Return what a node's last_error may say of ``error``: no traceback, cut to the column."""
+    said = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+    return said.split("Traceback (most recent call last):")[0].strip()[:MAX_TEXT_IN_ROW]

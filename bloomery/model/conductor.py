@@ -1,0 +1,44 @@
+"""A conductor process, and the drivers that it serves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Final
+
+from bloomery.model.fields import Field, FieldTable, table
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Conductor:
+    """One row of ``conductors``.  ``heartbeat`` is a counter: a peer whose counter stands
+    still is dead; no clock of another machine is ever trusted."""
+
+    id: int
+    hostname: str
+    conductor_group: str
+    drivers: tuple[str, ...]
+    online: bool
+    heartbeat: int
+    created_at: datetime
+    updated_at: datetime | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EnabledInterface:
+    """One row of ``conductor_hardware_interfaces``: ``name`` works with ``hardware_type``."""
+
+    hardware_type: str
+    kind: str
+    name: str
+    default: bool
+
+
+FIELDS: Final[FieldTable] = table(
+    Field("hostname", "text"),
+    Field("conductor_group", "text"),
+    Field("alive", "bool", column=False),
+    Field("drivers", "list"),
+    Field("created_at", "time"),
+    Field("updated_at", "time"),
+)

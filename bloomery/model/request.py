@@ -1,0 +1,27 @@
+"""Who asks: what the API knows of a request, and what RPC carries beside each call."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import asdict, dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """The context of a request; every row and event that it causes names ``request_id``.
+
+    ``wait_s``: how long the caller agreed to wait for a busy node (``Prefer: wait=N``).
+    """
+
+    request_id: str
+    user: str | None = None
+    project: str | None = None
+    wait_s: float | None = None
+
+    @classmethod
+    def new(cls, *, user: str | None = None, project: str | None = None) -> Request:
+        return cls(request_id=f"req-{uuid.uuid4()}", user=user, project=project)
+
+    def packed(self) -> dict[str, Any]:
+        return asdict(self)

@@ -1,0 +1,80 @@
+"""A step of a flow, as planned and as it went: one row of ``step_runs``."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from datetime import datetime
+from enum import StrEnum
+from typing import Any
+
+
+class Run(StrEnum):
+    """Life of a step run: planned -> running -> done, failed, or parked in between."""
+
+    PLANNED = "planned"
+    RUNNING = "running"
+    AGAIN = "again"  # waits for its turn; the lock stays
+    WAITING = "waiting"  # parked until a call comes
+    HELD = "held"  # parked until an operator unholds
+    DONE = "done"
+    FAILED = "failed"
+    SKIPPED = "skipped"  # its flow ended before its turn
+
+
+OPEN_RUNS = (Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD, Run.PLANNED)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """What an interface offers, or a user asks for.
+
+    ``resumable``: a run that was cut off may be repeated by whoever owns the node next.
+    ``inner`` steps are the flow's own frame (prepare, tear down); no API shows them.
+    """
+
+    interface: str
+    step: str
+    args: dict[str, Any] = field(default_factory=dict)
+    priority: int = 0
+    abortable: bool = False
+    requires_ramdisk: bool = True
+    argsinfo: dict[str, Any] | None = None
+    resumable: bool = False
+    inner: bool = False
+
+    @property
+    def name(self) -> str:
+        return f"{self.interface}.{self.step}"
+
+    def shown(self) -> dict[str, Any]:
+        """Return the dictionary that clean_step, deploy_step and service_step show."""
+        said: dict[str, Any] = {
+            "interface": self.interface,
+            "step": self.step,
+            "abortable": self.abortable,
+            "priority": self.priority,
+        }
+        return said | ({"args": self.args} if self.args else {})
+
+
+@dataclass(slots=True, kw_only=True)
+class StepRun:
+    """One row of ``step_runs``; ``flow`` groups the rows of one flow in order of ``position``."""
+
+    flow: str
+    node_uuid: str
+    phase: str
+    position: int
+    step: Step
+    state: str = Run.PLANNED
+    id: int = 0
+    conductor: str | None = None
+    lock_generation: int = 0
+    request_id: str | None = None
+    reason: str | None = None
+    error: str | None = None
+    resume_then: str | None = None
+    due_at: datetime | None = None
+    deadline_at: datetime | None = None
+    started_at: datetime | None = None
+    finished_at: datetime | None = None

@@ -1,0 +1,28 @@
+"""What every operation is given: the site that it acts on, and who asks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bloomery.conf import Conf
+from bloomery.db.engine import Database
+from bloomery.model.request import Request
+from bloomery.rpc.client import Client
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Site:
+    """The parts of a running service that operations need; built once in ``cmd``."""
+
+    db: Database
+    rpc: Client
+    conf: Conf
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One request: ``version`` is its minor microversion (stacks speak the newest)."""
+
+    site: Site
+    request: Request
+    version: int

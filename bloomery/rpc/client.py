@@ -1,0 +1,23 @@
+"""From a node to the conductor that serves it."""
+
+from __future__ import annotations
+
+from bloomery.rpc.contract import Conductor
+from bloomery.rpc.ring import Ring
+from bloomery.rpc.transports import Transport
+
+
+class Client:
+    """Finds the conductor of a node or a driver on the ring, and hands out its face."""
+
+    def __init__(self, ring: Ring, transport: Transport) -> None:
+        self.ring = ring
+        self._transport = transport
+
+    def of_node(self, *, driver: str, group: str, uuid: str) -> Conductor:
+        """The conductor of one node.  Raises NoValidHost, TemporaryFailure."""
+        return self._transport.reach(self.ring.host_of_node(driver=driver, group=group, uuid=uuid))
+
+    def of_driver(self, driver: str) -> Conductor:
+        """Any conductor that serves ``driver``.  Raises DriverNotFound."""
+        return self._transport.reach(self.ring.hosts_of_driver(driver)[0])

@@ -1,0 +1,197 @@
+"""The one contract between callers and conductors.
+
+Client, server and version table come from ``Conductor``: a method is an RPC method, its
+``since`` the version that brought it, and its arguments are JSON-able.  Every method takes the
+``Request`` first and may raise any ``errors.Failure``; callers get the same class back.
+Orders are committed before they are acknowledged.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable
+from typing import Any, Final, Protocol, TypeVar
+
+from bloomery.model.request import Request
+
+VERSION: Final = "1.0"
+
+F = TypeVar("F", bound=Callable[..., Any])
+Json = dict[str, Any]
+
+
+def since(version: str, *, cast: bool = False) -> Callable[[F], F]:
+    """Say which contract version brought a method; ``cast``: nobody waits for its end."""
+
+    def mark(method: F) -> F:
+        method.rpc = (version, cast)  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+class Conductor(Protocol):
+    """What a conductor does for callers."""
+
+    # ------------------------------------------------------------------ nodes
+
+    @since("1.0")
+    def create_node(self, request: Request, values: Json) -> None:
+        """Store a validated node, its interfaces chosen and checked.
+
+        ``values``: uuid, driver, provision_state and what the client sent.  Raises
+        InvalidParameterValue and the interface errors (400), the *Exists errors (409).
+        """
+
+    @since("1.0")
+    def update_node(
+        self,
+        request: Request,
+        node_uuid: str,
+        patch: list[Json],
+        reset_interfaces: bool,
+    ) -> None:
+        """Apply a validated JSON patch to the row that is read in the same transaction."""
+
+    @since("1.0")
+    def destroy_node(self, request: Request, node_uuid: str) -> None:
+        """Delete a node and what belongs to it.  NodeAssociated, InvalidState, NodeProtected."""
+
+    @since("1.0")
+    def set_maintenance(
+        self,
+        request: Request,
+        node_uuid: str,
+        maintenance: bool,
+        reason: str | None,
+    ) -> None:
+        """Set maintenance and its reason, or clear both and the fault."""
+
+    @since("1.0")
+    def add_node_traits(
+        self,
+        request: Request,
+        node_uuid: str,
+        traits: list[str],
+        replace: bool,
+    ) -> None: ...
+
+    @since("1.0")
+    def remove_node_traits(
+        self,
+        request: Request,
+        node_uuid: str,
+        traits: list[str] | None,
+    ) -> None:
+        """Remove these traits, or all.  Raises NodeTraitNotFound."""
+
+    @since("1.0")
+    def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
+        """Return {interface: {"result": True} or {"result": False, "reason": text}}."""
+
+    # ------------------------------------------------------------------ verbs
+
+    @since("1.0")
+    def do_node_deploy(
+        self,
+        request: Request,
+        node_uuid: str,
+        rebuild: bool,
+        configdrive: Any,
+        deploy_steps: list[Json] | None,
+    ) -> None: ...
+
+    @since("1.0")
+    def do_node_tear_down(self, request: Request, node_uuid: str) -> None: ...
+
+    @since("1.0")
+    def do_provisioning_action(self, request: Request, node_uuid: str, action: str) -> None:
+        """Fire one of manage, provide, abort, adopt, unhold."""
+
+    @since("1.0")
+    def do_node_clean(
+        self,
+        request: Request,
+        node_uuid: str,
+        clean_steps: list[Json],
+        disable_ramdisk: bool,
+    ) -> None: ...
+
+    @since("1.0")
+    def do_node_service(
+        self,
+        request: Request,
+        node_uuid: str,
+        service_steps: list[Json],
+        disable_ramdisk: bool,
+    ) -> None: ...
+
+    @since("1.0")
+    def inspect_hardware(self, request: Request, node_uuid: str) -> None: ...
+
+    # ------------------------------------------------------------------ power and management
+
+    @since("1.0")
+    def change_node_power_state(
+        self,
+        request: Request,
+        node_uuid: str,
+        new_state: str,
+        timeout_s: float | None,
+    ) -> None: ...
+
+    @since("1.0")
+    def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None: ...
+
+    @since("1.0")
+    def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None: ...
+
+    @since("1.0")
+    def set_boot_device(
+        self,
+        request: Request,
+        node_uuid: str,
+        device: str,
+        persistent: bool,
+    ) -> None: ...
+
+    @since("1.0")
+    def get_boot_device(self, request: Request, node_uuid: str) -> Json:
+        """Return {"boot_device": name or None, "persistent": bool or None}."""
+
+    @since("1.0")
+    def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]: ...
+
+    # ------------------------------------------------------------------ network
+
+    @since("1.0")
+    def vif_attach(self, request: Request, node_uuid: str, vif_info: Json) -> None: ...
+
+    @since("1.0")
+    def vif_detach(self, request: Request, node_uuid: str, vif_id: str) -> None: ...
+
+    @since("1.0")
+    def vif_list(self, request: Request, node_uuid: str) -> list[Json]: ...
+
+    @since("1.0")
+    def create_port(self, request: Request, values: Json) -> None:
+        """Store a validated port.  Needs no lock.  MACAlreadyExists and its like."""
+
+    @since("1.0")
+    def update_port(self, request: Request, port_uuid: str, patch: list[Json]) -> None: ...
+
+    @since("1.0")
+    def destroy_port(self, request: Request, port_uuid: str) -> None: ...
+
+    # ------------------------------------------------------------------ drivers
+
+    @since("1.0")
+    def get_driver_properties(self, request: Request, driver: str) -> Json:
+        """Return {property: description} over the default interfaces of a hardware type."""
+
+
+METHODS: Final[dict[str, tuple[str, bool]]] = {
+    name: method.rpc
+    for name, method in inspect.getmembers(Conductor, inspect.isfunction)
+    if hasattr(method, "rpc")
+}

@@ -1,0 +1,139 @@
+"""Secrets: sealed where they are stored, masked where they are shown.
+
+Only the secret values inside an object are sealed, in place, so that the rest stays readable:
+
+    {"redfish_username": "admin", "redfish_password": {"$sealed": "3f2a", "token": "gAAA..."}}
+
+Which keys are secret is decided by name, with the word list of oslo.utils, as the reference
+does.  Masking never decrypts.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+from pathlib import Path
+from typing import Any, Final
+
+import orjson
+from cryptography.fernet import Fernet, InvalidToken
+from oslo_utils import strutils
+
+from bloomery import errors
+
+MASK: Final = "******"
+SEALED: Final = "$sealed"
+_WORDS: Final = (*strutils._SANITIZE_KEYS, "snmp_auth_key", "snmp_priv_key")
+_SECRET_WORD: Final = re.compile("|".join(map(re.escape, sorted(_WORDS))), re.IGNORECASE)
+_ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
+_MAYBE: Final = re.compile(
+    "|".join(map(re.escape, [*sorted(_WORDS), SEALED, *sorted(_ALSO_MASKED)])),
+    re.IGNORECASE,
+)
+
+
+def is_secret_key(name: str) -> bool:
+    """Does a value under this key look like a password?  By substring, case ignored."""
+    return _SECRET_WORD.search(name) is not None
+
+
+def may_hold_secret(json_text: str) -> bool:
+    """False where masking the object could change nothing, told without decoding it."""
+    return _MAYBE.search(json_text) is not None
+
+
+def mask(value: Any, *, instance_info: bool = False) -> Any:
+    """Return ``value`` with secret values replaced by stars, at any depth."""
+    if isinstance(value, dict):
+        if SEALED in value:
+            return MASK
+        return {name: _masked(name, inner, instance_info) for name, inner in value.items()}
+    if isinstance(value, list):
+        return [mask(inner) for inner in value]
+    if isinstance(value, str) and _SECRET_WORD.search(value):
+        return strutils.mask_password(value, MASK)
+    return value
+
+
+def _masked(name: str, value: Any, instance_info: bool) -> Any:
+    if instance_info and name in _ALSO_MASKED:
+        return MASK
+    return MASK if is_secret_key(name) else mask(value, instance_info=instance_info)
+
+
+class Sealer:
+    """Seals and opens secret values with one key."""
+
+    def __init__(self, key: bytes) -> None:
+        self._fernet = Fernet(key)
+        self.key_id = hashlib.sha256(key).hexdigest()[:8]
+
+    def seal(self, value: Any) -> Any:
+        """Return ``value`` with each secret in it sealed; what is sealed already stays.
+
+        Asked of what a client sends only after ``refuse_sealed``.
+        """
+        if isinstance(value, dict):
+            return {name: self.seal_under(name, inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.seal(inner) for inner in value]
+        return value
+
+    def seal_under(self, name: str, value: Any) -> Any:
+        """Return ``value`` as it is stored under the key ``name``."""
+        if value is None or (isinstance(value, dict) and SEALED in value):
+            return value
+        if not is_secret_key(name):
+            return self.seal(value)
+        token = self._fernet.encrypt(orjson.dumps(value)).decode()
+        return {SEALED: self.key_id, "token": token}
+
+    def open(self, value: Any) -> Any:
+        """Return ``value`` with every sealed secret in it readable.  Raises KeyMissing."""
+        if isinstance(value, dict):
+            if SEALED in value:
+                return self._opened(value)
+            return {name: self.open(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self.open(inner) for inner in value]
+        return value
+
+    def _opened(self, sealed: dict[str, Any]) -> Any:
+        try:
+            return orjson.loads(self._fernet.decrypt(sealed["token"]))
+        except InvalidToken as exc:
+            raise errors.KeyMissing(
+                key_id=sealed[SEALED],
+                path="the key file",
+                problem=f"holds key {self.key_id}",
+            ) from exc
+
+
+def refuse_sealed(value: Any, where: str) -> None:
+    """Raise InvalidParameterValue if a client sends what looks like a sealed secret: it could
+    otherwise move a secret that it cannot read to where it can."""
+    if isinstance(value, dict):
+        if SEALED in value:
+            raise errors.InvalidParameterValue(
+                reason=f"cannot take the key {SEALED!r} in {where}: it is reserved",
+            )
+        for inner in value.values():
+            refuse_sealed(inner, where)
+    elif isinstance(value, list):
+        for inner in value:
+            refuse_sealed(inner, where)
+
+
+def load_or_make_key(path: Path) -> bytes:
+    """Return the key in ``path``, made on first use, readable by its owner alone."""
+    try:
+        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+    except FileExistsError:
+        return path.read_bytes().strip()
+    key = Fernet.generate_key()
+    with os.fdopen(descriptor, "wb") as file:
+        file.write(key + b"\n")
+        file.flush()
+        os.fsync(file.fileno())
+    return key
