@@ -1,0 +1,81 @@
+# Everything a developer types. `make help` lists it; nothing needs to be installed by hand first.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip -qq --no-input install
+INSTALL := $(PIP) --constraint requirements.lock
+
+# What the service needs, and what its tests need in addition.
+RUN_SET := .[redfish]
+TEST_SET := .[mysql,postgresql,redfish,test]
+
+# `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
+ARGS ?=
+SUITES := $(BIN)/python tools/suites.py
+SUITE_NAMES := lint types floors unit functional invariants mutants counts postgresql fuzz
+
+.PHONY: help run test test-long bench docs states lock clean $(SUITE_NAMES)
+
+help:  ## Show this list
+	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+run: $(VENV)/run.stamp  ## Show simulated servers being deployed, and serve on; ONCE=1 stops when done
+	@$(BIN)/bloomery demo $(if $(ONCE),--once) $(ARGS)
+
+test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran on which database
+	@$(SUITES)
+
+test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
+	@$(SUITES) --seed random unit functional invariants counts fuzz long
+
+lint: ## Check style, words and release notes
+types: ## Check types with mypy
+floors: ## Check that imports point down
+unit: ## Test pure logic
+functional: ## Test the whole service in one process
+invariants: ## Test what holds for every row of a table
+mutants: ## Show that the tests notice when a safeguard is switched off
+counts: ## Count statements and commits per operation
+postgresql: ## Test on PostgreSQL, started for the purpose if none runs
+fuzz: ## Throw bad input at the API
+$(SUITE_NAMES): $(VENV)/test.stamp
+	@$(SUITES) $@ -- $(ARGS)
+
+bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
+	@$(BIN)/python bench/run.py $(ARGS)
+
+docs: states  ## Write the generated pages: state diagram, release notes
+	@mkdir -p build/docs
+	@$(BIN)/reno --quiet report --output build/docs/release-notes.rst
+
+states: $(VENV)/test.stamp  ## Draw the state diagram from the table
+	@$(BIN)/python tools/states.py
+
+lock:  ## Choose the newest versions that fit setup.cfg and pin them in requirements.lock
+	@rm -rf build/lock && tools/make-venv build/lock
+	@build/lock/bin/python -m pip -qq --no-input install --upgrade setuptools '$(TEST_SET)'
+	@{ echo '# What was tested, for both `make run` and `make test`. Written by `make lock`.'; \
+	   build/lock/bin/python -m pip freeze --all --exclude bloomery --exclude pip --exclude wheel; \
+	 } > requirements.lock
+	@rm -rf build/lock
+
+clean:  ## Remove what the other targets made, the virtual environment included
+	@rm -rf $(VENV) build *.egg-info .hypothesis
+	@find . -name __pycache__ -prune -exec rm -rf {} +
+
+$(VENV)/made.stamp:
+	@tools/make-venv $(VENV)
+	@touch $@
+
+# setuptools first: the package is built with the version that is locked, not with one fetched for it.
+$(VENV)/run.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.stamp
+	@echo "installing what the service needs into $(VENV)"
+	@$(INSTALL) setuptools
+	@$(INSTALL) --no-build-isolation --editable '$(RUN_SET)'
+	@touch $@
+
+$(VENV)/test.stamp: setup.cfg pyproject.toml requirements.lock | $(VENV)/made.stamp
+	@echo "installing what the service and its tests need into $(VENV)"
+	@$(INSTALL) setuptools
+	@$(INSTALL) --no-build-isolation --editable '$(TEST_SET)'
+	@touch $(VENV)/run.stamp $@
