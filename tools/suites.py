@@ -1,0 +1,271 @@
+#!/usr/bin/env python3
+"""Run the suites of ``make test``, each within its budget of time, and say what ran on what.
+
+SUITES is the table. Two suites run at a time, their output line by line as it comes. One that
+overruns its budget is ended with all its children; after a failure the others still run. What needs
+a server that is not here is skipped, except where CI=true is set: there it has failed. Nothing to
+test is a failure too. The last line counts suites: "N passed, N failed", and "N skipped" if any.
+
+    tools/suites.py                       every suite of the table that is not marked as extra
+    tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
+    tools/suites.py --seed random fuzz    tests that draw lots take the seed from BLOOMERY_SEED
+"""
+
+from __future__ import annotations
+
+import argparse
+import contextlib
+import os
+import re
+import secrets
+import shlex
+import signal
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import IO, Final, NamedTuple
+
+from servers import SERVERS, Server, ServerMissing
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+GRACE_S: Final = 10  # from asking a suite to stop until it is killed; pytest shows where it hangs
+FIXED_SEED: Final = 1
+CLOSING: Final = re.compile(  # pytest's last line
+    r"(?:=+ )?(?P<counted>\d+ (?:passed|failed|skipped|error|deselected|xfailed).*) in \d"
+)
+PYTEST: Final = "pytest --hypothesis-seed=$BLOOMERY_SEED"
+IN_PROCESS: Final = "SQLite, no broker"
+
+
+class Suite(NamedTuple):
+    name: str
+    command: str  # a shell line, run at the root of the repository
+    budget_s: int
+    on: str = "-"  # the database and broker below it
+    needs: str | None = None  # a key of SERVERS, which then names the database
+    extra: bool = False  # runs only when named
+
+    @property
+    def runs_pytest(self) -> bool:
+        return PYTEST in self.command
+
+
+STYLE: Final = "ruff check . && ruff format --check . && tools/check_words.py && reno -q lint"
+SUITES: Final = (
+    Suite("lint", STYLE, 60),
+    Suite("types", "mypy", 240),
+    Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
+    Suite("unit", f"{PYTEST} tests/unit", 120, "no database"),
+    Suite("functional", f"{PYTEST} tests/functional", 600, IN_PROCESS),
+    Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
+    Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
+    Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
+    Suite("postgresql", f"{PYTEST} tests/servers", 180, needs="postgresql"),
+    Suite("fuzz", f"{PYTEST} tests/fuzz", 900, IN_PROCESS, extra=True),
+    Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
+)
+
+
+class Result(StrEnum):
+    PASSED = "passed"
+    FAILED = "failed"
+    SKIPPED = "skipped"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    suite: Suite
+    result: Result
+    detail: str
+    on: str
+    took_s: float = 0.0
+
+    def row(self) -> tuple[str, ...]:
+        spent = f"{self.took_s:.0f}/{self.suite.budget_s}"
+        return self.suite.name, self.result, spent, self.on, self.detail
+
+
+@dataclass(slots=True)
+class Output:
+    """A suite's output: copied to ours line by line, its last words kept."""
+
+    prefix: str
+    counted: str = ""  # what pytest counted at its end, such as "3 passed, 1 skipped"
+    last_line: str = ""
+
+    def copy(self, pipe: IO[str]) -> None:
+        for line in pipe:
+            sys.stdout.write(self.prefix + line)
+            sys.stdout.flush()
+            self.last_line = line.strip() or self.last_line
+            if closing := CLOSING.match(line):
+                self.counted = closing["counted"]
+
+
+class Runner:
+    """Runs commands in process groups of their own, so that each can be ended with its children."""
+
+    def __init__(self) -> None:
+        self.groups: set[int] = set()
+
+    def run(self, command: str, env: dict[str, str], budget_s: float, output: Output) -> int | None:
+        """The command's exit status, or None if it overran its budget and was killed."""
+        process = subprocess.Popen(
+            ["sh", "-c", command],
+            cwd=ROOT,
+            env=env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        )
+        self.groups.add(process.pid)
+        reader = threading.Thread(target=output.copy, args=(process.stdout,), daemon=True)
+        reader.start()
+        try:
+            return process.wait(timeout=budget_s)
+        except subprocess.TimeoutExpired:
+            self.interrupt(process)
+            return None
+        finally:
+            signal_group(process.pid, signal.SIGKILL)
+            self.groups.discard(process.pid)
+            reader.join(timeout=GRACE_S)
+
+    def interrupt(self, process: subprocess.Popen[str]) -> None:
+        signal_group(process.pid, signal.SIGINT)
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            process.wait(timeout=GRACE_S)
+
+    def stop(self) -> None:
+        for group in list(self.groups):
+            signal_group(group, signal.SIGKILL)
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Session:
+    """What all suites of one call share."""
+
+    runner: Runner
+    env: dict[str, str]
+    width: int  # of the names before each line; 0 when there is only one suite to tell apart
+
+    def run(self, suite: Suite) -> Report:
+        try:
+            with contextlib.ExitStack() as stack:
+                server = stack.enter_context(SERVERS[suite.needs]()) if suite.needs else None
+                return self.run_on(suite, server)
+        except ServerMissing as exc:
+            in_ci = self.env.get("CI") == "true"
+            result = Result.FAILED if in_ci else Result.SKIPPED
+            return Report(suite=suite, result=result, detail=str(exc), on=f"no {suite.needs}")
+
+    def run_on(self, suite: Suite, server: Server | None) -> Report:
+        env = self.env | dict(server.env if server else {})
+        output = Output(f"{suite.name:{self.width}} | " if self.width else "")
+        began = time.monotonic()
+        status = self.runner.run(suite.command, env, suite.budget_s, output)
+        took_s = time.monotonic() - began
+        result, detail = judge(suite, status, output)
+        on = server.name if server else suite.on
+        return Report(suite=suite, result=result, detail=detail, on=on, took_s=took_s)
+
+
+def judge(suite: Suite, status: int | None, output: Output) -> tuple[Result, str]:
+    """Whether a suite passed, and its own count of tests or what it said last."""
+    if status is None:
+        return Result.FAILED, f"{suite.name} overran its budget of {suite.budget_s} s: killed"
+    if status:
+        return Result.FAILED, f"exit status {status}: {output.counted or output.last_line[:100]}"
+    if suite.runs_pytest and " passed" not in output.counted:
+        return Result.FAILED, f"no test passed: {output.counted or 'nothing was collected'}"
+    return Result.PASSED, output.counted
+
+
+def run_all(suites: Sequence[Suite], session: Session, jobs: int) -> list[Report]:
+    with ThreadPoolExecutor(jobs) as pool:
+        try:
+            return list(pool.map(session.run, suites))
+        except KeyboardInterrupt:
+            pool.shutdown(wait=False, cancel_futures=True)
+            session.runner.stop()
+            raise
+
+
+def print_table(reports: Sequence[Report]) -> None:
+    rows = [("suite", "result", "seconds", "ran on", ""), *(report.row() for report in reports)]
+    widths = [max(len(row[column]) for row in rows) for column in range(4)]
+    for row in rows:
+        cells = (f"{cell:{width}}" for cell, width in zip(row, [*widths, 0], strict=True))
+        print("  ".join(cells).rstrip())
+
+
+def print_counts(reports: Sequence[Report]) -> None:
+    counts = {result: sum(report.result is result for report in reports) for result in Result}
+    shown = [result for result in Result if result is not Result.SKIPPED or counts[result]]
+    print(", ".join(f"{counts[result]} {result}" for result in shown))
+
+
+def chosen(names: Sequence[str], extra_args: Sequence[str]) -> list[Suite]:
+    """The suites that were named, or all that are not extra; one named alone may get arguments."""
+    suites = [s for s in SUITES if (s.name in names if names else not s.extra)]
+    if not extra_args:
+        return suites
+    return [s._replace(command=f"{s.command} {shlex.join(extra_args)}") for s in suites]
+
+
+def environment(seed: str) -> dict[str, str]:
+    """Our environment, with the programs of this virtual environment first."""
+    number = secrets.randbelow(2**31) if seed == "random" else int(seed)
+    path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
+    return os.environ | {
+        "BLOOMERY_SEED": str(number),
+        "PATH": path,
+        "PYTHONUNBUFFERED": "1",
+    }
+
+
+def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
+    """Our own arguments, and those after ``--`` which belong to the command behind a suite."""
+    cut = argv.index("--") if "--" in argv else len(argv)
+    parser = argparse.ArgumentParser(description="Run suites of tests and checks.")
+    parser.add_argument("suites", nargs="*", help="which; all but the extra ones if none is named")
+    parser.add_argument("--seed", default=str(FIXED_SEED), help='a number, or "random"')
+    parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time")
+    args = parser.parse_args(argv[:cut])
+    if unknown := set(args.suites) - {suite.name for suite in SUITES}:
+        parser.error(f"unknown: {' '.join(sorted(unknown))}; one of {[s.name for s in SUITES]}")
+    return args, list(argv[cut + 1 :])
+
+
+def main(argv: Sequence[str]) -> int:
+    args, extra_args = parse(argv)
+    suites = chosen(args.suites, extra_args)
+    env = environment(args.seed)
+    width = max(len(suite.name) for suite in suites) if len(suites) > 1 else 0
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    try:
+        reports = run_all(suites, Session(runner=Runner(), env=env, width=width), args.jobs)
+    except KeyboardInterrupt:
+        return 130
+    print(f"\nseed {env['BLOOMERY_SEED']}")
+    print_table(reports)
+    print_counts(reports)
+    return 1 if any(report.result is Result.FAILED for report in reports) else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
