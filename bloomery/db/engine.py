@@ -8,6 +8,7 @@ are tried again here and nowhere else.  Nothing but SQL belongs inside: no BMC, 
 
 from __future__ import annotations
 
+import os
 import random
 import threading
 import time
@@ -24,26 +25,53 @@ from bloomery.db.gate import Gate
 
 T = TypeVar("T")
 
-_SQLITE_FOREIGN_WRITER_MS = 5000
+_BUSY_SIGNS = {
+    "database is locked": "another program holds a lock on it",
+    "database or disk is full": "the disk is full",
+    "disk I/O error": "the disk failed",
+    "attempt to write a readonly database": "the file is not writable",
+}
+_BROKEN_SIGNS = {
+    "file is not a database": "it is not an SQLite database",
+    "malformed": "it is damaged",
+    "unable to open database file": "it cannot be opened",
+}
 _RETRYABLE_STATES = frozenset({"40001", "40P01", "1213", "1205"})
 
 
 class Database:
     """Connections and transactions; safe to use from any thread."""
 
-    def __init__(self, url: str | sa.URL, settings: Settings | None = None) -> None:
+    def __init__(
+        self,
+        url: str | sa.URL,
+        settings: Settings | None = None,
+        *,
+        foreign_writer_timeout_s: float = 5.0,
+    ) -> None:
+        """``foreign_writer_timeout_s``: patience with another program that locks SQLite's file."""
         self.settings = settings or Settings()
         self.url = sa.make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._gate = Gate()
-        self._engine = _engine(self.url, self.settings)
+        self._engine = _engine(self.url, self.settings, foreign_writer_timeout_s)
         self._writer: sa.Connection | None = None
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
         """A connection for reading: each statement sees the last commit before it."""
-        with self._engine.connect() as conn:
+        with self._named_faults(), self._engine.connect() as conn:
             yield conn
+
+    @contextmanager
+    def _named_faults(self) -> Iterator[None]:
+        """Say in one sentence what SQLite refused; other faults stay what they are."""
+        try:
+            yield
+        except sa.exc.DatabaseError as exc:
+            if self.is_sqlite and (failure := _named(exc, self.url)):
+                raise failure from exc
+            raise
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
         """Run ``work`` in one transaction and commit; it may be run again after a deadlock.
@@ -55,30 +83,36 @@ class Database:
         return self._transact_retrying(work)
 
     def _transact_alone(self, work: Callable[[sa.Connection], T]) -> T:
+        with self._turn(), self._named_faults():
+            if self._writer is None:
+                self._writer = self._engine.connect()
+            return _run_alone(self._writer, work)
+
+    @contextmanager
+    def _turn(self) -> Iterator[None]:
         if not self._gate.enter(self.settings.write_timeout):
             raise errors.DatabaseBusy(
                 reason=f"no turn came within {self.settings.write_timeout} s",
             )
         try:
-            return self._run_on_writer(work)
+            yield
         finally:
             self._gate.leave()
 
-    def _run_on_writer(self, work: Callable[[sa.Connection], T]) -> T:
-        if self._writer is None:
-            self._writer = self._engine.connect()
-        conn = self._writer
-        try:
-            conn.exec_driver_sql("BEGIN IMMEDIATE")
+    def alter(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run ``work`` in one transaction that may rebuild tables.
+
+        SQLite would take the drop of a rebuilt table for the deletion of its rows, and of all
+        that refers to them: so foreign keys are off meanwhile, and checked before the commit.
+        """
+        if not self.is_sqlite:
+            return self.transact(work)
+        with self._turn(), self._named_faults(), self._engine.connect() as conn:
+            conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
             try:
-                result = work(conn)
-                conn.exec_driver_sql("COMMIT")
-            except BaseException:
-                _roll_back(conn)
-                raise
-        except sa.exc.OperationalError as exc:
-            raise _busy(exc, self.url) from exc
-        return result
+                return _run_alone(conn, lambda conn: _with_keys_checked(conn, work))
+            finally:
+                conn.exec_driver_sql("PRAGMA foreign_keys=ON")
 
     def _transact_retrying(self, work: Callable[[sa.Connection], T]) -> T:
         for attempt in range(1, self.settings.max_retries + 1):
@@ -104,11 +138,26 @@ class Database:
         """Copy the SQLite database to ``target`` while it is in use.  Raises CannotStart."""
         if not self.is_sqlite:
             raise errors.CannotStart(reason="cannot back up: use the tools of the database server")
-        with self._engine.connect() as conn:
+        try:
+            os.close(os.open(target, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        except OSError as exc:
+            raise errors.CannotStart(
+                reason=f"cannot back up to {target}: {exc.strerror}; choose another file",
+            ) from exc
+        try:
+            self._copy_into(target)
+        except BaseException:
+            target.unlink()
+            raise
+
+    def _copy_into(self, target: Path) -> None:
+        with self.read() as conn:
             conn.exec_driver_sql("VACUUM INTO ?", (str(target),))
+        with target.open("rb") as file:
+            os.fsync(file.fileno())
 
 
-def _engine(url: sa.URL, settings: Settings) -> sa.Engine:
+def _engine(url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) -> sa.Engine:
     if url.get_backend_name() != "sqlite":
         return sa.create_engine(url, pool_pre_ping=True, isolation_level="AUTOCOMMIT")
     engine = sa.create_engine(
@@ -118,7 +167,7 @@ def _engine(url: sa.URL, settings: Settings) -> sa.Engine:
         pool_size=16,
         max_overflow=-1,
         pool_reset_on_return=None,
-        connect_args={"check_same_thread": False, "timeout": _SQLITE_FOREIGN_WRITER_MS / 1000},
+        connect_args={"check_same_thread": False, "timeout": foreign_writer_timeout_s},
     )
 
     def prepare(dbapi: Any, _record: Any) -> None:
@@ -130,24 +179,43 @@ def _engine(url: sa.URL, settings: Settings) -> sa.Engine:
     return engine
 
 
+def _run_alone(conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
+    conn.exec_driver_sql("BEGIN IMMEDIATE")
+    try:
+        result = work(conn)
+        conn.exec_driver_sql("COMMIT")
+    except BaseException:
+        _roll_back(conn)
+        raise
+    return result
+
+
+def _with_keys_checked(conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
+    result = work(conn)
+    if broken := conn.exec_driver_sql("PRAGMA foreign_key_check").all():
+        raise errors.Failure(reason=f"cannot commit: rows refer to what is not there: {broken}")
+    return result
+
+
 def _roll_back(conn: sa.Connection) -> None:
     if conn.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
         conn.exec_driver_sql("ROLLBACK")
 
 
-def _busy(exc: sa.exc.OperationalError, url: sa.URL) -> Exception:
-    """Say in one sentence what SQLite refused; other faults stay what they are."""
+def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
+    """Return the error that names a fault of SQLite's file, or None for other faults."""
     said = str(exc.orig)
-    advice = {
-        "database is locked": "another program holds a lock on it",
-        "database or disk is full": "the disk is full",
-        "disk I/O error": "the disk failed",
-        "attempt to write a readonly database": "the file is not writable",
-    }
-    for sign, meaning in advice.items():
+    for sign, meaning in _BUSY_SIGNS.items():
         if sign in said:
             return errors.DatabaseBusy(reason=f"{meaning} ({url.database})", log=said)
-    return exc
+    for sign, meaning in _BROKEN_SIGNS.items():
+        if sign in said:
+            return errors.CannotStart(
+                reason=f"cannot use {url.database}: {meaning}; put back a backup of it, "
+                "or choose another --state-dir",
+                log=said,
+            )
+    return None
 
 
 def _retryable(exc: sa.exc.DBAPIError) -> bool:

@@ -272,7 +272,13 @@ CONDUCTOR_INTERFACES = _table(
     _text("interface_type", 16, nullable=False),
     _text("interface_name", 64, nullable=False),
     _flag("is_default"),
-    sa.UniqueConstraint("conductor_id", "hardware_type", "interface_type", "interface_name"),
+    sa.UniqueConstraint(
+        "conductor_id",
+        "hardware_type",
+        "interface_type",
+        "interface_name",
+        name="uq_conductor_hardware_interfaces",  # by rule it would be longer than PostgreSQL takes
+    ),
 )
 
 BIOS_SETTINGS = _table(

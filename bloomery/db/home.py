@@ -1,0 +1,21 @@
+"""Queries on what a database knows of its home: a few named facts, such as the sealing key's id."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bloomery.db.tables import HOME
+
+_T = HOME.c
+
+
+def find(conn: sa.Connection, name: str) -> str | None:
+    return conn.execute(sa.select(_T.value).where(_T.name == name)).scalar_one_or_none()
+
+
+def settle(conn: sa.Connection, name: str, value: str) -> str:
+    """Store a fact unless it is settled already; return what holds."""
+    if (known := find(conn, name)) is not None:
+        return known
+    conn.execute(sa.insert(HOME), {"name": name, "value": value})
+    return value

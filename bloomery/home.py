@@ -1,0 +1,167 @@
+"""The state dir: where one process keeps its database, its key and what it tells its clients.
+
+    home = Home(path)
+    home.take()                              # makes it; one process at a time, named by its pid
+    db = home.open_database(conf.database)
+    schema.prepare(db)
+    sealer = home.sealer(db)                 # makes the key once, and never a second one
+    home.write_clouds("http://127.0.0.1:6385")
+
+The lock is the kernel's and dies with the process, however that dies.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import errno
+import fcntl
+import json
+import os
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Final
+
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
+from bloomery.conf.database import Database as Settings
+from bloomery.db import engine
+from bloomery.db import home as facts
+
+CLOUD: Final = "bloomery"
+_KEY_ID: Final = "key_id"
+_ADVICE: Final = {
+    errno.ENOSPC: "free some space",
+    errno.EDQUOT: "free some space",
+    errno.ENOTDIR: "remove the file that is in the way, or choose another --state-dir",
+    errno.EEXIST: "remove the file that is in the way, or choose another --state-dir",
+}
+
+
+def default_path() -> Path:
+    """Return where the XDG rules put state: $XDG_STATE_HOME, else ~/.local/state."""
+    base = os.environ.get("XDG_STATE_HOME", "")
+    root = Path(base) if Path(base).is_absolute() else Path.home() / ".local" / "state"
+    return root / "bloomery"
+
+
+class Home:
+    """Paths in a state dir, and the right to write there.  Nothing is touched before ``take``."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.expanduser().absolute()
+        self.database = self.path / "bloomery.sqlite"
+        self.key = self.path / "keys" / "secrets.key"
+        self.clouds = self.path / "clouds.yaml"
+        self._lock_path = self.path / "lock"
+        self._lock: int | None = None
+
+    def take(self) -> None:
+        """Make the directory and lock it for this process.
+
+        Raises StateDirInUse with the pid of who has it; CannotStart if it can't be written.
+        """
+        with self._writing():
+            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.key.parent.mkdir(mode=0o700, exist_ok=True)
+            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                self._lock_with(descriptor)
+            except BaseException:
+                os.close(descriptor)
+                raise
+        self._lock = descriptor
+
+    def _lock_with(self, descriptor: int) -> None:
+        try:
+            fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError as exc:
+            pid = os.pread(descriptor, 20, 0).decode().strip() or "unknown"
+            raise errors.StateDirInUse(path=str(self.path), pid=pid) from exc
+        os.ftruncate(descriptor, 0)
+        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+
+    def leave(self) -> None:
+        """Let another process take the state dir; nothing happens if this one hasn't got it."""
+        if self._lock is not None:
+            os.ftruncate(self._lock, 0)
+            os.close(self._lock)
+            self._lock = None
+
+    def open_database(self, settings: Settings) -> engine.Database:
+        """Return the configured database: by default the SQLite file here, for our eyes alone."""
+        if settings.connection:
+            return engine.Database(settings.connection, settings)
+        with self._writing(), contextlib.suppress(FileExistsError):
+            os.close(os.open(self.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        return engine.Database(sa.URL.create("sqlite", database=str(self.database)), settings)
+
+    def sealer(self, db: engine.Database) -> secrets.Sealer:
+        """Return the sealer of the one key that this database knows.
+
+        The key is made on first use, when the database knows none yet.  Raises KeyMissing when
+        the file is gone or holds another key: what was sealed could not be read any more.
+        """
+        with db.read() as conn:
+            known = facts.find(conn, _KEY_ID)
+        if known is not None and not self.key.exists():
+            raise self._key_missing(known, "is not there")
+        sealer = self._sealer()
+        if known is None:
+            known = db.transact(lambda conn: facts.settle(conn, _KEY_ID, sealer.key_id))
+        if known != sealer.key_id:
+            raise self._key_missing(known, f"holds key {sealer.key_id}")
+        return sealer
+
+    def _sealer(self) -> secrets.Sealer:
+        with self._writing():
+            key = secrets.load_or_make_key(self.key)
+        try:
+            return secrets.Sealer(key)
+        except ValueError as exc:
+            raise errors.CannotStart(
+                reason=f"cannot use the key file {self.key}: it does not hold a key; "
+                "put it back from its backup",
+            ) from exc
+
+    def _key_missing(self, key_id: str, problem: str) -> errors.KeyMissing:
+        return errors.KeyMissing(key_id=key_id, path=str(self.key), problem=problem)
+
+    def write_clouds(self, url: str, *, username: str | None = None) -> Path:
+        """Write what openstacksdk needs to find the API at ``url``; return the file.
+
+        With ``username`` clients log in with HTTP basic authentication; the password is theirs
+        to give.  Without, the API asks for none.
+        """
+        with self._writing():
+            fresh = self.clouds.with_suffix(".new")
+            fresh.write_text(_clouds(url, username))
+            fresh.replace(self.clouds)
+        return self.clouds
+
+    @contextlib.contextmanager
+    def _writing(self) -> Iterator[None]:
+        """Say in one sentence what kept us from writing."""
+        try:
+            yield
+        except OSError as exc:
+            advice = _ADVICE.get(exc.errno or 0, "choose another --state-dir")
+            raise errors.CannotStart(
+                reason=f"cannot use the state dir {self.path}: "
+                f"{exc.strerror} ({exc.filename or 'lock'}); {advice}",
+            ) from exc
+
+
+def _clouds(url: str, username: str | None) -> str:
+    kind = "none" if username is None else "http_basic"
+    login = "" if username is None else f"      username: {json.dumps(username)}\n"
+    return (
+        "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
+        "clouds:\n"
+        f"  {CLOUD}:\n"
+        f"    auth_type: {kind}\n"
+        "    auth:\n"
+        f"      endpoint: {url}\n"
+        f"{login}"
+        f"    baremetal_endpoint_override: {url}\n"
+    )
