@@ -1,11 +1,10 @@
 """The state dir: where one process keeps its database, its key and what it tells its clients.
 
-    home = Home(path)
-    home.take()                              # makes it; one process at a time, named by its pid
-    db = home.open_database(conf.database)
-    schema.prepare(db)
-    sealer = home.sealer(db)                 # makes the key once, and never a second one
-    home.write_clouds("http://127.0.0.1:6385")
+    with Home(path) as home:                     # makes it; one process at a time
+        db = home.open_database(conf.database)
+        schema.prepare(db)
+        sealer = home.sealer(db)                 # makes the key once, and never a second one
+        home.write_clouds("http://127.0.0.1:6385")
 
 The lock is the kernel's and dies with the process, however that dies.
 """
@@ -19,7 +18,7 @@ import json
 import os
 from collections.abc import Iterator
 from pathlib import Path
-from typing import Final
+from typing import Final, Self
 
 import sqlalchemy as sa
 
@@ -63,13 +62,13 @@ class Home:
         """
         with self._writing():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            self.key.parent.mkdir(mode=0o700, exist_ok=True)
             descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
             try:
                 self._lock_with(descriptor)
             except BaseException:
                 os.close(descriptor)
                 raise
+            self.key.parent.mkdir(mode=0o700, exist_ok=True)
         self._lock = descriptor
 
     def _lock_with(self, descriptor: int) -> None:
@@ -88,13 +87,32 @@ class Home:
             os.close(self._lock)
             self._lock = None
 
+    def __enter__(self) -> Self:
+        self.take()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.leave()
+
     def open_database(self, settings: Settings) -> engine.Database:
         """Return the configured database: by default the SQLite file here, for our eyes alone."""
-        if settings.connection:
-            return engine.Database(settings.connection, settings)
-        with self._writing(), contextlib.suppress(FileExistsError):
-            os.close(os.open(self.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
-        return engine.Database(sa.URL.create("sqlite", database=str(self.database)), settings)
+        if not settings.connection:
+            with self._writing(), contextlib.suppress(FileExistsError):
+                os.close(os.open(self.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        return self._database(settings)
+
+    def existing_database(self, settings: Settings) -> engine.Database:
+        """Return the configured database.  Raises CannotStart if its file is not here."""
+        if not settings.connection and not self.database.is_file():
+            raise errors.CannotStart(
+                reason=f"cannot find a database in {self.path}: make one with "
+                f"bloomery db upgrade --state-dir {self.path}, or name another --state-dir",
+            )
+        return self._database(settings)
+
+    def _database(self, settings: Settings) -> engine.Database:
+        own = sa.URL.create("sqlite", database=str(self.database))
+        return engine.Database(settings.connection or own, settings)
 
     def sealer(self, db: engine.Database) -> secrets.Sealer:
         """Return the sealer of the one key that this database knows.
@@ -155,8 +173,10 @@ class Home:
 def _clouds(url: str, username: str | None) -> str:
     kind = "none" if username is None else "http_basic"
     login = "" if username is None else f"      username: {json.dumps(username)}\n"
+    hint = "" if username is None else "# Put the password into secure.yaml beside this file.\n"
     return (
         "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
+        f"{hint}"
         "clouds:\n"
         f"  {CLOUD}:\n"
         f"    auth_type: {kind}\n"

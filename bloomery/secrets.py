@@ -10,6 +10,7 @@ does.  Masking never decrypts.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
 import re
@@ -126,14 +127,23 @@ def refuse_sealed(value: Any, where: str) -> None:
 
 
 def load_or_make_key(path: Path) -> bytes:
-    """Return the key in ``path``, made on first use, readable by its owner alone."""
-    try:
-        descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
-    except FileExistsError:
-        return path.read_bytes().strip()
-    key = Fernet.generate_key()
+    """Return the key in ``path``, made on first use, readable by its owner alone.
+
+    The file appears whole or not at all; of two that make it at once, both return the winner's.
+    """
+    if not path.exists():
+        fresh = _write_key(path.with_name(f".{path.name}.{os.getpid()}"))
+        with contextlib.suppress(FileExistsError):
+            path.hardlink_to(fresh)
+        fresh.unlink()
+    return path.read_bytes().strip()
+
+
+def _write_key(path: Path) -> Path:
+    path.unlink(missing_ok=True)
+    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(key + b"\n")
+        file.write(Fernet.generate_key() + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    return key
+    return path

@@ -1,0 +1,64 @@
+"""The command line.  Here things are built and joined, and nowhere else.
+
+Each command is imported when it is called, so that none pays for another.
+"""
+
+from __future__ import annotations
+
+import sys
+
+# Whoever looks for eventlet finds none: futurist and oslo libraries would use it if they could.
+sys.modules["eventlet"] = None  # type: ignore[assignment]
+
+import importlib  # noqa: E402  the line above comes first
+from typing import Final, NamedTuple  # noqa: E402
+
+import click  # noqa: E402
+
+import bloomery  # noqa: E402
+from bloomery import errors  # noqa: E402
+
+
+class Command(NamedTuple):
+    target: str  # module:function
+    help: str
+
+
+COMMANDS: Final = {
+    "serve": Command("bloomery.cmd.serve:serve", "Run API and conductor in one process."),
+    "db": Command("bloomery.cmd.db:db", "Upgrade, check or back up the database."),
+    "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
+    "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
+    "lab": Command("bloomery.cmd.lab:lab", "Run simulated racks of servers."),
+}
+
+
+class Lazy(click.Group):
+    """A group that knows its commands by name and line of help until one of them is called."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in COMMANDS:
+            return None
+        module, function = COMMANDS[cmd_name].target.split(":")
+        found: click.Command = getattr(importlib.import_module(module), function)
+        return found
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; what the house says no with is one sentence and exit code 1."""
+        try:
+            return super().invoke(ctx)
+        except errors.Failure as exc:
+            raise click.ClickException(str(exc)) from exc
+
+
+@click.group(cls=Lazy, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(bloomery.__version__, prog_name="bloomery")
+def main() -> None:
+    """Take racks of bare-metal machines from plugged in to running."""

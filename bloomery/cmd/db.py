@@ -1,0 +1,67 @@
+"""``bloomery db``: bring the schema up, say which one it is, copy the database while in use."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from bloomery.cmd import options
+from bloomery.db import schema
+from bloomery.home import Home
+
+
+@click.group()
+def db() -> None:
+    """Upgrade, check or back up the database."""
+
+
+@db.command()
+@options.state_dir
+@options.config_file
+def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Bring the schema to the one that this release needs; an SQLite file is backed up first."""
+    settings = options.read_conf(config_files).database
+    home = Home(state_dir)
+    if settings.connection:
+        database = home.existing_database(settings)
+        schema.upgrade(database)
+        click.echo(f"the schema is {schema.HEAD}")
+        return
+    with home:
+        backup = schema.prepare(home.open_database(settings))
+    if backup:
+        click.echo(f"the database as it was is kept in {backup}")
+    click.echo(f"the schema is {schema.HEAD}")
+
+
+@db.command()
+@options.state_dir
+@options.config_file
+def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Succeed if the schema is the one that this release needs."""
+    home = Home(state_dir)
+    database = home.existing_database(options.read_conf(config_files).database)
+    schema.require_head(database, state_dir=home.path)
+    click.echo(f"the schema is {schema.HEAD}, as this release needs")
+
+
+@db.command()
+@options.state_dir
+@options.config_file
+def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Print the schema that is there and the one that this release needs."""
+    database = Home(state_dir).existing_database(options.read_conf(config_files).database)
+    click.echo(f"found {schema.found(database) or 'none'}, needed {schema.HEAD}")
+
+
+@db.command()
+@click.argument("file", type=click.Path(path_type=Path))
+@options.state_dir
+@options.config_file
+def backup(file: Path, state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Copy the database to FILE, also while the service runs; FILE must not exist."""
+    home = Home(state_dir)
+    home.existing_database(options.read_conf(config_files).database).backup(file)
+    click.echo(f"wrote {file}")
+    click.echo(f"keep {home.key} with it: without that key its secrets cannot be read")
