@@ -25,7 +25,11 @@ from bloomery import errors
 
 MASK: Final = "******"
 SEALED: Final = "$sealed"
-_WORDS: Final = (*strutils._SANITIZE_KEYS, "snmp_auth_key", "snmp_priv_key")
+_WORDS: Final = (
+    *strutils._SANITIZE_KEYS,  # noqa: SLF001  the list itself is what must agree
+    "snmp_auth_key",
+    "snmp_priv_key",
+)
 _SECRET_WORD: Final = re.compile("|".join(map(re.escape, sorted(_WORDS))), re.IGNORECASE)
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MAYBE: Final = re.compile(
@@ -112,8 +116,10 @@ class Sealer:
 
 
 def refuse_sealed(value: Any, where: str) -> None:
-    """Raise InvalidParameterValue if a client sends what looks like a sealed secret: it could
-    otherwise move a secret that it cannot read to where it can."""
+    """Raise InvalidParameterValue if a client sends what looks like a sealed secret.
+
+    It could otherwise move a secret that it cannot read to where it can.
+    """
     if isinstance(value, dict):
         if SEALED in value:
             raise errors.InvalidParameterValue(

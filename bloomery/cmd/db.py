@@ -6,6 +6,7 @@ from pathlib import Path
 
 import click
 
+from bloomery import conf
 from bloomery.cmd import options
 from bloomery.db import schema
 from bloomery.home import Home
@@ -21,7 +22,7 @@ def db() -> None:
 @options.config_file
 def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Bring the schema to the one that this release needs; an SQLite file is backed up first."""
-    settings = options.read_conf(config_files).database
+    settings = conf.load(config_files).database
     home = Home(state_dir)
     if settings.connection:
         database = home.existing_database(settings)
@@ -41,7 +42,7 @@ def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
 def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Succeed if the schema is the one that this release needs."""
     home = Home(state_dir)
-    database = home.existing_database(options.read_conf(config_files).database)
+    database = home.existing_database(conf.load(config_files).database)
     schema.require_head(database, state_dir=home.path)
     click.echo(f"the schema is {schema.HEAD}, as this release needs")
 
@@ -51,7 +52,7 @@ def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.config_file
 def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Print the schema that is there and the one that this release needs."""
-    database = Home(state_dir).existing_database(options.read_conf(config_files).database)
+    database = Home(state_dir).existing_database(conf.load(config_files).database)
     click.echo(f"found {schema.found(database) or 'none'}, needed {schema.HEAD}")
 
 
@@ -62,6 +63,6 @@ def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
 def backup(file: Path, state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Copy the database to FILE, also while the service runs; FILE must not exist."""
     home = Home(state_dir)
-    home.existing_database(options.read_conf(config_files).database).backup(file)
+    home.existing_database(conf.load(config_files).database).backup(file)
     click.echo(f"wrote {file}")
     click.echo(f"keep {home.key} with it: without that key its secrets cannot be read")

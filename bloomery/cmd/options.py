@@ -1,15 +1,14 @@
-"""The options that commands share, and what they are read into."""
+"""The options that commands share."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, TypeVar
 
 import click
-from oslo_config import cfg
 
-from bloomery import conf, errors, home
+from bloomery import home
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -34,12 +33,3 @@ def state_dir(command: F) -> F:
         metavar="DIR",
         help="Database, keys and clouds.yaml.  [default: ~/.local/state/bloomery]",
     )(command)
-
-
-def read_conf(config_files: Sequence[str]) -> conf.Conf:
-    """Return what the files configure.  Raises CannotStart that names file and option."""
-    try:
-        return conf.load(config_files)
-    except (cfg.Error, ValueError) as exc:
-        said = " ".join(str(exc).split())
-        raise errors.CannotStart(reason=f"cannot use the configuration: {said}") from exc

@@ -10,15 +10,18 @@ Names are those of ``ironic.conf`` where the meaning is the same.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from oslo_config import cfg
 
+from bloomery import errors
 from bloomery.conf import api, conductor, database, default, fake
 from bloomery.conf.declare import options, read
 
+_PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
 GROUPS: dict[str, type[Any]] = {
     "DEFAULT": default.Default,
     "api": api.Api,
@@ -51,14 +54,29 @@ def list_opts() -> list[tuple[str, list[cfg.Opt]]]:
 
 
 def load(config_files: Sequence[str] = ()) -> Conf:
-    """Read the files in order, later ones win; raises oslo.config's own errors, which name the
-    file and the option."""
+    """Read the files in order, later ones win.
+
+    Raises CannotStart that names the file or the option.  Options that are not ours are left
+    alone: the file may be one of the reference's.
+    """
     source = cfg.ConfigOpts()
     register(source)
-    source(args=[], project="bloomery", default_config_files=list(config_files))
-    return Conf(
-        **{
-            name.lower(): read(declared, source if name == "DEFAULT" else source[name])
-            for name, declared in GROUPS.items()
-        },
-    )
+    try:
+        source(args=[], project="bloomery", default_config_files=list(config_files))
+    except cfg.Error as exc:
+        raise errors.CannotStart(reason=f"cannot use the configuration: {_line(exc)}") from exc
+    return Conf(**{name.lower(): _read_group(source, name) for name in GROUPS})
+
+
+def _read_group(source: cfg.ConfigOpts, name: str) -> Any:
+    try:
+        return read(GROUPS[name], source if name == "DEFAULT" else source[name])
+    except ValueError as exc:
+        raise errors.CannotStart(
+            reason=f"cannot use the configuration, group [{name}]: {_line(exc)}",
+        ) from exc
+
+
+def _line(exc: Exception) -> str:
+    """Return what oslo.config says in one line, the place of an option as its file."""
+    return _PLACE.sub(r"\1", " ".join(str(exc).split()))

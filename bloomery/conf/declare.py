@@ -3,6 +3,8 @@
     @dataclass(frozen=True, slots=True, kw_only=True)
     class Api:
         max_limit: int = option(1000, "most items on one page of a list", least=1)
+
+The type of the field chooses the type of the option; ``read`` returns an instance.
 """
 
 from __future__ import annotations
@@ -57,7 +59,9 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
         more |= {"min": facts["min"], "max": facts["max"]}
     if facts["choices"]:
         more["choices"] = list(facts["choices"])
-    return kind(field.name, default=list(default) if kind is cfg.ListOpt else default, **more)
+    shown = list(default) if kind is cfg.ListOpt else default
+    made: cfg.Opt = kind(field.name, default=shown, **more)
+    return made
 
 
 def read(declared: type[Any], group: Any) -> Any:

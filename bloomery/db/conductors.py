@@ -75,7 +75,9 @@ def list_all(conn: sa.Connection) -> list[Conductor]:
 
 def get(conn: sa.Connection, hostname: str) -> Conductor:
     """Return one conductor.  Raises ConductorNotFound."""
-    row = conn.execute(sa.select(CONDUCTORS).where(_T.hostname == hostname)).mappings().one_or_none()
+    row = (
+        conn.execute(sa.select(CONDUCTORS).where(_T.hostname == hostname)).mappings().one_or_none()
+    )
     if row is None:
         raise errors.ConductorNotFound(conductor=hostname)
     return _value(row)
@@ -88,7 +90,9 @@ def _value(row: Any) -> Conductor:
 def list_interfaces(conn: sa.Connection) -> dict[str, list[EnabledInterface]]:
     """Return what each online conductor serves, by host name."""
     wanted = (
-        sa.select(_T.hostname, _I.hardware_type, _I.interface_type, _I.interface_name, _I.is_default)
+        sa.select(
+            _T.hostname, _I.hardware_type, _I.interface_type, _I.interface_name, _I.is_default
+        )
         .join(CONDUCTORS, _T.id == _I.conductor_id)
         .where(_T.online)
         .order_by(_I.id)

@@ -117,9 +117,12 @@ class Database:
     def _transact_retrying(self, work: Callable[[sa.Connection], T]) -> T:
         for attempt in range(1, self.settings.max_retries + 1):
             try:
-                with self._engine.connect() as conn, conn.execution_options(
-                    isolation_level="READ COMMITTED",
-                ).begin():
+                with (
+                    self._engine.connect() as conn,
+                    conn.execution_options(
+                        isolation_level="READ COMMITTED",
+                    ).begin(),
+                ):
                     return work(conn)
             except sa.exc.DBAPIError as exc:
                 if attempt == self.settings.max_retries or not _retryable(exc):
@@ -232,8 +235,9 @@ class Meter:
         self._mutex = threading.Lock()
         self.statements: list[str] = []
         self.commits = 0
-        sa.event.listen(db._engine, "before_cursor_execute", self._on_statement)
-        sa.event.listen(db._engine, "commit", self._on_commit)
+        engine = db._engine  # noqa: SLF001  of this module
+        sa.event.listen(engine, "before_cursor_execute", self._on_statement)
+        sa.event.listen(engine, "commit", self._on_commit)
 
     def _on_statement(self, _c: Any, _cur: Any, statement: str, *_: Any) -> None:
         with self._mutex:

@@ -51,7 +51,7 @@ def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
         conn.execute(sa.insert(EVENTS), list(encoded))
 
 
-def list_after(conn: sa.Connection, last_id: int, limit: int) -> Sequence[Mapping[str, Any]]:
+def list_after(conn: sa.Connection, last_id: int, limit: int) -> Sequence[sa.RowMapping]:
     """Return the next rows after ``last_id``.  SQLite has one writer: there are no gaps."""
     wanted = sa.select(EVENTS).where(EVENTS.c.id > last_id).order_by(EVENTS.c.id).limit(limit)
     return conn.execute(wanted).mappings().all()

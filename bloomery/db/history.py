@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, fields
-from typing import Any
 
 import sqlalchemy as sa
 
@@ -55,7 +54,7 @@ def insert(conn: sa.Connection, entries: Sequence[HistoryEntry]) -> None:
         conn.execute(sa.insert(NODE_HISTORY), [asdict(one) for one in entries])
 
 
-def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> Mapping[str, Any]:
+def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> sa.RowMapping:
     """Return one entry of a node.  Raises NodeHistoryNotFound."""
     wanted = _WHOLE.where(_T.node_uuid == node_uuid, _T.uuid == uuid)
     row = conn.execute(wanted).mappings().one_or_none()
@@ -72,7 +71,7 @@ def list_rows(
     descending: bool = False,
     marker: str | None = None,
     limit: int | None = None,
-) -> Sequence[Mapping[str, Any]]:
+) -> Sequence[sa.RowMapping]:
     """Return the entries of a node, oldest first by default."""
     wanted = nodes.keyset(
         conn,
@@ -88,11 +87,7 @@ def list_rows(
 
 def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
     """Drop the oldest entries of nodes that have more than ``keep``; return how many went."""
-    rank = (
-        sa.func.row_number()
-        .over(partition_by=_T.node_uuid, order_by=_T.id.desc())
-        .label("rank")
-    )
+    rank = sa.func.row_number().over(partition_by=_T.node_uuid, order_by=_T.id.desc()).label("rank")
     ranked = sa.select(_T.id, rank).subquery()
     old = list(
         conn.execute(sa.select(ranked.c.id).where(ranked.c.rank > keep).limit(at_most)).scalars(),

@@ -91,7 +91,9 @@ def update_guarded(conn: sa.Connection, guard: Guard, values: Mapping[str, Any])
 
     ``values`` are encoded.  Raises LockLost, and what ``nodes.naming_conflicts`` names.
     """
-    changed = sa.update(NODES).where(*_HELD).values({name: sa.bindparam(f"to_{name}") for name in values})
+    changed = (
+        sa.update(NODES).where(*_HELD).values({name: sa.bindparam(f"to_{name}") for name in values})
+    )
     with nodes.naming_conflicts({"uuid": guard.node_uuid} | dict(values)):
         done = conn.execute(
             changed,

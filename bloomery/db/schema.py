@@ -19,13 +19,14 @@ from bloomery.db import engine, rows
 HEAD: Final = "0001"
 _MIGRATIONS: Final = "bloomery.db:migrations"
 _VERSION_TABLE: Final = "alembic_version"
+_VERSION: Final = sa.text("SELECT version_num FROM alembic_version")
 
 
 def found(db: engine.Database) -> str | None:
     """Return the revision of the schema, None where there is none yet.  One plain query."""
     try:
         with db.read() as conn:
-            return conn.exec_driver_sql(f"SELECT version_num FROM {_VERSION_TABLE}").scalar()
+            return conn.execute(_VERSION).scalar()
     except sa.exc.DBAPIError as exc:
         if _VERSION_TABLE in str(exc.orig):
             return None

@@ -46,7 +46,7 @@ def encode(run: StepRun) -> dict[str, Any]:
     }
 
 
-def from_row(row: Mapping[str, Any]) -> StepRun:
+def from_row(row: sa.RowMapping) -> StepRun:
     values = {
         name: row[name]
         for name in (

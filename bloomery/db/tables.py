@@ -45,7 +45,7 @@ LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def _table(name: str, *items: sa.Column[Any] | sa.SchemaItem) -> sa.Table:
+def _table(name: str, *items: sa.Column[Any] | sa.schema.SchemaItem) -> sa.Table:
     stamps = (
         sa.Column("created_at", UtcTime, nullable=False),
         sa.Column("updated_at", UtcTime),

@@ -5,6 +5,8 @@ Revision 0001, after nothing.
 
 from __future__ import annotations
 
+from typing import Any
+
 import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
@@ -15,7 +17,7 @@ down_revision = None
 UtcTime = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
-MySql = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB"}
+MySql: dict[str, Any] = {"mysql_charset": "utf8mb4", "mysql_engine": "InnoDB"}
 
 
 def upgrade() -> None:
