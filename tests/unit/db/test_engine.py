@@ -1,0 +1,258 @@
+from __future__ import annotations
+
+import sqlite3
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conf.database import Database as Settings
+from bloomery.db import engine, home, schema
+from bloomery.db.tables import HOME, NODE_TRAITS
+
+
+def put(conn: sa.Connection, name: str, value: str = "") -> None:
+    conn.execute(sa.insert(HOME), {"name": name, "value": value})
+
+
+def count(db: engine.Database) -> int:
+    with db.read() as conn:
+        return conn.execute(sa.select(sa.func.count()).select_from(HOME)).scalar_one()
+
+
+def test_32_threads_lose_no_update(db: engine.Database):
+    db.transact(lambda conn: put(conn, "counter", "0"))
+
+    def count_up(conn: sa.Connection) -> None:
+        value = int(home.find(conn, "counter") or "")
+        conn.execute(sa.update(HOME).values(value=str(value + 1)))
+
+    def count_25_times(_: int) -> None:
+        for _ in range(25):
+            db.transact(count_up)
+
+    with ThreadPoolExecutor(32) as pool:
+        list(pool.map(count_25_times, range(32)))
+    with db.read() as conn:
+        assert home.find(conn, "counter") == "800"
+
+
+def test_transact_returns_what_the_work_returns(db: engine.Database):
+    assert db.transact(lambda conn: home.settle(conn, "name", "value")) == "value"
+
+
+def test_an_exception_rolls_back_and_reaches_the_caller(db: engine.Database):
+    def fail(conn: sa.Connection) -> None:
+        put(conn, "half")
+        raise LookupError("in the middle")
+
+    with pytest.raises(LookupError, match="in the middle"):
+        db.transact(fail)
+    assert count(db) == 0
+    db.transact(lambda conn: put(conn, "next"))
+    assert count(db) == 1
+
+
+def test_a_broken_constraint_rolls_the_whole_transaction_back(db: engine.Database):
+    def twice(conn: sa.Connection) -> None:
+        put(conn, "one")
+        put(conn, "one")
+
+    with pytest.raises(sa.exc.IntegrityError):
+        db.transact(twice)
+    assert count(db) == 0
+
+
+def test_an_error_that_the_work_handles_spoils_nothing(db: engine.Database):
+    def recover(conn: sa.Connection) -> None:
+        put(conn, "one")
+        with pytest.raises(sa.exc.IntegrityError):
+            put(conn, "one")
+        put(conn, "two")
+
+    db.transact(recover)
+    assert count(db) == 2
+
+
+def test_an_error_in_the_handling_of_an_error_rolls_back_and_keeps_its_cause(
+    db: engine.Database,
+):
+    def fail_twice(conn: sa.Connection) -> None:
+        try:
+            put(conn, "one")
+            put(conn, "one")
+        except sa.exc.IntegrityError as exc:
+            raise errors.AlreadyExists(thing="one") from exc
+
+    with pytest.raises(errors.AlreadyExists) as caught:
+        db.transact(fail_twice)
+    assert isinstance(caught.value.__cause__, sa.exc.IntegrityError)
+    assert count(db) == 0
+
+
+def test_who_gets_no_turn_in_time_is_told_so(path: Path):
+    db = engine.Database(f"sqlite:///{path}", Settings(write_timeout=0))
+
+    def write_while_writing(conn: sa.Connection) -> None:
+        with pytest.raises(errors.DatabaseBusy, match="no turn came"):
+            db.transact(lambda conn: put(conn, "inner"))
+        put(conn, "outer")
+
+    db.transact(write_while_writing)
+    assert count(db) == 1
+    db.close()
+
+
+def test_a_reader_sees_the_last_commit_while_somebody_writes(db: engine.Database):
+    def look_meanwhile(conn: sa.Connection) -> int:
+        put(conn, "unseen")
+        return count(db)
+
+    assert db.transact(look_meanwhile) == 0
+    assert count(db) == 1
+
+
+def test_foreign_keys_are_enforced_on_every_connection(db: engine.Database):
+    with pytest.raises(sa.exc.IntegrityError, match="FOREIGN KEY"):
+        db.transact(lambda conn: conn.execute(sa.insert(NODE_TRAITS), ORPHAN))
+    with db.read() as one, db.read() as other:
+        pragma = "PRAGMA foreign_keys"
+        assert one.exec_driver_sql(pragma).scalar() == other.exec_driver_sql(pragma).scalar() == 1
+
+
+ORPHAN = {"node_uuid": "nobody", "trait": "CUSTOM_X"}
+
+
+def test_altering_lets_rows_dangle_meanwhile(db: engine.Database):
+    def dangle_and_mend(conn: sa.Connection) -> None:
+        conn.execute(sa.insert(NODE_TRAITS), ORPHAN)
+        conn.execute(sa.delete(NODE_TRAITS))
+        put(conn, "mended")
+
+    db.alter(dangle_and_mend)
+    assert count(db) == 1
+
+
+def test_altering_refuses_to_commit_rows_that_dangle(db: engine.Database):
+    def dangle(conn: sa.Connection) -> None:
+        put(conn, "never")
+        conn.execute(sa.insert(NODE_TRAITS), ORPHAN)
+
+    with pytest.raises(errors.Failure, match="node_traits"):
+        db.alter(dangle)
+    assert count(db) == 0
+
+
+def test_a_lock_of_another_program_is_named_and_harmless(db: engine.Database, path: Path):
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("BEGIN EXCLUSIVE")
+    with pytest.raises(errors.DatabaseBusy, match="another program holds a lock"):
+        db.transact(lambda conn: put(conn, "one"))
+    other.execute("ROLLBACK")
+    other.close()
+    db.transact(lambda conn: put(conn, "one"))
+    assert count(db) == 1
+
+
+def test_a_database_that_another_program_locks_whole_is_named_at_start(tmp_path: Path):
+    path = tmp_path / "rollback-journal.sqlite"
+    other = sqlite3.connect(path, isolation_level=None)
+    other.execute("CREATE TABLE t (x)")
+    other.execute("BEGIN EXCLUSIVE")
+    db = engine.Database(f"sqlite:///{path}", foreign_writer_timeout_s=0.05)
+    with pytest.raises(errors.DatabaseBusy, match="another program holds a lock"):
+        schema.found(db)
+    other.close()
+
+
+def test_a_full_disk_is_named_and_damages_nothing(db: engine.Database):
+    db.transact(lambda conn: put(conn, "before"))
+    pages = db.transact(lambda conn: conn.exec_driver_sql("PRAGMA page_count").scalar_one())
+    db.transact(lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pages}").close())
+    with pytest.raises(errors.DatabaseBusy, match="the disk is full"):
+        db.transact(lambda conn: put(conn, "large", "x" * 10_000_000))
+    db.transact(lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pages * 9}").close())
+    db.transact(lambda conn: put(conn, "after"))
+    assert count(db) == 2
+    with db.read() as conn:
+        assert conn.exec_driver_sql("PRAGMA integrity_check").scalar() == "ok"
+
+
+def test_a_file_that_cannot_be_written_is_named(db: engine.Database):
+    db.transact(lambda conn: conn.exec_driver_sql("PRAGMA query_only=ON").close())
+    with pytest.raises(errors.DatabaseBusy, match="not writable"):
+        db.transact(lambda conn: put(conn, "one"))
+
+
+def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path):
+    path = tmp_path / "letter.sqlite"
+    path.write_text("Dear Sir or Madam, " * 100)
+    db = engine.Database(f"sqlite:///{path}")
+    with pytest.raises(errors.CannotStart, match=f"{path}: it is not an SQLite database"):
+        schema.found(db)
+    assert path.read_text().startswith("Dear Sir")
+
+
+def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path):
+    db = engine.Database(f"sqlite:///{tmp_path}/missing/file.sqlite")
+    with pytest.raises(errors.CannotStart, match="cannot be opened"):
+        schema.found(db)
+
+
+def test_a_backup_is_whole_private_and_made_while_somebody_writes(
+    db: engine.Database, tmp_path: Path
+):
+    target = tmp_path / "copy.sqlite"
+    db.transact(lambda conn: put(conn, "committed"))
+
+    def back_up_meanwhile(conn: sa.Connection) -> None:
+        put(conn, "not yet committed")
+        db.backup(target)
+
+    db.transact(back_up_meanwhile)
+    copy = engine.Database(f"sqlite:///{target}")
+    assert schema.found(copy) == schema.HEAD
+    assert count(copy) == 1
+    assert target.stat().st_mode & 0o777 == 0o600
+    copy.close()
+
+
+def test_a_backup_replaces_nothing(db: engine.Database, tmp_path: Path):
+    target = tmp_path / "precious"
+    target.write_text("mine")
+    with pytest.raises(errors.CannotStart, match="precious: File exists"):
+        db.backup(target)
+    assert target.read_text() == "mine"
+
+
+def test_a_backup_that_fails_leaves_no_half_file(db: engine.Database, tmp_path: Path, path: Path):
+    db.close()
+    path.write_text("not a database any more " * 100)
+    with pytest.raises(errors.CannotStart):
+        db.backup(tmp_path / "copy.sqlite")
+    assert not (tmp_path / "copy.sqlite").exists()
+
+
+def test_a_closed_database_can_be_used_again(db: engine.Database):
+    db.transact(lambda conn: put(conn, "one"))
+    db.close()
+    db.transact(lambda conn: put(conn, "two"))
+    assert count(db) == 2
+
+
+def test_threads_that_fail_leave_the_gate_open_for_the_others(db: engine.Database):
+    def write(number: int) -> None:
+        def work(conn: sa.Connection) -> None:
+            put(conn, str(number))
+            if number % 2:
+                raise threading.ThreadError
+
+        db.transact(work)
+
+    with ThreadPoolExecutor(16) as pool:
+        failed = [pool.submit(write, number).exception() is not None for number in range(64)]
+    assert sum(failed) == 32
+    assert count(db) == 32
