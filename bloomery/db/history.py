@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import asdict, fields
+from datetime import datetime
 
 import sqlalchemy as sa
 
@@ -28,10 +29,14 @@ def entry(
     event_type: str,
     conductor: str,
     failed: bool = False,
+    since: datetime | None = None,
 ) -> HistoryEntry:
-    """Return an entry about ``node`` as it is now; the time since its last change is counted."""
+    """Return an entry about ``node`` as it is now; the time since its last change is counted.
+
+    ``since``: when that was, if the node has just been moved.
+    """
     at = rows.now()
-    since = node.provision_updated_at
+    since = since or node.provision_updated_at
     return HistoryEntry(
         uuid=str(uuids.uuid4()),
         node_uuid=node.uuid,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Any
 
 import sqlalchemy as sa
@@ -11,7 +12,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import rows
-from bloomery.db.tables import NODE_TRAITS, NODES, PORTS
+from bloomery.db.tables import CHASSIS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.node import Node
 
@@ -25,13 +26,9 @@ _TRAITS = (
 _COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
 _WHOLE = sa.select(*_COLUMNS.values())
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
-_BY_NAME = _WHOLE.where(_T.name == sa.bindparam("ident"))
-_BY_EITHER = _WHOLE.where(
-    sa.or_(_T.uuid == sa.bindparam("ident"), _T.name == sa.bindparam("ident")),
-)
 
 
-def from_row(row: Mapping[str, Any]) -> Node:
+def from_row(row: sa.RowMapping) -> Node:
     """Return the value that a whole row stands for."""
     values = dict(row)
     for name in model.OBJECTS:
@@ -45,9 +42,16 @@ def split_traits(joined: str | None) -> tuple[str, ...]:
     return tuple(sorted(joined.split(","))) if joined else ()
 
 
-def find_row(conn: sa.Connection, ident: str) -> Mapping[str, Any] | None:
-    """Return the whole raw row of the node with this UUID or name: objects still JSON text."""
-    return conn.execute(_BY_EITHER, {"ident": ident}).mappings().one_or_none()
+@lru_cache(maxsize=256)
+def _by_either(columns: tuple[str, ...]) -> sa.Select[Any]:
+    return sa.select(*(_COLUMNS[name] for name in columns)).where(
+        sa.or_(_T.uuid == sa.bindparam("ident"), _T.name == sa.bindparam("ident")),
+    )
+
+
+def find_row(conn: sa.Connection, ident: str, columns: tuple[str, ...]) -> sa.Row[Any] | None:
+    """Return these columns of the node with this UUID or name: objects still JSON text."""
+    return conn.execute(_by_either(columns), {"ident": ident}).one_or_none()
 
 
 def get(conn: sa.Connection, uuid: str) -> Node:
@@ -99,7 +103,7 @@ class naming_conflicts:  # noqa: N801  reads as a statement
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, _kind: Any, exc: BaseException | None, _tb: Any) -> None:
+    def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
         if not isinstance(exc, sa.exc.IntegrityError):
             return
         said = self._values
@@ -124,7 +128,9 @@ def delete(conn: sa.Connection, uuid: str) -> None:
 def add_traits(conn: sa.Connection, uuid: str, traits: Iterable[str]) -> None:
     """Give the node these traits; those that it has already stay."""
     had = set(traits_of(conn, uuid))
-    new = [{"node_uuid": uuid, "trait": trait} for trait in dict.fromkeys(traits) if trait not in had]
+    new = [
+        {"node_uuid": uuid, "trait": trait} for trait in dict.fromkeys(traits) if trait not in had
+    ]
     if new:
         conn.execute(sa.insert(NODE_TRAITS), new)
 
@@ -176,16 +182,17 @@ class Query:
     limit: int | None = None
 
 
-def list_rows(conn: sa.Connection, query: Query) -> Sequence[Mapping[str, Any]]:
-    """Return raw rows of the asked columns: objects still JSON text, traits joined by comma.
+def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
+    """Return raw rows of the asked columns, in that order.
 
-    Raises NodeNotFound when the marker is unknown.
+    Objects are still JSON text, traits joined by comma.  Raises NodeNotFound when the marker is
+    unknown.
     """
     wanted = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
     wanted = _ordered(conn, wanted, query)
     if query.limit is not None:
         wanted = wanted.limit(query.limit)
-    return conn.execute(wanted).mappings().all()
+    return conn.execute(wanted).all()
 
 
 def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
@@ -195,7 +202,9 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
     ]
     found += [_T[name].in_(list(values)) for name, values in query.among.items()]
     if query.associated is not None:
-        found.append(_T.instance_uuid.is_not(None) if query.associated else _T.instance_uuid.is_(None))
+        found.append(
+            _T.instance_uuid.is_not(None) if query.associated else _T.instance_uuid.is_(None)
+        )
     if query.sharded is not None:
         found.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
     if query.project is not None:
@@ -252,5 +261,16 @@ def _after(key: Any, tie: Any, value: Any, row_id: int, descending: bool) -> Any
     if value is None:
         rest = sa.false() if descending else key.is_not(None)
         return sa.or_(rest, sa.and_(key.is_(None), beyond_tie))
-    beyond = sa.or_(key < value, key.is_(None)) if descending else key > value
-    return sa.or_(beyond, sa.and_(key == value, beyond_tie))
+    at = sa.literal(value, key.type)  # a bare True would not do for "less than"
+    beyond = sa.or_(key < at, key.is_(None)) if descending else key > at
+    return sa.or_(beyond, sa.and_(key == at, beyond_tie))
+
+
+def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
+    return conn.execute(sa.select(CHASSIS.c.id).where(CHASSIS.c.uuid == uuid)).first() is not None
+
+
+def list_in_states(conn: sa.Connection, states: Iterable[State]) -> list[str]:
+    """Return the UUIDs of the nodes in one of ``states``, those that moved longest ago first."""
+    wanted = sa.select(_T.uuid).where(_T.provision_state.in_(list(states)))
+    return list(conn.execute(wanted.order_by(_T.provision_updated_at, _T.id)).scalars())

@@ -90,6 +90,11 @@ def skip_rest(conn: sa.Connection, flow: str) -> None:
     )
 
 
+def cancel(conn: sa.Connection, flow: str) -> None:
+    """Mark every step of a flow that never began."""
+    conn.execute(sa.update(STEP_RUNS).where(_T.flow == flow).values(state=Run.SKIPPED))
+
+
 def drop_planned(conn: sa.Connection, flow: str) -> None:
     """Forget the planned rest of a flow that is about to be planned anew."""
     conn.execute(sa.delete(STEP_RUNS).where(_T.flow == flow, _T.state == Run.PLANNED))

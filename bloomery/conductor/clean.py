@@ -1,0 +1,89 @@
+"""Clean: make a node forget its last user, by itself or on an operator's order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor import internal_info, step_lists
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+LOG = logging.getLogger(__name__)
+
+_PREPARE: Final = Step(interface="deploy", step="prepare_cleaning", inner=True, resumable=True)
+_TEAR_DOWN: Final = Step(interface="deploy", step="tear_down_cleaning", inner=True, resumable=True)
+
+
+def is_automatic(task: TaskManager) -> bool:
+    """Is this node cleaned by itself?  Its own word beats the option."""
+    own = task.node.automated_clean
+    return task.house.conf.conductor.automated_clean if own is None else own
+
+
+def automatic_steps(task: TaskManager) -> list[Step]:
+    """Return what automated cleaning runs; nothing where it is switched off."""
+    if not is_automatic(task):
+        return []
+    overrides = task.house.conf.conductor.clean_step_priority_override
+    found = step_lists.override(step_lists.offered(task, "clean"), overrides)
+    return [_PREPARE, *step_lists.by_priority(found, "clean"), _TEAR_DOWN]
+
+
+def manual_steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """Return the steps that an operator asked for.  Raises StepNotFound, InvalidParameterValue."""
+    return [_PREPARE, *step_lists.asked(task, "clean", wanted), _TEAR_DOWN]
+
+
+def begin(task: TaskManager) -> None:
+    """Set the node's fields for a cleaning that begins."""
+    internal_info.wipe(task.node, "clean")
+
+
+def _prepare(task: TaskManager) -> Outcome | None:
+    task.driver.power.validate(task)
+    task.driver.network.validate(task)
+    return task.driver.deploy.prepare_cleaning(task)
+
+
+def _tear_down(task: TaskManager) -> Outcome | None:
+    return task.driver.deploy.tear_down_cleaning(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    internal_info.wipe(task.node, "clean")
+    manual = task.node.target_provision_state == State.MANAGEABLE
+    return Move(event="manage" if manual or task.node.retired else "done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
+    node = task.node
+    try:
+        task.driver.deploy.tear_down_cleaning(task)
+    except errors.LockLost:
+        raise
+    except Exception as exc:  # the failure that is reported is the first one
+        LOG.warning("node %s: cannot tear down cleaning: %s", node.uuid, errors.brief(exc))
+    if not run.step.inner:
+        node.fault, node.maintenance = "clean failure", True
+        node.maintenance_reason = node.maintenance_reason or sentence
+    internal_info.wipe(node, "clean")
+    manual = node.target_provision_state == State.MANAGEABLE
+    return Move(
+        event="fail", target_state=State.MANAGEABLE if manual else None, last_error=sentence,
+    )  # fmt: skip
+
+
+PHASE: Final = Phase(
+    name="clean",
+    shows="clean_step",
+    frame={"prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
+    finish=_finish,
+    fail=_fail,
+)

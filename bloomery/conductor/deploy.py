@@ -1,0 +1,86 @@
+"""Deploy: put the user's operating system on a node."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor import internal_info, step_lists
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+LOG = logging.getLogger(__name__)
+
+_PREPARE: Final = Step(interface="deploy", step="prepare", inner=True, resumable=True)
+
+
+def check(task: TaskManager, *, rebuild: bool) -> None:
+    """Raise unless the node may be deployed now."""
+    node = task.node
+    action = "rebuild" if rebuild else "deploy"
+    if node.maintenance:
+        raise errors.NodeInMaintenance(node=node.uuid, action=action)
+    if rebuild and node.protected:
+        raise errors.NodeProtected(node=node.uuid, action=action)
+    try:
+        task.driver.power.validate(task)
+        task.driver.deploy.validate(task)
+    except errors.Failure as exc:
+        raise errors.InstanceDeployFailure(
+            reason=f"cannot validate node {node.uuid}: {exc}", cause_status=exc.status,
+        ) from exc  # fmt: skip
+
+
+def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]] | None) -> list[Step]:
+    """Return the steps of the interfaces, overridden by those of the request.
+
+    Priority 0 switches a step off; steps that no interface offers are left out, as an agent
+    may offer them later.
+    """
+    own = {step.name: step for step in step_lists.offered(task, "deploy")}
+    for step in step_lists.asked(task, "deploy", wanted or (), tolerant=True):
+        own[step.name] = step
+    return [_PREPARE, *step_lists.by_priority(own.values(), "deploy")]
+
+
+def begin(task: TaskManager, configdrive: Any) -> None:
+    """Set the node's fields for a deployment that begins."""
+    node = task.node
+    internal_info.wipe(node, "deploy")
+    if configdrive is not None:
+        sealed = task.house.sealer.seal_under("configdrive", configdrive)
+        node.instance_info = node.instance_info | {"configdrive": sealed}
+
+
+def _prepare(task: TaskManager) -> Outcome | None:
+    return task.driver.deploy.prepare(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    internal_info.wipe(task.node, "deploy")
+    task.node.conductor_affinity = task.house.host
+    return Move(event="done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    try:
+        task.driver.deploy.clean_up(task)
+    except errors.LockLost:
+        raise
+    except Exception as exc:  # the failure that is reported is the first one
+        LOG.warning("node %s: cannot clean up: %s", task.node.uuid, errors.brief(exc))
+    internal_info.wipe(task.node, "deploy")
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(
+    name="deploy",
+    shows="deploy_step",
+    frame={"prepare": _prepare},
+    finish=_finish,
+    fail=_fail,
+)

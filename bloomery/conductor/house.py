@@ -1,0 +1,52 @@
+"""The parts of a running conductor, and the context of one request in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.timers import Timers
+from bloomery.conductor.workers import Workers
+from bloomery.conf import Conf
+from bloomery.db.engine import Database
+from bloomery.drivers.registry import Registry
+from bloomery.model.request import Request
+from bloomery.secrets import Sealer
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class House:
+    """What the rooms of a conductor share; built once in ``cmd``.
+
+    ``told`` is called after each commit that wrote event rows: it wakes the relay.
+    """
+
+    host: str
+    db: Database
+    conf: Conf
+    registry: Registry
+    sealer: Sealer
+    gates: NodeGates
+    workers: Workers
+    timers: Timers
+    told: Callable[[], None] = lambda: None
+
+    @property
+    def patience_s(self) -> float:
+        """How long a caller that said nothing waits for a busy node."""
+        ours = self.conf.conductor
+        return float(ours.node_locked_retry_attempts * ours.node_locked_retry_interval)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One request inside a conductor; periodics make their own."""
+
+    house: House
+    request: Request
+
+    @property
+    def patience_s(self) -> float:
+        waits = self.request.wait_s
+        return self.house.patience_s if waits is None else waits

@@ -1,0 +1,315 @@
+"""The RPC face of a conductor: thin, one method per contract method.
+
+A verb takes a worker's slot first (a full pool is told with nothing written), then the node,
+then checks, then moves it.  The lock travels with the flow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from bloomery import errors
+from bloomery.conductor import (
+    clean,
+    deploy,
+    nodes,
+    ports,
+    power,
+    runner,
+    states,
+    task_manager,
+    undeploy,
+    verify,
+)
+from bloomery.conductor.house import Context, House
+from bloomery.conductor.runner import Flow, Phase
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.db import nodes as node_rows
+from bloomery.model.node import INTERFACES, Node
+from bloomery.model.request import Request
+from bloomery.model.step import Step
+
+Json = dict[str, Any]
+
+
+class ConductorManager:
+    """Serves ``rpc.contract.Conductor``; see there for what each method promises."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+
+    def _context(self, request: Request) -> Context:
+        return Context(house=self.house, request=request)
+
+    # --------------------------------------------------------------------------------- records
+
+    def create_node(self, request: Request, values: Json) -> None:
+        nodes.create(self._context(request), values)
+
+    def update_node(
+        self,
+        request: Request,
+        node_uuid: str,
+        patch: list[Json],
+        reset_interfaces: bool,
+    ) -> None:
+        nodes.update(self._context(request), node_uuid, patch, reset_interfaces=reset_interfaces)
+
+    def destroy_node(self, request: Request, node_uuid: str) -> None:
+        nodes.destroy(self._context(request), node_uuid)
+
+    def set_maintenance(
+        self,
+        request: Request,
+        node_uuid: str,
+        maintenance: bool,
+        reason: str | None,
+    ) -> None:
+        nodes.set_maintenance(self._context(request), node_uuid, maintenance, reason)
+
+    def add_node_traits(
+        self,
+        request: Request,
+        node_uuid: str,
+        traits: list[str],
+        replace: bool,
+    ) -> None:
+        nodes.add_traits(self._context(request), node_uuid, traits, replace=replace)
+
+    def remove_node_traits(
+        self,
+        request: Request,
+        node_uuid: str,
+        traits: list[str] | None,
+    ) -> None:
+        nodes.remove_traits(self._context(request), node_uuid, traits)
+
+    def create_port(self, request: Request, values: Json) -> None:
+        ports.create(self._context(request), values)
+
+    def update_port(self, request: Request, port_uuid: str, patch: list[Json]) -> None:
+        ports.update(self._context(request), port_uuid, patch)
+
+    def destroy_port(self, request: Request, port_uuid: str) -> None:
+        ports.destroy(self._context(request), port_uuid)
+
+    # ----------------------------------------------------------------------------------- verbs
+
+    def do_node_deploy(
+        self,
+        request: Request,
+        node_uuid: str,
+        rebuild: bool,
+        configdrive: Any,
+        deploy_steps: list[Json] | None,
+    ) -> None:
+        event = "rebuild" if rebuild else "deploy"
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, event) as task:
+            _require_edge(task, event, "active")
+            deploy.check(task, rebuild=rebuild)
+            self._require_room("provisioning", (State.DEPLOYING, State.DEPLOYWAIT),
+                               "max_concurrent_deploy")
+            deploy.begin(task, configdrive)
+            _start(task, slot, event, deploy.PHASE, deploy.steps(task, deploy_steps))
+
+    def do_node_tear_down(self, request: Request, node_uuid: str) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "undeploy") as task:
+            _require_edge(task, "delete", "deleted")
+            undeploy.check(task)
+            self._require_room("unprovisioning", _CLEANS, "max_concurrent_clean")
+            _start(task, slot, "delete", undeploy.PHASE, undeploy.steps(task))
+
+    def do_provisioning_action(self, request: Request, node_uuid: str, action: str) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, action) as task:
+            _require_edge(task, action, action)
+            if action == "provide":
+                self._provide(task, slot)
+            elif action == "manage" and task.node.provision_state == State.ENROLL:
+                _start(task, slot, "manage", verify.PHASE, verify.steps(task))
+            elif action == "manage":
+                task.process_event("manage")
+            else:
+                raise _refused(task.node, action)
+
+    def _provide(self, task: TaskManager, slot: Slot) -> None:
+        node = task.node
+        allowed = self.house.conf.conductor.allow_provisioning_in_maintenance
+        if node.maintenance and not allowed:
+            raise errors.NodeInMaintenance(node=node.uuid, action="provide")
+        if node.retired:
+            raise errors.NodeIsRetired(node=node.uuid, action="provide")
+        self._require_room("cleaning", _CLEANS, "max_concurrent_clean")
+        clean.begin(task)
+        _start(task, slot, "provide", clean.PHASE, clean.automatic_steps(task))
+
+    def do_node_clean(
+        self,
+        request: Request,
+        node_uuid: str,
+        clean_steps: list[Json],
+        disable_ramdisk: bool,
+    ) -> None:
+        raise errors.InvalidParameterValue(reason=_LATER.format(verb="clean"))
+
+    def do_node_service(
+        self,
+        request: Request,
+        node_uuid: str,
+        service_steps: list[Json],
+        disable_ramdisk: bool,
+    ) -> None:
+        raise errors.InvalidParameterValue(reason=_LATER.format(verb="service"))
+
+    def inspect_hardware(self, request: Request, node_uuid: str) -> None:
+        raise errors.InvalidParameterValue(reason=_LATER.format(verb="inspect"))
+
+    def _require_room(self, task: str, busy: Sequence[State], option: str) -> None:
+        """Raise ConcurrentActionLimit when as many nodes as allowed are at it."""
+        limit = getattr(self.house.conf.conductor, option)
+        with self.house.db.read() as conn:
+            count = node_rows.count_in_states(conn, busy)
+        if count >= limit:
+            raise errors.ConcurrentActionLimit(task=task, count=count, option=option, limit=limit)
+
+    # ------------------------------------------------------------------------------------ power
+
+    def change_node_power_state(
+        self,
+        request: Request,
+        node_uuid: str,
+        new_state: str,
+        timeout_s: float | None,
+    ) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, new_state) as task:
+            power.check(task, new_state)
+            was = task.node.power_state
+            power.begin(task, new_state)
+            flow = runner.plan(task, power.PHASE, power.steps(task, new_state, timeout_s))
+            task.save(flow.opening, power.told(task, "start", new_state))
+            task.set_spawn_error_hook(power.undo, task.node, task, was)
+            task.spawn_after(runner.launch, slot, flow)
+        self.house.told()
+
+    def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "boot mode") as task:
+            task.spawn_after(slot.spawn, _set_boot_mode, task, new_mode)
+
+    def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "secure boot") as task:
+            task.spawn_after(slot.spawn, _set_secure_boot, task, on)
+
+    def set_boot_device(
+        self,
+        request: Request,
+        node_uuid: str,
+        device: str,
+        persistent: bool,
+    ) -> None:
+        with self._hold(request, node_uuid, "set boot device") as task:
+            task.driver.management.validate(task)
+            task.driver.management.set_boot_device(task, device, persistent)
+            task.save()
+
+    def get_boot_device(self, request: Request, node_uuid: str) -> Json:
+        with self._hold(request, node_uuid, "get boot device") as task:
+            task.driver.management.validate(task)
+            return task.driver.management.get_boot_device(task)
+
+    def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:
+        with self._look(request, node_uuid) as task:
+            return list(task.driver.management.get_supported_boot_devices(task))
+
+    # ---------------------------------------------------------------------- interfaces, network
+
+    def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
+        with self._look(request, node_uuid) as task:
+            return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
+
+    def vif_attach(self, request: Request, node_uuid: str, vif_info: Json) -> None:
+        with self._hold(request, node_uuid, "attach vif") as task:
+            task.driver.network.vif_attach(task, vif_info)
+            task.save()
+
+    def vif_detach(self, request: Request, node_uuid: str, vif_id: str) -> None:
+        with self._hold(request, node_uuid, "detach vif") as task:
+            task.driver.network.vif_detach(task, vif_id)
+            task.save()
+
+    def vif_list(self, request: Request, node_uuid: str) -> list[Json]:
+        with self._look(request, node_uuid) as task:
+            return task.driver.network.vif_list(task)
+
+    def get_driver_properties(self, request: Request, driver: str) -> Json:
+        return dict(self.house.registry.properties_of(driver))
+
+    # ----------------------------------------------------------------------------------- tasks
+
+    def _hold(self, request: Request, node_uuid: str, purpose: str) -> TaskManager:
+        return task_manager.acquire(self._context(request), node_uuid, purpose=purpose)
+
+    def _look(self, request: Request, node_uuid: str) -> TaskManager:
+        return task_manager.acquire(self._context(request), node_uuid, shared=True)
+
+
+_CLEANS = (State.DELETING, State.CLEANING, State.CLEANWAIT)
+_LATER = "cannot {verb} nodes: this release does not offer the verb"
+
+
+def _start(task: TaskManager, slot: Slot, event: str, phase: Phase, steps: Sequence[Step]) -> None:
+    """Move the node and let a flow begin with the move."""
+    flow = runner.plan(task, phase, steps)
+    task.process_event(
+        event,
+        callback=runner.launch,
+        call_args=(slot, flow),
+        err_handler=_undo(task, flow),
+        journal=[flow.opening],
+    )
+
+
+def _undo(task: TaskManager, flow: Flow) -> Any:
+    """Return the hook for a worker that never came: put the node back, and say so."""
+
+    def put_back(exc: Exception, node: Node, state: str | None, target: str | None) -> None:
+        node.provision_state, node.target_provision_state = state, target
+        node.last_error = errors.brief(exc)
+        entry = task.remember(node.last_error, event_type="transition", failed=True)
+        task.save(entry, flow.cancelled)
+
+    return put_back
+
+
+def _require_edge(task: TaskManager, event: str, verb: str) -> None:
+    """The state may have changed since the API looked: refuse as it would have."""
+    if not states.allows(task.node.provision_state, event):
+        raise _refused(task.node, verb)
+
+
+def _refused(node: Node, verb: str) -> errors.InvalidStateRequested:
+    return errors.InvalidStateRequested(action=verb, node=node.uuid, state=node.provision_state)
+
+
+def _validated(task: TaskManager, kind: str) -> Json:
+    """Return what validation says of one interface; only what we know by name is told."""
+    try:
+        task.driver.interface(kind).validate(task)
+    except errors.Invalid as exc:
+        return {"result": False, "reason": str(exc)}
+    return {"result": True}
+
+
+def _set_boot_mode(task: TaskManager, mode: str) -> None:
+    if task.node.boot_mode != mode:
+        task.driver.management.set_boot_mode(task, mode)
+        task.node.boot_mode = mode
+        task.save()
+
+
+def _set_secure_boot(task: TaskManager, on: bool) -> None:
+    if task.node.secure_boot != on:
+        task.driver.management.set_secure_boot_state(task, on)
+        task.node.secure_boot = on
+        task.save()

@@ -1,0 +1,290 @@
+"""Nodes as records: create, update, delete, maintenance, traits.  No BMC is asked here."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import at_once, crud_events, states
+from bloomery.conductor.house import Context
+from bloomery.conductor.patches import Patcher
+from bloomery.conductor.states import State
+from bloomery.db import nodes, rows
+from bloomery.model import node as model
+from bloomery.model.node import INTERFACES, Node
+
+Json = dict[str, Any]
+
+_NOT_COLUMNS: Final = frozenset({"id", "traits"})
+_NULLED: Final = {
+    f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
+    for f in fields(Node)
+}
+_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), _NULLED)
+_INTERFACE_FIELDS: Final = frozenset(f"{kind}_interface" for kind in INTERFACES)
+_MAX_TRAITS: Final = 50
+
+
+# ------------------------------------------------------------------------------------- create
+
+
+def create(context: Context, values: Json) -> None:
+    """Store a node: its interfaces chosen and checked, its secrets sealed.  One commit."""
+    house = context.house
+    node = Node(**values)
+    node.driver_info = house.sealer.seal(node.driver_info)
+    node.instance_info = house.sealer.seal(node.instance_info)
+    node.resource_class = node.resource_class or house.conf.default.default_resource_class
+    _choose_interfaces(context, node)
+    columns = _encoded(node) | {"created_at": rows.now()}
+    told = crud_events.told(context, "node", node.uuid, "create", {"name": node.name, "driver": node.driver})
+
+    def work(conn: sa.Connection) -> None:
+        _require_chassis(conn, node.chassis_uuid)
+        nodes.insert(conn, columns)
+        told(conn)
+
+    house.db.transact(work)
+    house.told()
+
+
+def _choose_interfaces(context: Context, node: Node) -> None:
+    try:
+        context.house.registry.fill_and_check(node)
+    except errors.DriverNotFound as exc:
+        raise errors.InvalidParameterValue(reason=str(exc)) from exc
+
+
+def _require_chassis(conn: sa.Connection, uuid: str | None) -> None:
+    if uuid is not None and not nodes.chassis_exists(conn, uuid):
+        raise errors.InvalidParameterValue(reason=f"Chassis {uuid} could not be found.")
+
+
+def _encoded(node: Node) -> Json:
+    values = {name: getattr(node, name) for name in model.COLUMNS if name not in _NOT_COLUMNS}
+    return rows.encode(values, model.OBJECTS)
+
+
+# ------------------------------------------------------------------------------------- update
+
+
+def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfaces: bool) -> None:
+    """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
+    sealed = _PATCHER.sealed(patch, context.house.sealer)
+    told = crud_events.told(context, "node", uuid, "update", {"patched": [op["path"] for op in patch]})
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        _refuse_while_busy(node, patch)
+        changed = _changed(context, node, sealed, reset_interfaces)
+        if "chassis_uuid" in changed:
+            _require_chassis(conn, changed["chassis_uuid"])
+        if changed:
+            nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
+        told(conn)
+
+    at_once.change(context, uuid, work)
+    context.house.told()
+
+
+def _refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
+    """409 while the node is on its way somewhere, but for giving up an instance in maintenance."""
+    only_disowns = [(op["op"], op["path"]) for op in patch] == [("remove", "/instance_uuid")]
+    if node.maintenance and only_disowns:
+        return
+    if node.target_provision_state and node.provision_state not in states.UPDATE_ALLOWED_STATES:
+        raise errors.InvalidState(
+            reason=f"Node {node.uuid} can not be updated while a state transition is in progress "
+            f'("{node.provision_state}" on the way to "{node.target_provision_state}").',
+        )
+
+
+def _changed(context: Context, node: Node, patch: Sequence[Json], reset: bool) -> Json:
+    changed = _PATCHER.apply(node, patch)
+    _apply_rules(node, changed, patch)
+    if changed.keys() & (_INTERFACE_FIELDS | {"driver"}) or reset:
+        changed |= _interfaces_after(context, node, changed, reset)
+    _refuse_in_state(node, changed)
+    return changed
+
+
+def _apply_rules(node: Node, changed: Json, patch: Sequence[Json]) -> None:
+    """The rules between fields (spec: node fields, and protected, retired, maintenance)."""
+    if "conductor_group" in changed:
+        changed["conductor_group"] = changed["conductor_group"].lower()
+    if changed.get("maintenance") is False:
+        changed |= {"maintenance_reason": None, "fault": None}
+    _apply_instance_rules(node, changed)
+    _apply_guard_rules(node, changed, "protected", (State.ACTIVE, State.RESCUE))
+    _apply_guard_rules(node, changed, "retired", None)
+    _check_numbers(changed.get("properties") or {})
+    if changed.get("network_data") == {} and any(op.get("value") == {} for op in patch):
+        raise errors.InvalidParameterValue(
+            reason="Invalid network_data: {} names no links; remove /network_data to clear it",
+        )
+
+
+def _apply_instance_rules(node: Node, changed: Json) -> None:
+    if changed.get("instance_uuid") and node.instance_uuid:
+        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+    shown = (changed.get("instance_info") or {}).get("display_name")
+    if shown and node.instance_name is None and "instance_name" not in changed:
+        changed["instance_name"] = str(shown)[:255]
+    if "instance_uuid" in changed and changed["instance_uuid"] is None:
+        changed["allocation_uuid"] = None
+
+
+def _apply_guard_rules(
+    node: Node,
+    changed: Json,
+    flag: str,
+    allowed: tuple[State, ...] | None,
+) -> None:
+    """A flag that guards the node, and the reason that may stand only beside it."""
+    on = changed.get(flag, getattr(node, flag))
+    reason = f"{flag}_reason"
+    if changed.get(flag) and allowed is not None and node.provision_state not in allowed:
+        raise errors.InvalidState(
+            reason=f'cannot make node {node.uuid} {flag} in state "{node.provision_state}": '
+            f"only in {' or '.join(allowed)}",
+        )
+    if changed.get(flag) and flag == "retired" and node.provision_state == State.AVAILABLE:
+        raise errors.InvalidState(
+            reason=f"cannot retire node {node.uuid} while it is available: manage it first",
+        )
+    if not on:
+        if changed.get(reason):
+            raise errors.InvalidParameterValue(
+                reason=f"cannot set {reason} of node {node.uuid}: it is not {flag}",
+            )
+        if flag in changed:
+            changed[reason] = None
+
+
+def _check_numbers(properties: Json) -> None:
+    for name in ("memory_mb", "local_gb"):
+        value = properties.get(name)
+        if value is None:
+            continue
+        if not str(value).isdecimal():
+            raise errors.InvalidParameterValue(
+                reason=f"Invalid properties/{name}: {value!r} is not a whole number of at least 0",
+            )
+
+
+def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) -> Json:
+    """Return the interface fields as they will be, defaults filled in and all checked."""
+    future = copy.copy(node)
+    if reset:
+        for name in _INTERFACE_FIELDS:
+            setattr(future, name, None)
+    for name, value in changed.items():
+        setattr(future, name, value)
+    _choose_interfaces(context, future)
+    wanted = {name: getattr(future, name) for name in _INTERFACE_FIELDS}
+    return {name: value for name, value in wanted.items() if value != getattr(node, name)}
+
+
+def _refuse_in_state(node: Node, changed: Json) -> None:
+    """Interfaces and resource class change only where nothing depends on them."""
+    if "driver" in changed and node.console_enabled:
+        raise errors.Conflict(
+            reason=f"cannot change the driver of node {node.uuid}: stop its console first",
+        )
+    fixed = changed.keys() & _INTERFACE_FIELDS
+    if "resource_class" in changed and node.resource_class is not None:
+        fixed = fixed | {"resource_class"}
+    if not fixed or node.maintenance or node.provision_state in states.INTERFACE_CHANGE_STATES:
+        return
+    raise errors.InvalidState(
+        reason=f"cannot change {', '.join(sorted(fixed))} of node {node.uuid} in state "
+        f'"{node.provision_state}": only in {", ".join(sorted(states.INTERFACE_CHANGE_STATES))}, '
+        "or in maintenance",
+    )
+
+
+# ----------------------------------------------------------------------- delete, maintenance
+
+
+def destroy(context: Context, uuid: str) -> None:
+    """Delete a node and what belongs to it.  One commit."""
+    told = crud_events.told(context, "node", uuid, "delete")
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        _require_deletable(context, node)
+        nodes.delete(conn, uuid)
+        told(conn)
+
+    at_once.change(context, uuid, work)
+    context.house.told()
+
+
+def _require_deletable(context: Context, node: Node) -> None:
+    if node.protected:
+        raise errors.NodeProtected(node=node.uuid, action="delete")
+    if node.maintenance:
+        return
+    if node.instance_uuid is not None:
+        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+    allowed = set(states.DELETE_ALLOWED_STATES)
+    if context.house.conf.conductor.allow_deleting_available_nodes:
+        allowed.add(State.AVAILABLE)
+    if node.provision_state not in allowed:
+        raise errors.InvalidState(
+            reason=f'Can not delete node {node.uuid} while it is in state '
+            f'"{node.provision_state}": only in {", ".join(sorted(allowed))}, or in maintenance',
+        )
+
+
+def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -> None:
+    """Set maintenance with its reason, or end it with its reason and fault.  One commit."""
+    values: Json = {"maintenance": on, "maintenance_reason": reason if on else None}
+    values |= {} if on else {"fault": None}
+    told = crud_events.told(context, "node", uuid, "maintenance_set", {"maintenance": on})
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        nodes.update(conn, uuid, values)
+        told(conn)
+
+    at_once.change(context, uuid, work)
+    context.house.told()
+
+
+# ------------------------------------------------------------------------------------- traits
+
+
+def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: bool) -> None:
+    """Add these traits, or make them the only ones.  One commit."""
+    told = crud_events.told(context, "node", uuid, "update", {"traits": list(traits)})
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        if replace:
+            nodes.remove_traits(conn, uuid, None)
+        if len(set(traits) | (set() if replace else set(node.traits))) > _MAX_TRAITS:
+            raise errors.InvalidParameterValue(
+                reason=f"cannot set more than {_MAX_TRAITS} traits on node {uuid}",
+            )
+        nodes.add_traits(conn, uuid, traits)
+        told(conn)
+
+    at_once.change(context, uuid, work)
+    context.house.told()
+
+
+def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> None:
+    """Remove these traits, or all.  Raises NodeTraitNotFound.  One commit."""
+    told = crud_events.told(context, "node", uuid, "update", {"traits": []})
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        missing = [trait for trait in traits or () if trait not in node.traits]
+        if missing:
+            raise errors.NodeTraitNotFound(node=uuid, trait=missing[0])
+        nodes.remove_traits(conn, uuid, traits)
+        told(conn)
+
+    at_once.change(context, uuid, work)
+    context.house.told()

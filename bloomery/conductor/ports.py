@@ -1,0 +1,136 @@
+"""Ports as records: create, update, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import MISSING, fields
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import at_once, crud_events
+from bloomery.conductor.house import Context
+from bloomery.conductor.patches import Patcher
+from bloomery.conductor.states import State
+from bloomery.db import nodes, ports, rows
+from bloomery.model import port as model
+from bloomery.model.node import Node
+from bloomery.model.port import Port
+
+Json = dict[str, Any]
+
+_NULLED: Final = {
+    f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
+    for f in fields(Port)
+}
+_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), _NULLED)
+_WIRED: Final = frozenset(
+    {"portgroup_uuid", "pxe_enabled", "local_link_connection", "physical_network"},
+)
+_WIRING_STATES: Final = (State.ENROLL, State.INSPECTING, State.INSPECTWAIT, State.MANAGEABLE)
+
+
+def create(context: Context, values: Json) -> None:
+    """Store a port.  Needs no lock on its node.  One commit."""
+    port = Port(**values)
+    columns = rows.encode(
+        {name: getattr(port, name) for name in model.COLUMNS if name != "id"}, model.OBJECTS,
+    ) | {"created_at": rows.now()}  # fmt: skip
+    told = crud_events.told(context, "port", port.uuid, "create", {"address": port.address})
+
+    def work(conn: sa.Connection) -> None:
+        if nodes.find_uuid(conn, port.node_uuid) is None:
+            raise errors.InvalidParameterValue(reason=f"Node {port.node_uuid} could not be found.")
+        _require_group(conn, port)
+        ports.insert(conn, columns)
+        told(conn)
+
+    context.house.db.transact(work)
+    context.house.told()
+
+
+def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
+    """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
+    told = crud_events.told(context, "port", uuid, "update", {"patched": [op["path"] for op in patch]})
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        port = ports.get(conn, uuid)
+        changed = _PATCHER.apply(port, patch)
+        changed.pop("node_uuid", None) if changed.get("node_uuid") is None else None
+        _refuse_in_state(node, port, changed)
+        for name, value in changed.items():
+            setattr(port, name, value)
+        if changed.keys() & {"portgroup_uuid", "physical_network", "pxe_enabled"}:
+            _require_group(conn, port)
+        if changed:
+            ports.update(conn, uuid, rows.encode(changed, model.OBJECTS))
+        told(conn)
+
+    at_once.change(context, _node_of(context, uuid), work)
+    context.house.told()
+
+
+def destroy(context: Context, uuid: str) -> None:
+    """Delete a port; one that carries a VIF only in maintenance.  One commit."""
+    told = crud_events.told(context, "port", uuid, "delete")
+
+    def work(conn: sa.Connection, node: Node) -> None:
+        port = ports.get(conn, uuid)
+        if port.internal_info.get("tenant_vif_port_id") and not node.maintenance:
+            raise errors.Conflict(
+                reason=f"cannot delete port {uuid}: a VIF is attached to it; detach it first, or "
+                "set the node to maintenance",
+            )
+        ports.delete(conn, uuid)
+        told(conn)
+
+    at_once.change(context, _node_of(context, uuid), work)
+    context.house.told()
+
+
+def _node_of(context: Context, uuid: str) -> str:
+    with context.house.db.read() as conn:
+        return ports.get(conn, uuid).node_uuid
+
+
+def _refuse_in_state(node: Node, port: Port, changed: Json) -> None:
+    if node.maintenance:
+        return
+    moved = changed.get("node_uuid", port.node_uuid) != port.node_uuid
+    if moved:
+        raise errors.Conflict(reason=f"cannot move port {port.uuid} to another node: delete it")
+    if "address" in changed and (node.provision_state == State.ACTIVE or node.instance_uuid):
+        raise errors.Conflict(
+            reason=f"cannot change the address of port {port.uuid}: node {node.uuid} is in use; "
+            "set it to maintenance first",
+        )
+    fixed = changed.keys() & _WIRED
+    if fixed and node.provision_state not in _WIRING_STATES:
+        raise errors.Conflict(
+            reason=f"cannot change {', '.join(sorted(fixed))} of port {port.uuid} while node "
+            f'{node.uuid} is in state "{node.provision_state}": only in '
+            f"{', '.join(_WIRING_STATES)}, or in maintenance",
+        )
+
+
+def _require_group(conn: sa.Connection, port: Port) -> None:
+    """Check a port against the port group that it names."""
+    if port.portgroup_uuid is None:
+        return
+    group = ports.find_group(conn, port.portgroup_uuid)
+    if group is None or group.node_uuid != port.node_uuid:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot put port {port.uuid} into port group {port.portgroup_uuid}: "
+            + ("it does not exist" if group is None else "it belongs to another node"),
+        )
+    if port.pxe_enabled and not group.standalone_ports_supported:
+        raise errors.Conflict(
+            reason=f"cannot enable PXE on port {port.uuid}: port group {group.uuid} does not "
+            "support standalone ports",
+        )
+    if group.physical_network not in (None, port.physical_network):
+        raise errors.Conflict(
+            reason=f"cannot put port {port.uuid} on physical network {port.physical_network}: "
+            f"port group {group.uuid} is on {group.physical_network}",
+        )

@@ -1,0 +1,103 @@
+"""Power on request: a flow of one step that may take its time, and may be repeated."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor import internal_info, states
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.states import Power
+from bloomery.conductor.task_manager import TaskManager, Write
+from bloomery.db import events, rows
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+_REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
+
+
+def check(task: TaskManager, target: str) -> None:
+    """Raise unless the node may be asked for ``target``."""
+    node = task.node
+    task.driver.power.validate(task)
+    supported = task.driver.power.get_supported_power_states(task)
+    if target not in supported:
+        raise errors.InvalidParameterValue(
+            reason=f"power interface {node.power_interface} of node {node.uuid} does not support "
+            f'"{target}": it supports {", ".join(supported)}',
+        )
+    if node.disable_power_off and target in (Power.OFF, Power.SOFT_OFF):
+        raise errors.PowerStateFailure(
+            state=target, reason=f"disable_power_off is set on node {node.uuid}",
+        )  # fmt: skip
+
+
+def steps(task: TaskManager, target: str, timeout_s: float | None) -> list[Step]:
+    if timeout_s is None and target in (Power.SOFT_OFF, Power.SOFT_REBOOT):
+        timeout_s = float(task.house.conf.conductor.soft_power_off_timeout)
+    args = {"target": target, "timeout_s": timeout_s}
+    return [Step(interface="power", step="change", args=args, inner=True, resumable=True)]
+
+
+def begin(task: TaskManager, target: str) -> None:
+    """Say on the node what is asked of it."""
+    task.node.target_power_state = Power.ON if target in states.ENDS_ON else Power.OFF
+    task.node.last_error = None
+
+
+def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome | None:
+    """Ask the hardware, unless it is there already."""
+    node, power = task.node, task.driver.power
+    wanted = Power.ON if target in states.ENDS_ON else Power.OFF
+    if target not in _REBOOTS and task.turn == 0 and power.get_power_state(task) == wanted:
+        node.power_state = wanted
+        return None
+    internal_info.wipe_for_power(node)
+    node.driver_internal_info["last_power_state_change"] = rows.now().isoformat()
+    if target == Power.REBOOT:
+        return power.reboot(task, timeout_s)
+    return power.set_power_state(task, target, timeout_s)
+
+
+def _finish(task: TaskManager) -> Move:
+    node = task.node
+    node.power_state, node.target_power_state = node.target_power_state, None
+    return Move(event=None, writes=[told(task, "end", node.power_state)])
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    task.node.target_power_state, task.node.last_error = None, sentence
+    entry = task.remember(sentence, event_type="power", failed=True)
+    return Move(event=None, writes=[told(task, "error", run.step.args["target"]), entry])
+
+
+def told(task: TaskManager, status: str, to_power: str | None) -> Write:
+    """Return the write of the event ``baremetal.node.power_set.<status>``."""
+    row = events.encode(
+        events.Event(
+            object="node",
+            object_uuid=task.node.uuid,
+            action="power_set",
+            status=status,
+            level="error" if status == "error" else "info",
+            publisher=f"ironic-conductor.{task.house.host}",
+            request_id=task.context.request.request_id,
+            facts={
+                "to_power": to_power,
+                "power_state": task.node.power_state,
+                "target_power_state": task.node.target_power_state,
+                "last_error": task.node.last_error,
+            },
+        ),
+    )
+    return lambda conn: events.insert(conn, [row])
+
+
+def undo(exc: Exception, node: Any, task: TaskManager, power_state: str | None) -> None:
+    """No worker came: the node is as it was, and says why."""
+    node.power_state, node.target_power_state = power_state, None
+    node.last_error = errors.brief(exc)
+    task.save(task.remember(node.last_error, event_type="power", failed=True))
+
+
+PHASE: Final = Phase(name="power", frame={"change": _change}, finish=_finish, fail=_fail)

@@ -1,0 +1,113 @@
+"""What a crash leaves behind, put in order: waiting flows wait on, interrupted ones go on.
+
+The rows of a flow say where it stood.  A step that may be repeated is repeated; one that may
+not fails its flow with a sentence that names it.  Nodes are adopted at start, under the lock of
+the state dir, when every reservation is void; and whenever a flow is found that nobody walks.
+"""
+
+from __future__ import annotations
+
+import logging
+from concurrent.futures import Future
+from typing import Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import clean, deploy, power, runner, task_manager, undeploy, verify
+from bloomery.conductor.house import Context, House
+from bloomery.conductor.runner import Phase
+from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.db import locks, nodes, steps
+from bloomery.model.request import Request
+from bloomery.model.step import Run, StepRun
+
+LOG = logging.getLogger(__name__)
+
+PHASES: Final[dict[str, Phase]] = {
+    phase.name: phase
+    for phase in (verify.PHASE, clean.PHASE, deploy.PHASE, undeploy.PHASE, power.PHASE)
+}
+_PARKED: Final = (Run.WAITING, Run.HELD)
+_RETRY_S: Final = 1.0
+
+
+def void_reservations(house: House) -> int:
+    """Free every node: on start under the lock of the state dir no holder can be alive."""
+    return len(house.db.transact(locks.void_all))
+
+
+def adopt_all(house: House) -> int:
+    """Take up every flow that somebody left; return how many there were."""
+    with house.db.read() as conn:
+        left = [uuid for uuid, runs in _left_by_node(conn).items() if not _is_parked(runs)]
+        stuck = nodes.list_in_states(conn, STUCK_STATES_TREATED_AS_FAIL)
+    orphans = list(dict.fromkeys([*left, *stuck]))
+    for uuid in orphans:
+        adopt(house, uuid)
+    return len(orphans)
+
+
+def _left_by_node(conn: sa.Connection) -> dict[str, list[StepRun]]:
+    return {uuid: steps.list_open(conn, uuid) for uuid in steps.list_nodes_in_flow(conn)}
+
+
+def _is_parked(runs: list[StepRun]) -> bool:
+    return any(run.state in _PARKED for run in runs)
+
+
+def adopt(house: House, uuid: str) -> None:
+    """Take up the flow of one node as soon as a worker is free."""
+    try:
+        with house.workers.slot() as slot:
+            _adopt(house, uuid, slot)
+    except (errors.NoFreeConductorWorker, errors.DatabaseBusy):
+        house.timers.after(_RETRY_S, adopt, house, uuid)
+    except (errors.NodeLocked, errors.NodeNotFound) as gone:
+        LOG.info("not adopting: %s", gone)
+
+
+def _adopt(house: House, uuid: str, slot: Slot) -> None:
+    with house.db.read() as conn:
+        runs = steps.list_open(conn, uuid)
+    context = Context(house=house, request=_request_of(runs))
+    with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
+        if runs and not _is_parked(runs):
+            task.spawn_after(_go_on, slot, task, runs)
+        elif not runs and task.node.provision_state in STUCK_STATES_TREATED_AS_FAIL:
+            _fail_stuck(task)
+
+
+def _request_of(runs: list[StepRun]) -> Request:
+    """Go on in the name of who asked first: each row of a flow names the same request."""
+    asked = runs[0].request_id if runs else None
+    return Request(request_id=asked) if asked else Request.new()
+
+
+def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun]) -> Future[None]:
+    flow = runner.reopen(task, PHASES[runs[0].phase], runs)
+    run = flow.current
+    if run is None or run.step.resumable or run.state == Run.PLANNED:
+        return runner.launch(slot, flow)
+    slot.spawn(runner.fail_now, flow, _interrupted(task, run))
+    return flow.future
+
+
+def _interrupted(task: TaskManager, run: StepRun) -> str:
+    since = f" since {run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else ""
+    return (
+        f"Node {task.node.uuid} failed {run.phase}: conductor {run.conductor} died while step "
+        f"{run.step.name} was running{since}; it was not repeated because it may not be run twice"
+    )
+
+
+def _fail_stuck(task: TaskManager) -> None:
+    """A node in a transient state that no flow accounts for."""
+    state = task.node.provision_state
+    task.process_event(
+        "fail",
+        last_error=f"Node {task.node.uuid} was in state {state} when conductor "
+        f"{task.house.host} started, and nothing was working on it",
+    )

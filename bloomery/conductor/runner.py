@@ -1,0 +1,331 @@
+"""The one engine of steps: it walks a flow, asks the interfaces, records, and chooses the event.
+
+A flow is a list of step runs of one phase (verify, deploy, clean, ...); the phase is data.  Its
+rows are written in the transaction that starts it, the end of a step and the start of the next
+are one transaction, and the last step ends in the very move that ends the flow.  So whoever
+finds the rows after a crash knows what was going on, and nothing has to be guessed.
+
+    flow = runner.plan(task, deploy.PHASE, deploy.steps(task))
+    task.process_event("deploy", callback=runner.launch, call_args=(slot, flow),
+                       journal=[flow.opening])
+
+A thread works on a flow only while it moves: between an ``Again`` and its turn there is a due
+time and no thread; in a wait state there is not even a lock.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from dataclasses import dataclass, field, replace
+from datetime import timedelta
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.task_manager import TaskManager, Write
+from bloomery.conductor.workers import Slot
+from bloomery.db import rows, steps
+from bloomery.model.step import Run, Step, StepRun
+from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
+
+LOG = logging.getLogger(__name__)
+
+_NO_WORKER_RETRY_S: Final = 0.5
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Move:
+    """How a flow ends: the event to fire (None: the node stays), and what follows.
+
+    ``writes`` join the move's transaction; ``then`` is a flow that begins with the move.
+    """
+
+    event: str | None
+    target_state: str | None = None
+    last_error: str | None = None
+    writes: Sequence[Write] = ()
+    then: tuple[Phase, Sequence[Step]] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Phase:
+    """What distinguishes the flows: a row of data.
+
+    ``shows`` is the node's field that shows the step; ``frame`` holds the conductor's own steps
+    around those of the interfaces, called with the task and the step's arguments; ``finish`` and ``fail`` set the node's fields and say how it
+    moves.  ``tolerant``: a step that fails is recorded, and the flow goes on.
+    """
+
+    name: str
+    frame: Mapping[str, Callable[..., Outcome | None]]
+    finish: Callable[[TaskManager], Move]
+    fail: Callable[[TaskManager, StepRun, str], Move]
+    shows: str | None = None
+    tolerant: bool = False
+
+
+@dataclass(slots=True)
+class Flow:
+    """A flow that is being walked; its rows are the truth, this is the finger on them."""
+
+    task: TaskManager
+    phase: Phase
+    id: str
+    runs: list[StepRun]
+    at: int = 0
+    future: Future[None] = field(default_factory=Future)
+
+    @property
+    def current(self) -> StepRun | None:
+        return self.runs[self.at] if self.at < len(self.runs) else None
+
+    @property
+    def opening(self) -> Write:
+        """The write of all its rows, the first one running."""
+        encoded = [steps.encode(run) for run in self.runs]
+        return lambda conn: steps.insert(conn, encoded)
+
+    @property
+    def cancelled(self) -> Write:
+        """The write that ends it before its first step ran."""
+        return lambda conn: steps.cancel(conn, self.id)
+
+    def mark(self, run: StepRun, state: Run, **values: Any) -> Write:
+        """The write that puts one of its rows into ``state``."""
+        run.state = state
+        return lambda conn: steps.change(conn, self.id, run.position, {"state": state} | values)
+
+
+def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
+    """Return a flow over ``planned``, standing at its first step; nothing is written yet."""
+    flow_id = str(uuid.uuid4())
+    runs = [_planned_run(task, phase, flow_id, at, step) for at, step in enumerate(planned)]
+    flow = Flow(task, phase, flow_id, runs)
+    if phase.shows:
+        shown = [run.step.shown() for run in runs if not run.step.inner]
+        task.node.driver_internal_info[f"{phase.name}_steps"] = shown
+    if runs:
+        runs[0].state, runs[0].started_at = Run.RUNNING, rows.now()
+        _show(flow)
+    return flow
+
+
+def _planned_run(task: TaskManager, phase: Phase, flow_id: str, at: int, step: Step) -> StepRun:
+    return StepRun(
+        flow=flow_id,
+        node_uuid=task.node.uuid,
+        phase=phase.name,
+        position=at,
+        step=step,
+        conductor=task.house.host,
+        lock_generation=task.node.lock_generation,
+        request_id=task.context.request.request_id,
+    )
+
+
+def reopen(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
+    """Return the flow that ``runs`` are the rows of, standing at the first that has not ended."""
+    ended = (Run.DONE, Run.FAILED, Run.SKIPPED)
+    at = next((i for i, run in enumerate(runs) if run.state not in ended), len(runs))
+    return Flow(task, phase, runs[0].flow, runs, at)
+
+
+def launch(slot: Slot, flow: Flow) -> Future[None]:
+    """Start walking in the reserved worker; the future ends when the flow ends or parks."""
+    slot.spawn(turn, flow)
+    return flow.future
+
+
+def turn(flow: Flow) -> None:
+    """Walk as far as it goes without waiting.  The supervisor of its thread."""
+    try:
+        _walk(flow)
+    except errors.LockLost as lost:
+        LOG.warning("%s", lost)
+        flow.future.set_result(None)
+    except BaseException as exc:
+        flow.future.set_exception(exc)
+
+
+def _walk(flow: Flow) -> None:
+    while (run := flow.current) is not None:
+        try:
+            outcome = _execute(flow, run)
+        except errors.LockLost:
+            raise
+        except Exception as exc:  # whatever a driver raises is a failure of its step
+            _log_unexpected(flow, run, exc)
+            if not _tolerated(flow, run, exc):
+                return _fail(flow, run, _sentence(flow, run, exc))
+            outcome = DONE
+        if not isinstance(outcome, Done):
+            return _park(flow, run, outcome)
+        if flow.at + 1 == len(flow.runs):
+            break
+        _advance(flow, run)
+    _finish(flow)
+
+
+def _execute(flow: Flow, run: StepRun) -> Outcome:
+    task, step = flow.task, run.step
+    if step.inner:
+        return flow.phase.frame[step.step](task, **step.args) or DONE
+    opened = step
+    if step.args:
+        opened = replace(step, args=task.house.sealer.open(step.args))
+    return task.driver.interface(step.interface).run_step(task, opened)
+
+
+def _advance(flow: Flow, run: StepRun) -> None:
+    """The end of a step and the start of the next: one transaction."""
+    now = rows.now()
+    ended = flow.mark(run, Run.DONE, finished_at=now) if run.state != Run.FAILED else None
+    flow.at += 1
+    flow.task.turn = 0
+    following = flow.runs[flow.at]
+    begun = flow.mark(following, Run.RUNNING, started_at=now, conductor=flow.task.house.host)
+    _show(flow)
+    flow.task.save(*([ended] if ended else []), begun)
+
+
+def _show(flow: Flow) -> None:
+    """Write the current step where clients look for it; nothing reads it back."""
+    run, phase, node = flow.current, flow.phase, flow.task.node
+    if phase.shows is None or run is None or run.step.inner:
+        return
+    setattr(node, phase.shows, run.step.shown())
+    frame_before = sum(1 for other in flow.runs[: flow.at] if other.step.inner)
+    node.driver_internal_info[f"{phase.name}_step_index"] = flow.at - frame_before
+
+
+def _finish(flow: Flow) -> None:
+    """The last step is done: end the flow, or go over into the one that follows."""
+    run = flow.runs[-1] if flow.runs else None
+    closing = []
+    if run is not None and run.state != Run.FAILED:
+        closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
+    _hide(flow)
+    _end(flow, flow.phase.finish(flow.task), closing)
+
+
+def _fail(flow: Flow, run: StepRun, sentence: str) -> None:
+    LOG.error("node %s: %s", flow.task.node.uuid, sentence)
+    _hide(flow)
+    move = flow.phase.fail(flow.task, run, sentence)
+    failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
+    _end(flow, move, [failed, lambda conn: steps.skip_rest(conn, flow.id)])
+
+
+def fail_now(flow: Flow, sentence: str) -> None:
+    """End a flow that cannot go on (interrupted, timed out, aborted) at its current step."""
+    run = flow.current
+    assert run is not None
+    try:
+        _fail(flow, run, sentence)
+    except BaseException as exc:
+        flow.future.set_exception(exc)
+        raise
+
+
+def _end(flow: Flow, move: Move, closing: list[Write]) -> None:
+    task = flow.task
+    following = None if move.then is None else plan(task, *move.then)
+    journal = [*closing, *move.writes, *([following.opening] if following else [])]
+    let_go = following is None
+    if move.event is None:
+        task.save(*journal, let_go=let_go)
+    else:
+        task.process_event(
+            move.event, target_state=move.target_state, last_error=move.last_error,
+            journal=journal, let_go=let_go,
+        )  # fmt: skip
+    if following is None:
+        flow.future.set_result(None)
+        return
+    flow.phase, flow.id, flow.runs, flow.at = following.phase, following.id, following.runs, 0
+    task.turn = 0
+    _walk(flow)
+
+
+def _hide(flow: Flow) -> None:
+    """Take away what the wire fields said of the steps."""
+    phase, node = flow.phase, flow.task.node
+    if phase.shows is not None:
+        setattr(node, phase.shows, {})
+        for key in (f"{phase.name}_steps", f"{phase.name}_step_index"):
+            node.driver_internal_info.pop(key, None)
+
+
+# -------------------------------------------------------------------------------- not yet done
+
+
+def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
+    match outcome:
+        case Again():
+            _wait_for_turn(flow, run, outcome)
+        case WaitForCall():
+            _leave(flow, "wait", [_waiting(flow, run, outcome)])
+        case Hold():
+            _leave(flow, "hold", [flow.mark(run, Run.HELD, reason=outcome.reason)])
+
+
+def _wait_for_turn(flow: Flow, run: StepRun, outcome: Again) -> None:
+    """Keep the lock, let the thread go; the row says until when and why."""
+    due = rows.now() + timedelta(seconds=outcome.after_s)
+    if run.state != Run.AGAIN or run.reason != outcome.reason:
+        run.reason = outcome.reason
+        flow.task.save(flow.mark(run, Run.AGAIN, due_at=due, reason=outcome.reason))
+    flow.task.turn += 1
+    flow.task.house.timers.after(outcome.after_s, take_turn, flow)
+
+
+def take_turn(flow: Flow) -> None:
+    """Go on in a worker as soon as one is free."""
+    house = flow.task.house
+    try:
+        house.workers.spawn(turn, flow)
+    except errors.NoFreeConductorWorker:
+        house.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
+
+
+def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> Write:
+    limit_s = outcome.timeout_s
+    deadline = rows.now() + timedelta(seconds=limit_s) if limit_s else None
+    return flow.mark(
+        run, Run.WAITING, reason=outcome.reason, resume_then=outcome.then, deadline_at=deadline,
+    )  # fmt: skip
+
+
+def _leave(flow: Flow, event: str, journal: list[Write]) -> None:
+    """Go into the wait or hold state; the lock ends, the rows remember."""
+    task = flow.task
+    manual = task.node.target_provision_state if event == "wait" else None
+    task.process_event(event, target_state=manual, journal=journal, let_go=True)
+    flow.future.set_result(None)
+
+
+# -------------------------------------------------------------------------------------- errors
+
+
+def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
+    """In a tolerant phase record the failed step of an interface, and go on."""
+    if not flow.phase.tolerant or run.step.inner:
+        return False
+    sentence = _sentence(flow, run, exc)
+    entry = flow.task.remember(sentence, event_type=flow.phase.name, failed=True)
+    failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
+    flow.task.save(failed, entry)
+    return True
+
+
+def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
+    what = flow.phase.name if run.step.inner else f"{flow.phase.name} step {run.step.name}"
+    return f"Node {flow.task.node.uuid} failed {what}: {errors.brief(exc)}"
+
+
+def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:
+    if not isinstance(exc, errors.Failure):
+        LOG.exception("node %s: step %s broke", flow.task.node.uuid, run.step.name, exc_info=exc)
+

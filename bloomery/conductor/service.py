@@ -1,0 +1,93 @@
+"""The life of a conductor: start, registration, signs of life, graceful stop."""
+
+from __future__ import annotations
+
+import logging
+import time
+from typing import Final
+
+from bloomery.conductor import recovery
+from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.house import House
+from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.timers import Timers
+from bloomery.conductor.workers import Workers
+from bloomery.conf import Conf
+from bloomery.db import conductors
+from bloomery.db.engine import Database
+from bloomery.drivers import registry
+from bloomery.secrets import Sealer
+
+LOG = logging.getLogger(__name__)
+
+_STOP_POLL_S: Final = 0.05
+
+
+def build(conf: Conf, db: Database, sealer: Sealer) -> House:
+    """Return the parts of a conductor.  Raises DriverNotFoundInEntrypoint and its like."""
+    ours = conf.conductor
+    return House(
+        host=conf.default.host,
+        db=db,
+        conf=conf,
+        registry=registry.load(conf),
+        sealer=sealer,
+        gates=NodeGates(ours.node_locked_max_waiters, max(conf.api.threads // 2, 1)),
+        workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
+        timers=Timers(),
+    )
+
+
+class ConductorService:
+    """A conductor that runs in this process."""
+
+    def __init__(self, house: House) -> None:
+        self.house = house
+        self.manager = ConductorManager(house)
+        self._stopping = False
+
+    def start(self) -> None:
+        """Free what a former life held, register, take up what was left, and return.
+
+        The caller holds the lock of the state dir.
+        """
+        house = self.house
+        freed = recovery.void_reservations(house)
+        house.timers.start()
+        house.db.transact(
+            lambda conn: conductors.register(
+                conn,
+                hostname=house.host,
+                group=house.conf.conductor.conductor_group.lower(),
+                drivers=sorted(house.registry.types),
+                interfaces=house.registry.enabled(),
+            ),
+        )
+        adopted = recovery.adopt_all(house)
+        if freed or adopted:
+            LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
+        self._beat()
+
+    def _beat(self) -> None:
+        if self._stopping:
+            return
+        house = self.house
+        try:
+            house.db.transact(lambda conn: conductors.beat(conn, house.host))
+        finally:
+            house.timers.after(house.conf.conductor.heartbeat_interval, self._beat)
+
+    def stop(self) -> None:
+        """Take the conductor off line, wait for the work that goes on, and end.
+
+        What does not end in graceful_shutdown_timeout is taken up at the next start.
+        """
+        house = self.house
+        self._stopping = True
+        house.db.transact(lambda conn: conductors.unregister(conn, house.host))
+        give_up_at = time.monotonic() + house.conf.conductor.graceful_shutdown_timeout
+        while house.gates.held and time.monotonic() < give_up_at:
+            time.sleep(_STOP_POLL_S)
+        house.timers.stop()
+        if not house.gates.held:
+            house.workers.stop()

@@ -1,0 +1,501 @@
+"""A task: one node, held for a purpose, and the only way to move it.
+
+    with task_manager.acquire(context, node_uuid, purpose="power on") as task:
+        task.process_event("deploy", callback=runner.launch, call_args=(slot, flow))
+
+Shared tasks read; exclusive ones hold the node's reservation.  In one process waiters queue at
+the node's gate, first come, first served; the reservation in the database arbitrates between
+processes.  Each reservation has a generation, and every write of the task is guarded by it: a
+task whose node was taken over fails with LockLost, and nothing that it meant to write is kept.
+
+A worker is spawned when the ``with`` block ends without an error (``spawn_after``); the lock
+travels with the future that the spawning call returns, and is dropped when that one is done.
+Provision states change in ``process_event`` alone: node row, history, journal and event row are
+one transaction.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+import time
+from collections.abc import Callable, Mapping, Sequence
+from concurrent.futures import Future
+from datetime import datetime
+from types import TracebackType
+from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
+
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
+from bloomery.conductor import states
+from bloomery.conductor.house import Context, House
+from bloomery.conductor.states import State
+from bloomery.db import events, history, locks, nodes, rows
+from bloomery.db import ports as port_rows
+from bloomery.db.gate import GateFull
+from bloomery.drivers.base import Driver
+from bloomery.model import node as node_model
+from bloomery.model.node import Node
+from bloomery.model.port import Port
+
+LOG = logging.getLogger(__name__)
+
+P = ParamSpec("P")
+T = TypeVar("T")
+Write: TypeAlias = Callable[[sa.Connection], None]
+
+_NOT_SAVED: Final = frozenset(
+    {
+        "id", "uuid", "traits", "created_at", "updated_at", "reservation", "reserved_for",
+        "reserved_at", "lock_generation",
+    },
+)  # fmt: skip
+_SAVED: Final = tuple(name for name in node_model.COLUMNS if name not in _NOT_SAVED)
+_FREE: Final = {"reservation": None, "reserved_for": None, "reserved_at": None}
+_RETRY_RELEASE_S: Final = 1.0
+
+
+def acquire(context: Context, node_id: str, **more: Any) -> TaskManager:
+    """Return a task on the node; see ``TaskManager`` for the arguments and errors."""
+    return TaskManager(context, node_id, **more)
+
+
+def require_exclusive_lock(
+    method: Callable[Concatenate[TaskManager, P], T],
+) -> Callable[Concatenate[TaskManager, P], T]:
+    """Refuse a call whose task holds a shared lock: ExclusiveLockRequired."""
+
+    @functools.wraps(method)
+    def guarded(task: TaskManager, *args: P.args, **more: P.kwargs) -> T:
+        task.assert_exclusive()
+        return method(task, *args, **more)
+
+    return guarded
+
+
+class TaskManager:
+    """A node and the right to work on it; also the ``HeldNode`` that drivers see.
+
+    ``shared`` tasks take no lock.  ``retry``: wait for a busy node as long as the caller agreed
+    to; ``patient``: as long as it takes.  ``load_driver``: False where no driver is needed.
+
+    Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint; what was
+    taken is then released.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        node_id: str,
+        shared: bool = False,
+        purpose: str = "unspecified action",
+        retry: bool = True,
+        patient: bool = False,
+        load_driver: bool = True,
+    ) -> None:
+        self.context = context
+        self.house = context.house
+        self.node_id = node_id
+        self.shared = shared
+        self.turn = 0
+        self._purpose, self._retry, self._patient = purpose, retry, patient
+        self._reserved = self._at_gate = False
+        self._guard: locks.Guard | None = None
+        self._driver: Driver | None = None
+        self._forget_lists()
+        self._spawn: tuple[Callable[..., Future[Any]], tuple[Any, ...], dict[str, Any]] | None = None
+        self._on_spawn_error: tuple[Callable[..., None], tuple[Any, ...], dict[str, Any]] | None = None
+        try:
+            if shared:
+                with self.house.db.read() as conn:
+                    self._take(nodes.get(conn, node_id))
+            else:
+                self._lock()
+            if load_driver:
+                self.load_driver()
+        except BaseException:
+            self.release_resources()
+            raise
+
+    # ------------------------------------------------------------------------ what it shows
+
+    @property
+    def node(self) -> Node:
+        if self._node is None:
+            raise RuntimeError(f"the task on node {self.node_id} has released it")
+        return self._node
+
+    @node.setter
+    def node(self, node: Node | None) -> None:
+        """Stand where ``node`` stands: the machine is set up anew."""
+        self._node = node
+        self.fsm = None if node is None else _machine_at(node)
+
+    @property
+    def driver(self) -> Driver:
+        if self._driver is None:
+            raise RuntimeError(f"the task on node {self.node_id} was made without its driver")
+        return self._driver
+
+    @property
+    def driver_info(self) -> Mapping[str, Any]:
+        """The node's driver_info with its secrets readable: for drivers, never to be stored."""
+        opened: Mapping[str, Any] = self.house.sealer.open(self.node.driver_info)
+        return opened
+
+    @property
+    def ports(self) -> Sequence[Port]:
+        """The node's ports, read when first asked for."""
+        if self._ports is None:
+            with self.house.db.read() as conn:
+                self._ports = port_rows.list_of_node(conn, self.node.uuid)
+        return self._ports
+
+    @ports.setter
+    def ports(self, ports: Sequence[Port]) -> None:
+        self._ports = ports
+
+    def load_driver(self) -> None:
+        """Find the interfaces that the node uses, if that was not done yet."""
+        if self._driver is None:
+            self._driver = self.house.registry.driver_of(self.node)
+
+    def _forget_lists(self) -> None:
+        self._node: Node | None = None
+        self.fsm: states.Machine | None = None
+        self._ports: Sequence[Port] | None = None
+        self._columns: dict[str, Any] = {}
+
+    def _take(self, node: Node) -> None:
+        self.node = node
+        self._columns = _columns_of(node)
+
+    # ------------------------------------------------------------------------------ the lock
+
+    def _lock(self) -> None:
+        """Queue at the gate, then reserve; another process may hold the reservation still."""
+        patience_s = self._patience_s()
+        give_up_at = time.monotonic() + patience_s
+        self._enter_gate(patience_s)
+        while True:
+            try:
+                node = self.house.db.transact(self._reserve)
+                break
+            except errors.NodeLocked:
+                left_s = give_up_at - time.monotonic()
+                if left_s <= 0:
+                    raise
+                pause_s = float(self.house.conf.conductor.node_locked_retry_interval)
+                time.sleep(min(pause_s, left_s))
+        self._reserved = True
+        self._guard = locks.Guard(
+            node_uuid=node.uuid, holder=self.house.host, generation=node.lock_generation,
+        )  # fmt: skip
+        self.shared = False
+        self._take(node)
+
+    def _reserve(self, conn: sa.Connection) -> Node:
+        return locks.reserve(conn, self.node_id, holder=self.house.host, purpose=self._purpose)
+
+    def _patience_s(self) -> float:
+        if self._patient:
+            return threading.TIMEOUT_MAX
+        return self.context.patience_s if self._retry else 0.0
+
+    def _enter_gate(self, patience_s: float) -> None:
+        try:
+            entered = self.house.gates.enter(self.node_id, patience_s, patient=self._patient)
+        except GateFull:
+            entered = False
+        if not entered:
+            raise self._locked(f"waited {patience_s:g} s at the gate")
+        self._at_gate = True
+
+    def _locked(self, log: str) -> errors.Failure:
+        with self.house.db.read() as conn:
+            node = nodes.get(conn, self.node_id)
+        return errors.NodeLocked(
+            node=node.uuid,
+            holder=node.reservation or self.house.host,
+            action=node.reserved_for or "",
+            log=log,
+        )
+
+    def upgrade_lock(self, purpose: str | None = None, retry: bool | None = None) -> None:
+        """Make a shared task exclusive; the node is read anew.  An exclusive one stays."""
+        self._purpose = self._purpose if purpose is None else purpose
+        self._retry = self._retry if retry is None else retry
+        if self.shared:
+            self._lock()
+
+    def downgrade_lock(self) -> None:
+        """Give the reservation back and go on reading.  RuntimeError when already released."""
+        node_id = self.node.uuid
+        if not self.shared:
+            self._release_lock()
+            self.shared = True
+            with self.house.db.read() as conn:
+                self._take(nodes.get(conn, node_id))
+
+    def assert_exclusive(self) -> None:
+        """Raise ExclusiveLockRequired unless the lock is exclusive."""
+        if self.shared:
+            raise errors.ExclusiveLockRequired(log=f"task on {self.node_id}: {self._purpose}")
+
+    def release_resources(self) -> None:
+        """Give back whatever is held; may be called twice, or on a task that has nothing."""
+        self._release_lock()
+        self._driver = None
+        self._forget_lists()
+
+    def _release_lock(self) -> None:
+        guard, self._guard = self._guard, None
+        reserved, self._reserved = self._reserved, False
+        at_gate, self._at_gate = self._at_gate, False
+        try:
+            if reserved and guard is not None:
+                _release_row(self.house, guard)
+        finally:
+            if at_gate:
+                self.house.gates.leave(self.node_id)
+
+    # ------------------------------------------------------------------------------- spawning
+
+    def spawn_after(self, method: Callable[..., Future[Any]], *args: Any, **more: Any) -> None:
+        """Call ``method`` when the block ends without an error; it must return a future."""
+        self._spawn = (method, args, more)
+
+    def set_spawn_error_hook(self, hook: Callable[..., None], *args: Any, **more: Any) -> None:
+        """Call ``hook(exception, ...)`` if spawning fails; not for what the worker raises."""
+        self._on_spawn_error = (hook, args, more)
+
+    def __enter__(self) -> TaskManager:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        _exc: BaseException | None,
+        _tb: TracebackType | None,
+    ) -> None:
+        if kind is not None or self._spawn is None:
+            self.release_resources()
+            return
+        method, args, more = self._spawn
+        future: Future[Any] | None = None
+        try:
+            future = method(*args, **more)
+            future.add_done_callback(self._after_worker)
+        except Exception as exc:
+            self._spawning_failed(exc, future)
+            raise
+
+    def _spawning_failed(self, exc: Exception, future: Future[Any] | None) -> None:
+        if future is not None:
+            future.cancel()
+        try:
+            if self._on_spawn_error is not None:
+                hook, args, more = self._on_spawn_error
+                hook(exc, *args, **more)
+        except Exception as broken:  # the task ends either way
+            LOG.warning("node %s: the spawn error hook failed: %s", self.node_id, broken)
+        finally:
+            self.release_resources()
+
+    def _after_worker(self, future: Future[Any]) -> None:
+        """Tell the node what its worker died of, then let it go."""
+        try:
+            if future.cancelled():
+                LOG.warning("node %s: the worker was cancelled", self.node_id)
+            elif (exc := future.exception()) is not None:
+                self._note_death(exc)
+        finally:
+            self.release_resources()
+
+    def _note_death(self, exc: BaseException) -> None:
+        LOG.error("node %s: %s died", self.node_id, self._purpose, exc_info=exc)
+        if self._node is None or self.shared or self.node.last_error is not None:
+            return
+        self.node.last_error = errors.brief(exc)
+        try:
+            self.save()
+        except (errors.LockLost, errors.NodeNotFound) as gone:
+            LOG.warning("node %s: %s", self.node_id, gone)
+
+    # -------------------------------------------------------------------------------- writing
+
+    def save(self, *writes: Write, let_go: bool = False) -> None:
+        """Write what changed on the node, and ``writes``, in one guarded transaction.
+
+        ``let_go``: the reservation ends with it.  Raises LockLost with nothing written.
+        """
+        self.assert_exclusive()
+        guard = self._guard
+        if guard is None:
+            raise RuntimeError(f"the task on node {self.node_id} has released it")
+        columns = _columns_of(self.node)
+        changed = {name: v for name, v in columns.items() if v != self._columns.get(name)}
+        values = changed | (_FREE if let_go else {})
+        if not values and not writes:
+            return
+        self.node.updated_at = values["updated_at"] = rows.now()
+
+        def work(conn: sa.Connection) -> None:
+            locks.update_guarded(conn, guard, values)
+            for write in writes:
+                write(conn)
+
+        self.house.db.transact(work)
+        self._columns = columns
+        if let_go:
+            self._reserved = False
+
+    def process_event(
+        self,
+        event: str,
+        callback: Callable[..., Future[Any]] | None = None,
+        call_args: tuple[Any, ...] | None = None,
+        call_kwargs: dict[str, Any] | None = None,
+        err_handler: Callable[..., None] | None = None,
+        target_state: str | None = None,
+        last_error: str | None = None,
+        *,
+        journal: Sequence[Write] = (),
+        let_go: bool = False,
+    ) -> None:
+        """Move the node along ``event``: the row, its history, the journal and the event row.
+
+        With a ``callback`` the node's last_error is cleared (or set to ``last_error``), and the
+        callback runs when the block ends; ``err_handler`` then undoes the move if it cannot.
+        Raises InvalidState with the node untouched; LockLost.
+        """
+        self.assert_exclusive()
+        before = self._prev_provision_state, self._prev_target_provision_state = (
+            self.node.provision_state,
+            self.node.target_provision_state,
+        )
+        self._event = event
+        self._advance(event, target_state)
+        if callback is not None:
+            if err_handler is not None:
+                self.set_spawn_error_hook(err_handler, self.node, *before)
+            self.spawn_after(callback, *(call_args or ()), **(call_kwargs or {}))
+        self._write_move(last_error, has_worker=callback is not None)
+        self.save(*self._told_of_move(last_error), *journal, let_go=let_go)
+        self.house.told()
+
+    def _advance(self, event: str, target_state: str | None) -> None:
+        assert self.fsm is not None
+        try:
+            self.fsm.process_event(event, target_state=target_state)
+        except states.InvalidState as exc:
+            raise errors.InvalidState(
+                reason=f"cannot {event} node {self.node.uuid} in state "
+                f'"{self.node.provision_state}": it answers to '
+                f"{', '.join(states.events_from(self.node.provision_state)) or 'nothing'}",
+            ) from exc
+
+    def _write_move(self, last_error: str | None, *, has_worker: bool) -> None:
+        """Set the fields that a move sets (spec: what a transition writes on the node)."""
+        assert self.fsm is not None
+        node, old, new = self.node, self.node.provision_state, self.fsm.current_state
+        arrived = not has_worker and self.fsm.is_stable(new)
+        node.provision_state = new
+        node.target_provision_state = states.NOSTATE if arrived else self.fsm.target_state
+        if has_worker or last_error is not None:
+            node.last_error = _fit(last_error, self.house.conf.default.log_in_db_max_size)
+        self._since = node.provision_updated_at
+        node.provision_updated_at = rows.now()
+        _stamp_inspection(node, old, new, node.provision_updated_at)
+
+    def _told_of_move(self, last_error: str | None) -> list[Write]:
+        """The history row and the event row of the move that was just made."""
+        level, status = self._notify_provision_state_change()
+        event = events.encode(
+            events.Event(
+                object="node",
+                object_uuid=self.node.uuid,
+                action="provision_set",
+                status=status,
+                level=level,
+                publisher=f"ironic-conductor.{self.house.host}",
+                request_id=self.context.request.request_id,
+                facts={
+                    "event": self._event,
+                    "previous_provision_state": self._prev_provision_state,
+                    "previous_target_provision_state": self._prev_target_provision_state,
+                    "provision_state": self.node.provision_state,
+                    "target_provision_state": self.node.target_provision_state,
+                    "last_error": self.node.last_error,
+                },
+            ),
+        )
+        return [
+            self.remember(
+                last_error or f"{self._prev_provision_state} -> {self.node.provision_state} "
+                f"on {self._event}",
+                event_type="transition",
+                failed=last_error is not None,
+                since=self._since,
+            ),
+            lambda conn: events.insert(conn, [event]),
+        ]
+
+    def _notify_provision_state_change(self) -> tuple[str, str]:
+        """Return level and status of the move's notification."""
+        was = self._prev_provision_state in states.UNSTABLE_STATES
+        is_ = self.node.provision_state in states.UNSTABLE_STATES
+        if self._event in ("fail", "error"):
+            return "error", "error"
+        return "info", {(False, True): "start", (True, False): "end"}.get((was, is_), "success")
+
+    def remember(
+        self,
+        text: str,
+        *,
+        event_type: str,
+        failed: bool = False,
+        since: datetime | None = None,
+    ) -> Write:
+        """Return the write of a history entry about the node as it is now."""
+        if not self.house.conf.conductor.node_history:
+            return lambda conn: None
+        entry = history.entry(
+            self.node, self.context.request, event=str(secrets.mask(text)), event_type=event_type,
+            conductor=self.house.host, failed=failed, since=since,
+        )  # fmt: skip
+        return lambda conn: history.insert(conn, [entry])
+
+
+def _machine_at(node: Node) -> states.Machine:
+    return states.at(node.provision_state or State.AVAILABLE, node.target_provision_state)
+
+
+def _columns_of(node: Node) -> dict[str, Any]:
+    """The columns that a task saves, encoded: what changed is told by comparing two of these."""
+    return rows.encode({name: getattr(node, name) for name in _SAVED}, node_model.OBJECTS)
+
+
+def _fit(text: str | None, most: int) -> str | None:
+    return None if text is None else str(secrets.mask(text))[:most]
+
+
+def _stamp_inspection(node: Node, old: str | None, new: str | None, now: datetime) -> None:
+    was_inspecting = old in (State.INSPECTING, State.INSPECTWAIT)
+    if new == State.INSPECTING:
+        node.inspection_started_at, node.inspection_finished_at = now, None
+    elif was_inspecting and new == State.MANAGEABLE:
+        node.inspection_started_at, node.inspection_finished_at = None, now
+    elif was_inspecting and new == State.INSPECTFAIL:
+        node.inspection_started_at = None
+
+
+def _release_row(house: House, guard: locks.Guard) -> None:
+    """Clear the reservation; a database that refuses now is asked again until it does."""
+    try:
+        house.db.transact(lambda conn: locks.release(conn, guard))
+    except (errors.DatabaseBusy, sa.exc.SQLAlchemyError) as exc:
+        LOG.warning("node %s: cannot release it yet: %s", guard.node_uuid, exc)
+        house.timers.after(_RETRY_RELEASE_S, _release_row, house, guard)

@@ -1,0 +1,66 @@
+"""One thread that calls back later: turns of flows that wait, retries, periodics.
+
+What it calls must return at once: long work goes to the workers.
+"""
+
+from __future__ import annotations
+
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+LOG = logging.getLogger(__name__)
+
+
+class Timers:
+    """Callbacks in order of their due times, on one monotonic clock."""
+
+    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock = clock
+        self._wake = threading.Condition()
+        self._due: list[tuple[float, int, Callable[..., Any], tuple[Any, ...]]] = []
+        self._order = itertools.count()
+        self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="timers", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def stop(self) -> None:
+        """Drop what is not due yet and end the thread."""
+        with self._wake:
+            self._stopping = True
+            self._wake.notify()
+        if self._thread.is_alive():
+            self._thread.join()
+
+    def after(self, delay_s: float, call: Callable[..., Any], *args: Any) -> None:
+        """Call ``call(*args)`` once, ``delay_s`` seconds from now."""
+        with self._wake:
+            entry = (self._clock() + delay_s, next(self._order), call, args)
+            heapq.heappush(self._due, entry)
+            if self._due[0] is entry:
+                self._wake.notify()
+
+    def _run(self) -> None:
+        while (due := self._next()) is not None:
+            call, args = due
+            try:
+                call(*args)
+            except Exception:  # the supervisor of this thread: one bad call must not end it
+                LOG.exception("timer call %s failed", getattr(call, "__name__", call))
+
+    def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
+        """Wait for the next call that is due; None when stopping."""
+        with self._wake:
+            while not self._stopping:
+                wait_s = self._due[0][0] - self._clock() if self._due else None
+                if wait_s is not None and wait_s <= 0:
+                    _, _, call, args = heapq.heappop(self._due)
+                    return call, args
+                self._wake.wait(wait_s)
+        return None

@@ -1,0 +1,65 @@
+"""Tear down: take the instance away, and clean up after it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery import errors
+from bloomery.conductor import clean, internal_info
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.node import Node
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+_TEAR_DOWN: Final = Step(interface="deploy", step="tear_down", inner=True, resumable=True)
+
+
+def check(task: TaskManager) -> None:
+    """Raise unless the instance may be taken away now."""
+    node = task.node
+    if node.protected:
+        raise errors.NodeProtected(node=node.uuid, action="undeploy")
+    try:
+        task.driver.power.validate(task)
+    except errors.Failure as exc:
+        raise errors.InstanceDeployFailure(reason=f"cannot tear down node {node.uuid}: {exc}") from exc
+
+
+def steps(task: TaskManager) -> list[Step]:
+    return [_TEAR_DOWN]
+
+
+def _tear_down(task: TaskManager) -> Outcome | None:
+    if task.node.console_enabled:
+        task.driver.console.stop_console(task)
+        task.node.console_enabled = False
+    return task.driver.deploy.tear_down(task)
+
+
+def _forget_instance(node: Node) -> None:
+    node.instance_info = {}
+    node.instance_uuid = node.instance_name = node.allocation_uuid = None
+    if node.driver_internal_info.pop("automatic_lessee", False):
+        node.lessee = None
+    node.deploy_step, node.service_step = {}, {}
+    internal_info.wipe(node, "deploy", "instance")
+
+
+def _finish(task: TaskManager) -> Move:
+    _forget_instance(task.node)
+    clean.begin(task)
+    return Move(event="clean", then=(clean.PHASE, clean.automatic_steps(task)))
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    _forget_instance(task.node)
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(
+    name="undeploy",
+    frame={"tear_down": _tear_down},
+    finish=_finish,
+    fail=_fail,
+)

@@ -1,0 +1,41 @@
+"""Verify: is there a BMC behind the node, and does it let us in?"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.conductor import step_lists
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import Step, StepRun
+
+_CHECK_POWER: Final = Step(interface="power", step="check_power", inner=True, resumable=True)
+
+
+def steps(task: TaskManager) -> list[Step]:
+    """Return the power check, then the verify steps of the interfaces."""
+    overrides = task.house.conf.conductor.verify_step_priority_override
+    found = step_lists.override(step_lists.offered(task, "verify"), overrides)
+    return [_CHECK_POWER, *step_lists.by_priority(found, "verify")]
+
+
+def _check_power(task: TaskManager) -> None:
+    task.driver.power.validate(task)
+    task.node.power_state = task.driver.power.get_power_state(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    return Move(event="done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(
+    name="verify",
+    frame={"check_power": _check_power},
+    finish=_finish,
+    fail=_fail,
+    tolerant=True,  # the reference records a failed verify step and still ends manageable
+)

@@ -1,0 +1,79 @@
+"""The pool of threads that work on nodes.
+
+A slot is taken before anything is written, so that a full pool is told to the caller with
+nothing to undo.  A part of the pool is reserved for orders of users: heartbeats do not get it.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future
+from types import TracebackType
+from typing import Any
+
+import futurist
+
+from bloomery import errors
+
+
+class Workers:
+    """So many threads; a slot is the right to use one of them."""
+
+    def __init__(self, size: int, reserved_percentage: int = 0) -> None:
+        self._pool = futurist.DynamicThreadPoolExecutor(max_workers=size)
+        self._mutex = threading.Lock()
+        self._size = size
+        self._open_to_all = size - size * reserved_percentage // 100
+        self.busy = 0
+
+    def slot(self, *, allow_reserved: bool = True) -> Slot:
+        """Take a slot.  Raises NoFreeConductorWorker."""
+        with self._mutex:
+            if self.busy >= (self._size if allow_reserved else self._open_to_all):
+                raise errors.NoFreeConductorWorker(size=self._size)
+            self.busy += 1
+        return Slot(self)
+
+    def spawn(self, work: Callable[..., Any], *args: Any, **more: Any) -> Future[Any]:
+        """Run ``work`` in a thread.  Raises NoFreeConductorWorker."""
+        with self.slot() as slot:
+            return slot.spawn(work, *args, **more)
+
+    def submit(self, work: Callable[..., Any], *args: Any, **more: Any) -> Future[Any]:
+        return self._pool.submit(work, *args, **more)  # type: ignore[no-any-return]
+
+    def give_back(self) -> None:
+        with self._mutex:
+            self.busy -= 1
+
+    def stop(self) -> None:
+        """Wait for the work that goes on; take no more."""
+        self._pool.shutdown(wait=True)
+
+
+class Slot:
+    """A reserved worker; given back unless something was spawned in it."""
+
+    def __init__(self, workers: Workers) -> None:
+        self._workers = workers
+        self._used = False
+
+    def __enter__(self) -> Slot:
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _exc: BaseException | None,
+        _tb: TracebackType | None,
+    ) -> None:
+        if not self._used:
+            self._workers.give_back()
+
+    def spawn(self, work: Callable[..., Any], *args: Any, **more: Any) -> Future[Any]:
+        """Run ``work`` in the reserved thread; the slot is free again when it ends."""
+        future = self._workers.submit(work, *args, **more)
+        self._used = True
+        future.add_done_callback(lambda _: self._workers.give_back())
+        return future

@@ -1,0 +1,114 @@
+"""How a fake machine behaves: one place that reads ``driver_info["fake"]`` and ``[fake]``."""
+
+from __future__ import annotations
+
+import itertools
+import random
+import threading
+from collections import defaultdict
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers.base import HeldNode
+from bloomery.outcome import Again, Outcome, WaitForCall
+
+_SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
+_never = threading.Event()
+_calls: dict[tuple[str, str], Iterator[int]] = defaultdict(lambda: itertools.count(1))
+
+
+def act(conf: Conf, held: HeldNode, kind: str, method: str) -> Outcome | None:
+    """Behave as told in a step: fail, ask for another turn, wait for the agent, or go on."""
+    told = _told(held)
+    _misbehave(told, held, kind, method)
+    if held.turn == 0:
+        delay_s = _delay_s(conf, told, kind, method)
+        if delay_s > 0:
+            return Again(after_s=delay_s, reason=f"fake {kind}.{method} takes {delay_s:g} s")
+        wait_s = _number(told, "wait", kind, method)
+        if wait_s:
+            return WaitForCall(
+                reason=f"fake agent calls back in {wait_s:g} s", then="same",
+            )  # fmt: skip
+    return None
+
+
+def answer(conf: Conf, held: HeldNode, kind: str, method: str) -> None:
+    """Behave as told in a plain call, which keeps its caller waiting as a slow BMC would."""
+    told = _told(held)
+    _misbehave(told, held, kind, method)
+    delay_s = _delay_s(conf, told, kind, method)
+    if delay_s > 0:
+        _never.wait(delay_s)
+
+
+def agent_delay_s(held: HeldNode, kind: str, method: str) -> float:
+    """Seconds until the fake agent calls back for a step that waits."""
+    return _number(_told(held), "wait", kind, method)
+
+
+def validate(held: HeldNode) -> None:
+    """Raise InvalidParameterValue for a behaviour that nobody could follow."""
+    told = held.driver_info.get("fake")
+    if told is None:
+        return
+    shapes = {"delay": dict, "fail": list, "flap": dict, "silent": list, "wait": dict}
+    if not isinstance(told, dict) or not set(told) <= set(shapes):
+        raise errors.InvalidParameterValue(
+            reason=f"driver_info/fake takes an object with {', '.join(shapes)} only",
+        )
+    for name, value in told.items():
+        numbers = value.values() if isinstance(value, dict) else ()
+        if not isinstance(value, shapes[name]) or not all(_is_number(n) for n in numbers):
+            raise errors.InvalidParameterValue(
+                reason=f"driver_info/fake/{name} takes a "
+                + ("list of names" if shapes[name] is list else "map of names to numbers"),
+            )
+
+
+def _told(held: HeldNode) -> Mapping[str, Any]:
+    told = held.driver_info.get("fake")
+    return told if isinstance(told, dict) else {}
+
+
+def _misbehave(told: Mapping[str, Any], held: HeldNode, kind: str, method: str) -> None:
+    if _named(told, "silent", kind, method):
+        _never.wait(_SILENCE_S)
+        raise errors.BmcUnreachable(
+            node=held.node.uuid, address="fake", reason=f"no answer within {_SILENCE_S:g} s",
+        )  # fmt: skip
+    every = int(_number(told, "flap", kind, method))
+    flapped = every > 0 and next(_calls[held.node.uuid, f"{kind}.{method}"]) % every == 0
+    if flapped or _named(told, "fail", kind, method):
+        raise errors.BmcRefused(
+            node=held.node.uuid, address="fake", reason=f"{kind}.{method} was told to fail",
+        )  # fmt: skip
+
+
+def _named(told: Mapping[str, Any], what: str, kind: str, method: str) -> bool:
+    return bool({kind, f"{kind}.{method}"} & set(told.get(what, ())))
+
+
+def _number(told: Mapping[str, Any], what: str, kind: str, method: str) -> float:
+    found = told.get(what, {})
+    value = found.get(f"{kind}.{method}", found.get(kind, 0))
+    return float(value) if _is_number(value) else 0.0
+
+
+def _is_number(value: Any) -> bool:
+    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+
+
+def _delay_s(conf: Conf, told: Mapping[str, Any], kind: str, method: str) -> float:
+    own = _number(told, "delay", kind, method)
+    return own or _configured_s(getattr(conf.fake, f"{kind}_delay", "0"))
+
+
+def _configured_s(text: str) -> float:
+    """Read "0", "n" or "a,b": b is drawn at random, nearer to a."""
+    low, _, high = text.partition(",")
+    if not high:
+        return float(low)
+    return random.triangular(float(low), float(high), float(low))  # noqa: S311  not a secret

@@ -1,0 +1,62 @@
+"""Interfaces that do nothing: ``no-bios`` and its like say so, ``noop`` ones succeed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bloomery.drivers import base
+
+
+class _Absent(base.Interface):
+    """An optional interface that the node does not have: validation says so."""
+
+    def validate(self, held: base.HeldNode) -> None:
+        raise self.unsupported(held, self.kind)
+
+
+class NoBios(_Absent, base.Bios):
+    pass
+
+
+class NoConsole(_Absent, base.Console):
+    pass
+
+
+class NoFirmware(_Absent, base.Firmware):
+    pass
+
+
+class NoInspect(_Absent, base.Inspect):
+    def inspect_hardware(self, held: base.HeldNode) -> None:
+        raise self.unsupported(held, "inspect_hardware")
+
+
+class NoRaid(_Absent, base.Raid):
+    pass
+
+
+class NoRescue(_Absent, base.Rescue):
+    pass
+
+
+class NoVendor(_Absent, base.Vendor):
+    pass
+
+
+class NoopStorage(base.Storage):
+    """No volumes to attach; the image is always written."""
+
+
+class NoopNetwork(base.Network):
+    """Somebody else wires the machines: any VIF is accepted, none is kept, as the reference does."""
+
+    def vif_attach(self, held: base.HeldNode, vif_info: Mapping[str, Any]) -> None:
+        """Accept any VIF: nothing is wired here."""
+
+    def vif_detach(self, held: base.HeldNode, vif_id: str) -> None:
+        """Accept any VIF: nothing is wired here."""
+
+    def vif_list(self, held: base.HeldNode) -> list[dict[str, Any]]:
+        return []
+

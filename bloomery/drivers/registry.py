@@ -1,0 +1,179 @@
+"""Which hardware types and interfaces are enabled here, and which ones a node uses.
+
+Found through the entry points ``bloomery.hardware.types`` and
+``bloomery.hardware.interfaces.<kind>``; loaded once at start.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import stevedore
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers.base import Driver, HardwareType, Interface
+from bloomery.model.conductor import EnabledInterface
+from bloomery.model.node import INTERFACES, Node
+
+
+class Registry:
+    """The enabled hardware types and interfaces of one conductor."""
+
+    def __init__(
+        self,
+        types: Mapping[str, HardwareType],
+        interfaces: Mapping[str, Mapping[str, Interface]],
+        defaults: Mapping[str, str | None],
+    ) -> None:
+        self.types = dict(types)
+        self.interfaces = {kind: dict(found) for kind, found in interfaces.items()}
+        self._defaults = dict(defaults)
+        self._built: dict[tuple[str, ...], Driver] = {}
+
+    def type_of(self, driver: str) -> HardwareType:
+        """Return the hardware type.  Raises DriverNotFound."""
+        try:
+            return self.types[driver]
+        except KeyError:
+            raise errors.DriverNotFound(driver=driver) from None
+
+    def default_for(self, driver: str, kind: str) -> str:
+        """Return the interface for nodes that name none.  Raises NoValidDefaultForInterface."""
+        enabled = self.interfaces[kind]
+        supported = self.type_of(driver).supported[kind]
+        chosen = self._defaults.get(kind)
+        if chosen is not None and chosen in enabled and self._fits(driver, kind, chosen):
+            return chosen
+        for name in supported if chosen is None else ():
+            if name in enabled:
+                return name
+        raise errors.NoValidDefaultForInterface(
+            driver=driver, kind=kind, supported=", ".join(supported), enabled=", ".join(enabled),
+        )  # fmt: skip
+
+    def check(self, driver: str, kind: str, name: str, node: str = "") -> None:
+        """Raise unless ``name`` is enabled and works with the hardware type."""
+        if name not in self.interfaces[kind]:
+            raise errors.InterfaceNotFoundInEntrypoint(
+                kind=kind,
+                name=name,
+                node=f" on node {node}" if node else "",
+                enabled=", ".join(self.interfaces[kind]) or "none",
+            )
+        if not self._fits(driver, kind, name):
+            supported = ", ".join(self.type_of(driver).supported[kind])
+            raise errors.IncompatibleInterface(
+                kind=kind, name=name, driver=driver, supported=supported,
+            )  # fmt: skip
+
+    def _fits(self, driver: str, kind: str, name: str) -> bool:
+        hardware = self.type_of(driver)
+        return hardware.lenient or name in hardware.supported[kind]
+
+    def fill_and_check(self, node: Node) -> None:
+        """Give the node the default of each interface that it names none of; check the rest."""
+        for kind in INTERFACES:
+            field = f"{kind}_interface"
+            named = getattr(node, field)
+            if named is None:
+                setattr(node, field, self.default_for(node.driver, kind))
+            else:
+                self.check(node.driver, kind, named, node.uuid)
+
+    def driver_of(self, node: Node) -> Driver:
+        """Return the interfaces that ``node`` uses, an instance's own choice first.
+
+        Raises DriverNotFound, InterfaceNotFoundInEntrypoint, IncompatibleInterface,
+        NoValidDefaultForInterface.
+        """
+        names = tuple(self._chosen(node, kind) for kind in INTERFACES)
+        key = (node.driver, *names)
+        if key not in self._built:
+            for kind, name in zip(INTERFACES, names, strict=True):
+                self.check(node.driver, kind, name, node.uuid)
+            self._built[key] = self._build(names)
+        return self._built[key]
+
+    def _chosen(self, node: Node, kind: str) -> str:
+        field = f"{kind}_interface"
+        own = node.instance_info.get(field) or getattr(node, field)
+        return str(own) if own else self.default_for(node.driver, kind)
+
+    def _build(self, names: Sequence[str]) -> Driver:
+        found: dict[str, Any] = {
+            kind: self.interfaces[kind][name] for kind, name in zip(INTERFACES, names, strict=True)
+        }
+        return Driver(**found)
+
+    def enabled(self) -> list[EnabledInterface]:
+        """Return every pair of hardware type and interface that works here."""
+        found = []
+        for driver in self.types:
+            for kind in INTERFACES:
+                default = self.default_for(driver, kind)
+                found += [
+                    EnabledInterface(
+                        hardware_type=driver, kind=kind, name=name, default=name == default,
+                    )
+                    for name in self.interfaces[kind]
+                    if self._fits(driver, kind, name)
+                ]  # fmt: skip
+        return found
+
+    def properties_of(self, driver: str) -> dict[str, str]:
+        """Return {driver_info key: description} over the default interfaces of a type."""
+        found: dict[str, str] = {}
+        for kind in INTERFACES:
+            found |= self.interfaces[kind][self.default_for(driver, kind)].get_properties()
+        return found
+
+
+def load(conf: Conf) -> Registry:
+    """Load what the configuration enables.  Raises DriverNotFoundInEntrypoint,
+    InterfaceNotFoundInEntrypoint, NoValidDefaultForInterface: the service does not start then."""
+    types = _load_types(conf.default.enabled_hardware_types)
+    interfaces = {
+        kind: _load_interfaces(kind, _wanted(conf, types, kind), conf) for kind in INTERFACES
+    }
+    defaults = {kind: getattr(conf.default, f"default_{kind}_interface") for kind in INTERFACES}
+    registry = Registry(types, interfaces, defaults)
+    registry.enabled()
+    return registry
+
+
+def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
+    found = _entry_points("bloomery.hardware.types")
+    missing = [name for name in names if name not in found]
+    if missing or not names:
+        raise errors.DriverNotFoundInEntrypoint(
+            names=", ".join(missing) or "(none named)",
+            installed=", ".join(found),
+        )
+    return {name: found[name]() for name in dict.fromkeys(names)}
+
+
+def _wanted(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
+    """The configured names; none: what each enabled hardware type prefers."""
+    named = getattr(conf.default, f"enabled_{kind}_interfaces")
+    return list(dict.fromkeys(named or [hw.supported[kind][0] for hw in types.values()]))
+
+
+def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, Interface]:
+    found = _entry_points(f"bloomery.hardware.interfaces.{kind}")
+    loaded = {}
+    for name in names:
+        if name not in found:
+            raise errors.InterfaceNotFoundInEntrypoint(
+                kind=kind, name=name, node="", enabled=", ".join(found),
+            )  # fmt: skip
+        loaded[name] = found[name](conf)
+        loaded[name].name = name
+    return loaded
+
+
+def _entry_points(group: str) -> dict[str, Any]:
+    """Return the classes of an entry point group by name, in alphabetical order."""
+    manager = stevedore.ExtensionManager(group, invoke_on_load=False)
+    return {name: manager[name].plugin for name in sorted(manager.names())}
