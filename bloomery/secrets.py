@@ -14,6 +14,7 @@ import contextlib
 import hashlib
 import os
 import re
+import tempfile
 from pathlib import Path
 from typing import Any, Final
 
@@ -138,18 +139,18 @@ def load_or_make_key(path: Path) -> bytes:
     The file appears whole or not at all; of two that make it at once, both return the winner's.
     """
     if not path.exists():
-        fresh = _write_key(path.with_name(f".{path.name}.{os.getpid()}"))
+        fresh = _write_key(path.parent)
         with contextlib.suppress(FileExistsError):
             path.hardlink_to(fresh)
         fresh.unlink()
     return path.read_bytes().strip()
 
 
-def _write_key(path: Path) -> Path:
-    path.unlink(missing_ok=True)
-    descriptor = os.open(path, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600)
+def _write_key(folder: Path) -> Path:
+    """Write a new key into a file of its own, readable by its owner alone."""
+    descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=folder)
     with os.fdopen(descriptor, "wb") as file:
         file.write(Fernet.generate_key() + b"\n")
         file.flush()
         os.fsync(file.fileno())
-    return path
+    return Path(name)

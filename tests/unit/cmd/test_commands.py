@@ -1,0 +1,142 @@
+from __future__ import annotations
+
+import importlib
+import subprocess
+import sys
+from pathlib import Path
+
+import click
+import pytest
+from click.testing import CliRunner, Result
+
+import bloomery
+from bloomery import cmd
+from bloomery.db import schema
+from bloomery.home import Home
+
+
+def run(*args: object) -> Result:
+    return CliRunner().invoke(cmd.main, [str(arg) for arg in args])
+
+
+def in_process(program: str) -> str:
+    return subprocess.run(
+        [sys.executable, "-c", program],
+        env={"PYTHONPATH": str(Path(bloomery.__file__).parent.parent)},
+        check=True,
+        stdout=subprocess.PIPE,
+        text=True,
+    ).stdout
+
+
+@pytest.fixture
+def state(tmp_path: Path) -> Path:
+    path = tmp_path / "state"
+    assert run("db", "upgrade", "--state-dir", path).exit_code == 0
+    return path
+
+
+@pytest.mark.parametrize("name", cmd.COMMANDS)
+def test_every_command_of_the_table_is_there(name: str):
+    module, function = cmd.COMMANDS[name].target.split(":")
+    found = getattr(importlib.import_module(module), function)
+    assert isinstance(found, click.Command)
+    assert found.name == name
+
+
+def test_help_names_every_command_and_imports_none():
+    printed = in_process(
+        "import sys\nfrom bloomery import cmd\n"
+        "cmd.main(['--help'], standalone_mode=False)\n"
+        "heavy = {'sqlalchemy', 'oslo_config', 'alembic', 'pecan'} & set(sys.modules)\n"
+        "assert not heavy, heavy",
+    )
+    for name, command in cmd.COMMANDS.items():
+        assert f"  {name}" in printed
+        assert command.help in printed
+
+
+def test_version_is_printed():
+    assert run("--version").output == f"bloomery, version {bloomery.__version__}\n"
+
+
+def test_an_unknown_command_is_refused():
+    result = run("nonsense")
+    assert result.exit_code == 2
+    assert "nonsense" in result.output
+
+
+def test_oslo_messaging_finds_threads_and_no_eventlet():
+    in_process(
+        "import sys\nfrom bloomery import cmd\nfrom bloomery.cmd import threads\n"
+        "threads.use_threads()\nthreads.use_threads()\n"
+        "import oslo_messaging, futurist\nfrom oslo_service import backend\n"
+        "assert backend.get_backend_type() is backend.BackendType.THREADING\n"
+        "assert sys.modules['eventlet'] is None\n"
+        "assert not [name for name in sys.modules if name.startswith('eventlet.')]",
+    )
+
+
+def test_a_refusal_is_one_sentence_on_stderr_and_exit_code_1(tmp_path: Path):
+    result = run("db", "check", "--state-dir", tmp_path / "nowhere")
+    assert result.exit_code == 1
+    assert result.stderr.startswith(f"Error: cannot find a database in {tmp_path}/nowhere")
+    assert result.stderr.count("\n") == 1
+    assert result.stdout == ""
+
+
+def test_a_bug_is_not_hidden(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setitem(cmd.COMMANDS, "bug", cmd.Command("no.such:module", ""))
+    assert isinstance(run("bug").exception, ModuleNotFoundError)
+
+
+def test_upgrade_makes_a_database_that_check_accepts(state: Path):
+    checked = run("db", "check", "--state-dir", state)
+    assert checked.exit_code == 0
+    assert schema.HEAD in checked.output
+    assert run("db", "upgrade", "--state-dir", state).exit_code == 0
+
+
+def test_version_tells_what_is_there_and_what_is_needed(state: Path):
+    printed = run("db", "version", "--state-dir", state).output
+    assert printed == f"found {schema.HEAD}, needed {schema.HEAD}\n"
+
+
+def test_an_upgrade_under_a_running_service_is_refused(state: Path):
+    with Home(state):
+        result = run("db", "upgrade", "--state-dir", state)
+    assert result.exit_code == 1
+    assert "already serves from it" in result.stderr
+
+
+def test_a_backup_is_taken_under_a_running_service_and_names_the_key(state: Path, tmp_path: Path):
+    with Home(state) as home:
+        result = run("db", "backup", tmp_path / "copy", "--state-dir", state)
+    assert result.exit_code == 0
+    assert str(tmp_path / "copy") in result.output
+    assert str(home.key) in result.output
+    assert (tmp_path / "copy").stat().st_mode & 0o777 == 0o600
+
+
+def test_a_backup_does_not_overwrite(state: Path, tmp_path: Path):
+    (tmp_path / "precious").write_text("mine")
+    result = run("db", "backup", tmp_path / "precious", "--state-dir", state)
+    assert result.exit_code == 1
+    assert (tmp_path / "precious").read_text() == "mine"
+
+
+def test_the_database_may_be_configured(tmp_path: Path):
+    config = tmp_path / "b.conf"
+    config.write_text(f"[database]\nconnection = sqlite:///{tmp_path}/elsewhere.sqlite\n")
+    where = ("--state-dir", tmp_path / "state", "--config-file", config)
+    assert run("db", "upgrade", *where).exit_code == 0
+    assert run("db", "check", *where).exit_code == 0
+    assert (tmp_path / "elsewhere.sqlite").exists()
+
+
+def test_a_wrong_option_is_one_sentence(tmp_path: Path):
+    config = tmp_path / "b.conf"
+    config.write_text("[api]\nport = abc\n")
+    result = run("db", "check", "--config-file", config)
+    assert result.exit_code == 1
+    assert "group [api]: Value for option port" in result.stderr

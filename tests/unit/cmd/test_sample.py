@@ -1,0 +1,71 @@
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from oslo_config import cfg
+
+from bloomery import cmd, conf
+from bloomery.cmd import config
+
+OPTIONS = [
+    pytest.param(group, option, id=f"{group}.{option.name}")
+    for group, options in conf.list_opts()
+    for option in options
+]
+
+
+@pytest.fixture(scope="module")
+def sample() -> str:
+    result = CliRunner().invoke(cmd.main, ["config", "sample"])
+    assert result.exit_code == 0
+    return result.stdout
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_is_in_the_sample_under_its_group(sample: str, group: str, option: cfg.Opt):
+    section = re.split(r"^\[(\w+)\]$", sample, flags=re.MULTILINE)
+    text = section[section.index(group) + 1]
+    assert f"\n#{option.name} = " in text
+
+
+def test_an_option_tells_help_type_range_and_default():
+    option = cfg.IntOpt("port", default=6385, min=0, max=65535, help="TCP port")
+    assert list(config.described(option)) == [
+        "# TCP port (integer value)",
+        "# Minimum value: 0",
+        "# Maximum value: 65535",
+        "#port = 6385",
+    ]
+
+
+def test_choices_are_listed():
+    option = cfg.StrOpt("synchronous", default="FULL", choices=["FULL", "NORMAL"], help="how")
+    assert "# Possible values: FULL, NORMAL" in config.described(option)
+
+
+@pytest.mark.parametrize(
+    ("default", "shown"),
+    [
+        (None, "<None>"),
+        (True, "true"),
+        (["a", "b"], "a,b"),
+        ({"a": "1", "b": "2"}, "a:1,b:2"),
+        (6385, "6385"),
+    ],
+)
+def test_defaults_are_shown_as_the_file_would_say_them(default: object, shown: str):
+    assert config.shown(default) == shown
+
+
+def test_the_sample_can_be_used_as_it_is_and_with_every_default_uncommented(
+    sample: str, tmp_path: Path
+):
+    path = tmp_path / "bloomery.conf"
+    path.write_text(sample)
+    assert conf.load([str(path)]) == conf.Conf()
+    uncommented = re.sub(r"^#(\w+ = (?!<None>))", r"\1", sample, flags=re.MULTILINE)
+    path.write_text(uncommented)
+    assert conf.load([str(path)]) == conf.Conf()

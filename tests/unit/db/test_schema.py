@@ -1,0 +1,213 @@
+from __future__ import annotations
+
+import shutil
+import subprocess
+import sys
+import textwrap
+from pathlib import Path
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+
+import bloomery.db.migrations
+from bloomery import errors
+from bloomery.db import engine, home, schema, tables
+
+FIRST = """
+    op.create_table("rooms", sa.Column("name", sa.String(9), primary_key=True))
+    op.create_table(
+        "doors", sa.Column("room", sa.String(9), sa.ForeignKey("rooms.name", ondelete="CASCADE")),
+    )
+"""
+REBUILD = """
+    with op.batch_alter_table("rooms") as rooms:
+        rooms.alter_column("name", existing_type=sa.String(9), type_=sa.String(99))
+    op.add_column("doors", sa.Column("colour", sa.String(9)))
+"""
+FAIL_MIDWAY = """
+    op.create_table("windows", sa.Column("name", sa.String(9)))
+    op.execute("INSERT INTO rooms VALUES ('attic')")
+    op.execute("SELECT nonsense")
+"""
+
+
+@pytest.fixture
+def fresh(tmp_path: Path) -> engine.Database:
+    return engine.Database(f"sqlite:///{tmp_path}/fresh.sqlite")
+
+
+class Scripts:
+    """A line of revisions that a test writes."""
+
+    def __init__(self, path: Path) -> None:
+        self.path = path
+        (path / "versions").mkdir(parents=True)
+        ours = Path(bloomery.db.migrations.__file__).parent
+        shutil.copy(ours / "env.py", path / "env.py")
+        self.count = 0
+
+    def add(self, body: str) -> schema.Line:
+        before = f"{self.count:04}" if self.count else None
+        self.count += 1
+        name = f"{self.count:04}"
+        (self.path / "versions" / f"{name}.py").write_text(
+            f"import sqlalchemy as sa\nfrom alembic import op\n"
+            f"revision, down_revision = {name!r}, {before!r}\n"
+            f"def upgrade():\n{textwrap.indent(textwrap.dedent(body), '    ')}",
+        )
+        return schema.Line(scripts=str(self.path), head=name)
+
+
+@pytest.fixture
+def scripts(tmp_path: Path) -> Scripts:
+    return Scripts(tmp_path / "scripts")
+
+
+def names_in(db: engine.Database) -> set[str]:
+    with db.read() as conn:
+        return set(conn.exec_driver_sql("SELECT name FROM sqlite_master").scalars())
+
+
+def test_head_is_the_last_of_the_migration_scripts():
+    config = Config()
+    config.set_main_option("script_location", schema.OURS.scripts)
+    assert ScriptDirectory.from_config(config).get_heads() == [schema.HEAD]
+
+
+def test_revisions_are_numbered_so_that_their_names_sort():
+    config = Config()
+    config.set_main_option("script_location", schema.OURS.scripts)
+    revisions = [script.revision for script in ScriptDirectory.from_config(config).walk_revisions()]
+    assert revisions == sorted(revisions, reverse=True)
+
+
+def test_the_migrated_schema_is_the_declared_one(db: engine.Database):
+    compared = {"compare_type": True, "compare_server_default": True}
+    with db.read() as conn:
+        context = MigrationContext.configure(conn, opts=compared)
+        assert compare_metadata(context, tables.METADATA) == []
+
+
+def test_sqlite_never_uses_the_number_of_a_trimmed_event_again(db: engine.Database):
+    with db.read() as conn:
+        created = conn.exec_driver_sql("SELECT sql FROM sqlite_master WHERE name = 'events'")
+        assert "AUTOINCREMENT" in created.scalar_one()
+
+
+def test_a_fresh_database_has_no_schema(fresh: engine.Database):
+    assert schema.found(fresh) is None
+
+
+def test_a_fresh_database_is_refused_with_the_command_to_run(fresh: engine.Database):
+    with pytest.raises(errors.SchemaOutdated, match="bloomery db upgrade --state-dir /srv/b"):
+        schema.require_head(fresh, state_dir=Path("/srv/b"))
+
+
+def test_preparing_a_fresh_database_creates_the_schema_without_a_backup(fresh: engine.Database):
+    assert schema.prepare(fresh) is None
+    assert schema.found(fresh) == schema.HEAD
+    schema.require_head(fresh, state_dir=Path("/srv/b"))
+
+
+def test_a_current_schema_costs_one_statement_and_no_commit(db: engine.Database):
+    meter = engine.Meter(db)
+    assert schema.prepare(db) is None
+    assert len(meter.statements) == 1
+    assert meter.commits == 0
+
+
+def test_a_current_schema_is_recognised_without_alembic(path: Path):
+    program = (
+        "import sys\nfrom bloomery.db import engine, schema\n"
+        f"schema.prepare(engine.Database('sqlite:///{path}'))\n"
+        "assert 'alembic' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": root()})
+
+
+def root() -> str:
+    return str(Path(bloomery.__file__).parent.parent)
+
+
+def test_an_older_schema_is_refused_with_the_command_to_run(
+    fresh: engine.Database, scripts: Scripts
+):
+    schema.upgrade(fresh, line=scripts.add(FIRST))
+    with pytest.raises(errors.SchemaOutdated, match=r"its schema is 0001.* needs 0002; run: bloom"):
+        schema.require_head(fresh, state_dir=Path("/srv/b"), line=scripts.add(REBUILD))
+
+
+def test_an_older_schema_is_backed_up_and_brought_up(
+    fresh: engine.Database, scripts: Scripts, tmp_path: Path
+):
+    schema.upgrade(fresh, line=scripts.add(FIRST))
+    backup = schema.prepare(fresh, line=scripts.add(REBUILD))
+    assert schema.found(fresh) == "0002"
+    assert backup is not None
+    assert backup.name.startswith("fresh.sqlite.0001-")
+    assert schema.found(engine.Database(f"sqlite:///{backup}")) == "0001"
+
+
+def test_a_table_that_is_rebuilt_keeps_the_rows_that_refer_to_it(
+    fresh: engine.Database, scripts: Scripts
+):
+    schema.upgrade(fresh, line=scripts.add(FIRST))
+    fresh.transact(lambda conn: conn.exec_driver_sql("INSERT INTO rooms VALUES ('hall')"))
+    fresh.transact(lambda conn: conn.exec_driver_sql("INSERT INTO doors VALUES ('hall')"))
+    schema.upgrade(fresh, line=scripts.add(REBUILD))
+    with fresh.read() as conn:
+        assert conn.exec_driver_sql("SELECT * FROM doors").all() == [("hall", None)]
+
+
+def test_a_migration_that_fails_midway_leaves_nothing_of_any(
+    fresh: engine.Database, scripts: Scripts
+):
+    scripts.add(FIRST)
+    with pytest.raises(errors.CannotStart, match="cannot bring the schema from nothing to 0002"):
+        schema.upgrade(fresh, line=scripts.add(FAIL_MIDWAY))
+    assert names_in(fresh) == set()
+    assert schema.found(fresh) is None
+
+
+def test_a_migration_that_fails_midway_leaves_the_older_schema_as_it_was(
+    fresh: engine.Database, scripts: Scripts
+):
+    schema.upgrade(fresh, line=scripts.add(FIRST))
+    before = names_in(fresh)
+    with pytest.raises(errors.CannotStart, match="from 0001 to 0002"):
+        schema.prepare(fresh, line=scripts.add(FAIL_MIDWAY))
+    assert schema.found(fresh) == "0001"
+    assert names_in(fresh) == before
+    with fresh.read() as conn:
+        assert conn.exec_driver_sql("SELECT * FROM rooms").all() == []
+
+
+@pytest.mark.parametrize("revision", ["9999", "c3e0d1f4a5b6"])
+def test_a_newer_schema_is_refused_and_not_touched(db: engine.Database, revision: str):
+    db.transact(
+        lambda conn: conn.execute(
+            sa.text("UPDATE alembic_version SET version_num = :r"), {"r": revision}
+        )
+    )
+    for refuse in (schema.prepare, schema.upgrade):
+        with pytest.raises(errors.SchemaOutdated, match="a newer release wrote it"):
+            refuse(db)
+    with pytest.raises(errors.SchemaOutdated, match="a newer release wrote it"):
+        schema.require_head(db, state_dir=Path("/srv/b"))
+    assert schema.found(db) == revision
+
+
+def test_a_database_of_somebody_else_is_refused_and_not_touched(fresh: engine.Database):
+    fresh.transact(lambda conn: conn.exec_driver_sql("CREATE TABLE nodes (mine TEXT)"))
+    with pytest.raises(errors.CannotStart, match="table nodes already exists"):
+        schema.prepare(fresh)
+    assert names_in(fresh) == {"nodes"}
+
+
+def test_a_settled_fact_stays(db: engine.Database):
+    assert db.transact(lambda conn: home.settle(conn, "name", "first")) == "first"
+    assert db.transact(lambda conn: home.settle(conn, "name", "second")) == "first"

@@ -1,0 +1,121 @@
+from __future__ import annotations
+
+import dataclasses
+import typing
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+from oslo_config import cfg
+
+from bloomery import conf, errors
+
+OPTIONS = [
+    pytest.param(group, option, id=f"{group}.{option.name}")
+    for group, options in conf.list_opts()
+    for option in options
+]
+
+
+def written(tmp_path: Path, group: str, name: str, value: object) -> list[str]:
+    path = tmp_path / "bloomery.conf"
+    path.write_text(f"[{group}]\n{name} = {value}\n")
+    return [str(path)]
+
+
+def value_in(loaded: conf.Conf, group: str, name: str) -> Any:
+    return getattr(getattr(loaded, group.lower()), name)
+
+
+def another(option: cfg.Opt) -> tuple[str, Any]:
+    """A value that is not the default: as the file says it, and as it is read."""
+    if choices := getattr(option.type, "choices", None):
+        other = next(choice for choice in choices if choice != option.default)
+        return other, other
+    match option:
+        case cfg.BoolOpt():
+            return str(not option.default), not option.default
+        case cfg.IntOpt():
+            other = option.default + (-1 if option.default == option.type.max else 1)
+            return str(other), other
+        case cfg.ListOpt():
+            return "one, two", ("one", "two")
+        case cfg.DictOpt():
+            return "deploy.x:1,deploy.y:2", {"deploy.x": "1", "deploy.y": "2"}
+    return "something else", "something else"
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_has_help(group: str, option: cfg.Opt):
+    assert option.help
+    assert len(option.help) >= 7
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_every_option_is_read_from_a_file(tmp_path: Path, group: str, option: cfg.Opt):
+    said, meant = another(option)
+    loaded = conf.load(written(tmp_path, group, option.name, said))
+    assert value_in(loaded, group, option.name) == meant
+
+
+def test_without_a_file_everything_is_at_its_default():
+    assert conf.load() == conf.Conf()
+
+
+@pytest.mark.parametrize(("group", "option"), OPTIONS)
+def test_values_out_of_range_are_refused_by_name(tmp_path: Path, group: str, option: cfg.Opt):
+    for wrong in wrong_values(option):
+        files = written(tmp_path, group, option.name, wrong)
+        with pytest.raises(errors.CannotStart) as caught:
+            conf.load(files)
+        said = str(caught.value)
+        assert f"[{group}]" in said
+        assert f"option {option.name} " in said
+        assert files[0] in said
+        assert "\n" not in said
+
+
+def wrong_values(option: cfg.Opt) -> Iterator[object]:
+    if getattr(option.type, "choices", None):
+        yield "nonsense"
+    if isinstance(option, cfg.IntOpt | cfg.BoolOpt):
+        yield "nonsense"
+    if (least := getattr(option.type, "min", None)) is not None:
+        yield least - 1
+    if (most := getattr(option.type, "max", None)) is not None:
+        yield most + 1
+
+
+def test_options_of_the_reference_that_we_lack_are_left_alone(tmp_path: Path):
+    files = written(tmp_path, "neutron", "cleaning_network", "provisioning")
+    assert conf.load(files) == conf.Conf()
+
+
+def test_later_files_win(tmp_path: Path):
+    first, second = tmp_path / "1.conf", tmp_path / "2.conf"
+    first.write_text("[api]\nport = 1\nthreads = 7\n")
+    second.write_text("[api]\nport = 2\n")
+    loaded = conf.load([str(first), str(second)])
+    assert (loaded.api.port, loaded.api.threads) == (2, 7)
+
+
+@pytest.mark.parametrize("content", [None, "no section\n", "[api\nport = 1\n"])
+def test_a_file_that_cannot_be_read_is_named(tmp_path: Path, content: str | None):
+    path = tmp_path / "broken.conf"
+    if content:
+        path.write_text(content)
+    with pytest.raises(errors.CannotStart, match=str(path)):
+        conf.load([str(path)])
+
+
+@pytest.mark.parametrize("group", conf.GROUPS)
+def test_groups_are_values_that_nobody_can_change(group: str):
+    declared = conf.GROUPS[group]
+    value = declared()
+    with pytest.raises(dataclasses.FrozenInstanceError):
+        setattr(value, dataclasses.fields(declared)[0].name, None)
+
+
+def test_every_group_is_read():
+    assert set(typing.get_type_hints(conf.Conf)) == {group.lower() for group in conf.GROUPS}

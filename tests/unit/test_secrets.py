@@ -1,0 +1,133 @@
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from cryptography.fernet import Fernet
+from hypothesis import given
+from hypothesis import strategies as st
+from oslo_utils import strutils
+
+from bloomery import errors, secrets
+
+KEY = Fernet.generate_key()
+SEALER = secrets.Sealer(KEY)
+SCALARS = (
+    st.none()
+    | st.booleans()
+    | st.integers(-(2**53), 2**53)
+    | st.text(st.characters(exclude_categories=["Cs"]), max_size=8)
+)
+NAMES = st.sampled_from(["redfish_password", "ipmi_PASSWORD", "secret_uuid", "address", "x", "ü"])
+
+
+def documents(scalars: st.SearchStrategy[Any] = SCALARS) -> st.SearchStrategy[Any]:
+    return st.recursive(
+        scalars,
+        lambda inner: st.lists(inner, max_size=3) | st.dictionaries(NAMES, inner, max_size=4),
+        max_leaves=12,
+    )
+
+
+@given(documents())
+def test_what_was_sealed_opens_to_what_it_was(value: Any):
+    assert SEALER.open(SEALER.seal(value)) == value
+
+
+@given(documents())
+def test_sealing_twice_is_sealing_once(value: Any):
+    sealed = SEALER.seal(value)
+    assert SEALER.seal(sealed) == sealed
+
+
+@given(documents())
+def test_masking_does_not_need_to_open(value: Any):
+    assert secrets.mask(SEALER.seal(value)) == secrets.mask(value)
+
+
+@given(documents())
+def test_where_no_secret_is_suspected_masking_changes_nothing(value: Any):
+    if not secrets.may_hold_secret(orjson.dumps(value).decode()):
+        assert secrets.mask(value) == value
+
+
+@given(
+    st.dictionaries(
+        st.sampled_from(["password", "admin_Pass", "auth_token", "name", "x"])
+        | st.text(max_size=6),
+        st.sampled_from(["plain", "password = hunter2", '{"admin_pass": "x"}'])
+        | st.text(max_size=9),
+    ),
+)
+def test_masking_dictionaries_of_strings_agrees_with_the_reference(value: dict[str, str]):
+    assert secrets.mask(value) == strutils.mask_dict_password(value, secrets.MASK)
+
+
+@pytest.mark.parametrize(
+    "name", ["snmp_auth_key", "snmp_priv_key", "redfish_password", "AUTH_TOKEN"]
+)
+def test_keys_that_sound_like_secrets_are_secret(name: str):
+    assert secrets.is_secret_key(name)
+    sealed = SEALER.seal({name: "hunter2", "address": "hunter2's host"})
+    assert "hunter2" not in orjson.dumps(sealed[name]).decode()
+    assert sealed["address"] == "hunter2's host"
+    assert secrets.mask(sealed)[name] == secrets.MASK
+
+
+def test_an_image_url_is_masked_in_instance_info_alone():
+    assert secrets.mask({"image_url": "x"}) == {"image_url": "x"}
+    assert secrets.mask({"image_url": "x"}, instance_info=True) == {"image_url": secrets.MASK}
+    assert secrets.may_hold_secret('{"image_url": "x"}')
+
+
+def test_another_key_does_not_open_and_says_which_one_would():
+    sealed = SEALER.seal({"password": "x"})
+    other = secrets.Sealer(Fernet.generate_key())
+    with pytest.raises(errors.KeyMissing, match=f"key {SEALER.key_id}.*key {other.key_id}"):
+        other.open(sealed)
+
+
+def test_a_key_id_says_nothing_of_the_key_but_tells_keys_apart():
+    assert SEALER.key_id == secrets.Sealer(KEY).key_id
+    assert SEALER.key_id != secrets.Sealer(Fernet.generate_key()).key_id
+    assert SEALER.key_id not in KEY.decode()
+
+
+@pytest.mark.parametrize(
+    "value",
+    [{"$sealed": "x"}, {"a": [1, {"b": {"$sealed": None}}]}, [{"$sealed": "x", "token": "y"}]],
+)
+def test_clients_cannot_send_what_looks_sealed(value: Any):
+    with pytest.raises(errors.InvalidParameterValue, match=r"'\$sealed' in driver_info"):
+        secrets.refuse_sealed(value, "driver_info")
+
+
+@given(documents())
+def test_clients_can_send_everything_else(value: Any):
+    secrets.refuse_sealed(value, "extra")
+
+
+def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path):
+    path = tmp_path / "secrets.key"
+    key = secrets.load_or_make_key(path)
+    assert secrets.load_or_make_key(path) == key
+    assert path.stat().st_mode & 0o777 == 0o600
+    assert [file.name for file in tmp_path.iterdir()] == ["secrets.key"]
+    secrets.Sealer(key)
+
+
+def test_all_who_make_the_key_at_once_get_the_same_one(tmp_path: Path):
+    path = tmp_path / "secrets.key"
+    with ThreadPoolExecutor(8) as pool:
+        keys = set(pool.map(lambda _: secrets.load_or_make_key(path), range(8)))
+    assert len(keys) == 1
+    assert keys == {secrets.load_or_make_key(path)}
+
+
+def test_what_an_interrupted_start_left_is_no_key(tmp_path: Path):
+    path = tmp_path / "secrets.key"
+    secrets._write_key(tmp_path).write_text("half")
+    secrets.Sealer(secrets.load_or_make_key(path))
