@@ -1,0 +1,268 @@
+"""What SQLite can't show: that schema and queries mean the same on PostgreSQL."""
+
+from __future__ import annotations
+
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+from alembic.autogenerate import compare_metadata
+from alembic.migration import MigrationContext
+
+from bloomery import errors
+from bloomery.db import conductors, engine, events, history, home, locks, nodes, schema, tables
+from bloomery.model import node as model
+from bloomery.model.conductor import EnabledInterface
+from bloomery.model.request import Request
+
+ANY = str(uuid.uuid4())
+
+
+def test_the_migrated_schema_is_the_declared_one(db: engine.Database):
+    compared = {"compare_type": True, "compare_server_default": True}
+    with db.read() as conn:
+        context = MigrationContext.configure(conn, opts=compared)
+        assert compare_metadata(context, tables.METADATA) == []
+
+
+def test_an_empty_database_has_no_schema_and_is_refused(fresh: engine.Database):
+    assert schema.found(fresh) is None
+    with pytest.raises(errors.SchemaOutdated, match="bloomery db upgrade"):
+        schema.require_head(fresh, state_dir=Path("/srv/b"))
+
+
+def test_upgrading_twice_is_upgrading_once(db: engine.Database):
+    schema.upgrade(db)
+    schema.require_head(db, state_dir=Path("/srv/b"))
+
+
+def test_a_migration_that_fails_leaves_nothing(fresh: engine.Database):
+    fresh.transact(lambda conn: conn.exec_driver_sql("CREATE TABLE ports (mine TEXT)"))
+    with pytest.raises(errors.CannotStart, match='"ports" already exists'):
+        schema.upgrade(fresh)
+    with fresh.read() as conn:
+        assert sa.inspect(conn).get_table_names() == ["ports"]
+
+
+def test_a_server_that_does_not_answer_is_named_without_the_password(server: sa.URL):
+    closed = engine.Database(server.set(port=1, password="hunter2"))
+    with pytest.raises(
+        errors.CannotStart, match=r"cannot use the database postgres.*:1/"
+    ) as caught:
+        schema.found(closed)
+    assert "hunter2" not in str(caught.value)
+
+
+def test_a_node_comes_back_as_it_was_stored(db: engine.Database, add_node):
+    at = datetime(2026, 1, 2, 3, 4, 5, 678901, tzinfo=UTC)
+    said: dict[str, Any] = {
+        "uuid": ANY,
+        "extra": {"nested": [1, {"ü": None}]},
+        "automated_clean": False,
+        "provision_updated_at": at,
+    }
+    db.transact(lambda conn: add_node(conn, **said))
+    with db.read() as conn:
+        node = nodes.get(conn, ANY)
+    assert {name: getattr(node, name) for name in said} == said
+
+
+@pytest.mark.parametrize(
+    ("clash", "named"),
+    [
+        ({"uuid": ANY}, errors.NodeAlreadyExists),
+        ({"name": "web-1"}, errors.DuplicateName),
+        ({"instance_uuid": ANY}, errors.InstanceAssociated),
+    ],
+)
+def test_what_must_be_unique_is_named(db: engine.Database, add_node, clash, named):
+    db.transact(lambda conn: add_node(conn, uuid=ANY, name="web-1", instance_uuid=ANY))
+    with pytest.raises(named):
+        db.transact(lambda conn: add_node(conn, **clash))
+
+
+def test_traits_come_sorted_with_their_node_and_go_with_it(db: engine.Database, add_node):
+    uuid_ = db.transact(add_node)
+    db.transact(lambda conn: nodes.add_traits(conn, uuid_, ["CUSTOM_B", "CUSTOM_A"]))
+    with db.read() as conn:
+        assert nodes.get(conn, uuid_).traits == ("CUSTOM_A", "CUSTOM_B")
+    db.transact(lambda conn: nodes.delete(conn, uuid_))
+    with db.read() as conn:
+        assert nodes.traits_of(conn, uuid_) == []
+
+
+def uuids(db: engine.Database, **query: Any) -> list[str]:
+    with db.read() as conn:
+        found = nodes.list_rows(conn, nodes.Query(columns=("uuid",), **query))
+    return [row.uuid for row in found]
+
+
+def test_pages_one_after_the_other_are_the_sorted_list(db: engine.Database, add_node):
+    at = datetime(2026, 1, 2, tzinfo=UTC)
+    for values in (
+        {},
+        {"resource_class": "b", "automated_clean": True, "provision_updated_at": at},
+        {"resource_class": "A", "automated_clean": False},
+        {"resource_class": "a", "automated_clean": True, "provision_updated_at": at},
+        {},
+    ):
+        db.transact(lambda conn, values=values: add_node(conn, **values))
+    for field in model.FIELDS.values():
+        for descending in (False, True):
+            if field.can_sort:
+                order = {"sort_key": field.name, "descending": descending}
+                assert pages(db, **order) == uuids(db, **order), field.name
+
+
+def pages(db: engine.Database, **order: Any) -> list[str]:
+    found: list[str] = []
+    while page := uuids(db, **order, marker=found[-1] if found else None, limit=2):
+        found += page
+    return found
+
+
+def test_nulls_come_first_ascending_and_last_descending(db: engine.Database, add_node):
+    plain = db.transact(add_node)
+    named = db.transact(lambda conn: add_node(conn, resource_class="a"))
+    assert uuids(db, sort_key="resource_class") == [plain, named]
+    assert uuids(db, sort_key="resource_class", descending=True) == [named, plain]
+
+
+def reserve(db: engine.Database, uuid_: str, holder: str) -> locks.Guard:
+    held = db.transact(lambda conn: locks.reserve(conn, uuid_, holder=holder, purpose="deploying"))
+    return locks.Guard(node_uuid=uuid_, holder=holder, generation=held.lock_generation)
+
+
+def test_a_lock_is_taken_guarded_lost_and_released(db: engine.Database, add_node):
+    uuid_ = db.transact(add_node)
+    first = reserve(db, uuid_, "host-a")
+    with pytest.raises(errors.NodeLocked, match=r"host-a \(deploying\)"):
+        reserve(db, uuid_, "host-b")
+    db.transact(lambda conn: locks.update_guarded(conn, first, {"description": "new"}))
+    assert db.transact(lambda conn: locks.void_all(conn, "host-a")) == [uuid_]
+    with pytest.raises(errors.LockLost):
+        db.transact(lambda conn: locks.check(conn, first))
+    second = reserve(db, uuid_, "host-b")
+    assert db.transact(lambda conn: locks.release(conn, second))
+
+
+def test_one_of_many_who_reserve_at_once_wins(db: engine.Database, add_node):
+    uuid_ = db.transact(add_node)
+
+    def attempt(number: int) -> bool:
+        try:
+            reserve(db, uuid_, f"host-{number}")
+        except errors.NodeLocked:
+            return False
+        return True
+
+    with ThreadPoolExecutor(8) as pool:
+        assert sum(pool.map(attempt, range(32))) == 1
+
+
+def test_rows_read_for_update_lose_no_update(db: engine.Database, add_node):
+    uuid_ = db.transact(lambda conn: add_node(conn, extra={"count": 0}))
+
+    def count_up(conn: sa.Connection) -> None:
+        count = nodes.get_for_update(conn, uuid_).extra["count"]
+        nodes.update(conn, uuid_, {"extra": f'{{"count": {count + 1}}}'})
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(lambda _: db.transact(count_up), range(64)))
+    with db.read() as conn:
+        assert nodes.get(conn, uuid_).extra == {"count": 64}
+
+
+def test_a_deadlock_is_tried_again_at_the_edge(db: engine.Database, add_node):
+    pair = [db.transact(add_node), db.transact(add_node)]
+
+    def touch(order: list[str]) -> None:
+        def both(conn: sa.Connection) -> None:
+            for uuid_ in order:
+                node = nodes.get_for_update(conn, uuid_)
+                nodes.update(conn, uuid_, {"description": f"{node.description or ''}x"})
+
+        for _ in range(10):
+            db.transact(both)
+
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(touch, [pair, pair[::-1]]))
+    with db.read() as conn:
+        assert [nodes.get(conn, uuid_).description for uuid_ in pair] == ["x" * 20, "x" * 20]
+
+
+def test_an_exception_rolls_back(db: engine.Database):
+    def fail(conn: sa.Connection) -> None:
+        home.settle(conn, "half", "done")
+        raise LookupError
+
+    with pytest.raises(LookupError):
+        db.transact(fail)
+    with db.read() as conn:
+        assert home.find(conn, "half") is None
+
+
+def test_history_is_trimmed_to_the_newest(db: engine.Database, add_node):
+    uuid_ = db.transact(add_node)
+
+    def write(conn: sa.Connection, event: str) -> None:
+        entry = history.entry(
+            nodes.get(conn, uuid_),
+            Request.new(),
+            event=event,
+            event_type="test",
+            conductor="host-a",
+        )
+        history.insert(conn, [entry])
+
+    for event in ("one", "two", "three"):
+        db.transact(lambda conn, event=event: write(conn, event))
+    assert db.transact(lambda conn: history.trim(conn, keep=2, at_most=10)) == 1
+    with db.read() as conn:
+        assert [row["event"] for row in history.list_rows(conn, uuid_)] == ["two", "three"]
+
+
+def test_events_come_in_the_order_of_their_numbers(db: engine.Database):
+    for action in ("create", "update"):
+        event = events.Event(object="node", object_uuid=ANY, action=action, status="success")
+        db.transact(lambda conn, event=event: events.insert(conn, [events.encode(event)]))
+    with db.read() as conn:
+        first, second = events.list_after(conn, 0, 10)
+        assert (first["action"], second["action"]) == ("create", "update")
+        assert events.list_after(conn, first["id"], 10) == [second]
+
+
+def test_a_conductor_registers_again_over_its_former_life(db: engine.Database):
+    served = [
+        EnabledInterface(hardware_type="fake-hardware", kind="power", name="fake", default=True)
+    ]
+    for _ in range(2):
+        db.transact(
+            lambda conn: conductors.register(
+                conn,
+                hostname="host-a",
+                group="",
+                drivers=["fake-hardware"],
+                interfaces=served,
+            ),
+        )
+    with db.read() as conn:
+        assert conductors.list_interfaces(conn) == {"host-a": served}
+        assert conductors.get(conn, "host-a").drivers == ("fake-hardware",)
+
+
+def test_the_meter_counts_statements_and_commits(db: engine.Database):
+    meter = engine.Meter(db)
+    db.transact(lambda conn: home.settle(conn, "name", "value"))
+    with db.read() as conn:
+        home.find(conn, "name")
+    assert [statement.split()[0] for statement in meter.statements] == [
+        "SELECT",
+        "INSERT",
+        "SELECT",
+    ]
+    assert meter.commits == 1
