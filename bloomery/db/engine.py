@@ -33,7 +33,7 @@ _BUSY_SIGNS = {
 }
 _BROKEN_SIGNS = {
     "file is not a database": "it is not an SQLite database",
-    "malformed": "it is damaged",
+    "database disk image is malformed": "it is damaged",
     "unable to open database file": "it cannot be opened",
 }
 _RETRYABLE_STATES = frozenset({"40001", "40P01", "1213", "1205"})

@@ -116,7 +116,10 @@ class naming_conflicts:  # noqa: N801  reads as a statement
                 node=node,
             ),
         }
-        raise rows.broken_constraint(exc, meanings) from exc
+        chassis = said.get("chassis_uuid")
+        missing = errors.ChassisNotFound(chassis=chassis) if chassis else None
+        if named := rows.broken_constraint(exc, meanings, missing):
+            raise named from exc
 
 
 def delete(conn: sa.Connection, uuid: str) -> None:

@@ -18,22 +18,26 @@ _T = PORTS.c
 _WHOLE = sa.select(*(_T[name] for name in model.COLUMNS))
 
 
-def from_row(row: Mapping[str, Any]) -> Port:
+def from_row(row: sa.RowMapping) -> Port:
     values = dict(row)
     for name in model.OBJECTS:
         values[name] = rows.load(values[name])
     return Port(**values)
 
 
-def find_row(conn: sa.Connection, ident: str) -> Mapping[str, Any] | None:
-    """Return the raw row of the port with this UUID or name."""
-    wanted = _WHOLE.where(sa.or_(_T.uuid == ident, _T.name == ident))
-    return conn.execute(wanted).mappings().one_or_none()
+def find_row(conn: sa.Connection, ident: str, columns: Sequence[str]) -> sa.Row[Any] | None:
+    """Return these columns of the port with this UUID or name: objects still JSON text."""
+    wanted = sa.select(*(_T[name] for name in columns)).where(_is(ident))
+    return conn.execute(wanted).one_or_none()
+
+
+def _is(ident: str) -> sa.ColumnElement[bool]:
+    return sa.or_(_T.uuid == ident, _T.name == ident)
 
 
 def get(conn: sa.Connection, ident: str) -> Port:
     """Return one port by UUID or name.  Raises PortNotFound."""
-    row = find_row(conn, ident)
+    row = conn.execute(_WHOLE.where(_is(ident))).mappings().one_or_none()
     if row is None:
         raise errors.PortNotFound(port=ident)
     return from_row(row)
@@ -62,7 +66,7 @@ def delete(conn: sa.Connection, uuid: str) -> bool:
 
 
 class naming_conflicts:  # noqa: N801  reads as a statement
-    """Turn a broken unique key of the ports table into its named error."""
+    """Turn a broken unique or foreign key of the ports table into its named error."""
 
     def __init__(self, values: Mapping[str, Any]) -> None:
         self._values = values
@@ -70,7 +74,7 @@ class naming_conflicts:  # noqa: N801  reads as a statement
     def __enter__(self) -> None:
         return None
 
-    def __exit__(self, _kind: Any, exc: BaseException | None, _tb: Any) -> None:
+    def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
         if not isinstance(exc, sa.exc.IntegrityError):
             return
         said = self._values
@@ -79,7 +83,14 @@ class naming_conflicts:  # noqa: N801  reads as a statement
             "ports.address": lambda: errors.MACAlreadyExists(mac=said.get("address")),
             "ports.name": lambda: errors.PortDuplicateName(name=said.get("name")),
         }
-        raise rows.broken_constraint(exc, meanings) from exc
+        if named := rows.broken_constraint(exc, meanings, _missing(said)):
+            raise named from exc
+
+
+def _missing(said: Mapping[str, Any]) -> errors.NotFound:
+    if said.get("portgroup_uuid"):
+        return errors.PortgroupNotFound(portgroup=said["portgroup_uuid"])
+    return errors.NodeNotFound(node=said.get("node_uuid"))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,22 +108,28 @@ class Query:
     limit: int | None = None
 
 
-def list_rows(conn: sa.Connection, query: Query) -> Sequence[Mapping[str, Any]]:
-    """Return raw rows of the asked columns: objects still JSON text.  Raises PortNotFound."""
+def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
+    """Return raw rows of the asked columns, in that order: objects still JSON text.
+
+    Raises PortNotFound when the marker is unknown.
+    """
     wanted = sa.select(*(_T[name] for name in query.columns)).where(*_conditions(query))
     wanted = nodes.keyset(
         conn, wanted, PORTS, query.sort_key, query.descending, query.marker, _no_port,
     )  # fmt: skip
     if query.limit is not None:
         wanted = wanted.limit(query.limit)
-    return conn.execute(wanted).mappings().all()
+    return conn.execute(wanted).all()
 
 
 def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
     found = [_T[name] == value for name, value in query.equal.items()]
     if query.description_contains is not None:
         found.append(_T.description.like(f"%{query.description_contains}%"))
-    for column, values in ((NODES.c.shard, query.shards), (NODES.c.conductor_group, query.conductor_groups)):
+    for column, values in (
+        (NODES.c.shard, query.shards),
+        (NODES.c.conductor_group, query.conductor_groups),
+    ):
         if values is not None:
             found.append(_T.node_uuid.in_(sa.select(NODES.c.uuid).where(column.in_(list(values)))))
     return found
@@ -120,6 +137,14 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
 
 def _no_port(marker: str) -> errors.Failure:
     return errors.PortNotFound(port=marker)
+
+
+def find_group_uuid(conn: sa.Connection, ident: str) -> str | None:
+    """Return the UUID of the port group with this UUID or name."""
+    wanted = sa.select(PORTGROUPS.c.uuid).where(
+        sa.or_(PORTGROUPS.c.uuid == ident, PORTGROUPS.c.name == ident),
+    )
+    return conn.execute(wanted).scalar_one_or_none()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -134,17 +159,21 @@ class GroupFacts:
 
 def find_group(conn: sa.Connection, uuid: str) -> GroupFacts | None:
     """Return the facts of a port group, its physical network being that of its ports."""
-    row = conn.execute(
-        sa.select(
-            PORTGROUPS.c.uuid,
-            PORTGROUPS.c.node_uuid,
-            PORTGROUPS.c.standalone_ports_supported,
-            sa.func.coalesce(
-                PORTGROUPS.c.physical_network,
-                sa.select(sa.func.max(_T.physical_network))
-                .where(_T.portgroup_uuid == PORTGROUPS.c.uuid)
-                .scalar_subquery(),
-            ).label("physical_network"),
-        ).where(PORTGROUPS.c.uuid == uuid),
-    ).mappings().one_or_none()
+    row = (
+        conn.execute(
+            sa.select(
+                PORTGROUPS.c.uuid,
+                PORTGROUPS.c.node_uuid,
+                PORTGROUPS.c.standalone_ports_supported,
+                sa.func.coalesce(
+                    PORTGROUPS.c.physical_network,
+                    sa.select(sa.func.max(_T.physical_network))
+                    .where(_T.portgroup_uuid == PORTGROUPS.c.uuid)
+                    .scalar_subquery(),
+                ).label("physical_network"),
+            ).where(PORTGROUPS.c.uuid == uuid),
+        )
+        .mappings()
+        .one_or_none()
+    )
     return None if row is None else GroupFacts(**row)

@@ -38,15 +38,17 @@ def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:
 def broken_constraint(
     exc: sa.exc.IntegrityError,
     meanings: Mapping[str, Callable[[], errors.Failure]],
-) -> Exception:
-    """Return the named error for the constraint that ``exc`` broke, or ``exc`` itself.
+    missing: errors.NotFound | None,
+) -> errors.Failure | None:
+    """Return the named error for the constraint that ``exc`` broke, or None if it has no name.
 
     ``meanings`` is keyed by ``table.column``; SQLite names columns, the servers name the
-    constraint (uq_table_column).
+    constraint (uq_table_column).  ``missing`` is what a broken foreign key means: which one it
+    is SQLite does not say.
     """
     said = str(exc.orig)
     for key, meaning in meanings.items():
         table, column = key.split(".")
         if key in said or f"uq_{table}_{column}" in said:
             return meaning()
-    return exc
+    return missing if "foreign key" in said.lower() else None

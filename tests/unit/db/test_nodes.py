@@ -65,6 +65,21 @@ def test_what_must_be_unique_is_named(db: engine.Database, add_node, clash, name
         db.transact(lambda conn: nodes.update(conn, other, clash))
 
 
+def test_a_chassis_that_is_not_there_is_named(db: engine.Database, add_node):
+    with pytest.raises(errors.ChassisNotFound, match=ANY):
+        db.transact(lambda conn: add_node(conn, chassis_uuid=ANY))
+    node = db.transact(add_node)
+    with pytest.raises(errors.ChassisNotFound, match=ANY):
+        db.transact(lambda conn: nodes.update(conn, node, {"chassis_uuid": ANY}))
+
+
+def test_a_constraint_without_a_name_of_its_own_stays_what_it_is(db: engine.Database, add_node):
+    node = db.transact(add_node)
+    with pytest.raises(sa.exc.IntegrityError) as caught:
+        db.transact(lambda conn: nodes.update(conn, node, {"driver": None}))
+    assert caught.value.__cause__ is not caught.value
+
+
 def test_traits_come_sorted_with_their_node_and_go_with_it(db: engine.Database, add_node):
     uuid_ = db.transact(add_node)
     db.transact(lambda conn: nodes.add_traits(conn, uuid_, ["CUSTOM_B", "CUSTOM_A", "CUSTOM_B"]))
