@@ -160,6 +160,10 @@ class ChassisNotEmpty(Invalid):
     code, text = "chassis.not_empty", "cannot delete chassis {chassis}: it has nodes"
 
 
+class InvalidRunbook(Invalid):
+    code, text = "runbook.invalid", "cannot use runbook {runbook}: {reason}"
+
+
 class NodeConsoleNotEnabled(Invalid):
     code, text = "console.not_enabled", "Console access is not enabled on node {node}"
 
@@ -233,11 +237,19 @@ class BIOSSettingNotFound(NotFound):
     code, text = "bios.not_found", "Node {node} doesn't have a BIOS setting '{setting}'"
 
 
+class RunbookNotFound(NotFound):
+    code, text = "runbook.not_found", "Runbook {runbook} could not be found."
+
+
 class InventoryNotFound(NotFound):
     code, text = "inventory.not_found", "Node {node} has no inventory: inspect it first"
 
 
-# --------------------------------------------------------------------- 406: not acceptable
+# ------------------------------------------------------- 405 and 406: not so, not in this version
+
+
+class MethodNotAllowed(Failure):
+    code, status, text = "method.not_allowed", 405, "Method Not Allowed: allowed are {allowed}"
 
 
 class NotAcceptable(Failure):
@@ -361,6 +373,10 @@ class InstanceDeployFailure(Failure):
     def __init__(self, *, reason: str, cause_status: int = 500, **facts: Any) -> None:
         super().__init__(reason=reason, cause_status=cause_status, **facts)
         self.status = cause_status  # type: ignore[misc]  # the one error whose status varies
+
+
+class InstanceRescueFailure(Failure):
+    code, text = "rescue.failed", "Failed to {action} node {node}: {reason}"
 
 
 class StepFailure(Failure):

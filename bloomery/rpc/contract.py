@@ -127,6 +127,24 @@ class Conductor(Protocol):
     ) -> None: ...
 
     @since("1.0")
+    def do_node_rescue(self, request: Request, node_uuid: str, rescue_password: str) -> None: ...
+
+    @since("1.0")
+    def do_node_unrescue(self, request: Request, node_uuid: str) -> None: ...
+
+    @since("1.0")
+    def heartbeat(
+        self,
+        request: Request,
+        node_uuid: str,
+        callback_url: str,
+        agent_version: str | None,
+        agent_status: str | None,
+        agent_status_message: str | None,
+    ) -> None:
+        """An agent calls: go on with the flow that waits for it.  NodeLocked at once if busy."""
+
+    @since("1.0")
     def inspect_hardware(self, request: Request, node_uuid: str) -> None: ...
 
     # ------------------------------------------------------------------ power and management

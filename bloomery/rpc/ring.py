@@ -1,0 +1,175 @@
+"""Which conductor serves a node: a hash ring over those that are alive.
+
+API and conductors compute the same ring from the same rows.  What a process read is good for
+15 seconds; a look-up that finds nobody reads again before it says so.
+
+    ring.host_of_node(driver="redfish", group="", uuid=node_uuid)      # "rack-a"
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, field
+from typing import Final
+
+from tooz import hashring
+
+from bloomery import errors
+from bloomery.db import conductors
+from bloomery.db.engine import Database
+from bloomery.model.conductor import Conductor, EnabledInterface
+
+GOOD_FOR_S: Final = 15.0
+PARTITIONS: Final = 2**5  # per host
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFacts:
+    """A hardware type as its conductors offer it: interfaces by kind, defaults by kind."""
+
+    name: str
+    hosts: tuple[str, ...]
+    enabled: dict[str, tuple[str, ...]]
+    defaults: dict[str, str | None]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _View:
+    """What one look at the database told."""
+
+    read_at: float
+    hosts: dict[tuple[str, str], tuple[str, ...]]
+    drivers: dict[str, DriverFacts]
+    rings: dict[tuple[str, str], hashring.HashRing] = field(default_factory=dict)
+
+
+def alive(known: Iterable[Conductor]) -> list[Conductor]:
+    """Return the conductors that may be given work: those that are on line."""
+    return [one for one in known if one.online]
+
+
+class Ring:
+    """Finds hosts of nodes and drivers; safe to use from any thread."""
+
+    def __init__(self, db: Database, clock: Callable[[], float] = time.monotonic) -> None:
+        self._db = db
+        self._clock = clock
+        self._mutex = threading.Lock()
+        self._view: _View | None = None
+
+    def forget(self) -> None:
+        """Read the database again at the next question."""
+        self._view = None
+
+    def host_of_node(self, *, driver: str, group: str, uuid: str) -> str:
+        """Return the host that serves a node.
+
+        Raises NoValidHost, or TemporaryFailure when no conductor is alive at all.
+        """
+        found = self.find_host(driver=driver, group=group, uuid=uuid)
+        if found is None:
+            self.forget()
+            found = self.find_host(driver=driver, group=group, uuid=uuid)
+        if found is None:
+            raise self._nobody(driver, group)
+        return found
+
+    def find_host(self, *, driver: str, group: str, uuid: str) -> str | None:
+        """Return the host that serves a node, or None; costs nothing where there is one host."""
+        view = self._current()
+        hosts = view.hosts.get((group, driver))
+        if not hosts:
+            return None
+        if len(hosts) == 1:
+            return hosts[0]
+        return self._on_ring(view, (group, driver), uuid)
+
+    def hosts_of_driver(self, name: str) -> tuple[str, ...]:
+        """Return every host that serves a hardware type.  Raises DriverNotFound."""
+        return self.driver(name).hosts
+
+    def driver(self, name: str) -> DriverFacts:
+        """Return what is known of one hardware type.  Raises DriverNotFound."""
+        if name not in self._current().drivers:
+            self.forget()
+        try:
+            return self._current().drivers[name]
+        except KeyError:
+            raise errors.DriverNotFound(driver=name) from None
+
+    def drivers(self) -> list[DriverFacts]:
+        """Return every hardware type that some living conductor serves, by name."""
+        return list(self._current().drivers.values())
+
+    def _nobody(self, driver: str, group: str) -> errors.Failure:
+        if not self._current().hosts:
+            return errors.TemporaryFailure(reason="No conductor is on line.")
+        return errors.NoValidHost(
+            reason=f"no conductor serves driver {driver!r} in conductor group {group!r}; "
+            f"drivers that are served: {', '.join(self._current().drivers)}",
+        )
+
+    def _current(self) -> _View:
+        view = self._view
+        if view is None or self._clock() - view.read_at > GOOD_FOR_S:
+            view = self._view = self._read()
+        return view
+
+    def _read(self) -> _View:
+        with self._db.read() as conn:
+            living = alive(conductors.list_all(conn))
+            served = conductors.list_interfaces(conn)
+        return _View(
+            read_at=self._clock(),
+            hosts=_hosts(living),
+            drivers=_drivers(living, served),
+        )
+
+    def _on_ring(self, view: _View, key: tuple[str, str], uuid: str) -> str:
+        with self._mutex:
+            ring = view.rings.get(key)
+            if ring is None:
+                ring = view.rings[key] = hashring.HashRing(view.hosts[key], partitions=PARTITIONS)
+        return str(next(iter(ring.get_nodes(uuid.encode()))))
+
+
+def _hosts(living: list[Conductor]) -> dict[tuple[str, str], tuple[str, ...]]:
+    found: dict[tuple[str, str], tuple[str, ...]] = {}
+    for one in living:
+        for driver in one.drivers:
+            key = (one.conductor_group, driver)
+            found[key] = (*found.get(key, ()), one.hostname)
+    return found
+
+
+def _drivers(
+    living: list[Conductor],
+    served: dict[str, list[EnabledInterface]],
+) -> dict[str, DriverFacts]:
+    names = sorted({driver for one in living for driver in one.drivers})
+    return {name: _facts(name, living, served) for name in names}
+
+
+def _facts(
+    name: str,
+    living: list[Conductor],
+    served: dict[str, list[EnabledInterface]],
+) -> DriverFacts:
+    hosts = tuple(one.hostname for one in living if name in one.drivers)
+    offers = [
+        one for host in hosts for one in served.get(host, ()) if one.hardware_type == name
+    ]
+    kinds = sorted({one.kind for one in offers})
+    return DriverFacts(
+        name=name,
+        hosts=hosts,
+        enabled={
+            kind: tuple(sorted({one.name for one in offers if one.kind == kind})) for kind in kinds
+        },
+        defaults={
+            kind: next((one.name for one in offers if one.kind == kind and one.default), None)
+            for kind in kinds
+        },
+    )
