@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import rows
+from bloomery.db import nodes, rows
 from bloomery.db.tables import CONDUCTOR_INTERFACES, CONDUCTORS
 from bloomery.model.conductor import Conductor, EnabledInterface
 
@@ -71,6 +71,28 @@ def unregister(conn: sa.Connection, hostname: str) -> None:
 
 def list_all(conn: sa.Connection) -> list[Conductor]:
     return [_value(row) for row in conn.execute(sa.select(CONDUCTORS).order_by(_T.id)).mappings()]
+
+
+def list_page(
+    conn: sa.Connection,
+    *,
+    sort_key: str,
+    descending: bool,
+    marker: str | None,
+    limit: int,
+) -> list[Conductor]:
+    """Return conductors in order, after the host name ``marker``.  Raises ConductorNotFound."""
+    wanted = nodes.keyset(
+        conn,
+        sa.select(CONDUCTORS),
+        CONDUCTORS,
+        sort_key,
+        descending,
+        marker,
+        lambda unknown: errors.ConductorNotFound(conductor=unknown),
+        "hostname",
+    )
+    return [_value(row) for row in conn.execute(wanted.limit(limit)).mappings()]
 
 
 def get(conn: sa.Connection, hostname: str) -> Conductor:

@@ -21,8 +21,10 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One request: ``version`` is its minor microversion (stacks speak the newest)."""
+    """One request: ``version`` is its minor microversion (stacks speak the newest), ``url``
+    the address under which the caller reached us, which links begin with."""
 
     site: Site
     request: Request
     version: int
+    url: str = ""

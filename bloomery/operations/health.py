@@ -1,0 +1,21 @@
+"""Can this service do its work?  Asked by whoever sends it traffic."""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+
+from bloomery.db import conductors
+from bloomery.operations.context import Site
+from bloomery.rpc import ring
+
+
+def missing(site: Site) -> list[str]:
+    """Return what keeps the service from working; nothing: it is ready."""
+    try:
+        with site.db.read() as conn:
+            known = conductors.list_all(conn)
+    except sa.exc.SQLAlchemyError as exc:
+        return [f"the database cannot be read: {type(exc).__name__}"]
+    if not ring.alive(known):
+        return ["no conductor is on line: start one, or wait until it has registered"]
+    return []

@@ -1,0 +1,58 @@
+"""What may stand for a thing in a path or a body: UUIDs, names, MAC addresses."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from oslo_utils import uuidutils
+
+from bloomery import errors
+
+RESERVED_NODE_NAMES: Final = frozenset(
+    {"maintenance", "management", "states", "vendor_passthru", "detail", "validate"},
+)
+_LOGICAL_NAME: Final = re.compile(r"[A-Za-z0-9\-._~]{1,255}")
+_HOST_NAME: Final = re.compile(
+    r"(?=.{1,255}\Z)[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?"
+    r"(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*",
+)
+_MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.IGNORECASE)
+ANY_NAME_SINCE: Final = 10
+NAMES_SINCE: Final = 5
+
+
+def is_uuid(text: Any) -> bool:
+    """Any spelling of a UUID counts; it is stored, and found, as it was sent."""
+    return isinstance(text, str) and len(text) <= 36 and bool(uuidutils.is_uuid_like(text))
+
+
+def is_logical_name(text: str) -> bool:
+    """Letters, digits and ``-._~``: what RFC 3986 leaves unreserved."""
+    return _LOGICAL_NAME.fullmatch(text) is not None
+
+
+def is_mac(text: Any) -> bool:
+    return isinstance(text, str) and _MAC.fullmatch(text) is not None
+
+
+def mac(text: str) -> str:
+    """Return a MAC address as it is stored.  Raises InvalidMAC."""
+    if not is_mac(text):
+        raise errors.InvalidMAC(value=text)
+    return text.lower()
+
+
+def check_node_name(name: str, version: int) -> None:
+    """Raise InvalidName unless a client of ``version`` may call a node so."""
+    wanted = _LOGICAL_NAME if version >= ANY_NAME_SINCE else _HOST_NAME
+    if wanted.fullmatch(name) is None or is_uuid(name):
+        raise errors.InvalidName(
+            reason=f"cannot name a node {name!r}: a name has 1 to 255 letters, digits or "
+            "-._~ (before 1.10: a host name) and is no UUID",
+        )
+    if name in RESERVED_NODE_NAMES:
+        raise errors.InvalidName(
+            reason=f"cannot name a node {name!r}: reserved are "
+            f"{', '.join(sorted(RESERVED_NODE_NAMES))}",
+        )

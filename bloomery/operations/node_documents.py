@@ -1,0 +1,81 @@
+"""A node as clients see it: what its version knows, with links, the conductor and old names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any, Final
+
+from bloomery.conductor.states import State
+from bloomery.model import node as model
+from bloomery.operations import documents, links
+from bloomery.operations.context import Context
+
+AVAILABLE_SINCE: Final = 2  # before, a node that waits for a user had no state
+INSPECT_WAIT_SINCE: Final = 39
+PARTS: Final = (("ports", 1), ("states", 14))  # what is below a node and linked, since which version
+NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # not to be named in ``fields``
+DEFAULT: Final = (
+    "instance_uuid",
+    "maintenance",
+    "power_state",
+    "provision_state",
+    "uuid",
+    "name",
+)
+
+_SHAPES: Final = documents.Shapes(model.FIELDS, "uuid", "driver", "conductor_group")
+
+
+class Writer:
+    """Turns rows of one answer into documents; read by ``columns``."""
+
+    def __init__(self, ctx: Context, asked: Iterable[str] | None, *, parts: bool = False) -> None:
+        self._shape = _SHAPES.of(ctx.version, asked)
+        self._version = ctx.version
+        self._ring = ctx.site.rpc.ring
+        self._link = links.Maker(ctx.url, "nodes")
+        self._parts = _parts(ctx) if parts else ()
+        self.columns = self._shape.columns
+
+    def write(self, row: Sequence[Any]) -> dict[str, Any]:
+        """Return the document of one row."""
+        found = self._shape.values(row)
+        names = self._shape.names
+        uuid = found["uuid"]
+        if "provision_state" in names:
+            found["provision_state"] = shown_state(found["provision_state"], self._version)
+        if "traits" in names:
+            joined = found["traits"]
+            found["traits"] = sorted(joined.split(",")) if joined else []
+        if "conductor" in names:
+            found["conductor"] = self._ring.find_host(
+                driver=found["driver"],
+                group=found["conductor_group"],
+                uuid=uuid,
+            )
+        found["links"] = self._link(uuid)
+        for name, link in self._parts:
+            found[name] = link(uuid)
+        return self._shape.finish(found)
+
+
+def _parts(ctx: Context) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple(
+        (name, links.Maker(ctx.url, "nodes", f"/{name}"))
+        for name, since in PARTS
+        if ctx.version >= since
+    )
+
+
+def shown_state(state: str | None, version: int) -> str | None:
+    """Return a provision state as a client of ``version`` knows it."""
+    if state == State.AVAILABLE and version < AVAILABLE_SINCE:
+        return None
+    if state == State.INSPECTWAIT and version < INSPECT_WAIT_SINCE:
+        return State.INSPECTING.value
+    return state
+
+
+def check_fields(ctx: Context, asked: Iterable[str]) -> None:
+    """Refuse fields that a client may not name, or not yet."""
+    documents.check_fields(asked, model.FIELDS, ctx.version, never=NEVER_ASKED)

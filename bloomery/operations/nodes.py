@@ -1,0 +1,161 @@
+"""Nodes: one to show, many to list, and what POST, PATCH and DELETE may ask.
+
+    nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})
+    nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}])
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Iterable
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.conductor.states import UPDATE_ALLOWED_STATES, State
+from bloomery.model import node as model
+from bloomery.operations import node_documents, node_patches, node_values, reach, versions
+from bloomery.operations.context import Context
+from bloomery.operations.patches import Patch
+
+Json = dict[str, Any]
+
+ENROLL_SINCE: Final = 11
+OBJECT_FIELDS: Final = ("driver_info", "instance_info", "properties", "extra", "network_data")
+ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST takes them and learns better
+
+
+def show(ctx: Context, ident: str, fields: Iterable[str] | None = None) -> Json:
+    """Return one node; all that the version knows, or the ``fields`` asked."""
+    if fields is not None:
+        node_documents.check_fields(ctx, fields)
+    writer = node_documents.Writer(ctx, fields, parts=fields is None)
+    return writer.write(reach.row(ctx, ident, writer.columns))
+
+
+# ------------------------------------------------------------------------------------- create
+
+
+def create(ctx: Context, body: Json) -> Json:
+    """Enrol a node; return it as it was stored.
+
+    Checks in the reference's order: versions, name, owner, chassis, conductor and interfaces,
+    uniqueness.  ``body`` has passed the schema.
+    """
+    given = {name: value for name, value in body.items() if value is not None}
+    _check_versions(ctx, given)
+    _check_values(ctx, given)
+    values = _stored(ctx, given)
+    with reach.no_host_is_a_bad_request():
+        conductor = ctx.site.rpc.of_node(
+            driver=values["driver"],
+            group=values["conductor_group"],
+            uuid=values["uuid"],
+        )
+    conductor.create_node(ctx.request, values)
+    return show(ctx, values["uuid"])
+
+
+def _check_versions(ctx: Context, given: Json) -> None:
+    for name in given:
+        if name == "conductor_group" and not given[name]:
+            continue
+        versions.require(ctx.version, model.FIELDS[name].since, f"field {name}")
+
+
+def _check_values(ctx: Context, given: Json) -> None:
+    if "name" in given:
+        node_values.check_name(given["name"], ctx.version)
+    if "owner" in given:
+        raise errors.Invalid(
+            reason="cannot set owner while creating a node: without projects (auth_strategy is "
+            "not keystone) it is set by PATCH",
+        )
+    for name in OBJECT_FIELDS:
+        secrets.refuse_sealed(given.get(name), name)
+    node_values.check_properties(given.get("properties"))
+    node_values.check_boot_mode(ctx.site.conf, given.get("properties"))
+    if given.get("network_data"):
+        node_values.check_network_data(given["network_data"])
+    if "chassis_uuid" in given:
+        node_values.check_chassis(ctx, given["chassis_uuid"])
+
+
+def _stored(ctx: Context, given: Json) -> Json:
+    """Return what the conductor is to store: words as booleans, idents as UUIDs, defaults."""
+    defaults = ctx.site.conf.default
+    cleaned = {
+        name: node_values.CHECKER.cleaned(name, value)
+        for name, value in given.items()
+        if name not in ONLY_ACCEPTED
+    }
+    values = {
+        "uuid": str(uuids.uuid4()),
+        "resource_class": defaults.default_resource_class,
+        "conductor_group": defaults.default_conductor_group,
+        "provision_state": State.ENROLL if ctx.version >= ENROLL_SINCE else State.AVAILABLE,
+    } | cleaned
+    values["conductor_group"] = values["conductor_group"].lower()
+    if "parent_node" in values:
+        values["parent_node"] = node_values.parent_uuid(ctx, values["parent_node"], None)
+    return values
+
+
+# ------------------------------------------------------------------------------------- update
+
+
+def update(ctx: Context, ident: str, patch: Patch, reset_interfaces: bool | None = None) -> Json:
+    """Apply a JSON patch; return the node as it was stored.
+
+    The conductor applies it to the row that it reads in its own transaction: what others
+    changed meanwhile stays.
+    """
+    node_patches.check(ctx, patch, reset_interfaces)
+    node = reach.row(ctx, ident)
+    _check_state(ctx, node, patch)
+    cleaned = node_patches.cleaned(ctx, node, patch)
+    with reach.no_host_is_a_bad_request():
+        conductor = reach.conductor_of(ctx, node_patches.Destination.of(node, cleaned))
+    conductor.update_node(ctx.request, node.uuid, cleaned, bool(reset_interfaces))
+    return show(ctx, node.uuid)
+
+
+def _check_state(ctx: Context, node: Any, patch: Patch) -> None:
+    if node_patches.only_frees_instance(patch) and node.maintenance:
+        return
+    state = node.provision_state
+    if node.target_provision_state is not None and state not in UPDATE_ALLOWED_STATES:
+        raise errors.Conflict(
+            reason=f"Node {node.uuid} can not be updated while a state transition is in "
+            f"progress ({state} to {node.target_provision_state}).",
+        )
+    if state == State.INSPECTING and ctx.version >= node_documents.INSPECT_WAIT_SINCE:
+        raise errors.Conflict(
+            reason=f"Cannot update node {node.uuid} while it is in state {state}; "
+            "wait for the inspection to end.",
+        )
+
+
+# ------------------------------------------------------------------------------------- delete
+
+
+def delete(ctx: Context, ident: str) -> None:
+    """Delete a node; the conductor decides whether its state allows that."""
+    node = reach.row(ctx, ident)
+    reach.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
+
+
+# --------------------------------------------------------------------------------- maintenance
+
+
+def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = None) -> None:
+    """Begin maintenance with a reason, or end it and forget reason and fault."""
+    node = reach.row(ctx, ident)
+    with reach.no_host_is_a_bad_request():
+        conductor = reach.conductor_of(ctx, node)
+    conductor.set_maintenance(ctx.request, node.uuid, on, reason)
+
+
+def validate(ctx: Context, ident: str) -> Json:
+    """Ask each interface of the node whether it has what it needs."""
+    node = reach.row(ctx, ident)
+    return reach.conductor_of(ctx, node).validate_driver_interfaces(ctx.request, node.uuid)

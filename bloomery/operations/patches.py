@@ -1,0 +1,79 @@
+"""JSON patches: what may be patched, by which version, and the form of each operation.
+
+The patch is applied by the conductor, to the row that it reads under the lock; here only what
+can be told without the row.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.model.fields import FieldTable
+
+Json = dict[str, Any]
+Patch = list[Json]
+
+PATH: Final = re.compile(r"(/[\w-]+)+")
+
+
+def root_of(operation: Json) -> str:
+    """Return the first segment of an operation's path: the attribute that it touches."""
+    return str(operation["path"]).split("/")[1]
+
+
+def roots(patch: Patch) -> set[str]:
+    return {root_of(operation) for operation in patch}
+
+
+def is_whole(operation: Json) -> bool:
+    """Does it concern an attribute as a whole, rather than something inside it?"""
+    return str(operation["path"]).count("/") == 1
+
+
+def check_form(patch: Patch) -> None:
+    """Refuse what no resource takes: odd paths, an add or replace without a value."""
+    for operation in patch:
+        if PATH.fullmatch(operation["path"]) is None:
+            raise errors.Invalid(
+                reason=f"Schema error for patch: path {operation['path']!r} must be /name or "
+                "/name/key, of letters, digits, _ and -",
+            )
+        if operation["op"] != "remove" and "value" not in operation:
+            raise errors.Invalid(
+                reason=f"Schema error for patch: {operation['op']} of {operation['path']} "
+                "needs a value",
+            )
+
+
+def check_roots(patch: Patch, allowed: Iterable[str]) -> None:
+    """Refuse attributes that may not be patched."""
+    may = set(allowed)
+    for operation in patch:
+        if root_of(operation) not in may:
+            raise errors.Invalid(
+                reason=f"Cannot patch {operation['path']}. "
+                f"Only the following can be updated: {', '.join(sorted(may))}",
+            )
+
+
+def refuse_sealed(patch: Patch) -> None:
+    for operation in patch:
+        secrets.refuse_sealed(operation.get("value"), operation["path"])
+
+
+def last_values(patch: Patch) -> Json:
+    """Return what each attribute that is set as a whole ends up as; removed ones are None."""
+    return {
+        root_of(operation): operation.get("value") if operation["op"] != "remove" else None
+        for operation in patch
+        if is_whole(operation)
+    }
+
+
+def newer(patch: Patch, fields: FieldTable, version: int) -> list[str]:
+    """Return the attributes that some add or replace touches and ``version`` does not know."""
+    touched = {root_of(one) for one in patch if one["op"] != "remove"}
+    return sorted(name for name in touched if fields[name].since > version)

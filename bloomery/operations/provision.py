@@ -1,0 +1,159 @@
+"""PUT states/provision: may this verb be asked of this node now, and with these arguments?
+
+The order of the checks is the reference's: who gets which error depends on it.  The conductor
+asks the state again under the lock; what it refuses there is a race that was lost.
+
+    provision.ask(ctx, "web-1", {"target": "active", "configdrive": "H4sI..."})
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.conductor import states
+from bloomery.conductor.states import State
+from bloomery.operations import provision_arguments, reach, versions
+from bloomery.operations.context import Context
+from bloomery.rpc.contract import Conductor
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A verb with what came along, ready to go to the conductor."""
+
+    ctx: Context
+    conductor: Conductor
+    node_uuid: str
+    verb: str
+    said: provision_arguments.Said
+
+
+SINCE: Final = {
+    "manage": 4, "provide": 4, "inspect": 6, "abort": 13, "clean": 15, "adopt": 17,
+    "rescue": 38, "unrescue": 38, "deploy": 73,
+}  # fmt: skip
+SINCE_AFTER_STATE: Final = {"unhold": 85, "service": 87}  # an old client is told of the state first
+ABORT_SINCE: Final = {State.INSPECTWAIT: 41, State.DEPLOYWAIT: 110}
+
+
+def ask(ctx: Context, ident: str, body: Json) -> None:
+    """Hand a provision verb to the node's conductor; returns once it is committed there."""
+    node = reach.row(ctx, ident)
+    verb = body.get("target")
+    if verb in SINCE:
+        versions.require(ctx.version, SINCE[verb], f"the verb {verb}")
+    for name in ("configdrive", "clean_steps", "deploy_steps", "service_steps"):
+        secrets.refuse_sealed(body.get(name), name)
+    provision_arguments.check_allowed_steps(ctx.site.conf, body)
+    if verb in ("active", "rebuild") and node.maintenance:
+        raise errors.NodeInMaintenance(action=verb, node=node.uuid)
+    _check_state(node, verb)
+    said = provision_arguments.read(ctx, str(verb), body)
+    _check_late_versions(ctx, node, str(verb))
+    order = Order(
+        ctx=ctx,
+        conductor=reach.conductor_of(ctx, node),
+        node_uuid=node.uuid,
+        verb=str(verb),
+        said=said,
+    )
+    ORDERS[str(verb)](order)
+
+
+def _check_state(node: Any, verb: Any) -> None:
+    """The state must have an edge for the verb; a busy node is busy for any word."""
+    if verb in states.VERBS and states.allows(node.provision_state, states.VERBS[verb]):
+        return
+    if node.reservation is not None:
+        raise errors.NodeLocked(
+            node=node.uuid,
+            holder=node.reservation,
+            action=node.reserved_for or "",
+        )
+    raise errors.InvalidStateRequested(
+        action=verb,
+        node=node.uuid,
+        state=node.provision_state,
+        advice=_advice(node.provision_state),
+    )
+
+
+def _advice(state: str | None) -> str:
+    verbs = states.verbs_from(state)
+    if not verbs:
+        return " Wait until it has left that state."
+    return f" Possible now: {', '.join(verbs)}."
+
+
+def _check_late_versions(ctx: Context, node: Any, verb: str) -> None:
+    if verb == "abort" and node.provision_state in ABORT_SINCE:
+        since = ABORT_SINCE[node.provision_state]
+        versions.require(ctx.version, since, f"abort in state {node.provision_state}")
+    if verb in SINCE_AFTER_STATE:
+        versions.require(ctx.version, SINCE_AFTER_STATE[verb], f"the verb {verb}")
+
+
+def _deploy(order: Order) -> None:
+    order.conductor.do_node_deploy(
+        order.ctx.request,
+        order.node_uuid,
+        rebuild=order.verb == "rebuild",
+        configdrive=order.said.configdrive,
+        deploy_steps=order.said.steps or None,
+    )
+
+
+def _tear_down(order: Order) -> None:
+    order.conductor.do_node_tear_down(order.ctx.request, order.node_uuid)
+
+
+def _clean(order: Order) -> None:
+    order.conductor.do_node_clean(
+        order.ctx.request,
+        order.node_uuid,
+        clean_steps=order.said.steps,
+        disable_ramdisk=order.said.disable_ramdisk,
+    )
+
+
+def _service(order: Order) -> None:
+    order.conductor.do_node_service(
+        order.ctx.request,
+        order.node_uuid,
+        service_steps=order.said.steps,
+        disable_ramdisk=order.said.disable_ramdisk,
+    )
+
+
+def _inspect(order: Order) -> None:
+    order.conductor.inspect_hardware(order.ctx.request, order.node_uuid)
+
+
+def _rescue(order: Order) -> None:
+    order.conductor.do_node_rescue(
+        order.ctx.request,
+        order.node_uuid,
+        rescue_password=order.said.rescue_password or "",
+    )
+
+
+def _unrescue(order: Order) -> None:
+    order.conductor.do_node_unrescue(order.ctx.request, order.node_uuid)
+
+
+def _act(order: Order) -> None:
+    order.conductor.do_provisioning_action(order.ctx.request, order.node_uuid, order.verb)
+
+
+ORDERS: Final[dict[str, Callable[[Order], None]]] = {
+    "active": _deploy, "deploy": _deploy, "rebuild": _deploy,
+    "deleted": _tear_down, "undeploy": _tear_down,
+    "clean": _clean, "service": _service, "inspect": _inspect,
+    "rescue": _rescue, "unrescue": _unrescue,
+    "manage": _act, "provide": _act, "abort": _act, "adopt": _act, "unhold": _act,
+}  # fmt: skip

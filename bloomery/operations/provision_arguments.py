@@ -1,0 +1,208 @@
+"""What may come along with a provision verb, and since which version."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import jsonschema_rs
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.model import node as model
+from bloomery.operations import runbooks, versions
+from bloomery.operations.context import Context
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Said:
+    """The arguments of one verb, checked."""
+
+    configdrive: Any = None
+    steps: list[Json] = field(default_factory=list)
+    rescue_password: str | None = None
+    disable_ramdisk: bool = False
+
+
+STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
+DEPLOY_VERBS: Final = ("active", "rebuild")
+DISABLE_RAMDISK_SINCE: Final = {"clean": 70, "service": 108}
+REBUILD_CONFIGDRIVE_SINCE: Final = 35
+CONFIGDRIVE_OBJECT_SINCE: Final = 56
+VENDOR_DATA_SINCE: Final = 59
+DEPLOY_STEPS_SINCE: Final = 69
+RUNBOOK_SINCE: Final = 92
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
+
+_STEP: Final[Json] = {
+    "type": "object",
+    "required": ["interface", "step"],
+    "properties": {
+        "interface": {"enum": list(model.STEP_INTERFACES)},
+        "step": {"type": "string", "minLength": 1},
+        "args": {"type": "object"},
+        "order": {"type": ["integer", "string"]},
+        "execute_on_child_nodes": {"type": "boolean"},
+        "limit_child_node_execution": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
+_DEPLOY_STEP: Final[Json] = {
+    "type": "object",
+    "required": ["interface", "step", "args", "priority"],
+    "properties": {
+        "interface": {"enum": list(model.STEP_INTERFACES)},
+        "step": {"type": "string", "minLength": 1},
+        "args": {"type": "object"},
+        "priority": {"type": ["integer", "string"]},
+    },
+    "additionalProperties": False,
+}
+_STEPS: Final = jsonschema_rs.validator_for({"type": "array", "items": _STEP})
+_DEPLOY_STEPS: Final = jsonschema_rs.validator_for({"type": "array", "items": _DEPLOY_STEP})
+_CONFIGDRIVE: Final = jsonschema_rs.validator_for(
+    {
+        "type": "object",
+        "properties": {
+            "meta_data": {"type": "object"},
+            "network_data": {"type": "object"},
+            "user_data": {"type": ["object", "array", "string", "null"]},
+            "vendor_data": {"type": "object"},
+        },
+        "additionalProperties": False,
+    },
+)
+
+
+def check_allowed_steps(conf: Conf, body: Json) -> None:
+    """Refuse steps that the operator has ruled out, whatever the node's state."""
+    for name, refused in (
+        ("clean_steps", conf.api.disallow_clean_steps),
+        ("deploy_steps", conf.api.disallow_deploy_steps),
+        ("service_steps", conf.api.disallow_service_steps),
+    ):
+        for step in body.get(name) or ():
+            if isinstance(step, dict) and f"{step.get('interface')}.{step.get('step')}" in refused:
+                raise errors.StepNotAllowed(step=f"{step['interface']}.{step['step']}")
+
+
+def read(ctx: Context, verb: str, body: Json) -> Said:
+    """Return the arguments of ``verb``, checked in the reference's order."""
+    _check_configdrive(ctx, verb, body.get("configdrive"))
+    if body.get("deploy_steps") is not None:
+        versions.require(ctx.version, DEPLOY_STEPS_SINCE, "deploy_steps")
+    _check_disable_ramdisk(ctx, verb, body.get("disable_ramdisk"))
+    planned = _planned(ctx, verb, body)
+    _check_belonging(verb, body)
+    return Said(
+        configdrive=body.get("configdrive"),
+        steps=_steps(verb, body) if planned is None else planned.steps,
+        rescue_password=_password(verb, body),
+        disable_ramdisk=bool(
+            body.get("disable_ramdisk") or (planned is not None and planned.disable_ramdisk),
+        ),
+    )
+
+
+def _check_configdrive(ctx: Context, verb: str, given: Any) -> None:
+    if not given:
+        return
+    if verb not in DEPLOY_VERBS:
+        raise _misplaced("configdrive", verb, "active and rebuild")
+    if verb == "rebuild" and ctx.version < REBUILD_CONFIGDRIVE_SINCE:
+        raise _too_new("configdrive with rebuild", REBUILD_CONFIGDRIVE_SINCE)
+    if isinstance(given, dict):
+        _check_configdrive_object(ctx, given)
+    else:
+        _check_configdrive_text(given)
+
+
+def _check_configdrive_object(ctx: Context, given: Json) -> None:
+    if ctx.version < CONFIGDRIVE_OBJECT_SINCE:
+        raise _too_new("a JSON object as configdrive", CONFIGDRIVE_OBJECT_SINCE)
+    if "vendor_data" in given and ctx.version < VENDOR_DATA_SINCE:
+        raise _too_new("vendor_data in configdrive", VENDOR_DATA_SINCE)
+    try:
+        _CONFIGDRIVE.validate(given)
+    except jsonschema_rs.ValidationError as exc:
+        raise errors.Invalid(reason=f"Schema error for configdrive: {exc.message}") from None
+
+
+def _check_configdrive_text(given: str) -> None:
+    """A URL, or text in base64's alphabet; the image inside is not looked at."""
+    if "://" not in given and _BASE64.fullmatch(given) is None:
+        raise errors.Invalid(reason="configdrive must be a URL, base64 text or a JSON object")
+
+
+def _check_disable_ramdisk(ctx: Context, verb: str, given: Any) -> None:
+    if given is None:
+        return
+    since = DISABLE_RAMDISK_SINCE.get(verb)
+    versions.require(ctx.version, since or DISABLE_RAMDISK_SINCE["clean"], "disable_ramdisk")
+    if since is None:
+        raise _misplaced("disable_ramdisk", verb, "clean and service")
+
+
+def _planned(ctx: Context, verb: str, body: Json) -> runbooks.Plan | None:
+    """Return what the runbook says, if one is named."""
+    ident = body.get("runbook")
+    if ident is None:
+        return None
+    versions.require(ctx.version, RUNBOOK_SINCE, "runbook")
+    if any(body.get(name) for name in STEPS_OF.values()):
+        raise errors.Invalid(reason="give a runbook or steps, not both")
+    if verb not in STEPS_OF:
+        raise _misplaced("runbook", verb, "clean and service")
+    return runbooks.plan(ctx, ident)
+
+
+def _check_belonging(verb: str, body: Json) -> None:
+    """Each argument belongs to a verb or two."""
+    if body.get("clean_steps") is not None and verb != "clean":
+        raise _misplaced("clean_steps", verb, "clean")
+    if body.get("deploy_steps") and verb not in DEPLOY_VERBS:
+        raise _misplaced("deploy_steps", verb, "active and rebuild")
+    if body.get("service_steps") is not None and verb != "service":
+        raise _misplaced("service_steps", verb, "service")
+    if body.get("rescue_password") is not None and verb != "rescue":
+        raise _misplaced("rescue_password", verb, "rescue")
+
+
+def _steps(verb: str, body: Json) -> list[Json]:
+    if verb in DEPLOY_VERBS:
+        return _valid("deploy_steps", _DEPLOY_STEPS, body.get("deploy_steps") or [])
+    if verb not in STEPS_OF:
+        return []
+    name = STEPS_OF[verb]
+    if not body.get(name):
+        raise errors.Invalid(reason=f"{name} or runbook is required when setting target {verb}")
+    return _valid(name, _STEPS, body[name])
+
+
+def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
+    try:
+        validator.validate(steps)
+    except jsonschema_rs.ValidationError as exc:
+        where = "/".join(str(part) for part in exc.instance_path)
+        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {exc.message}") from None
+    return steps
+
+
+def _password(verb: str, body: Json) -> str | None:
+    if verb != "rescue":
+        return None
+    password = body.get("rescue_password")
+    if not password or not password.strip():
+        raise errors.Invalid(reason="A non-empty rescue_password is required for target rescue")
+    return str(password)
+
+
+def _misplaced(name: str, verb: str, verbs: str) -> errors.Invalid:
+    return errors.Invalid(reason=f"{name} is only valid with target {verbs}, not with {verb}")
+
+
+def _too_new(thing: str, since: int) -> errors.Invalid:
+    return errors.Invalid(reason=f"cannot take {thing} before API version 1.{since}")

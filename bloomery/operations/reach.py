@@ -1,0 +1,72 @@
+"""From an ident to the row of a node, and to the conductor that serves it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import nodes as db
+from bloomery.operations import idents
+from bloomery.operations.context import Context
+from bloomery.rpc.contract import Conductor
+
+BRIEF: Final = (
+    "uuid",
+    "name",
+    "driver",
+    "conductor_group",
+    "provision_state",
+    "target_provision_state",
+    "power_state",
+    "maintenance",
+    "reservation",
+    "reserved_for",
+    "disable_power_off",
+    "instance_uuid",
+    "owner",
+)  # what checks look at
+
+
+def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:
+    """Return columns of one node by UUID or name.  Raises NodeNotFound.
+
+    Nodes have names since 1.5; an older client finds them by UUID only.
+    """
+    if ctx.version >= idents.NAMES_SINCE or idents.is_uuid(ident):
+        with ctx.site.db.read() as conn:
+            found = db.find_row(conn, ident, columns)
+        if found is not None:
+            return found
+    raise errors.NodeNotFound(node=ident)
+
+
+def uuid_of(ctx: Context, ident: str) -> str:
+    """Return the UUID of a node.  Raises NodeNotFound."""
+    return str(row(ctx, ident, ("uuid",)).uuid)
+
+
+def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
+    """Return the UUID of a node that a body names: an unknown one is the body's fault."""
+    with ctx.site.db.read() as conn:
+        found = db.find_uuid(conn, ident)
+    if found is None:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot set {argument} to {ident!r}: no such node",
+        )
+    return found
+
+
+def conductor_of(ctx: Context, node: Any) -> Conductor:
+    """Return the face of the conductor that serves the node of this row."""
+    return ctx.site.rpc.of_node(driver=node.driver, group=node.conductor_group, uuid=node.uuid)
+
+
+@contextmanager
+def no_host_is_a_bad_request() -> Iterator[None]:
+    """What the client sent leads to no conductor: its own fault (400), not a missing page."""
+    try:
+        yield
+    except errors.NoValidHost as exc:
+        raise errors.InvalidParameterValue(reason=str(exc)) from exc

@@ -1,0 +1,50 @@
+"""The form of single attributes, as PATCH needs it: the same that POST's schema asks for."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonschema_rs
+from oslo_utils import strutils
+
+from bloomery import errors
+from bloomery.model.fields import Field, FieldTable, schema_of
+from bloomery.operations import idents
+
+
+class Checker:
+    """Knows, for one noun, what each attribute may hold."""
+
+    def __init__(self, thing: str, fields: FieldTable) -> None:
+        self._thing = thing
+        self._fields = fields
+        self._validators = {
+            name: jsonschema_rs.validator_for(schema_of(field)) for name, field in fields.items()
+        }
+
+    def cleaned(self, name: str, value: Any) -> Any:
+        """Return ``value`` as it is stored.  Raises Invalid, naming the attribute."""
+        try:
+            self._validators[name].validate(value)
+        except jsonschema_rs.ValidationError as exc:
+            raise errors.Invalid(
+                reason=f"Schema error for {self._thing}: {name}: {exc.message}",
+            ) from None
+        return self._by_kind(self._fields[name], value)
+
+    def _by_kind(self, field: Field, value: Any) -> Any:
+        if value is None:
+            return None
+        if field.kind == "uuid" and not idents.is_uuid(value):
+            raise errors.InvalidUUID(argument=field.name, value=value)
+        if field.kind == "bool":
+            return boolean(field.name, value)
+        return value
+
+
+def boolean(name: str, value: Any) -> bool:
+    """Return what oslo's strict words mean: yes, no, on, off, true, false, 1, 0 ..."""
+    try:
+        return bool(strutils.bool_from_string(value, strict=True))
+    except ValueError as exc:
+        raise errors.InvalidParameterValue(reason=f"Invalid {name}: {exc}") from None
