@@ -1,0 +1,50 @@
+"""The application: Pecan for routing, behind the front that reads the request.
+
+    app = make_app(site)                    # any WSGI server takes it
+    server.Server(app, site.conf).start()
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pecan
+import webob
+from pecan import hooks
+from webob import exc as statuses
+
+from bloomery.api import replies, routing
+from bloomery.api.call import KEY
+from bloomery.api.controllers import root
+from bloomery.api.front import Front, Wsgi
+from bloomery.operations.context import Site
+
+
+class Errors(hooks.PecanHook):
+    """Turns whatever was raised into an answer: the one place where that happens."""
+
+    def on_error(self, state: Any, exc: Exception) -> webob.Response:
+        if isinstance(exc, statuses.HTTPNotAcceptable):
+            return replies.page(406, "Not Acceptable: this API speaks application/json only")
+        if isinstance(exc, statuses.HTTPException):
+            return replies.second_form(exc.status_int, exc.detail or "", _allow(exc))
+        headers = routing.version_headers(state.request.environ[KEY])
+        return replies.failure(exc, headers)
+
+
+def _allow(error: statuses.HTTPException) -> list[tuple[str, str]]:
+    told = error.headers.get("Allow")
+    return [] if told is None else [("Allow", told)]
+
+
+def make_app(site: Site, metrics: Wsgi | None = None) -> Wsgi:
+    """Return the WSGI application of a site; ``metrics`` answers /metrics."""
+    routing.memoise_argspecs()
+    routed = pecan.Pecan(
+        root.Root(),
+        hooks=[Errors()],
+        force_canonical=False,
+        guess_content_type_from_ext=False,
+        default_renderer="json",
+    )
+    return Front(routed, site, metrics)

@@ -1,0 +1,116 @@
+"""Request bodies: read within limits, parsed once, refused before they can do harm."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+import orjson
+
+from bloomery import errors
+
+KIB: Final = 1024
+_NUL: Final = b"\\u0000"
+_LONG_NUMBER: Final = re.compile(rb"\d{19}")
+_CHUNK: Final = 64 * KIB
+
+
+class TooLarge(Exception):  # noqa: N818  named like the status it becomes
+    """The body is longer than the endpoint takes."""
+
+
+class TooDeep(Exception):  # noqa: N818  as above
+    """The body nests deeper than anybody needs."""
+
+
+def read(environ: dict[str, Any], limit: int) -> bytes:
+    """Return the body.  Raises TooLarge, by what the client declares and by what it sends."""
+    declared = environ.get("CONTENT_LENGTH") or ""
+    if not declared.isdigit():
+        if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
+            return b""
+        return _read(environ["wsgi.input"], limit)
+    if int(declared) > limit:
+        raise TooLarge
+    return _read(environ["wsgi.input"], int(declared)) if int(declared) else b""
+
+
+def _read(stream: Any, limit: int) -> bytes:
+    """Read to the end, or to ``limit``.  Raises TooLarge if there is more."""
+    parts, size = [], 0
+    while size <= limit:
+        part = stream.read(min(_CHUNK, limit + 1 - size))
+        if not part:
+            return b"".join(parts)
+        parts.append(part)
+        size += len(part)
+    raise TooLarge
+
+
+def check_depth(body: bytes, most: int) -> None:
+    """Raise TooDeep if brackets nest deeper than ``most``; only suspects are looked at."""
+    if body.count(b"{") + body.count(b"[") <= most:
+        return
+    depth, in_text, escaped = 0, False, False
+    for byte in body:
+        if in_text:
+            in_text = escaped or byte != 0x22  # a quote
+            escaped = byte == 0x5C and not escaped  # a backslash
+        elif byte == 0x22:
+            in_text = True
+        elif byte in b"{[":
+            depth += 1
+            if depth > most:
+                raise TooDeep
+        elif byte in b"}]":
+            depth -= 1
+
+
+def parse(body: bytes) -> Any:
+    """Return what a JSON body says.  Raises Invalid: no JSON, or what no database can keep."""
+    try:
+        value = orjson.loads(body)
+    except orjson.JSONDecodeError as exc:
+        raise errors.Invalid(reason=f"Schema error for body: not JSON: {exc}") from None
+    if _LONG_NUMBER.search(body):
+        _refuse_big_integers(body)
+    if _NUL in body:
+        _refuse_nul(value)
+    return value
+
+
+def _refuse_big_integers(body: bytes) -> None:
+    """orjson would turn them into floats; nobody means that."""
+    json.loads(body, parse_int=_integer)
+
+
+def _integer(digits: str) -> int:
+    if len(digits) > 20 or not -(2**63) <= int(digits) < 2**63:
+        raise errors.Invalid(
+            reason=f"Schema error for body: the integer {digits[:24]} does not fit into 64 bits",
+        )
+    return int(digits)
+
+
+def _refuse_nul(value: Any) -> None:
+    for where, text in _texts(value, ""):
+        if "\0" in text:
+            raise errors.Invalid(
+                reason=f"Schema error for {where.strip('/') or 'body'}: "
+                "a text must not hold the character NUL",
+            )
+
+
+def _texts(value: Any, where: str) -> Iterator[tuple[str, str]]:
+    """Yield every text in ``value``, keys included, with its path."""
+    if isinstance(value, str):
+        yield where, value
+    elif isinstance(value, list):
+        for inner in value:
+            yield from _texts(inner, where)
+    elif isinstance(value, dict):
+        for name, inner in value.items():
+            yield where, name
+            yield from _texts(inner, f"{where}/{name}".replace("\0", ""))

@@ -1,0 +1,97 @@
+"""``/``, ``/v1`` and what is mounted where."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from webob import exc as statuses
+
+from bloomery import errors
+from bloomery.api import versions
+from bloomery.api.call import Call
+from bloomery.api.controllers.v1 import conductors, drivers, nodes, ports
+from bloomery.api.declare import serves
+from bloomery.api.routing import Rest
+from bloomery.operations import links
+
+ID: Final = "v1"
+DOCUMENTATION: Final = "https://docs.openstack.org/api-ref/baremetal/"
+ANYBODY: Final = "public"
+
+COLLECTIONS: Final[Mapping[str, Rest]] = {
+    "nodes": nodes.Nodes(),
+    "ports": ports.Ports(),
+    "drivers": drivers.Drivers(),
+    "conductors": conductors.Conductors(),
+}
+
+
+def version_document(call: Call) -> dict[str, Any]:
+    return {
+        "id": ID,
+        "links": [{"href": call.at(""), "rel": "self"}],
+        "status": "CURRENT",
+        "min_version": f"1.{versions.MIN}",
+        "version": f"1.{versions.MAX}",
+    }
+
+
+class V1(Rest):
+    """The version document; it names the collections that the client's version knows."""
+
+    words: ClassVar[Mapping[str, Rest]] = COLLECTIONS
+
+    @serves(rule=ANYBODY)
+    def get(self, call: Call) -> dict[str, Any]:
+        about = {"href": DOCUMENTATION, "rel": "describedby", "type": "text/html"}
+        found: dict[str, Any] = {
+            "id": ID,
+            "links": [{"href": call.at(""), "rel": "self"}, about],
+            "media_types": {
+                "base": "application/json",
+                "type": "application/vnd.openstack.ironic.v1+json",
+            },
+            "version": version_document(call),
+        }
+        known = (name for name, one in COLLECTIONS.items() if one.since <= call.version)
+        return found | {name: links.of(call.url, f"{name}/") for name in known}
+
+    def walk(self, call: Call, segments: list[str]) -> Any:
+        if not segments:
+            return self.other if call.method not in ("GET", "HEAD") else self.get
+        if segments[0] not in self.words:
+            raise statuses.HTTPNotFound
+        return super().walk(call, segments)
+
+    @serves(rule=ANYBODY, status=405)
+    def other(self, call: Call) -> None:
+        """Any method but GET: refused by the handler, unlike everywhere else."""
+        raise errors.MethodNotAllowed(allowed="GET, HEAD")
+
+
+class Root(Rest):
+    """Answers its document to any method; paths without /v1 are taken as if they had it.
+
+    What the Ironic API does not have is to be mounted beside it: ``words["ext"]``.
+    """
+
+    v1: ClassVar[V1] = V1()
+    words: ClassVar[Mapping[str, Rest]] = {ID: v1}
+
+    @serves(rule=ANYBODY)
+    def get(self, call: Call) -> dict[str, Any]:
+        document = version_document(call)
+        return {
+            "name": "OpenStack Ironic API",
+            "description": "Bloomery: bare metal behind the API of OpenStack Ironic.",
+            "default_version": document,
+            "versions": [document],
+        }
+
+    def walk(self, call: Call, segments: list[str]) -> Any:
+        if not segments:
+            return self.get
+        if segments[0] in self.words:
+            return super().walk(call, segments)
+        return self.v1.walk(call, segments)

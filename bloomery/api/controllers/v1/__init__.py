@@ -1,0 +1,1 @@
+"""The Ironic API, version 1."""

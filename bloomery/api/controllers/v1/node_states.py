@@ -1,0 +1,84 @@
+"""/v1/nodes/<ident>/states and the states that can be asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from bloomery.api import arguments
+from bloomery.api.arguments import Arg
+from bloomery.api.call import Call
+from bloomery.api.declare import Below, Reply, serves
+from bloomery.api.routing import Rest
+from bloomery.operations import node_states, power, provision
+
+TARGET: Final = {"target": Arg(arguments.anything, required=True)}
+POWER: Final = {**TARGET, "timeout": Arg(arguments.integer_or_null)}
+PROVISION: Final[arguments.Args] = {
+    "target": Arg(arguments.text_or_null, required=True),
+    "configdrive": Arg(arguments.text_or_object_or_null),
+    "clean_steps": Arg(arguments.array_or_null),
+    "deploy_steps": Arg(arguments.array_or_null),
+    "service_steps": Arg(arguments.array_or_null),
+    "rescue_password": Arg(arguments.text_or_null),
+    "disable_ramdisk": Arg(arguments.boolean_or_null),
+    "runbook": Arg(arguments.ident_or_null),
+}
+
+
+def _states(call: Call, node: str) -> Reply:
+    """202: the order is taken, and the states tell how it goes."""
+    return Reply(location=call.at(f"nodes/{node}/states"))
+
+
+class PowerState(Rest):
+    @serves(rule="baremetal:node:set_power_state", status=202, named=POWER)
+    def put(self, call: Call, node: str, *, target: Any, timeout: int | None = None) -> Reply:
+        power.turn(call.context, node, target, timeout)
+        return _states(call, node)
+
+
+class Provision(Rest):
+    @serves(rule="baremetal:node:set_provision_state", status=202, named=PROVISION)
+    def put(self, call: Call, node: str, **body: Any) -> Reply:
+        provision.ask(call.context, node, body)
+        return _states(call, node)
+
+
+class BootMode(Rest):
+    @serves(
+        rule="baremetal:node:set_boot_mode",
+        status=202,
+        since=76,
+        below=Below.NOT_FOUND,
+        named=TARGET,
+    )
+    def put(self, call: Call, node: str, *, target: Any) -> Reply:
+        power.set_boot_mode(call.context, node, target)
+        return _states(call, node)
+
+
+class SecureBoot(Rest):
+    @serves(
+        rule="baremetal:node:set_secure_boot",
+        status=202,
+        since=76,
+        below=Below.NOT_FOUND,
+        named=TARGET,
+    )
+    def put(self, call: Call, node: str, *, target: Any) -> Reply:
+        power.set_secure_boot(call.context, node, target)
+        return _states(call, node)
+
+
+class States(Rest):
+    words: ClassVar[Mapping[str, Rest]] = {
+        "power": PowerState(),
+        "provision": Provision(),
+        "boot_mode": BootMode(),
+        "secure_boot": SecureBoot(),
+    }
+
+    @serves(rule="baremetal:node:get_states", surplus=404)
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        return node_states.show(call.context, node)

@@ -1,0 +1,158 @@
+"""/v1/nodes: the collection, one node, and the mount points of what is below a node."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from webob import exc as statuses
+
+from bloomery.api import arguments
+from bloomery.api.arguments import Arg
+from bloomery.api.call import Call
+from bloomery.api.controllers.v1 import (
+    node_hardware,
+    node_history,
+    node_management,
+    node_ports,
+    node_states,
+    node_traits,
+    node_vifs,
+)
+from bloomery.api.declare import Reply, serves
+from bloomery.api.routing import Rest
+from bloomery.api.schemas import node as schemas
+from bloomery.api.schemas import patch
+from bloomery.operations import idents, node_lists, nodes
+
+FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
+FILTERS: Final[arguments.Args] = {
+    "chassis_uuid": Arg(arguments.uuid),
+    "instance_uuid": Arg(arguments.uuid),
+    "associated": Arg(arguments.boolean),
+    "maintenance": Arg(arguments.boolean),
+    "retired": Arg(arguments.boolean),
+    "provision_state": Arg(arguments.text, since=9),
+    "driver": Arg(arguments.text, since=16),
+    "resource_class": Arg(arguments.text, since=21),
+    "fault": Arg(arguments.text, since=42),
+    "conductor_group": Arg(arguments.text, since=46),
+    "conductor": Arg(arguments.text, since=49),
+    "owner": Arg(arguments.text, since=50),
+    "lessee": Arg(arguments.text, since=65),
+    "project": Arg(arguments.text),
+    "description_contains": Arg(arguments.text),
+    "shard": Arg(arguments.words, since=82),
+    "sharded": Arg(arguments.boolean, since=82),
+    "include_children": Arg(arguments.boolean, since=83),
+    "parent_node": Arg(arguments.ident, since=83),
+    "instance_name": Arg(arguments.text, since=104),
+}
+LIST: Final = {
+    **arguments.PAGING,
+    **FILTERS,
+    **FIELDS,
+    "detail": Arg(arguments.boolean, since=43, refusal=400),
+}
+MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
+
+
+class Detail(Rest):
+    @serves(rule="baremetal:node:list", query={**arguments.PAGING, **FILTERS}, surplus=404)
+    def get(self, call: Call, **asked: Any) -> dict[str, Any]:
+        return node_lists.show(call.context, asked, detail=True, path="nodes/detail")
+
+
+class ValidateAny(Rest):
+    """/nodes/validate?node=<ident>: the old spelling."""
+
+    @serves(
+        rule="baremetal:node:validate",
+        query={"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)},
+    )
+    def get(self, call: Call, **asked: str) -> dict[str, Any]:
+        ident = asked.get("node") or asked.get("node_uuid")
+        return nodes.validate(call.context, arguments.needed("node", ident))
+
+
+class Validate(Rest):
+    @serves(rule="baremetal:node:validate")
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        return nodes.validate(call.context, node)
+
+
+class Maintenance(Rest):
+    @serves(rule="baremetal:node:set_maintenance", status=202, named=MAINTENANCE)
+    def put(self, call: Call, node: str, *, reason: str | None = None) -> None:
+        nodes.set_maintenance(call.context, node, True, reason)
+
+    @serves(rule="baremetal:node:clear_maintenance", status=202)
+    def delete(self, call: Call, node: str) -> None:
+        nodes.set_maintenance(call.context, node, False)
+
+
+class Children(Rest):
+    @serves(rule="baremetal:node:get", since=83)
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        return node_lists.children(call.context, node)
+
+
+class Nodes(Rest):
+    since: ClassVar[int] = 1
+    words: ClassVar[Mapping[str, Rest]] = {"detail": Detail(), "validate": ValidateAny()}
+    parts: ClassVar[Mapping[str, Rest]] = {
+        "states": node_states.States(),
+        "maintenance": Maintenance(),
+        "management": node_management.Management(),
+        "validate": Validate(),
+        "traits": node_traits.Traits(),
+        "history": node_history.History(),
+        "bios": node_hardware.Bios(),
+        "firmware": node_hardware.Firmware(),
+        "inventory": node_hardware.Inventory(),
+        "vifs": node_vifs.Vifs(),
+        "children": Children(),
+        "ports": node_ports.Ports(),
+    }
+
+    def admit(self, call: Call, ident: str) -> None:
+        if not (idents.is_uuid(ident) or idents.is_logical_name(ident)):
+            raise statuses.HTTPBadRequest(f"Expected UUID or name for node: {ident}")
+
+    @serves(rule="baremetal:node:list", query=LIST)
+    def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
+        return node_lists.show(call.context, asked)
+
+    @serves(rule="baremetal:node:get", query=FIELDS, surplus=404)
+    def get_one(
+        self,
+        call: Call,
+        node: str,
+        *,
+        fields: tuple[str, ...] | None = None,
+    ) -> dict[str, Any]:
+        return nodes.show(call.context, node, fields)
+
+    @serves(rule="baremetal:node:create", status=201, body=schemas.CREATE)
+    def post(self, call: Call, *, body: dict[str, Any]) -> Reply:
+        made = nodes.create(call.context, body)
+        return Reply(document=made, location=call.at(f"nodes/{made['uuid']}"))
+
+    @serves(
+        rule="baremetal:node:update",
+        query={"reset_interfaces": Arg(arguments.boolean)},
+        body=patch.PATCH,
+    )
+    def patch(
+        self,
+        call: Call,
+        node: str,
+        *,
+        body: list[dict[str, Any]],
+        reset_interfaces: bool | None = None,
+    ) -> dict[str, Any]:
+        return nodes.update(call.context, node, body, reset_interfaces)
+
+    @serves(rule="baremetal:node:delete", status=204, surplus=404)
+    def delete(self, call: Call, node: str) -> None:
+        nodes.delete(call.context, node)

@@ -1,0 +1,215 @@
+"""What an endpoint is, apart from its body: one declaration, from which all the rest comes.
+
+    class BootMode(Rest):
+        @serves(status=202, rule="baremetal:node:set_boot_mode", since=76, named=TARGET)
+        def put(self, call, node, *, target):
+            power.set_boot_mode(call.context, node, target)
+            return Reply(location=call.at(f"nodes/{node}/states"))
+
+The method gets the call, the idents of the path, and its arguments by name: those of the
+query (``query``), those of the query or a JSON body (``named``), or ``body`` as a whole.
+Tests walk over ``routing.endpoints(root)``.
+"""
+
+from __future__ import annotations
+
+import functools
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from enum import Enum
+from typing import Any, Final
+
+import jsonschema_rs
+import pecan
+import webob
+
+from bloomery import errors
+from bloomery.api import arguments, bodies, replies, versions
+from bloomery.api.call import KEY, Call
+
+FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
+JSON_TYPE: Final = "application/json"
+
+
+class Below(Enum):
+    """What a client that is too old for an endpoint is told."""
+
+    NO_PAGE = (404, "routing")  # second form: the path does not exist for it
+    NOT_FOUND = (404, "handler")
+    NOT_ALLOWED = (405, "routing")
+    NOT_ACCEPTABLE = (406, "handler")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """A body's schema, compiled once; ``thing`` is what its errors speak of."""
+
+    thing: str
+    source: Mapping[str, Any]
+    validator: Any = field(init=False)
+
+    def __post_init__(self) -> None:
+        compiled = jsonschema_rs.validator_for(dict(self.source))
+        object.__setattr__(self, "validator", compiled)
+
+    def check(self, value: Any) -> None:
+        try:
+            self.validator.validate(value)
+        except jsonschema_rs.ValidationError as exc:
+            where = "/".join(str(part) for part in exc.instance_path)
+            raise errors.Invalid(
+                reason=f"Schema error for {self.thing}: {where + ': ' if where else ''}{exc.message}",
+            ) from None
+
+
+@dataclass(slots=True, kw_only=True)
+class Reply:
+    """An answer that is more than a document."""
+
+    document: Any = None
+    location: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Endpoint:
+    """A declaration.  ``idents`` are the path arguments by name; ``surplus``: the status for
+    segments beyond them."""
+
+    rule: str
+    status: int
+    since: int
+    below: Below
+    query: arguments.Args
+    named: arguments.Args | None
+    body: Schema | None
+    idents: tuple[str, ...]
+    optional_idents: int
+    surplus: int
+
+    def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
+        """Check the call against the declaration, call the method, shape its answer."""
+        if call.version < self.since:
+            raise self._too_old(call)
+        self._check_idents(call)
+        given = self._arguments(call)
+        said = self._called(functools.partial(method, owner, call), call, given)
+        reply = said if isinstance(said, Reply) else Reply(document=said)
+        headers = versions.headers(call.version)
+        if reply.location is not None:
+            headers.append(("Location", reply.location))
+        if reply.document is None:
+            return replies.empty(self.status, headers)
+        return replies.document(reply.document, self.status, headers)
+
+    def _too_old(self, call: Call) -> errors.Failure:
+        if self.below is Below.NOT_ACCEPTABLE:
+            return errors.NotAcceptable(
+                reason=f"cannot use this with API version 1.{call.version}: "
+                f"ask with version 1.{self.since} or newer",
+            )
+        return errors.NotFound(reason="Not Found")
+
+    def _check_idents(self, call: Call) -> None:
+        count, most = len(call.idents), len(self.idents)
+        if count < most - self.optional_idents:
+            raise errors.MissingParameterValue(
+                reason=f"Missing mandatory parameter: {self.idents[count]}",
+            )
+        if count > most:
+            surplus = call.idents[most]
+            if self.surplus == 404:
+                raise errors.NotFound(reason=f"Not Found: nothing is called {surplus} here")
+            raise errors.Invalid(reason=f"Unexpected arguments: {surplus}")
+
+    def _arguments(self, call: Call) -> dict[str, Any]:
+        if self.named is not None:
+            given = call.query | _named_body(call)
+            return arguments.read(self.named, given, call.version)
+        found = arguments.read(self.query, call.query, call.version)
+        if self.body is not None:
+            found["body"] = _whole_body(call, self.body)
+        return found
+
+    def _called(self, method: Callable[..., Any], call: Call, given: dict[str, Any]) -> Any:
+        """Call; a name that was cut at ``.json`` is tried again whole if nothing has it."""
+        try:
+            return method(*call.idents, **given)
+        except errors.NotFound:
+            if not (call.suffix and call.idents):
+                raise
+        call.idents[-1] += call.suffix
+        return method(*call.idents, **given)
+
+
+def _named_body(call: Call) -> dict[str, Any]:
+    """Return the names in a JSON body; what cannot be read counts as no body."""
+    if not call.body or call.content_type != JSON_TYPE:
+        return {}
+    try:
+        value = bodies.parse(call.body)
+    except errors.Invalid as exc:
+        if "not JSON" in str(exc):
+            return {}
+        raise
+    return value if isinstance(value, dict) else {}
+
+
+def _whole_body(call: Call, schema: Schema) -> Any:
+    if call.body and (not call.content_type or call.content_type in FORMS):
+        raise errors.Invalid(
+            reason="Unexpected arguments: the body came as a form; send it with "
+            f"Content-Type: {JSON_TYPE}",
+        )
+    value = bodies.parse(call.body) if call.body else {}
+    schema.check(value)
+    return value
+
+
+def serves(
+    *,
+    rule: str,
+    status: int = 200,
+    since: int = versions.MIN,
+    below: Below = Below.NO_PAGE,
+    query: arguments.Args | None = None,
+    named: arguments.Args | None = None,
+    body: Schema | None = None,
+    surplus: int = 400,
+) -> Callable[[Callable[..., Any]], Any]:
+    """Make a controller's method an endpoint."""
+
+    def declare(method: Callable[..., Any]) -> Any:
+        idents, optional = _idents_of(method)
+        endpoint = Endpoint(
+            rule=rule,
+            status=status,
+            since=since,
+            below=below,
+            query=query or {},
+            named=named,
+            body=body,
+            idents=idents,
+            optional_idents=optional,
+            surplus=surplus,
+        )
+
+        def answer(self: Any) -> webob.Response:
+            return endpoint.answer(method, self, pecan.request.environ[KEY])
+
+        answer.__name__, answer.__doc__ = method.__name__, method.__doc__
+        answer.endpoint = endpoint  # type: ignore[attr-defined]
+        return pecan.expose(content_type=JSON_TYPE)(answer)
+
+    return declare
+
+
+def _idents_of(method: Callable[..., Any]) -> tuple[tuple[str, ...], int]:
+    """Return the path arguments of a method, after self and call, and how many may be absent."""
+    plain = [
+        parameter
+        for parameter in inspect.signature(method).parameters.values()
+        if parameter.kind is parameter.POSITIONAL_OR_KEYWORD
+    ][2:]
+    absent = sum(parameter.default is not parameter.empty for parameter in plain)
+    return tuple(parameter.name for parameter in plain), absent

@@ -1,0 +1,180 @@
+"""What every request meets first, before any routing.
+
+In this order: request id, OPTIONS, health, login, version, body.  It reads the query and the
+body itself, within limits, and shows Pecan neither: arguments are the declarations' business.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable
+from typing import Any, Final, TypeAlias
+from urllib.parse import parse_qsl
+
+import webob
+
+from bloomery.api import auth, bodies, replies, versions
+from bloomery.api.call import KEY, Call
+from bloomery.conf.api import Api
+from bloomery.model.request import Request
+from bloomery.operations import health
+from bloomery.operations.context import Site
+
+Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
+
+REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
+SUFFIX: Final = ".json"
+SUFFIX_UNTIL: Final = 91
+MAX_WAIT_S: Final = 60.0
+_WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
+_PROVISION: Final = re.compile(r"/states/provision/?\Z")
+_OPAQUE: Final = "application/octet-stream"  # a type whose body Pecan leaves alone
+
+
+class Front:
+    """The outermost WSGI application."""
+
+    def __init__(self, inner: Wsgi, site: Site, metrics: Wsgi | None = None) -> None:
+        self._inner = inner
+        self._site = site
+        self._auth = auth.chosen(site.conf)
+        self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
+        if metrics is not None:
+            self._plain["/metrics"] = metrics
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        if environ["REQUEST_METHOD"] == "OPTIONS":
+            return replies.empty(200)(environ, start_response)
+        request = Request.new()
+        return self._answer(request, environ)(environ, _with_ids(start_response, request))
+
+    def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
+        """Return what answers: the application behind, or a refusal."""
+        plain = self._plain.get(environ.get("PATH_INFO", ""))
+        if plain is not None:
+            return plain
+        try:
+            environ[KEY] = self._understood(request, environ)
+        except auth.Unauthorized:
+            return _unauthorized()
+        except auth.Malformed:
+            return replies.second_form(400, "Could not decode the Authorization header")
+        except versions.Unacceptable as exc:
+            return _unacceptable(exc, environ)
+        except bodies.TooLarge:
+            return replies.bare(413, "Request body too large: " + self._limits_told())
+        except bodies.TooDeep:
+            most = self._site.conf.api.max_json_body_depth
+            return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")
+        except UnicodeDecodeError:
+            return replies.second_form(400, "The path or the query is not UTF-8")
+        return self._inner
+
+    def _understood(self, request: Request, environ: dict[str, Any]) -> Call:
+        path = environ.get("PATH_INFO", "")
+        path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
+        user = None if auth.PUBLIC.fullmatch(path) else self._auth.user(environ)
+        version = versions.negotiate(environ)
+        conf = self._site.conf.api
+        call = Call(
+            site=self._site,
+            request=_who(request, user, environ),
+            method=environ["REQUEST_METHOD"],
+            url=_url(conf, environ),
+            version=version.minor,
+            query=_query(environ.get("QUERY_STRING", "")),
+            body=_body(conf, path, environ),
+            content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
+            suffix=_cut_suffix(environ, path, version),
+        )
+        environ |= {"QUERY_STRING": "", "CONTENT_TYPE": _OPAQUE, "CONTENT_LENGTH": "0"}
+        return call
+
+    def _limits_told(self) -> str:
+        conf = self._site.conf.api
+        return (
+            f"{conf.max_json_body_size} KiB are allowed, "
+            f"{conf.max_json_body_size_provision} KiB for states/provision"
+        )
+
+    def _alive(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        return replies.document({"alive": True})(environ, start_response)
+
+    def _ready(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        missing = health.missing(self._site)
+        status = 503 if missing else 200
+        said = {"ready": not missing, "missing": missing}
+        return replies.document(said, status)(environ, start_response)
+
+
+def _with_ids(start_response: Any, request: Request) -> Any:
+    ids = [(name, request.request_id) for name in REQUEST_ID_HEADERS]
+
+    def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        return start_response(status, [*headers, *ids], exc_info)
+
+    return start
+
+
+def _who(request: Request, user: str | None, environ: dict[str, Any]) -> Request:
+    prefer = environ.get("HTTP_PREFER")
+    if user is None and prefer is None:
+        return request
+    wait = _WAIT.search(prefer or "")
+    return Request(
+        request_id=request.request_id,
+        user=user,
+        wait_s=min(float(wait[1]), MAX_WAIT_S) if wait else None,
+    )
+
+
+def _url(conf: Api, environ: dict[str, Any]) -> str:
+    if conf.public_endpoint:
+        return conf.public_endpoint.rstrip("/")
+    host = environ.get("HTTP_HOST") or f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
+    return f"{environ['wsgi.url_scheme']}://{host}"
+
+
+def _query(text: str) -> dict[str, Any]:
+    """Return the arguments; one that came twice is a list.  Raises UnicodeDecodeError."""
+    found: dict[str, Any] = {}
+    if not text:
+        return found
+    for name, value in parse_qsl(text, keep_blank_values=True, errors="strict"):
+        if name not in found:
+            found[name] = value
+        elif isinstance(found[name], list):
+            found[name].append(value)
+        else:
+            found[name] = [found[name], value]
+    return found
+
+
+def _body(conf: Api, path: str, environ: dict[str, Any]) -> bytes:
+    big = _PROVISION.search(path) is not None
+    limit = conf.max_json_body_size_provision if big else conf.max_json_body_size
+    body = bodies.read(environ, limit * bodies.KIB)
+    if body:
+        bodies.check_depth(body, conf.max_json_body_depth)
+    return body
+
+
+def _cut_suffix(environ: dict[str, Any], path: str, version: versions.Negotiated) -> str:
+    """Cut ``.json`` where old clients put it; return what was cut."""
+    bare = path.rstrip("/")
+    if not version.explicit or version.minor >= SUFFIX_UNTIL or not bare.endswith(SUFFIX):
+        return ""
+    environ["PATH_INFO"] = bare.removesuffix(SUFFIX)
+    return SUFFIX
+
+
+def _unauthorized() -> webob.Response:
+    said = {"error_message": "Authorization required"}
+    return replies.document(said, 401, [auth.CHALLENGE])
+
+
+def _unacceptable(error: versions.Unacceptable, environ: dict[str, Any]) -> webob.Response:
+    """The second form, with the range if it helps; under / the first."""
+    headers = versions.RANGE if error.range_told else ()
+    form = replies.first_form if environ.get("PATH_INFO", "") in ("", "/") else replies.second_form
+    return form(406, str(error), headers)

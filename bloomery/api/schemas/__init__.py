@@ -1,0 +1,1 @@
+"""JSON schemas of request bodies, made from the field tables of ``model``."""

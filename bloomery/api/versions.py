@@ -1,0 +1,79 @@
+"""Microversions: what the client speaks, and what it is told.
+
+The version is judged before the path.  A client that is too new learns the range from the
+headers and asks again, so those two headers are part of the refusal.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+MIN: Final = 1
+MAX: Final = 115
+DEFAULT: Final = 1
+LATEST: Final = "latest"
+
+NAME: Final = "X-OpenStack-Ironic-API-Version"
+_LEGACY: Final = "HTTP_X_OPENSTACK_IRONIC_API_VERSION"
+_STANDARD: Final = "HTTP_OPENSTACK_API_VERSION"
+_SERVICE: Final = "baremetal"
+_NUMBERS: Final = re.compile(r"\s*([+-]?\d{1,9})\s*\.\s*([+-]?\d{1,9})\s*", re.ASCII)
+RANGE: Final = (
+    ("X-OpenStack-Ironic-API-Minimum-Version", f"1.{MIN}"),
+    ("X-OpenStack-Ironic-API-Maximum-Version", f"1.{MAX}"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Negotiated:
+    """The minor version that was agreed on; ``explicit``: the client named one."""
+
+    minor: int
+    explicit: bool
+
+
+class Unacceptable(Exception):  # noqa: N818  named like the status it becomes
+    """No common version; ``range_told``: the client may ask again within the range."""
+
+    def __init__(self, said: str, *, range_told: bool) -> None:
+        super().__init__(
+            f"cannot answer in version {said!r}: ask with {NAME}: 1.{MIN} to 1.{MAX}, or latest",
+        )
+        self.range_told = range_told
+
+
+def headers(minor: int) -> list[tuple[str, str]]:
+    """Return the three headers of every answer that a handler gives."""
+    return [*RANGE, (NAME, f"1.{minor}")]
+
+
+def negotiate(environ: Mapping[str, Any]) -> Negotiated:
+    """Return the version that the request headers ask for.  Raises Unacceptable."""
+    said = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
+    if not said:
+        return Negotiated(minor=DEFAULT, explicit=False)
+    return Negotiated(minor=_minor(said), explicit=True)
+
+
+def _of_service(listed: str) -> str:
+    """Return what ``compute 2.1, baremetal 1.61`` says for us; nothing: empty."""
+    for entry in listed.split(","):
+        words = entry.split()
+        if len(words) > 1 and words[0].lower() == _SERVICE:
+            return " ".join(words[1:])
+    return ""
+
+
+def _minor(said: str) -> int:
+    if said.lower() == LATEST:
+        return MAX
+    numbers = _NUMBERS.fullmatch(said)
+    if numbers is None:
+        raise Unacceptable(said, range_told=False)
+    major, minor = int(numbers[1]), int(numbers[2])
+    if major != 1 or not MIN <= minor <= MAX:
+        raise Unacceptable(said, range_told=True)
+    return minor
