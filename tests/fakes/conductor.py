@@ -1,0 +1,272 @@
+"""A conductor that obeys at once: it writes rows directly and drives no hardware.
+
+It keeps the promises of ``rpc.contract.Conductor`` as far as the API can see them: locks, states,
+errors; verbs end in the stable state that they aim for.  ``calls`` holds what was asked.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import jsonpatch
+import orjson
+
+from bloomery import errors
+from bloomery.conductor import states
+from bloomery.db import nodes, ports, rows
+from bloomery.db.engine import Database
+from bloomery.model import node as node_model
+from bloomery.model import port as port_model
+
+NODE_DEFAULTS = {
+    "driver_info": {}, "driver_internal_info": {}, "properties": {}, "instance_info": {},
+    "extra": {}, "network_data": {}, "clean_step": {}, "deploy_step": {}, "service_step": {},
+    "raid_config": {}, "target_raid_config": {}, "conductor_group": "", "protected": False,
+    "retired": False, "disable_power_off": False, "maintenance": False, "console_enabled": False,
+    "lock_generation": 0,
+}  # fmt: skip
+PORT_DEFAULTS = {
+    "extra": {}, "internal_info": {}, "local_link_connection": {}, "pxe_enabled": True,
+    "is_smartnic": False, "available_for_dynamic_portgroup": True,
+}  # fmt: skip
+INTERFACES = {
+    f"{kind}_interface": "fake" if kind not in ("network", "storage", "rescue") else "noop"
+    for kind in node_model.INTERFACES
+}
+BOOT_DEVICES = ["pxe", "disk"]
+
+
+class FakeConductor:
+    """One conductor of one site."""
+
+    def __init__(self, db: Database) -> None:
+        self._db = db
+        self.calls: list[tuple[Any, ...]] = []
+        self.vifs: dict[str, list[dict[str, Any]]] = {}
+        self.boot_devices: dict[str, dict[str, Any]] = {}
+
+    def _update(self, uuid: str, **values: Any) -> None:
+        encoded = rows.encode(values, node_model.OBJECTS)
+        self._db.transact(lambda conn: nodes.update(conn, uuid, encoded))
+
+    def _node(self, uuid: str) -> Any:
+        with self._db.read() as conn:
+            return nodes.get(conn, uuid)
+
+    def _free(self, uuid: str) -> Any:
+        node = self._node(uuid)
+        if node.reservation is not None:
+            raise errors.NodeLocked(node=uuid, holder=node.reservation, action="a test")
+        return node
+
+    # ------------------------------------------------------------------ nodes
+
+    def create_node(self, request: Any, values: Any) -> None:
+        self.calls.append(("create_node", values))
+        for name, value in values.items():
+            if name.endswith("_interface") and value not in ("fake", "noop"):
+                raise errors.InterfaceNotFoundInEntrypoint(
+                    kind=name, name=value, node="", enabled="fake, noop",
+                )
+        whole = dict.fromkeys(node_model.COLUMNS) | NODE_DEFAULTS | INTERFACES | values
+        for name in ("id", "updated_at"):
+            del whole[name]
+        whole["created_at"] = rows.now()
+        encoded = rows.encode(whole, node_model.OBJECTS)
+        self._db.transact(lambda conn: nodes.insert(conn, encoded))
+
+    def update_node(self, request: Any, node_uuid: str, patch: Any, reset_interfaces: bool) -> None:
+        self.calls.append(("update_node", node_uuid, patch, reset_interfaces))
+        node = self._free(node_uuid)
+        before = {name: getattr(node, name) for name in node_model.PATCHABLE}
+        after = _patched(before, patch, NODE_DEFAULTS | INTERFACES)
+        if after["instance_uuid"] and before["instance_uuid"] not in (None, after["instance_uuid"]):
+            raise errors.NodeAssociated(node=node_uuid, instance=before["instance_uuid"])
+        if after["protected"] and node.provision_state not in ("active", "rescue"):
+            raise errors.InvalidState(reason="protected only in active or rescue")
+        changed = {name: value for name, value in after.items() if value != before[name]}
+        if changed:
+            self._update(node_uuid, **changed)
+
+    def destroy_node(self, request: Any, node_uuid: str) -> None:
+        self.calls.append(("destroy_node", node_uuid))
+        node = self._free(node_uuid)
+        if node.protected:
+            raise errors.NodeProtected(action="delete", node=node_uuid)
+        if not node.maintenance:
+            if node.instance_uuid:
+                raise errors.NodeAssociated(node=node_uuid, instance=node.instance_uuid)
+            if node.provision_state not in {*states.DELETE_ALLOWED_STATES, "available"}:
+                raise errors.InvalidState(reason=f"cannot delete in {node.provision_state}")
+        self._db.transact(lambda conn: nodes.delete(conn, node_uuid))
+
+    def set_maintenance(self, request: Any, node_uuid: str, maintenance: bool, reason: Any) -> None:
+        self.calls.append(("set_maintenance", node_uuid, maintenance, reason))
+        self._free(node_uuid)
+        values = {"maintenance": maintenance, "maintenance_reason": reason}
+        self._update(node_uuid, **values if maintenance else values | {"fault": None})
+
+    def add_node_traits(self, request: Any, node_uuid: str, traits: Any, replace: bool) -> None:
+        node = self._free(node_uuid)
+        wanted = set(traits) | (set() if replace else set(node.traits))
+        if len(wanted) > 50:
+            raise errors.InvalidParameterValue(reason="a node has at most 50 traits")
+
+        def work(conn: Any) -> None:
+            if replace:
+                nodes.remove_traits(conn, node_uuid, None)
+            nodes.add_traits(conn, node_uuid, traits)
+
+        self._db.transact(work)
+
+    def remove_node_traits(self, request: Any, node_uuid: str, traits: Any) -> None:
+        self._free(node_uuid)
+        gone = self._db.transact(lambda conn: nodes.remove_traits(conn, node_uuid, traits))
+        if traits is not None and not gone:
+            raise errors.NodeTraitNotFound(node=node_uuid, trait=traits[0])
+
+    def validate_driver_interfaces(self, request: Any, node_uuid: str) -> Any:
+        kinds = [kind for kind in node_model.INTERFACES if kind != "vendor"]
+        return {kind: {"result": True} for kind in kinds}
+
+    # ------------------------------------------------------------------ verbs
+
+    def _move(self, uuid: str, event: str, *, action: str) -> None:
+        node = self._free(uuid)
+        if not states.allows(node.provision_state, event):
+            raise errors.InvalidStateRequested(
+                action=action, node=uuid, state=node.provision_state,
+            )
+        machine = states.at(node.provision_state)
+        machine.process_event(event)
+        aim = machine.target_state or machine.current_state
+        self._update(uuid, provision_state=aim, target_provision_state=None)
+
+    def do_node_deploy(
+        self, request: Any, node_uuid: str, rebuild: bool, configdrive: Any, deploy_steps: Any,
+    ) -> None:
+        self.calls.append(("do_node_deploy", node_uuid, rebuild, configdrive, deploy_steps))
+        verb = "rebuild" if rebuild else "deploy"
+        if rebuild and self._node(node_uuid).protected:
+            raise errors.NodeProtected(action="rebuild", node=node_uuid)
+        self._move(node_uuid, verb, action=verb)
+
+    def do_node_tear_down(self, request: Any, node_uuid: str) -> None:
+        self.calls.append(("do_node_tear_down", node_uuid))
+        if self._node(node_uuid).protected:
+            raise errors.NodeProtected(action="undeploy", node=node_uuid)
+        self._move(node_uuid, "delete", action="delete")
+
+    def do_provisioning_action(self, request: Any, node_uuid: str, action: str) -> None:
+        self.calls.append(("do_provisioning_action", node_uuid, action))
+        self._move(node_uuid, action, action=action)
+
+    def do_node_clean(
+        self, request: Any, node_uuid: str, clean_steps: Any, disable_ramdisk: bool,
+    ) -> None:
+        self.calls.append(("do_node_clean", node_uuid, clean_steps, disable_ramdisk))
+        self._free(node_uuid)
+
+    def do_node_service(
+        self, request: Any, node_uuid: str, service_steps: Any, disable_ramdisk: bool,
+    ) -> None:
+        self.calls.append(("do_node_service", node_uuid, service_steps, disable_ramdisk))
+        self._free(node_uuid)
+
+    def do_node_rescue(self, request: Any, node_uuid: str, rescue_password: str) -> None:
+        self.calls.append(("do_node_rescue", node_uuid))
+        self._move(node_uuid, "rescue", action="rescue")
+
+    def do_node_unrescue(self, request: Any, node_uuid: str) -> None:
+        self.calls.append(("do_node_unrescue", node_uuid))
+        self._move(node_uuid, "unrescue", action="unrescue")
+
+    def inspect_hardware(self, request: Any, node_uuid: str) -> None:
+        self.calls.append(("inspect_hardware", node_uuid))
+        self._free(node_uuid)
+
+    # ------------------------------------------------------------------ power and management
+
+    def change_node_power_state(
+        self, request: Any, node_uuid: str, new_state: str, timeout_s: Any,
+    ) -> None:
+        self.calls.append(("change_node_power_state", node_uuid, new_state, timeout_s))
+        self._free(node_uuid)
+        self._update(
+            node_uuid, power_state="power on" if new_state in states.ENDS_ON else "power off",
+        )
+
+    def change_node_boot_mode(self, request: Any, node_uuid: str, new_mode: str) -> None:
+        self._free(node_uuid)
+        self._update(node_uuid, boot_mode=new_mode)
+
+    def change_node_secure_boot(self, request: Any, node_uuid: str, on: bool) -> None:
+        self._free(node_uuid)
+        self._update(node_uuid, secure_boot=on)
+
+    def set_boot_device(self, request: Any, node_uuid: str, device: str, persistent: bool) -> None:
+        self._free(node_uuid)
+        if device not in BOOT_DEVICES:
+            raise errors.InvalidParameterValue(reason=f"boot device {device}: pxe or disk")
+        self.boot_devices[node_uuid] = {"boot_device": device, "persistent": persistent}
+
+    def get_boot_device(self, request: Any, node_uuid: str) -> Any:
+        nothing = {"boot_device": None, "persistent": None}
+        return self.boot_devices.get(node_uuid, nothing)
+
+    def get_supported_boot_devices(self, request: Any, node_uuid: str) -> list[str]:
+        return BOOT_DEVICES
+
+    # ------------------------------------------------------------------ network
+
+    def vif_attach(self, request: Any, node_uuid: str, vif_info: Any) -> None:
+        self.vifs.setdefault(node_uuid, []).append({"id": vif_info["id"]})
+
+    def vif_detach(self, request: Any, node_uuid: str, vif_id: str) -> None:
+        left = [one for one in self.vifs.get(node_uuid, []) if one["id"] != vif_id]
+        self.vifs[node_uuid] = left
+
+    def vif_list(self, request: Any, node_uuid: str) -> list[Any]:
+        return self.vifs.get(node_uuid, [])
+
+    def create_port(self, request: Any, values: Any) -> None:
+        whole = dict.fromkeys(port_model.COLUMNS) | PORT_DEFAULTS | values
+        for name in ("id", "updated_at"):
+            del whole[name]
+        whole["created_at"] = rows.now()
+        encoded = rows.encode(whole, port_model.OBJECTS)
+        self._db.transact(lambda conn: ports.insert(conn, encoded))
+
+    def update_port(self, request: Any, port_uuid: str, patch: Any) -> None:
+        with self._db.read() as conn:
+            port = ports.get(conn, port_uuid)
+        self._free(port.node_uuid)
+        before = {name: getattr(port, name) for name in port_model.PATCHABLE}
+        after = _patched(before, patch, PORT_DEFAULTS)
+        changed = {name: value for name, value in after.items() if value != before[name]}
+        if changed:
+            encoded = rows.encode(changed, port_model.OBJECTS)
+            self._db.transact(lambda conn: ports.update(conn, port_uuid, encoded))
+
+    def destroy_port(self, request: Any, port_uuid: str) -> None:
+        with self._db.read() as conn:
+            port = ports.get(conn, port_uuid)
+        self._free(port.node_uuid)
+        self._db.transact(lambda conn: ports.delete(conn, port_uuid))
+
+    # ------------------------------------------------------------------ drivers
+
+    def get_driver_properties(self, request: Any, driver: str) -> Any:
+        return {"A1": "A1 description. Required."}
+
+
+def _patched(before: Any, patch: Any, defaults: Any) -> Any:
+    """Apply a JSON patch; a removed attribute falls back to its default."""
+    try:
+        after = jsonpatch.apply_patch(orjson.loads(orjson.dumps(before)), patch)
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as exc:
+        raise errors.PatchError(patch=patch, reason=str(exc)) from exc
+    filled = {name: after.get(name) for name in before}
+    return {
+        name: defaults.get(name) if value is None else value for name, value in filled.items()
+    }

@@ -1,0 +1,94 @@
+"""A whole site in one process: database, conductor, API."""
+
+from __future__ import annotations
+
+import sys
+
+sys.modules.setdefault("eventlet", None)  # as bloomery.cmd does: nothing of ours may load it
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import pytest
+from tests.fakes.client import Client as ApiClient
+from tests.fakes.conductor import BOOT_DEVICES, FakeConductor  # noqa: F401
+
+from bloomery.api import app
+from bloomery.conf import Conf
+from bloomery.db import conductors, rows, tables
+from bloomery.db import nodes as node_rows
+from bloomery.db.engine import Database, Meter
+from bloomery.model.conductor import EnabledInterface
+from bloomery.model.node import INTERFACES, OBJECTS
+from bloomery.operations.context import Site
+from bloomery.rpc.client import Client
+from bloomery.rpc.ring import Ring
+from bloomery.rpc.transports import InProcess
+
+HOST = "host-1"
+DRIVERS = ("fake-hardware", "redfish")
+
+
+@dataclass
+class World:
+    """What a test may hold on to."""
+
+    site: Site
+    api: ApiClient
+    conductor: Any
+    meter: Meter
+    app: Any
+
+    def set(self, uuid: str, **values: Any) -> None:
+        """Put a node into a state that a test begins with."""
+        encoded = rows.encode(values, OBJECTS)
+        self.site.db.transact(lambda conn: node_rows.update(conn, uuid, encoded))
+
+    def node(self, **values: Any) -> str:
+        """Enrol a node, put it into a state, return its UUID."""
+        made = self.api.node(version=115)
+        if values:
+            self.set(made["uuid"], **values)
+        return made["uuid"]
+
+
+def build(path: Path, conf: Conf) -> tuple[Site, Any]:
+    """Return a site on a fresh database with one conductor on line."""
+    db = Database(f"sqlite:///{path}/bloomery.sqlite")
+    db.transact(tables.METADATA.create_all)
+    interfaces = [
+        EnabledInterface(hardware_type=driver, kind=kind, name="fake", default=True)
+        for driver in DRIVERS
+        for kind in INTERFACES
+    ]
+    db.transact(
+        lambda conn: conductors.register(
+            conn, hostname=HOST, group="", drivers=DRIVERS, interfaces=interfaces,
+        ),
+    )
+    conductor = FakeConductor(db)
+    rpc = Client(Ring(db), InProcess({HOST: conductor}))
+    return Site(db=db, rpc=rpc, conf=conf), conductor
+
+
+@pytest.fixture
+def conf() -> Conf:
+    """Override in a module to configure its site."""
+    return Conf()
+
+
+@pytest.fixture
+def world(tmp_path: Path, conf: Conf) -> Iterator[World]:
+    site, conductor = build(tmp_path, conf)
+    made = app.make_app(site)
+    yield World(
+        site=site, api=ApiClient(made), conductor=conductor, meter=Meter(site.db), app=made,
+    )
+    site.db.close()
+
+
+@pytest.fixture
+def api(world: World) -> ApiClient:
+    return world.api
