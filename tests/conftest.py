@@ -1,0 +1,49 @@
+"""What holds for every test: no eventlet, one seed, one empty database to copy."""
+
+from __future__ import annotations
+
+import sys
+
+sys.modules["eventlet"] = None  # type: ignore[assignment]  # before anything could load it
+
+import os  # noqa: E402  the line above comes first
+import random  # noqa: E402
+from collections.abc import Callable, Iterator  # noqa: E402
+from pathlib import Path  # noqa: E402
+
+import pytest  # noqa: E402
+
+from tests.kit.site import Site  # noqa: E402
+
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def seed() -> int:
+    """The number that tests which draw lots begin with; a failure is repeated with it."""
+    return int(os.environ.get("BLOOMERY_SEED", "1"))
+
+
+@pytest.fixture
+def lots(seed: int) -> random.Random:
+    return random.Random(seed)
+
+
+@pytest.fixture
+def make_site(tmp_path: Path) -> Iterator[MakeSite]:
+    """Make conductors on databases of their own; each is ended after the test."""
+    made: list[Site] = []
+
+    def make(**more: object) -> Site:
+        site = Site(tmp_path / f"site-{len(made)}.sqlite", **more)
+        made.append(site)
+        return site
+
+    yield make
+    for site in made:
+        site.close()
+
+
+@pytest.fixture
+def site(make_site: MakeSite) -> Site:
+    return make_site()

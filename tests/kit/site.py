@@ -1,0 +1,203 @@
+"""A conductor in this process, on an SQLite file of its own, and a look into its rows.
+
+    site = Site(tmp_path / "site.sqlite")
+    node = site.enrol()
+    site.order("do_provisioning_action", node, "manage")
+    site.wait_for_state(node, "manageable")
+
+``another_host`` gives a second conductor with its own gates on the same database, and
+``restarted`` a conductor that finds what the first one left.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import functools
+import shutil
+import tempfile
+import uuid as uuids
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+from cryptography.fernet import Fernet
+
+from bloomery.conductor import service, task_manager
+from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.house import Context, House
+from bloomery.conductor.service import ConductorService
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Workers
+from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
+from bloomery.db import nodes
+from bloomery.db.engine import Database
+from bloomery.db.tables import EVENTS, METADATA, NODE_HISTORY, NODES, STEP_RUNS
+from bloomery.drivers.registry import Registry
+from bloomery.model.node import Node
+from bloomery.model.request import Request
+from bloomery.secrets import Sealer
+from tests.kit.waiting import wait_for
+
+KEY = Fernet.generate_key()
+HOST = "host-a"
+
+
+@functools.cache
+def _empty_database() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="bloomery-tests-")) / "empty.sqlite"
+    db = Database(f"sqlite:///{path}")
+    db.alter(METADATA.create_all)
+    db.close()
+    return path
+
+
+def database(path: Path, kind: type[Database] = Database) -> Database:
+    """Open the database of a site; it is made, empty, where there is none."""
+    if not path.exists():
+        shutil.copy(_empty_database(), path)
+    return kind(f"sqlite:///{path}")
+
+
+def conf(host: str = HOST, **conductor: Any) -> Conf:
+    """The defaults, but for what is said of the conductor; nobody waits long."""
+    said: dict[str, Any] = {"workers_pool_size": 20, "graceful_shutdown_timeout": 5} | conductor
+    return Conf(default=Default(host=host), conductor=Conductor(**said))
+
+
+class Site:
+    """A conductor that runs here.  ``changes`` replace parts of its house."""
+
+    def __init__(
+        self,
+        path: Path,
+        *,
+        db: Database | None = None,
+        host: str = HOST,
+        patience_s: float | None = None,
+        registry: Registry | None = None,
+        **conductor: Any,
+    ) -> None:
+        self.path = path
+        self.db = db or database(path)
+        house = service.build(conf(host, **conductor), self.db, Sealer(KEY))
+        changes: dict[str, Any] = {"gates": NodeGates(1000, 1000)}
+        if registry is not None:
+            changes["registry"] = registry
+        self.house = dataclasses.replace(house, **changes)
+        self.patience_s = patience_s
+        self.service = ConductorService(self.house)
+        self.service.start()
+        self.closed = False
+
+    def close(self) -> None:
+        """End its threads; the database stays."""
+        if self.closed:
+            return
+        self.closed = True
+        self.service._stopping = True
+        self.house.timers.stop()
+        self.house.workers._pool.shutdown(wait=True)
+        self.db.close()
+
+    # ----------------------------------------------------------------------------- asking
+
+    def request(self, **more: Any) -> Request:
+        return dataclasses.replace(Request.new(), **({"wait_s": self.patience_s} | more))
+
+    def context(self, **more: Any) -> Context:
+        return Context(house=self.house, request=self.request(**more))
+
+    def acquire(self, node: str, **more: Any) -> TaskManager:
+        return task_manager.acquire(self.context(), node, **more)
+
+    def order(self, method: str, *args: Any, request: Request | None = None) -> str:
+        """Call a method of the contract; return the request id."""
+        request = request or self.request()
+        getattr(self.service.manager, method)(request, *args)
+        return request.request_id
+
+    def enrol(self, **values: Any) -> str:
+        """Create a node; return its UUID."""
+        said = {
+            "uuid": str(uuids.uuid4()), "driver": "fake-hardware", "provision_state": "enroll",
+        }  # fmt: skip
+        said |= values
+        self.order("create_node", said)
+        return str(said["uuid"])
+
+    def deploy(self, node: str, **more: Any) -> str:
+        return self.order("do_node_deploy", node, False, None, more.get("deploy_steps"))
+
+    # ---------------------------------------------------------------------------- looking
+
+    def node(self, node: str) -> Node:
+        with self.db.read() as conn:
+            return nodes.get(conn, node)
+
+    def rows(self, table: sa.Table, **equal: Any) -> list[Mapping[str, Any]]:
+        wanted = sa.select(table).where(*(table.c[k] == v for k, v in equal.items()))
+        with self.db.read() as conn:
+            return [dict(row) for row in conn.execute(wanted.order_by(table.c.id)).mappings()]
+
+    def history(self, node: str) -> list[Mapping[str, Any]]:
+        return self.rows(NODE_HISTORY, node_uuid=node)
+
+    def events(self, node: str) -> list[Mapping[str, Any]]:
+        return self.rows(EVENTS, object_uuid=node)
+
+    def runs(self, node: str) -> list[Mapping[str, Any]]:
+        return self.rows(STEP_RUNS, node_uuid=node)
+
+    def everything(self) -> dict[str, list[Mapping[str, Any]]]:
+        """Every row that a task could write."""
+        return {
+            table.name: self.rows(table) for table in (NODES, NODE_HISTORY, STEP_RUNS, EVENTS)
+        }
+
+    # ---------------------------------------------------------------------------- waiting
+
+    def is_free(self, node: str) -> bool:
+        return self.node(node).reservation is None
+
+    def wait_for_state(self, node: str, *states: str, timeout_s: float = 10.0) -> Node:
+        """Wait until nobody holds the node and it stands in one of ``states``."""
+
+        def arrived() -> Node | None:
+            found = self.node(node)
+            there = found.provision_state in states and found.reservation is None
+            return found if there else None
+
+        try:
+            return wait_for(arrived, f"{node} to be {' or '.join(states)}", timeout_s=timeout_s)
+        except AssertionError as late:
+            now = self.node(node)
+            late.add_note(f"it is {now.provision_state}, held by {now.reservation}, {now.last_error}")
+            raise
+
+    def set(self, node: str, **values: Any) -> None:
+        """Put values into the node's row, past every rule."""
+        self.db.transact(
+            lambda conn: conn.execute(
+                sa.update(NODES).where(NODES.c.uuid == node).values(**values),
+            ),
+        )
+
+    # ---------------------------------------------------------------------- other processes
+
+    def another_host(self, host: str, **conductor: Any) -> House:
+        """The house of a conductor in another process: its own gates, the same database."""
+        ours = service.build(conf(host, **conductor), self.db, Sealer(KEY))
+        return dataclasses.replace(ours, gates=NodeGates(1000, 1000), timers=self.house.timers)
+
+    def restarted(self, **more: Any) -> Site:
+        """The conductor of the next process, on what this one left."""
+        self.close()
+        said = {"registry": self.house.registry, "patience_s": self.patience_s} | more
+        return Site(self.path, **said)
+
+
+def pool(size: int) -> Workers:
+    return Workers(size)
