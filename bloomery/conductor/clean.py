@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
@@ -18,6 +19,7 @@ LOG = logging.getLogger(__name__)
 
 _PREPARE: Final = Step(interface="deploy", step="prepare_cleaning", inner=True, resumable=True)
 _TEAR_DOWN: Final = Step(interface="deploy", step="tear_down_cleaning", inner=True, resumable=True)
+_REFUSE: Final = Step(interface="deploy", step="refuse", inner=True, resumable=True)
 
 
 def is_automatic(task: TaskManager) -> bool:
@@ -36,8 +38,15 @@ def automatic_steps(task: TaskManager) -> list[Step]:
 
 
 def manual_steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]]) -> list[Step]:
-    """Return the steps that an operator asked for.  Raises StepNotFound, InvalidParameterValue."""
-    return [_PREPARE, *step_lists.asked(task, "clean", wanted), _TEAR_DOWN]
+    """Return the steps that an operator asked for.
+
+    The order is accepted before it is known whether it can be carried out (the reference answers
+    202, too): a list that cannot becomes a flow that fails with the reason before it does harm.
+    """
+    try:
+        return [_PREPARE, *step_lists.asked(task, "clean", wanted), _TEAR_DOWN]
+    except errors.Invalid as exc:
+        return [replace(_REFUSE, args={"reason": str(exc)})]
 
 
 def begin(task: TaskManager) -> None:
@@ -45,10 +54,24 @@ def begin(task: TaskManager) -> None:
     internal_info.wipe(task.node, "clean")
 
 
+def _refuse(task: TaskManager, reason: str) -> None:
+    raise errors.StepFailure(reason=reason)
+
+
 def _prepare(task: TaskManager) -> Outcome | None:
     task.driver.power.validate(task)
     task.driver.network.validate(task)
     return task.driver.deploy.prepare_cleaning(task)
+
+
+def tear_down(task: TaskManager) -> None:
+    """Take the agent away, if there is one; the failure that is reported is another one."""
+    try:
+        task.driver.deploy.tear_down_cleaning(task)
+    except errors.LockLost:
+        raise
+    except Exception as exc:
+        LOG.warning("node %s: cannot tear down cleaning: %s", task.node.uuid, errors.brief(exc))
 
 
 def _tear_down(task: TaskManager) -> Outcome | None:
@@ -64,12 +87,7 @@ def _finish(task: TaskManager) -> Move:
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
     node = task.node
-    try:
-        task.driver.deploy.tear_down_cleaning(task)
-    except errors.LockLost:
-        raise
-    except Exception as exc:  # the failure that is reported is the first one
-        LOG.warning("node %s: cannot tear down cleaning: %s", node.uuid, errors.brief(exc))
+    tear_down(task)
     if not run.step.inner:
         node.fault, node.maintenance = "clean failure", True
         node.maintenance_reason = node.maintenance_reason or sentence
@@ -83,7 +101,7 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
 PHASE: Final = Phase(
     name="clean",
     shows="clean_step",
-    frame={"prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
+    frame={"refuse": _refuse, "prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
     finish=_finish,
     fail=_fail,
 )

@@ -56,6 +56,16 @@ def begin(task: TaskManager, configdrive: Any) -> None:
         node.instance_info = node.instance_info | {"configdrive": sealed}
 
 
+def clean_up(task: TaskManager) -> None:
+    """Take away what was prepared; the failure that is reported is another one."""
+    try:
+        task.driver.deploy.clean_up(task)
+    except errors.LockLost:
+        raise
+    except Exception as exc:
+        LOG.warning("node %s: cannot clean up: %s", task.node.uuid, errors.brief(exc))
+
+
 def _prepare(task: TaskManager) -> Outcome | None:
     return task.driver.deploy.prepare(task)
 
@@ -67,12 +77,7 @@ def _finish(task: TaskManager) -> Move:
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
-    try:
-        task.driver.deploy.clean_up(task)
-    except errors.LockLost:
-        raise
-    except Exception as exc:  # the failure that is reported is the first one
-        LOG.warning("node %s: cannot clean up: %s", task.node.uuid, errors.brief(exc))
+    clean_up(task)
     internal_info.wipe(task.node, "deploy")
     return Move(event="fail", last_error=sentence)
 

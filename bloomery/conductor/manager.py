@@ -11,12 +11,18 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.conductor import (
+    abort,
+    adopt,
+    agent,
     clean,
     deploy,
+    inspect,
     nodes,
     ports,
     power,
+    rescue,
     runner,
+    servicing,
     states,
     task_manager,
     undeploy,
@@ -28,6 +34,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes as node_rows
+from bloomery.drivers.base import Beat
 from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
 from bloomery.model.step import Step
@@ -131,14 +138,18 @@ class ConductorManager:
                 _start(task, slot, "manage", verify.PHASE, verify.steps(task))
             elif action == "manage":
                 task.process_event("manage")
+            elif action == "adopt":
+                _start(task, slot, "adopt", adopt.PHASE, adopt.steps(task))
+            elif action == "unhold":
+                agent.unhold(task, slot)
+            elif action == "abort":
+                abort.ask(task, slot)
             else:
                 raise _refused(task.node, action)
 
     def _provide(self, task: TaskManager, slot: Slot) -> None:
         node = task.node
-        allowed = self.house.conf.conductor.allow_provisioning_in_maintenance
-        if node.maintenance and not allowed:
-            raise errors.NodeInMaintenance(node=node.uuid, action="provide")
+        self._refuse_maintenance(node, "provide")
         if node.retired:
             raise errors.NodeIsRetired(node=node.uuid, action="provide")
         self._require_room("cleaning", _CLEANS, "max_concurrent_clean")
@@ -152,7 +163,14 @@ class ConductorManager:
         clean_steps: list[Json],
         disable_ramdisk: bool,
     ) -> None:
-        raise errors.InvalidParameterValue(reason=_LATER.format(verb="clean"))
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "clean") as task:
+            _require_edge(task, "clean", "clean")
+            self._refuse_maintenance(task.node, "clean")
+            self._require_room("cleaning", _CLEANS, "max_concurrent_clean")
+            clean.begin(task)
+            task.node.driver_internal_info["cleaning_disable_ramdisk"] = disable_ramdisk
+            planned = clean.manual_steps(task, clean_steps)
+            _start(task, slot, "clean", clean.PHASE, planned, target_state=State.MANAGEABLE)
 
     def do_node_service(
         self,
@@ -161,10 +179,51 @@ class ConductorManager:
         service_steps: list[Json],
         disable_ramdisk: bool,
     ) -> None:
-        raise errors.InvalidParameterValue(reason=_LATER.format(verb="service"))
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "service") as task:
+            _require_edge(task, "service", "service")
+            servicing.check(task)
+            servicing.begin(task, disable_ramdisk)
+            planned = servicing.steps(task, service_steps, disable_ramdisk)
+            _start(task, slot, "service", servicing.PHASE, planned)
+
+    def do_node_rescue(self, request: Request, node_uuid: str, rescue_password: str) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "rescue") as task:
+            _require_edge(task, "rescue", "rescue")
+            rescue.check(task, "rescue")
+            rescue.begin(task, rescue_password)
+            _start(task, slot, "rescue", rescue.PHASE, rescue.rescue_steps(task))
+
+    def do_node_unrescue(self, request: Request, node_uuid: str) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "unrescue") as task:
+            _require_edge(task, "unrescue", "unrescue")
+            rescue.check(task, "unrescue")
+            _start(task, slot, "unrescue", rescue.UNRESCUE, rescue.unrescue_steps(task))
 
     def inspect_hardware(self, request: Request, node_uuid: str) -> None:
-        raise errors.InvalidParameterValue(reason=_LATER.format(verb="inspect"))
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "inspect") as task:
+            _require_edge(task, "inspect", "inspect")
+            inspect.check(task)
+            inspect.begin(task)
+            _start(task, slot, "inspect", inspect.PHASE, inspect.steps(task))
+
+    def heartbeat(
+        self,
+        request: Request,
+        node_uuid: str,
+        callback_url: str,
+        agent_version: str | None,
+        agent_status: str | None,
+        agent_status_message: str | None,
+    ) -> None:
+        beat = Beat(
+            callback_url=callback_url, agent_version=agent_version, status=agent_status,
+            status_message=agent_status_message,
+        )  # fmt: skip
+        agent.heartbeat(self._context(request), node_uuid, beat)
+
+    def _refuse_maintenance(self, node: Node, action: str) -> None:
+        if node.maintenance and not self.house.conf.conductor.allow_provisioning_in_maintenance:
+            raise errors.NodeInMaintenance(node=node.uuid, action=action)
 
     def _require_room(self, task: str, busy: Sequence[State], option: str) -> None:
         """Raise ConcurrentActionLimit when as many nodes as allowed are at it."""
@@ -255,10 +314,16 @@ class ConductorManager:
 
 
 _CLEANS = (State.DELETING, State.CLEANING, State.CLEANWAIT)
-_LATER = "cannot {verb} nodes: this release does not offer the verb"
 
 
-def _start(task: TaskManager, slot: Slot, event: str, phase: Phase, steps: Sequence[Step]) -> None:
+def _start(
+    task: TaskManager,
+    slot: Slot,
+    event: str,
+    phase: Phase,
+    steps: Sequence[Step],
+    target_state: str | None = None,
+) -> None:
     """Move the node and let a flow begin with the move."""
     flow = runner.plan(task, phase, steps)
     task.process_event(
@@ -266,6 +331,7 @@ def _start(task: TaskManager, slot: Slot, event: str, phase: Phase, steps: Seque
         callback=runner.launch,
         call_args=(slot, flow),
         err_handler=_undo(task, flow),
+        target_state=target_state,
         journal=[flow.opening],
     )
 

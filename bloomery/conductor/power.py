@@ -93,6 +93,22 @@ def told(task: TaskManager, status: str, to_power: str | None) -> Write:
     return lambda conn: events.insert(conn, [row])
 
 
+def corrected(task: TaskManager, from_power: str | None) -> list[Write]:
+    """Return the writes that tell of a power state that was found to be another one."""
+    row = events.encode(
+        events.Event(
+            object="node",
+            object_uuid=task.node.uuid,
+            action="power_state_corrected",
+            status="success",
+            publisher=f"ironic-conductor.{task.house.host}",
+            request_id=task.context.request.request_id,
+            facts={"from_power": from_power, "power_state": task.node.power_state},
+        ),
+    )
+    return [lambda conn: events.insert(conn, [row])]
+
+
 def undo(exc: Exception, node: Any, task: TaskManager, power_state: str | None) -> None:
     """No worker came: the node is as it was, and says why."""
     node.power_state, node.target_power_state = power_state, None

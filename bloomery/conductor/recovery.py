@@ -11,10 +11,22 @@ import logging
 from concurrent.futures import Future
 from typing import Final
 
-import sqlalchemy as sa
-
 from bloomery import errors
-from bloomery.conductor import clean, deploy, power, runner, task_manager, undeploy, verify
+from bloomery.conductor import (
+    adopt as adoption,
+)
+from bloomery.conductor import (
+    clean,
+    deploy,
+    inspect,
+    power,
+    rescue,
+    runner,
+    servicing,
+    task_manager,
+    undeploy,
+    verify,
+)
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.runner import Phase
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
@@ -28,8 +40,11 @@ LOG = logging.getLogger(__name__)
 
 PHASES: Final[dict[str, Phase]] = {
     phase.name: phase
-    for phase in (verify.PHASE, clean.PHASE, deploy.PHASE, undeploy.PHASE, power.PHASE)
-}
+    for phase in (
+        verify.PHASE, inspect.PHASE, clean.PHASE, deploy.PHASE, undeploy.PHASE, power.PHASE,
+        adoption.PHASE, rescue.PHASE, rescue.UNRESCUE, servicing.PHASE,
+    )
+}  # fmt: skip
 _PARKED: Final = (Run.WAITING, Run.HELD)
 _RETRY_S: Final = 1.0
 
@@ -40,18 +55,14 @@ def void_reservations(house: House) -> int:
 
 
 def adopt_all(house: House) -> int:
-    """Take up every flow that somebody left; return how many there were."""
+    """Take up every flow that nobody walks; return how many there were."""
     with house.db.read() as conn:
-        left = [uuid for uuid, runs in _left_by_node(conn).items() if not _is_parked(runs)]
-        stuck = nodes.list_in_states(conn, STUCK_STATES_TREATED_AS_FAIL)
+        left = steps.list_left(conn)
+        stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
     orphans = list(dict.fromkeys([*left, *stuck]))
     for uuid in orphans:
         adopt(house, uuid)
     return len(orphans)
-
-
-def _left_by_node(conn: sa.Connection) -> dict[str, list[StepRun]]:
-    return {uuid: steps.list_open(conn, uuid) for uuid in steps.list_nodes_in_flow(conn)}
 
 
 def _is_parked(runs: list[StepRun]) -> bool:
@@ -91,8 +102,7 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun]) -> Future[None]:
     run = flow.current
     if run is None or run.step.resumable or run.state == Run.PLANNED:
         return runner.launch(slot, flow)
-    slot.spawn(runner.fail_now, flow, _interrupted(task, run))
-    return flow.future
+    return runner.launch_failure(slot, flow, _interrupted(task, run))
 
 
 def _interrupted(task: TaskManager, run: StepRun) -> str:

@@ -24,6 +24,8 @@ from datetime import timedelta
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.conductor import findings, reserved_steps, states
+from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
@@ -33,6 +35,8 @@ from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 0.5
+_PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
+_CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,6 +80,7 @@ class Flow:
     runs: list[StepRun]
     at: int = 0
     future: Future[None] = field(default_factory=Future)
+    findings: list[Write] = field(default_factory=list)
 
     @property
     def current(self) -> StepRun | None:
@@ -132,6 +137,38 @@ def reopen(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
     return Flow(task, phase, runs[0].flow, runs, at)
 
 
+def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
+    """Leave the wait state by ``event`` and walk on: the same step again, or the next one.
+
+    Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
+    """
+    run = flow.current
+    assert run is not None
+    now = rows.now()
+    if run.state == Run.WAITING and run.resume_then == "same":
+        task.turn = 1
+        writes = [flow.mark(run, Run.RUNNING)]
+    else:
+        writes = [flow.mark(run, Run.DONE, finished_at=now)]
+        flow.at += 1
+        if flow.current is not None:
+            writes.append(flow.mark(flow.current, Run.RUNNING, started_at=now))
+    _show(flow)
+    task.process_event(
+        event,
+        callback=launch,
+        call_args=(slot, flow),
+        target_state=kept_target(task),
+        journal=writes,
+    )
+
+
+def kept_target(task: TaskManager) -> str | None:
+    """Manual cleaning goes back to manageable, whatever happens on the way."""
+    is_manual = task.node.target_provision_state == State.MANAGEABLE
+    return State.MANAGEABLE if is_manual and task.node.provision_state in _CLEAN_FAMILY else None
+
+
 def launch(slot: Slot, flow: Flow) -> Future[None]:
     """Start walking in the reserved worker; the future ends when the flow ends or parks."""
     slot.spawn(turn, flow)
@@ -162,6 +199,9 @@ def _walk(flow: Flow) -> None:
             outcome = DONE
         if not isinstance(outcome, Done):
             return _park(flow, run, outcome)
+        if _was_aborted(flow, run):
+            return _fail(flow, run, f"Node {flow.task.node.uuid}: aborted after step {run.step.name}")
+        flow.findings += findings.writes(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
             break
         _advance(flow, run)
@@ -172,9 +212,9 @@ def _execute(flow: Flow, run: StepRun) -> Outcome:
     task, step = flow.task, run.step
     if step.inner:
         return flow.phase.frame[step.step](task, **step.args) or DONE
-    opened = step
-    if step.args:
-        opened = replace(step, args=task.house.sealer.open(step.args))
+    opened = replace(step, args=task.house.sealer.open(step.args)) if step.args else step
+    if step.step in reserved_steps.TABLE:
+        return reserved_steps.TABLE[step.step](task, **opened.args)
     return task.driver.interface(step.interface).run_step(task, opened)
 
 
@@ -187,7 +227,19 @@ def _advance(flow: Flow, run: StepRun) -> None:
     following = flow.runs[flow.at]
     begun = flow.mark(following, Run.RUNNING, started_at=now, conductor=flow.task.house.host)
     _show(flow)
-    flow.task.save(*([ended] if ended else []), begun)
+    flow.task.save(*([ended] if ended else []), begun, *_found(flow))
+
+
+def _found(flow: Flow) -> list[Write]:
+    """The writes of what the step that ends has found; they go with its end."""
+    found, flow.findings = flow.findings, []
+    return found
+
+
+def _was_aborted(flow: Flow, run: StepRun) -> bool:
+    """Did somebody ask to stop once this step is over?"""
+    shown = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
+    return not run.step.inner and bool(shown.get("abort_after"))
 
 
 def _show(flow: Flow) -> None:
@@ -207,7 +259,7 @@ def _finish(flow: Flow) -> None:
     if run is not None and run.state != Run.FAILED:
         closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
     _hide(flow)
-    _end(flow, flow.phase.finish(flow.task), closing)
+    _end(flow, flow.phase.finish(flow.task), [*closing, *_found(flow)])
 
 
 def _fail(flow: Flow, run: StepRun, sentence: str) -> None:
@@ -218,15 +270,23 @@ def _fail(flow: Flow, run: StepRun, sentence: str) -> None:
     _end(flow, move, [failed, lambda conn: steps.skip_rest(conn, flow.id)])
 
 
+def launch_failure(slot: Slot, flow: Flow, sentence: str) -> Future[None]:
+    """End in the reserved worker a flow that cannot go on."""
+    slot.spawn(fail_now, flow, sentence)
+    return flow.future
+
+
 def fail_now(flow: Flow, sentence: str) -> None:
-    """End a flow that cannot go on (interrupted, timed out, aborted) at its current step."""
+    """End a flow that cannot go on (interrupted, timed out) at its current step."""
     run = flow.current
     assert run is not None
     try:
         _fail(flow, run, sentence)
+    except errors.LockLost as lost:
+        LOG.warning("%s", lost)
+        flow.future.set_result(None)
     except BaseException as exc:
         flow.future.set_exception(exc)
-        raise
 
 
 def _end(flow: Flow, move: Move, closing: list[Write]) -> None:
@@ -262,6 +322,10 @@ def _hide(flow: Flow) -> None:
 
 
 def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
+    event = _PARKING.get(type(outcome))
+    state = flow.task.node.provision_state
+    if event is not None and not states.allows(state, event):
+        return _fail(flow, run, f"Node {flow.task.node.uuid}: nothing can {event} in state {state}")
     match outcome:
         case Again():
             _wait_for_turn(flow, run, outcome)
@@ -301,8 +365,7 @@ def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> Write:
 def _leave(flow: Flow, event: str, journal: list[Write]) -> None:
     """Go into the wait or hold state; the lock ends, the rows remember."""
     task = flow.task
-    manual = task.node.target_provision_state if event == "wait" else None
-    task.process_event(event, target_state=manual, journal=journal, let_go=True)
+    task.process_event(event, target_state=kept_target(task), journal=journal, let_go=True)
     flow.future.set_result(None)
 
 

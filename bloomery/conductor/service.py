@@ -10,6 +10,7 @@ from bloomery.conductor import recovery
 from bloomery.conductor.gates import NodeGates
 from bloomery.conductor.house import House
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.periodics import table
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
@@ -44,6 +45,7 @@ class ConductorService:
     def __init__(self, house: House) -> None:
         self.house = house
         self.manager = ConductorManager(house)
+        self.periodics = table.Periodics(house)
         self._stopping = False
 
     def start(self) -> None:
@@ -67,6 +69,7 @@ class ConductorService:
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
         self._beat()
+        self.periodics.start()
 
     def _beat(self) -> None:
         if self._stopping:
@@ -84,6 +87,7 @@ class ConductorService:
         """
         house = self.house
         self._stopping = True
+        self.periodics.stop()
         house.db.transact(lambda conn: conductors.unregister(conn, house.host))
         give_up_at = time.monotonic() + house.conf.conductor.graceful_shutdown_timeout
         while house.gates.held and time.monotonic() < give_up_at:

@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.conductor import reserved_steps
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import STEP_INTERFACES
 from bloomery.model.step import Step
@@ -58,8 +59,8 @@ def asked(
     Raises StepNotFound, InvalidParameterValue (arguments); ``tolerant``: unknown steps are
     left out instead.
     """
-    known = {step.name: step for step in offered(task, phase)}
-    names = [f"{one['interface']}.{one['step']}" for one in wanted]
+    known = {step.name: step for step in offered(task, phase)} | _reserved(wanted)
+    names = [_name(one) for one in wanted]
     unknown = [name for name in names if name not in known]
     if unknown and not tolerant:
         raise errors.StepNotFound(
@@ -68,6 +69,38 @@ def asked(
         )  # fmt: skip
     pairs = [(known[name], one) for name, one in zip(names, wanted, strict=True) if name in known]
     return [_with_args(task, step, one) for step, one in pairs]
+
+
+def _name(one: Mapping[str, Any]) -> str:
+    return f"{one['interface']}.{one['step']}"
+
+
+def _reserved(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Step]:
+    """The steps of the conductor itself, which go by the same name on any interface."""
+    return {
+        _name(one): Step(
+            interface=one["interface"],
+            step=one["step"],
+            abortable=True,
+            requires_ramdisk=False,
+            argsinfo=reserved_steps.ARGSINFO.get(one["step"]),
+            resumable=True,
+        )
+        for one in wanted
+        if one["step"] in reserved_steps.TABLE
+    }
+
+
+def as_given(task: TaskManager, phase: str, wanted: Sequence[Mapping[str, Any]]) -> list[Step]:
+    """Return the steps in the user's order, unknown ones as they are: these fail at their turn,
+    so that those before them still run."""
+    known = {step.name: step for step in offered(task, phase)} | _reserved(wanted)
+    found = []
+    for one in wanted:
+        plain = Step(interface=one["interface"], step=one["step"])
+        step = known.get(_name(one), plain)
+        found.append(replace(step, args=task.house.sealer.seal(dict(one.get("args") or {}))))
+    return found
 
 
 def _with_args(task: TaskManager, step: Step, one: Mapping[str, Any]) -> Step:

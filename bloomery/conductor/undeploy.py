@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import clean, internal_info
+from bloomery.conductor import clean, internal_info, rescue
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
@@ -31,6 +31,8 @@ def steps(task: TaskManager) -> list[Step]:
 
 
 def _tear_down(task: TaskManager) -> Outcome | None:
+    if "rescue_password" in task.node.instance_info:
+        rescue.clean_up(task)
     if task.node.console_enabled:
         task.driver.console.stop_console(task)
         task.node.console_enabled = False

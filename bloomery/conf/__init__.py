@@ -18,7 +18,7 @@ from typing import Any, Final
 from oslo_config import cfg
 
 from bloomery import errors
-from bloomery.conf import api, conductor, database, default, fake
+from bloomery.conf import api, conductor, database, default, fake, notifications
 from bloomery.conf.declare import options, read
 
 _PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
@@ -27,7 +27,9 @@ GROUPS: dict[str, type[Any]] = {
     "api": api.Api,
     "conductor": conductor.Conductor,
     "database": database.Database,
+    "events": notifications.Events,
     "fake": fake.Fake,
+    "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
 }
 
 
@@ -39,7 +41,11 @@ class Conf:
     api: api.Api = field(default_factory=api.Api)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
     database: database.Database = field(default_factory=database.Database)
+    events: notifications.Events = field(default_factory=notifications.Events)
     fake: fake.Fake = field(default_factory=fake.Fake)
+    oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
+        default_factory=notifications.OsloMessagingNotifications,
+    )
 
 
 def register(source: cfg.ConfigOpts) -> None:

@@ -61,3 +61,7 @@ class Default:
         "least level of notifications that are sent; unset: none are",
         choices=("debug", "info", "warning", "error", "critical"),
     )
+    versioned_notifications_topics: tuple[str, ...] = option(
+        ("ironic_versioned_notifications",),
+        "topics of notifications; a queue's name is topic.level",
+    )

@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor.states import State
+from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
 from bloomery.db import rows
 from bloomery.db.tables import CHASSIS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
@@ -273,7 +274,66 @@ def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
     return conn.execute(sa.select(CHASSIS.c.id).where(CHASSIS.c.uuid == uuid)).first() is not None
 
 
-def list_in_states(conn: sa.Connection, states: Iterable[State]) -> list[str]:
-    """Return the UUIDs of the nodes in one of ``states``, those that moved longest ago first."""
-    wanted = sa.select(_T.uuid).where(_T.provision_state.in_(list(states)))
+def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[str]:
+    """Return the UUIDs of nodes that are on their way and that nobody holds."""
+    wanted = sa.select(_T.uuid).where(
+        _T.provision_state.in_(list(states)),
+        _T.reservation.is_(None),
+    )
     return list(conn.execute(wanted.order_by(_T.provision_updated_at, _T.id)).scalars())
+
+
+def list_idle_since(
+    conn: sa.Connection,
+    state: State,
+    since: str,
+    before: datetime,
+    most: int,
+) -> list[str]:
+    """Return nodes in ``state`` whose time ``since`` is older than ``before``, oldest first."""
+    wanted = sa.select(_T.uuid).where(
+        _T.provision_state == state,
+        _T.reservation.is_(None),
+        _T.maintenance.is_(sa.false()),
+        _T[since] < before,
+    )
+    return list(conn.execute(wanted.order_by(_T[since], _T.id).limit(most)).scalars())
+
+
+def list_of_interface(
+    conn: sa.Connection,
+    column: str,
+    name: str,
+    states: Iterable[str],
+) -> list[str]:
+    """Return idle nodes in ``states`` that use the interface ``name``."""
+    wanted = sa.select(_T.uuid).where(
+        _T.provision_state.in_(list(states)),
+        _T[column] == name,
+        _T.reservation.is_(None),
+        _T.maintenance.is_(sa.false()),
+    )
+    return list(conn.execute(wanted.order_by(_T.id)).scalars())
+
+
+def list_for_power_sync(conn: sa.Connection) -> list[str]:
+    """Return the nodes whose power may be looked at: nobody works on them."""
+    wanted = sa.select(_T.uuid).where(
+        _T.maintenance.is_(sa.false()),
+        _T.reservation.is_(None),
+        _T.target_power_state.is_(None),
+        _T.provision_state.not_in(list(POWER_SYNC_EXCLUDED_STATES)),
+    )
+    return list(conn.execute(wanted.order_by(_T.id)).scalars())
+
+
+def list_with_fault(conn: sa.Connection, fault: str, most: int) -> list[str]:
+    """Return idle nodes in maintenance for ``fault``, those that moved longest ago first."""
+    wanted = sa.select(_T.uuid).where(
+        _T.maintenance.is_(sa.true()),
+        _T.fault == fault,
+        _T.reservation.is_(None),
+        _T.target_power_state.is_(None),
+        _T.provision_state != State.ENROLL,
+    )
+    return list(conn.execute(wanted.order_by(_T.updated_at, _T.id).limit(most)).scalars())

@@ -7,12 +7,13 @@ transaction as the node.  The end of a step and the start of the next are one tr
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from bloomery.db import rows
-from bloomery.db.tables import STEP_RUNS
+from bloomery.db.tables import NODES, STEP_RUNS
 from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
@@ -119,7 +120,18 @@ def list_of_node(conn: sa.Connection, node_uuid: str, limit: int) -> list[StepRu
     return [from_row(row) for row in conn.execute(wanted.limit(limit)).mappings()]
 
 
-def list_nodes_in_flow(conn: sa.Connection) -> list[str]:
-    """Return the nodes that some flow has not left."""
-    wanted = sa.select(_T.node_uuid).where(_T.state.in_(OPEN_RUNS)).distinct()
+def list_left(conn: sa.Connection) -> list[str]:
+    """Return the nodes with a flow that was going on and that nobody holds."""
+    wanted = (
+        sa.select(_T.node_uuid)
+        .join(NODES, NODES.c.uuid == _T.node_uuid)
+        .where(_T.state.in_((Run.RUNNING, Run.AGAIN)), NODES.c.reservation.is_(None))
+        .distinct()
+    )
+    return list(conn.execute(wanted).scalars())
+
+
+def list_past_deadline(conn: sa.Connection, now: datetime) -> list[str]:
+    """Return the nodes whose waiting step has passed its own time limit."""
+    wanted = sa.select(_T.node_uuid).where(_T.state == Run.WAITING, _T.deadline_at < now)
     return list(conn.execute(wanted).scalars())

@@ -139,8 +139,17 @@ class Interface:
         return self._steps[phase]
 
     def run_step(self, held: HeldNode, step: Step) -> Outcome:
-        """Call the step's method with its arguments; a method that returns nothing is done."""
-        said: Outcome | None = getattr(self, step.step)(held, **step.args)
+        """Call the step's method with its arguments; a method that returns nothing is done.
+
+        Raises StepNotFound for a method that is no step.
+        """
+        method = getattr(self, step.step, None)
+        if not hasattr(method, "step_marks"):
+            raise errors.StepNotFound(
+                verb="run a step on", node=held.node.uuid, steps=step.name,
+                offered=", ".join(sorted({s.name for p in PHASES for s in self.steps(p)})) or "none",
+            )  # fmt: skip
+        said: Outcome | None = method(held, **step.args)  # type: ignore[misc]
         return said or DONE
 
     def unsupported(self, held: HeldNode, what: str) -> errors.UnsupportedDriverExtension:
@@ -251,8 +260,26 @@ class Beat:
     status_message: str | None = None
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periodic:
+    """A look at nodes from time to time, as data: which ones, how often, and what to ask.
+
+    ``look`` gets a node under a shared lock and returns what its agent would say by now, or
+    None.  It is asked of nodes in ``states`` whose ``kind`` interface is the one that names it.
+    """
+
+    name: str
+    every_s: float
+    states: tuple[str, ...]
+    look: Callable[[HeldNode], Beat | None]
+
+
 class Deploy(Interface):
     kind = "deploy"
+
+    def periodics(self) -> Sequence[Periodic]:
+        """What the conductor should do from time to time for nodes with this interface."""
+        return ()
 
     def prepare(self, held: HeldNode) -> Outcome | None:
         """Make the node ready for the deploy steps."""
@@ -268,6 +295,12 @@ class Deploy(Interface):
 
     def tear_down_cleaning(self, held: HeldNode) -> Outcome | None:
         """Take away what ``prepare_cleaning`` made."""
+
+    def prepare_service(self, held: HeldNode) -> Outcome | None:
+        """Make the node ready for service steps; WaitForCall where an agent must boot."""
+
+    def tear_down_service(self, held: HeldNode) -> Outcome | None:
+        """Take away what ``prepare_service`` made."""
 
     def take_over(self, held: HeldNode) -> None:
         """Become responsible for an active node that another conductor deployed."""

@@ -7,11 +7,12 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
+from datetime import UTC, datetime
 from typing import Any
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import Beat, HeldNode
 from bloomery.outcome import Again, Outcome, WaitForCall
 
 _SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
@@ -27,11 +28,8 @@ def act(conf: Conf, held: HeldNode, kind: str, method: str) -> Outcome | None:
         delay_s = _delay_s(conf, told, kind, method)
         if delay_s > 0:
             return Again(after_s=delay_s, reason=f"fake {kind}.{method} takes {delay_s:g} s")
-        wait_s = _number(told, "wait", kind, method)
-        if wait_s:
-            return WaitForCall(
-                reason=f"fake agent calls back in {wait_s:g} s", then="same",
-            )  # fmt: skip
+        if _number(told, "wait", kind, method):
+            return WaitForCall(reason="waiting for the fake agent to call back", then="same")
     return None
 
 
@@ -44,9 +42,17 @@ def answer(conf: Conf, held: HeldNode, kind: str, method: str) -> None:
         _never.wait(delay_s)
 
 
-def agent_delay_s(held: HeldNode, kind: str, method: str) -> float:
-    """Seconds until the fake agent calls back for a step that waits."""
-    return _number(_told(held), "wait", kind, method)
+def agent_call(held: HeldNode) -> Beat | None:
+    """What the fake agent says by now: nothing before the time that it was told to take.
+
+    ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.
+    """
+    since = held.node.provision_updated_at
+    waits_s = [float(s) for s in _told(held).get("wait", {}).values()]
+    if since is None or any(s < 0 for s in waits_s):
+        return None
+    waited_s = (datetime.now(UTC) - since).total_seconds()
+    return Beat(callback_url="fake://agent") if waited_s >= max(waits_s, default=0) else None
 
 
 def validate(held: HeldNode) -> None:
@@ -98,7 +104,7 @@ def _number(told: Mapping[str, Any], what: str, kind: str, method: str) -> float
 
 
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and value >= 0
+    return isinstance(value, int | float) and not isinstance(value, bool)
 
 
 def _delay_s(conf: Conf, told: Mapping[str, Any], kind: str, method: str) -> float:

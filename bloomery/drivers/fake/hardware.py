@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from bloomery import errors
-from bloomery.conductor.states import ENDS_ON
+from bloomery.conductor.states import ENDS_ON, State
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base
 from bloomery.drivers.fake import behaviour
@@ -109,7 +109,17 @@ class FakeBoot(_Fake, base.Boot):
 
 
 class FakeDeploy(_Fake, base.Deploy):
-    """One step; nothing is written anywhere."""
+    """One step; nothing is written anywhere.  A fake agent calls back for nodes that wait."""
+
+    def periodics(self) -> Sequence[base.Periodic]:
+        return (
+            base.Periodic(
+                name="fake_agent",
+                every_s=1.0,
+                states=(State.DEPLOYWAIT, State.CLEANWAIT, State.SERVICEWAIT, State.RESCUEWAIT),
+                look=behaviour.agent_call,
+            ),
+        )
 
     def prepare(self, held: base.HeldNode) -> Outcome | None:
         return self.act(held, "prepare")
@@ -130,6 +140,12 @@ class FakeDeploy(_Fake, base.Deploy):
 
     def tear_down_cleaning(self, held: base.HeldNode) -> Outcome | None:
         return self.act(held, "tear_down_cleaning")
+
+    def prepare_service(self, held: base.HeldNode) -> Outcome | None:
+        return self.act(held, "prepare_service")
+
+    def tear_down_service(self, held: base.HeldNode) -> Outcome | None:
+        return self.act(held, "tear_down_service")
 
 
 class FakeInspect(_Fake, base.Inspect):

@@ -1,0 +1,38 @@
+"""Adopt: take over a machine that runs its user's system already, without touching it."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import Step, StepRun
+
+_TAKE_OVER: Final = Step(interface="deploy", step="adopt", inner=True, resumable=True)
+
+
+def steps(task: TaskManager) -> list[Step]:
+    return [_TAKE_OVER]
+
+
+def _adopt(task: TaskManager) -> None:
+    driver, node = task.driver, task.node
+    driver.power.validate(task)
+    driver.boot.validate(task)
+    driver.deploy.take_over(task)
+    if node.console_enabled:
+        driver.console.start_console(task)
+    node.power_state = driver.power.get_power_state(task) or node.power_state
+    node.conductor_affinity = task.house.host
+
+
+def _finish(task: TaskManager) -> Move:
+    return Move(event="done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    task.node.power_state = None
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(name="adopt", frame={"adopt": _adopt}, finish=_finish, fail=_fail)

@@ -1,0 +1,74 @@
+"""Calls of agents: what a flow waits for, and what carries it on."""
+
+from __future__ import annotations
+
+from bloomery import errors
+from bloomery.conductor import recovery, runner, states, task_manager
+from bloomery.conductor.house import Context
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.db import rows, steps
+from bloomery.drivers.base import Beat
+from bloomery.model.step import Run
+from bloomery.outcome import Done
+
+
+def heartbeat(context: Context, node_uuid: str, beat: Beat) -> None:
+    """Take note of a call; go on with the flow that waited for it.
+
+    Raises NodeLocked at once when the node is busy (agents ask again), NoFreeConductorWorker:
+    heartbeats do not get the reserved workers.
+    """
+    with context.house.workers.slot(allow_reserved=False) as slot:
+        task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
+        with task:
+            _note(task, beat)
+            if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
+                _continue(task, slot, beat)
+            else:
+                task.save()
+
+
+def _note(task: TaskManager, beat: Beat) -> None:
+    info = task.node.driver_internal_info
+    info["agent_last_heartbeat"] = rows.now().isoformat()
+    if beat.callback_url:
+        info["agent_url"] = beat.callback_url
+    if beat.agent_version is not None:
+        info["agent_version"] = beat.agent_version
+
+
+def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
+    """Ask the driver what the call means for the step that waits."""
+    with task.house.db.read() as conn:
+        runs = steps.list_open(conn, task.node.uuid)
+    waiting = next((run for run in runs if run.state in (Run.WAITING, Run.HELD)), None)
+    if waiting is None:
+        task.save()
+        return
+    flow = runner.reopen(task, recovery.PHASES[waiting.phase], runs)
+    try:
+        said = task.driver.deploy.on_heartbeat(task, beat)
+    except errors.LockLost:
+        raise
+    except errors.Failure as exc:
+        task.spawn_after(runner.launch_failure, slot, flow, str(exc))
+        return
+    if isinstance(said, Done):
+        runner.resume(task, slot, "resume", flow)
+    else:
+        task.node.provision_updated_at = rows.now()  # a sign of life: the time-out counts anew
+        task.save()
+
+
+def unhold(task: TaskManager, slot: Slot) -> None:
+    """Let a held flow go on: with the agent's next call, or at once where none is awaited."""
+    held_in = task.node.provision_state
+    task.process_event("unhold", target_state=runner.kept_target(task))
+    if held_in == State.SERVICEHOLD:
+        with task.house.db.read() as conn:
+            runs = steps.list_open(conn, task.node.uuid)
+        if runs:
+            flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
+            runner.resume(task, slot, "resume", flow)

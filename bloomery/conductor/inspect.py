@@ -1,0 +1,48 @@
+"""Inspect: find out what a node is made of."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.conductor import internal_info
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+_INSPECT: Final = Step(interface="inspect", step="inspect_hardware", inner=True, resumable=True)
+
+
+def check(task: TaskManager) -> None:
+    """Raise unless the node's driver could inspect it."""
+    task.driver.power.validate(task)
+    task.driver.inspect.validate(task)
+
+
+def steps(task: TaskManager) -> list[Step]:
+    return [_INSPECT]
+
+
+def begin(task: TaskManager) -> None:
+    internal_info.wipe(task.node)
+
+
+def _inspect(task: TaskManager) -> Outcome | None:
+    return task.driver.inspect.inspect_hardware(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    return Move(event="done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    internal_info.wipe(task.node)
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(
+    name="inspect",
+    frame={"inspect_hardware": _inspect},
+    finish=_finish,
+    fail=_fail,
+)

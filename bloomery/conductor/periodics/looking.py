@@ -1,0 +1,35 @@
+"""What periodics share: a look at one node that may be gone, busy or changed by now."""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Iterator
+
+from bloomery import errors
+from bloomery.conductor import task_manager
+from bloomery.conductor.house import Context, House
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.request import Request
+
+LOG = logging.getLogger(__name__)
+
+
+def context_of(house: House) -> Context:
+    """A context of our own: each run of a job is a request."""
+    return Context(house=house, request=Request.new())
+
+
+@contextlib.contextmanager
+def skipping(uuid: str) -> Iterator[None]:
+    """Leave a node alone that is gone, busy, or of a driver that is not enabled any more."""
+    try:
+        yield
+    except (errors.NodeNotFound, errors.NodeLocked, errors.LockLost) as gone:
+        LOG.debug("node %s: %s", uuid, gone)
+    except (errors.DriverNotFound, errors.Invalid) as unusable:
+        LOG.warning("node %s: %s", uuid, unusable)
+
+
+def look(context: Context, uuid: str) -> TaskManager:
+    return task_manager.acquire(context, uuid, shared=True)

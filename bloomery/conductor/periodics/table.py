@@ -1,0 +1,140 @@
+"""The register of periodics, and what runs them.
+
+A job takes the house and nothing else, may be run at any time, twice, or after a crash, and
+does not retry itself: the period does.  Jobs run in workers; their last run shows in the API.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final
+
+from bloomery import errors
+from bloomery.conductor.house import House
+from bloomery.conductor.periodics import (
+    agents,
+    leases,
+    orphans,
+    power_recovery,
+    power_sync,
+    timeouts,
+    trim_history,
+)
+from bloomery.conf.conductor import Conductor
+
+LOG = logging.getLogger(__name__)
+
+_NO_WORKER_RETRY_S: Final = 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Periodic:
+    """One job: ``every_s`` reads its period from the options, 0 switches it off."""
+
+    name: str
+    every_s: Callable[[Conductor], float]
+    make: Callable[[House], Callable[[], None]]
+    why: str
+
+
+TABLE: Final[tuple[Periodic, ...]] = (
+    Periodic(
+        name="sync_power",
+        every_s=lambda c: c.sync_power_state_interval,
+        make=power_sync.make,
+        why="rows drift when someone presses the button",
+    ),
+    Periodic(
+        name="recover_power",
+        every_s=lambda c: c.power_failure_recovery_interval,
+        make=power_recovery.make,
+        why="a BMC that was gone may be back",
+    ),
+    Periodic(
+        name="time_out",
+        every_s=lambda c: c.check_provision_state_interval,
+        make=timeouts.make,
+        why="a machine that does not boot never calls",
+    ),
+    Periodic(
+        name="adopt_orphans",
+        every_s=lambda c: c.check_provision_state_interval,
+        make=orphans.make,
+        why="a flow that nobody walks would be stuck for good",
+    ),
+    Periodic(
+        name="watch_leases",
+        every_s=lambda c: c.heartbeat_interval,
+        make=leases.make,
+        why="no reservation may outlive its holder",
+    ),
+    Periodic(
+        name="trim_history",
+        every_s=lambda c: c.node_history_cleanup_interval,
+        make=trim_history.make,
+        why="histories grow",
+    ),
+    Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
+)
+
+
+@dataclass(slots=True)
+class Standing:
+    """How a job is doing, on the monotonic clock."""
+
+    runs: int = 0
+    last_started: float | None = None
+    last_took_s: float | None = None
+    last_error: str | None = None
+
+
+class Periodics:
+    """Runs the table until it is stopped."""
+
+    def __init__(self, house: House, table: tuple[Periodic, ...] = TABLE) -> None:
+        self._house = house
+        self._table = table
+        self._stopped = False
+        self.standing = {periodic.name: Standing() for periodic in table}
+
+    def start(self) -> None:
+        for periodic in self._table:
+            every_s = periodic.every_s(self._house.conf.conductor)
+            if every_s > 0:
+                self._arm(periodic, periodic.make(self._house), every_s)
+
+    def stop(self) -> None:
+        """Start no further run; those that go on end with the workers."""
+        self._stopped = True
+
+    def _arm(self, periodic: Periodic, job: Callable[[], None], every_s: float) -> None:
+        def due() -> None:
+            if self._stopped:
+                return
+            try:
+                self._house.workers.spawn(run)
+            except errors.NoFreeConductorWorker:
+                self._house.timers.after(_NO_WORKER_RETRY_S, due)
+
+        def run() -> None:
+            try:
+                self._run(periodic, job)
+            finally:
+                self._house.timers.after(every_s, due)
+
+        self._house.timers.after(every_s, due)
+
+    def _run(self, periodic: Periodic, job: Callable[[], None]) -> None:
+        standing = self.standing[periodic.name]
+        standing.last_started = time.monotonic()
+        try:
+            job()
+            standing.last_error = None
+        except Exception as exc:  # the supervisor of jobs: the period tries again
+            standing.last_error = errors.brief(exc)
+            LOG.exception("periodic %s failed", periodic.name)
+        standing.runs += 1
+        standing.last_took_s = time.monotonic() - standing.last_started

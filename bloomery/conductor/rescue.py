@@ -1,0 +1,94 @@
+"""Rescue: boot a node into a ramdisk that its user can log in to, and back again."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final
+
+from bloomery import errors
+from bloomery.conductor import internal_info
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.node import Node
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+LOG = logging.getLogger(__name__)
+
+_RESCUE: Final = Step(interface="rescue", step="rescue", inner=True, resumable=True)
+_UNRESCUE: Final = Step(interface="rescue", step="unrescue", inner=True, resumable=True)
+_PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
+
+
+def check(task: TaskManager, action: str) -> None:
+    """Raise unless the node may be rescued, or brought back."""
+    node = task.node
+    if node.maintenance:
+        raise errors.NodeInMaintenance(node=node.uuid, action=action)
+    try:
+        task.driver.power.validate(task)
+        task.driver.rescue.validate(task)
+        task.driver.network.validate(task)
+    except errors.Failure as exc:
+        raise errors.InstanceRescueFailure(action=action, node=node.uuid, reason=str(exc)) from exc
+
+
+def begin(task: TaskManager, password: str) -> None:
+    """Keep the password, sealed, until the ramdisk has it."""
+    internal_info.wipe(task.node)
+    given = task.house.sealer.seal({"rescue_password": password})
+    task.node.instance_info = task.node.instance_info | given
+
+
+def forget_password(node: Node) -> None:
+    kept = {name: v for name, v in node.instance_info.items() if name not in _PASSWORDS}
+    node.instance_info = kept
+
+
+def clean_up(task: TaskManager) -> str | None:
+    """Take away what rescue made; return what went wrong, if something did."""
+    try:
+        task.driver.rescue.clean_up(task)
+    except errors.LockLost:
+        raise
+    except Exception as exc:
+        LOG.warning("node %s: cannot clean up after rescue: %s", task.node.uuid, errors.brief(exc))
+        return errors.brief(exc)
+    return None
+
+
+def rescue_steps(task: TaskManager) -> list[Step]:
+    return [_RESCUE]
+
+
+def unrescue_steps(task: TaskManager) -> list[Step]:
+    return [_UNRESCUE]
+
+
+def _rescue(task: TaskManager) -> Outcome | None:
+    return task.driver.rescue.rescue(task)
+
+
+def _unrescue(task: TaskManager) -> Outcome | None:
+    return task.driver.rescue.unrescue(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    return Move(event="done")
+
+
+def _finish_unrescue(task: TaskManager) -> Move:
+    forget_password(task.node)
+    internal_info.wipe(task.node)
+    return Move(event="done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    forget_password(task.node)
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(name="rescue", frame={"rescue": _rescue}, finish=_finish, fail=_fail)
+UNRESCUE: Final = Phase(
+    name="unrescue", frame={"unrescue": _unrescue}, finish=_finish_unrescue, fail=_fail,
+)  # fmt: skip

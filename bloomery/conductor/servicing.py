@@ -1,0 +1,83 @@
+"""Service: work on an active node, on an operator's order."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor import internal_info, step_lists
+from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Outcome
+
+LOG = logging.getLogger(__name__)
+
+_PREPARE: Final = Step(interface="deploy", step="prepare_service", inner=True, resumable=True)
+_TEAR_DOWN: Final = Step(interface="deploy", step="tear_down_service", inner=True, resumable=True)
+
+
+def check(task: TaskManager) -> None:
+    """Raise unless the node may be serviced now."""
+    node = task.node
+    if node.maintenance:
+        raise errors.NodeInMaintenance(node=node.uuid, action="service")
+    task.driver.power.validate(task)
+    task.driver.network.validate(task)
+
+
+def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]], no_ramdisk: bool) -> list[Step]:
+    """Return the steps in the user's order; an agent is booted only where one of them needs it."""
+    given = step_lists.as_given(task, "service", wanted)
+    if no_ramdisk or not any(step.requires_ramdisk for step in given):
+        return given
+    return [_PREPARE, *given, _TEAR_DOWN]
+
+
+def begin(task: TaskManager, no_ramdisk: bool) -> None:
+    internal_info.wipe(task.node, "service")
+    task.node.driver_internal_info["service_disable_ramdisk"] = no_ramdisk
+
+
+def tear_down(task: TaskManager) -> None:
+    """Take the agent away, if there is one; the failure that is reported is another one."""
+    try:
+        task.driver.deploy.tear_down_service(task)
+    except errors.LockLost:
+        raise
+    except Exception as exc:
+        LOG.warning("node %s: cannot tear down service: %s", task.node.uuid, errors.brief(exc))
+
+
+def _prepare(task: TaskManager) -> Outcome | None:
+    return task.driver.deploy.prepare_service(task)
+
+
+def _tear_down(task: TaskManager) -> Outcome | None:
+    return task.driver.deploy.tear_down_service(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    internal_info.wipe(task.node, "service")
+    return Move(event="done")
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    node = task.node
+    tear_down(task)
+    if not run.step.inner:
+        node.fault, node.maintenance = "service failure", True
+        node.maintenance_reason = node.maintenance_reason or sentence
+    internal_info.wipe(node, "service")
+    return Move(event="fail", last_error=sentence)
+
+
+PHASE: Final = Phase(
+    name="service",
+    shows="service_step",
+    frame={"prepare_service": _prepare, "tear_down_service": _tear_down},
+    finish=_finish,
+    fail=_fail,
+)

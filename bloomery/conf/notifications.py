@@ -1,0 +1,32 @@
+"""Who is told what happened: the event relay, and oslo.messaging's notifier.
+
+Versioned notifications leave when [DEFAULT] notification_level is set and a driver is named
+here, as in the reference.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bloomery.conf.declare import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Events:
+    log: bool = option(False, "write each event as a line of JSON to the logger bloomery.events")
+    keep_hours: int = option(168, "hours that an event is kept after it happened", least=1)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OsloMessagingNotifications:
+    driver: tuple[str, ...] = option(
+        (),
+        "messagingv2, messaging, log, routing, noop, test; several by comma; empty: none",
+    )
+    transport_url: str | None = option(
+        None,
+        "URL of the broker, such as rabbit://user:password@host:5672/; unset: transport_url of "
+        "[DEFAULT]",
+        secret=True,
+    )
+    topics: tuple[str, ...] = option(("notifications",), "topics of unversioned messages")
