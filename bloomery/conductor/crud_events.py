@@ -1,14 +1,36 @@
-"""Event rows of create, update and delete: start and end are written together."""
+"""Event rows of create, update and delete: start and end are written together.
+
+    told = crud_events.told(context, "node", uuid, "update", {"patched": paths})
+    with told.watching(lambda node: patcher.apply(node, patch)):
+        at_once.change(context, uuid, work)      # work calls told.changed(node, new)(conn)
+
+Where a sink wants versioned notifications, the rows carry the object as it is to be, and an
+operation that is refused although its object was found sends start and error, in a transaction
+of their own.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
+import copy
+import logging
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias
 
-from bloomery import secrets
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
+from bloomery.conductor import announce
 from bloomery.conductor.house import Context
-from bloomery.conductor.task_manager import Write
-from bloomery.db import events
+from bloomery.db import events, nodes, ports, rows
+from bloomery.events import snapshots
+from bloomery.model.node import Node
+
+LOG = logging.getLogger(__name__)
+
+Json: TypeAlias = dict[str, Any]
+_GET: Final[dict[str, Callable[[sa.Connection, str], Any]]] = {"node": nodes.get, "port": ports.get}
+_SILENT: Final = (errors.NotFound, errors.PatchError)  # no object was found, or none could be made
 
 
 def told(
@@ -17,20 +39,116 @@ def told(
     uuid: str,
     action: str,
     facts: Mapping[str, Any] | None = None,
-) -> Write:
+) -> Told:
     """Return the write of ``baremetal.<noun>.<action>.start`` and ``.end``; facts are masked."""
-    encoded = [
-        events.encode(
+    return Told(context, noun, uuid, action, secrets.mask(dict(facts or {})))
+
+
+class Told:
+    """A write, called with the connection; what is shown before that call goes along."""
+
+    def __init__(self, context: Context, noun: str, uuid: str, action: str, facts: Json) -> None:
+        self._context, self._noun, self._uuid = context, noun, uuid
+        self._action, self._facts = action, facts
+        self._start, self._end = self._row("start"), self._row("end")
+        self._between: list[Json] = []
+
+    def __call__(self, conn: sa.Connection) -> None:
+        events.insert(conn, [self._start, *self._between, self._end])
+
+    def _row(self, status: str, level: str = "info") -> Json:
+        return events.encode(
             events.Event(
-                object=noun,
-                object_uuid=uuid,
-                action=action,
+                object=self._noun,
+                object_uuid=self._uuid,
+                action=self._action,
                 status=status,
-                publisher=f"ironic-api.{context.house.host}",
-                request_id=context.request.request_id,
-                facts=secrets.mask(dict(facts or {})),
+                level=level,
+                publisher=f"ironic-api.{self._context.house.host}",
+                request_id=self._context.request.request_id,
+                facts=self._facts,
             ),
         )
-        for status in ("start", "end")
-    ]
-    return lambda conn: events.insert(conn, encoded)
+
+    # --------------------------------------------------------------- what the rows are to show
+
+    @property
+    def wanted(self) -> bool:
+        return self._context.house.snapshots
+
+    def given(self, values: Mapping[str, Any]) -> Told:
+        """Show at the start what a client asks to create."""
+        if self.wanted:
+            self._start["snapshot"] = rows.dump(snapshots.GIVEN[self._noun](values))
+        return self
+
+    def stored(self, value: Any) -> Told:
+        """Show at the end what was stored."""
+        if self.wanted:
+            self._end["snapshot"] = rows.dump(snapshots.OF[self._noun](value))
+        return self
+
+    def changed(self, before: Any, changes: Mapping[str, Any], *, touched: bool = True) -> Told:
+        """Show the object as it will be; ``touched``: its updated_at moves."""
+        if self.wanted:
+            shot = snapshots.OF[self._noun](_with(before, changes))
+            self._start["snapshot"] = rows.dump(shot)
+            stamp = {"updated_at": rows.now()} if touched else {}
+            self._end["snapshot"] = rows.dump(shot | stamp)
+        return self
+
+    def gone(self, value: Any) -> Told:
+        """Show at both ends what is being deleted, and its console being stopped between."""
+        self._between = []
+        if isinstance(value, Node) and value.console_enabled:
+            facts = {"console_enabled": False, "last_error": value.last_error}
+            ended = _with(value, {"console_enabled": False})
+            self._between = [
+                announce.node_row(self._context, value, "console_set", "start", facts),
+                announce.node_row(self._context, ended, "console_set", "end", facts),
+            ]
+        return self.changed(value, {}, touched=False)
+
+    # ----------------------------------------------------------------------------- refusals
+
+    @contextmanager
+    def watching(self, changes: Callable[[Any], Json] = lambda value: {}) -> Iterator[None]:
+        """Tell of a refusal, and pass it on.
+
+        ``changes``: what the caller wants of the object, if it was refused before ``changed``.
+        """
+        try:
+            yield
+        except _SILENT:
+            raise
+        except Exception:
+            if self.wanted:
+                self._tell_refusal(changes)
+            raise
+
+    def _tell_refusal(self, changes: Callable[[Any], Json]) -> None:
+        """Best effort: what the caller hears is the refusal, not that nobody could be told."""
+        house = self._context.house
+        try:
+            if self._start["snapshot"] is None:
+                self._look_up(changes)
+            refused = self._row("error", "error") | {"snapshot": self._start["snapshot"]}
+            house.db.transact(lambda conn: events.insert(conn, [self._start, refused]))
+            house.told()
+        except _SILENT:
+            return
+        except Exception as exc:
+            LOG.warning("%s %s: cannot tell of a refused %s: %s",
+                        self._noun, self._uuid, self._action, errors.brief(exc))  # fmt: skip
+
+    def _look_up(self, changes: Callable[[Any], Json]) -> None:
+        with self._context.house.db.read() as conn:
+            value = _GET[self._noun](conn, self._uuid)
+        self.changed(value, changes(value))
+
+
+def _with(value: Any, changes: Mapping[str, Any]) -> Any:
+    future = copy.copy(value)
+    for name, new in changes.items():
+        setattr(future, name, new)
+    return future

@@ -20,6 +20,7 @@ class House:
     """What the rooms of a conductor share; built once in ``cmd``.
 
     ``told`` is called after each commit that wrote event rows: it wakes the relay.
+    ``snapshots``: event rows carry the whole object, because a sink makes notifications of them.
     """
 
     host: str
@@ -31,6 +32,7 @@ class House:
     workers: Workers
     timers: Timers
     told: Callable[[], None] = lambda: None
+    snapshots: bool = False
 
     @property
     def patience_s(self) -> float:

@@ -35,14 +35,23 @@ _MAX_TRAITS: Final = 50
 
 def create(context: Context, values: Json) -> None:
     """Store a node: its interfaces chosen and checked, its secrets sealed.  One commit."""
-    house = context.house
     node = Node(**values)
+    facts = {"name": node.name, "driver": node.driver}
+    told = crud_events.told(context, "node", node.uuid, "create", facts).given(values)
+    with told.watching():
+        _store(context, node, told)
+    context.house.told()
+
+
+def _store(context: Context, node: Node, told: crud_events.Told) -> None:
+    house = context.house
     node.driver_info = house.sealer.seal(node.driver_info)
     node.instance_info = house.sealer.seal(node.instance_info)
     node.resource_class = node.resource_class or house.conf.default.default_resource_class
     _choose_interfaces(context, node)
-    columns = _encoded(node) | {"created_at": rows.now()}
-    told = crud_events.told(context, "node", node.uuid, "create", {"name": node.name, "driver": node.driver})
+    node.created_at = rows.now()
+    columns = _encoded(node)
+    told.stored(node)
 
     def work(conn: sa.Connection) -> None:
         _require_chassis(conn, node.chassis_uuid)
@@ -50,7 +59,6 @@ def create(context: Context, values: Json) -> None:
         told(conn)
 
     house.db.transact(work)
-    house.told()
 
 
 def _choose_interfaces(context: Context, node: Node) -> None:
@@ -81,13 +89,15 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
     def work(conn: sa.Connection, node: Node) -> None:
         _refuse_while_busy(node, patch)
         changed = _changed(context, node, sealed, reset_interfaces)
+        told.changed(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
         if changed:
             nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
         told(conn)
 
-    at_once.change(context, uuid, work)
+    with told.watching(lambda node: _PATCHER.apply(node, sealed)):
+        at_once.change(context, uuid, work)
     context.house.told()
 
 
@@ -215,11 +225,13 @@ def destroy(context: Context, uuid: str) -> None:
     told = crud_events.told(context, "node", uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> None:
+        told.gone(node)
         _require_deletable(context, node)
         nodes.delete(conn, uuid)
         told(conn)
 
-    at_once.change(context, uuid, work)
+    with told.watching():
+        at_once.change(context, uuid, work)
     context.house.told()
 
 
@@ -248,9 +260,10 @@ def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -
 
     def work(conn: sa.Connection, node: Node) -> None:
         nodes.update(conn, uuid, values)
-        told(conn)
+        told.changed(node, values)(conn)
 
-    at_once.change(context, uuid, work)
+    with told.watching(lambda node: values):
+        at_once.change(context, uuid, work)
     context.house.told()
 
 
@@ -261,17 +274,24 @@ def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: b
     """Add these traits, or make them the only ones.  One commit."""
     told = crud_events.told(context, "node", uuid, "update", {"traits": list(traits)})
 
+    def wanted(node: Node) -> Json:
+        kept = () if replace else node.traits
+        return {"traits": tuple(sorted({*kept, *traits}))}
+
     def work(conn: sa.Connection, node: Node) -> None:
         if replace:
             nodes.remove_traits(conn, uuid, None)
-        if len(set(traits) | (set() if replace else set(node.traits))) > _MAX_TRAITS:
+        after = wanted(node)
+        told.changed(node, after, touched=False)
+        if len(after["traits"]) > _MAX_TRAITS:
             raise errors.InvalidParameterValue(
                 reason=f"cannot set more than {_MAX_TRAITS} traits on node {uuid}",
             )
         nodes.add_traits(conn, uuid, traits)
         told(conn)
 
-    at_once.change(context, uuid, work)
+    with told.watching(wanted):
+        at_once.change(context, uuid, work)
     context.house.told()
 
 
@@ -279,12 +299,17 @@ def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> 
     """Remove these traits, or all.  Raises NodeTraitNotFound.  One commit."""
     told = crud_events.told(context, "node", uuid, "update", {"traits": []})
 
+    def wanted(node: Node) -> Json:
+        gone = node.traits if traits is None else traits
+        return {"traits": tuple(trait for trait in node.traits if trait not in gone)}
+
     def work(conn: sa.Connection, node: Node) -> None:
         missing = [trait for trait in traits or () if trait not in node.traits]
         if missing:
             raise errors.NodeTraitNotFound(node=uuid, trait=missing[0])
         nodes.remove_traits(conn, uuid, traits)
-        told(conn)
+        told.changed(node, wanted(node), touched=False)(conn)
 
-    at_once.change(context, uuid, work)
+    with told.watching(wanted):
+        at_once.change(context, uuid, work)
     context.house.told()

@@ -34,10 +34,12 @@ _WIRING_STATES: Final = (State.ENROLL, State.INSPECTING, State.INSPECTWAIT, Stat
 def create(context: Context, values: Json) -> None:
     """Store a port.  Needs no lock on its node.  One commit."""
     port = Port(**values)
+    port.created_at = rows.now()
     columns = rows.encode(
         {name: getattr(port, name) for name in model.COLUMNS if name != "id"}, model.OBJECTS,
-    ) | {"created_at": rows.now()}  # fmt: skip
+    )  # fmt: skip
     told = crud_events.told(context, "port", port.uuid, "create", {"address": port.address})
+    told.given(values).stored(port)
 
     def work(conn: sa.Connection) -> None:
         if nodes.find_uuid(conn, port.node_uuid) is None:
@@ -46,7 +48,8 @@ def create(context: Context, values: Json) -> None:
         ports.insert(conn, columns)
         told(conn)
 
-    context.house.db.transact(work)
+    with told.watching():
+        context.house.db.transact(work)
     context.house.told()
 
 
@@ -58,6 +61,7 @@ def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
         port = ports.get(conn, uuid)
         changed = _PATCHER.apply(port, patch)
         changed.pop("node_uuid", None) if changed.get("node_uuid") is None else None
+        told.changed(port, changed, touched=bool(changed))
         _refuse_in_state(node, port, changed)
         for name, value in changed.items():
             setattr(port, name, value)
@@ -67,7 +71,8 @@ def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
             ports.update(conn, uuid, rows.encode(changed, model.OBJECTS))
         told(conn)
 
-    at_once.change(context, _node_of(context, uuid), work)
+    with told.watching(lambda port: _PATCHER.apply(port, patch)):
+        at_once.change(context, _node_of(context, uuid), work)
     context.house.told()
 
 
@@ -77,6 +82,7 @@ def destroy(context: Context, uuid: str) -> None:
 
     def work(conn: sa.Connection, node: Node) -> None:
         port = ports.get(conn, uuid)
+        told.gone(port)
         if port.internal_info.get("tenant_vif_port_id") and not node.maintenance:
             raise errors.Conflict(
                 reason=f"cannot delete port {uuid}: a VIF is attached to it; detach it first, or "
@@ -85,7 +91,8 @@ def destroy(context: Context, uuid: str) -> None:
         ports.delete(conn, uuid)
         told(conn)
 
-    at_once.change(context, _node_of(context, uuid), work)
+    with told.watching():
+        at_once.change(context, _node_of(context, uuid), work)
     context.house.told()
 
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, states
+from bloomery.conductor import announce, internal_info, states
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager, Write
-from bloomery.db import events, rows
+from bloomery.db import rows
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
 
@@ -73,40 +73,12 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
 
 def told(task: TaskManager, status: str, to_power: str | None) -> Write:
     """Return the write of the event ``baremetal.node.power_set.<status>``."""
-    row = events.encode(
-        events.Event(
-            object="node",
-            object_uuid=task.node.uuid,
-            action="power_set",
-            status=status,
-            level="error" if status == "error" else "info",
-            publisher=f"ironic-conductor.{task.house.host}",
-            request_id=task.context.request.request_id,
-            facts={
-                "to_power": to_power,
-                "power_state": task.node.power_state,
-                "target_power_state": task.node.target_power_state,
-                "last_error": task.node.last_error,
-            },
-        ),
-    )
-    return lambda conn: events.insert(conn, [row])
+    return announce.emit_power_set_notification(task, status, to_power)
 
 
 def corrected(task: TaskManager, from_power: str | None) -> list[Write]:
     """Return the writes that tell of a power state that was found to be another one."""
-    row = events.encode(
-        events.Event(
-            object="node",
-            object_uuid=task.node.uuid,
-            action="power_state_corrected",
-            status="success",
-            publisher=f"ironic-conductor.{task.house.host}",
-            request_id=task.context.request.request_id,
-            facts={"from_power": from_power, "power_state": task.node.power_state},
-        ),
-    )
-    return [lambda conn: events.insert(conn, [row])]
+    return [announce.emit_power_state_corrected_notification(task, from_power)]
 
 
 def undo(exc: Exception, node: Any, task: TaskManager, power_state: str | None) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
+from collections.abc import Callable
 from typing import Final
 
 from bloomery.conductor import recovery
@@ -17,6 +18,7 @@ from bloomery.conf import Conf
 from bloomery.db import conductors
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
+from bloomery.events import relay
 from bloomery.secrets import Sealer
 
 LOG = logging.getLogger(__name__)
@@ -24,7 +26,13 @@ LOG = logging.getLogger(__name__)
 _STOP_POLL_S: Final = 0.05
 
 
-def build(conf: Conf, db: Database, sealer: Sealer) -> House:
+def build(
+    conf: Conf,
+    db: Database,
+    sealer: Sealer,
+    *,
+    told: Callable[[], None] = lambda: None,
+) -> House:
     """Return the parts of a conductor.  Raises DriverNotFoundInEntrypoint and its like."""
     ours = conf.conductor
     return House(
@@ -36,6 +44,8 @@ def build(conf: Conf, db: Database, sealer: Sealer) -> House:
         gates=NodeGates(ours.node_locked_max_waiters, max(conf.api.threads // 2, 1)),
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
+        told=told,
+        snapshots=relay.needs_snapshots(conf),
     )
 
 

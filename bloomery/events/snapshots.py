@@ -1,0 +1,70 @@
+"""The whole masked object beside an event: what a versioned notification is made of.
+
+Written only where a sink needs it (``House.snapshots``).  Secrets never get into a snapshot:
+sealed or not, they are stars.  ``given`` shows an object as its client described it, before
+anything was stored: what the server fills in is still null.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import MISSING, fields
+from typing import Any, Final
+
+from bloomery import secrets
+from bloomery.model import node as node_model
+from bloomery.model import port as port_model
+from bloomery.model.fields import FieldTable
+from bloomery.model.node import Node
+from bloomery.model.port import Port
+
+Json = dict[str, Any]
+
+
+def _plain(table: FieldTable) -> tuple[str, ...]:
+    return tuple(f.name for f in table.values() if f.column and not f.secret)
+
+
+_NODE_PLAIN: Final = _plain(node_model.FIELDS)
+_NODE_SECRET: Final = tuple(sorted(node_model.SECRET_OBJECTS))
+_PORT_PLAIN: Final = _plain(port_model.FIELDS)
+_PORT_FILLED: Final[Json] = {"available_for_dynamic_portgroup": True}
+_NODE_FILLED: Final[Json] = {"conductor_group": ""}
+
+
+def node_snapshot(node: Node) -> Json:
+    """Return every attribute of the API, secrets as stars."""
+    shot = {name: getattr(node, name) for name in _NODE_PLAIN}
+    for name in _NODE_SECRET:
+        value = getattr(node, name)
+        shot[name] = secrets.mask(value, instance_info=name == "instance_info") if value else value
+    shot["traits"] = list(node.traits)
+    return shot
+
+
+def port_snapshot(port: Port) -> Json:
+    return {name: getattr(port, name) for name in _PORT_PLAIN}
+
+
+def node_given(values: Mapping[str, Any]) -> Json:
+    """Return the snapshot of a node that a client asked for and nobody has stored yet."""
+    return _unfilled(node_snapshot(Node(**values)), Node, values, _NODE_FILLED)
+
+
+def port_given(values: Mapping[str, Any]) -> Json:
+    return _unfilled(port_snapshot(Port(**values)), Port, values, _PORT_FILLED)
+
+
+def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -> Json:
+    """Take back the defaults that are the server's; empty objects and lists stay empty."""
+    defaults = {
+        f.name for f in fields(noun) if f.default is not MISSING and f.name not in ("traits", "id")
+    }
+    taken_back = defaults - values.keys()
+    return {name: None if name in taken_back else value for name, value in shot.items()} | {
+        name: values.get(name, default) for name, default in filled.items()
+    }
+
+
+OF: Final = {"node": node_snapshot, "port": port_snapshot}
+GIVEN: Final = {"node": node_given, "port": port_given}
