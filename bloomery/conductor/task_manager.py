@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Concatenate, Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
@@ -32,7 +32,7 @@ from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.states import State
-from bloomery.db import events, history, locks, nodes, rows
+from bloomery.db import attached, events, history, locks, nodes, rows
 from bloomery.db import ports as port_rows
 from bloomery.db.gate import GateFull
 from bloomery.drivers.base import Driver
@@ -44,7 +44,9 @@ LOG = logging.getLogger(__name__)
 
 P = ParamSpec("P")
 T = TypeVar("T")
+Json: TypeAlias = dict[str, Any]
 Write: TypeAlias = Callable[[sa.Connection], None]
+_Call: TypeAlias = tuple[Callable[..., T], tuple[Any, ...], dict[str, Any]]
 
 _NOT_SAVED: Final = frozenset(
     {
@@ -57,20 +59,22 @@ _FREE: Final = {"reservation": None, "reserved_for": None, "reserved_at": None}
 _RETRY_RELEASE_S: Final = 1.0
 
 
-def acquire(context: Context, node_id: str, **more: Any) -> TaskManager:
+def acquire(context: Context, node_id: str | int, **more: Any) -> TaskManager:
     """Return a task on the node; see ``TaskManager`` for the arguments and errors."""
     return TaskManager(context, node_id, **more)
 
 
-def require_exclusive_lock(
-    method: Callable[Concatenate[TaskManager, P], T],
-) -> Callable[Concatenate[TaskManager, P], T]:
-    """Refuse a call whose task holds a shared lock: ExclusiveLockRequired."""
+def require_exclusive_lock(method: Callable[P, T]) -> Callable[P, T]:
+    """Refuse a call whose task holds a shared lock: ExclusiveLockRequired.
+
+    The task is the first argument, or the one after ``self``.
+    """
 
     @functools.wraps(method)
-    def guarded(task: TaskManager, *args: P.args, **more: P.kwargs) -> T:
+    def guarded(*args: P.args, **more: P.kwargs) -> T:
+        task = next(arg for arg in args[:2] if isinstance(arg, TaskManager))
         task.assert_exclusive()
-        return method(task, *args, **more)
+        return method(*args, **more)
 
     return guarded
 
@@ -85,10 +89,13 @@ class TaskManager:
     taken is then released.
     """
 
+    fsm: states.Machine | None
+    _node: Node | None
+
     def __init__(
         self,
         context: Context,
-        node_id: str,
+        node_id: str | int,
         shared: bool = False,
         purpose: str = "unspecified action",
         retry: bool = True,
@@ -97,7 +104,7 @@ class TaskManager:
     ) -> None:
         self.context = context
         self.house = context.house
-        self.node_id = node_id
+        self.node_id = _uuid_of(context.house, node_id)
         self.shared = shared
         self.turn = 0
         self._purpose, self._retry, self._patient = purpose, retry, patient
@@ -105,12 +112,12 @@ class TaskManager:
         self._guard: locks.Guard | None = None
         self._driver: Driver | None = None
         self._forget_lists()
-        self._spawn: tuple[Callable[..., Future[Any]], tuple[Any, ...], dict[str, Any]] | None = None
-        self._on_spawn_error: tuple[Callable[..., None], tuple[Any, ...], dict[str, Any]] | None = None
+        self._spawn: _Call[Future[Any]] | None = None
+        self._on_spawn_error: _Call[None] | None = None
         try:
             if shared:
                 with self.house.db.read() as conn:
-                    self._take(nodes.get(conn, node_id))
+                    self._take(nodes.get(conn, self.node_id))
             else:
                 self._lock()
             if load_driver:
@@ -123,9 +130,8 @@ class TaskManager:
 
     @property
     def node(self) -> Node:
-        if self._node is None:
-            raise RuntimeError(f"the task on node {self.node_id} has released it")
-        return self._node
+        """The node; None once it was released."""
+        return self._node  # type: ignore[return-value]
 
     @node.setter
     def node(self, node: Node | None) -> None:
@@ -135,9 +141,8 @@ class TaskManager:
 
     @property
     def driver(self) -> Driver:
-        if self._driver is None:
-            raise RuntimeError(f"the task on node {self.node_id} was made without its driver")
-        return self._driver
+        """The node's interfaces; None if they were not loaded, or once the node was released."""
+        return self._driver  # type: ignore[return-value]
 
     @property
     def driver_info(self) -> Mapping[str, Any]:
@@ -147,15 +152,47 @@ class TaskManager:
 
     @property
     def ports(self) -> Sequence[Port]:
-        """The node's ports, read when first asked for."""
-        if self._ports is None:
-            with self.house.db.read() as conn:
-                self._ports = port_rows.list_of_node(conn, self.node.uuid)
-        return self._ports
+        """The node's ports, read when first asked for, as are all lists of the task."""
+        return self._list("ports", port_rows.list_of_node)
 
     @ports.setter
     def ports(self, ports: Sequence[Port]) -> None:
-        self._ports = ports
+        self._lists["ports"] = ports
+
+    @property
+    def portgroups(self) -> Sequence[Json]:
+        return self._list("portgroups", attached.list_portgroups)
+
+    @portgroups.setter
+    def portgroups(self, portgroups: Sequence[Json]) -> None:
+        self._lists["portgroups"] = portgroups
+
+    @property
+    def volume_connectors(self) -> Sequence[Json]:
+        return self._list("volume_connectors", attached.list_volume_connectors)
+
+    @volume_connectors.setter
+    def volume_connectors(self, connectors: Sequence[Json]) -> None:
+        self._lists["volume_connectors"] = connectors
+
+    @property
+    def volume_targets(self) -> Sequence[Json]:
+        return self._list("volume_targets", attached.list_volume_targets)
+
+    @volume_targets.setter
+    def volume_targets(self, targets: Sequence[Json]) -> None:
+        self._lists["volume_targets"] = targets
+
+    def _list(self, name: str, read: Callable[[sa.Connection, str], Any]) -> Sequence[Any]:
+        """A list of the node's, None once it was released; what cannot be read releases it."""
+        if name not in self._lists and self._node is not None:
+            try:
+                with self.house.db.read() as conn:
+                    self._lists[name] = read(conn, self.node.uuid)
+            except Exception:
+                self.release_resources()
+                raise
+        return self._lists.get(name)  # type: ignore[return-value]
 
     def load_driver(self) -> None:
         """Find the interfaces that the node uses, if that was not done yet."""
@@ -163,9 +200,8 @@ class TaskManager:
             self._driver = self.house.registry.driver_of(self.node)
 
     def _forget_lists(self) -> None:
-        self._node: Node | None = None
-        self.fsm: states.Machine | None = None
-        self._ports: Sequence[Port] | None = None
+        self._node, self.fsm = None, None
+        self._lists: dict[str, Sequence[Any]] = {}
         self._columns: dict[str, Any] = {}
 
     def _take(self, node: Node) -> None:
@@ -179,22 +215,29 @@ class TaskManager:
         patience_s = self._patience_s()
         give_up_at = time.monotonic() + patience_s
         self._enter_gate(patience_s)
-        while True:
-            try:
-                node = self.house.db.transact(self._reserve)
-                break
-            except errors.NodeLocked:
-                left_s = give_up_at - time.monotonic()
-                if left_s <= 0:
-                    raise
-                pause_s = float(self.house.conf.conductor.node_locked_retry_interval)
-                time.sleep(min(pause_s, left_s))
+        try:
+            node = self._reserve_until(give_up_at)
+        except BaseException:
+            self._release_lock()
+            raise
         self._reserved = True
         self._guard = locks.Guard(
             node_uuid=node.uuid, holder=self.house.host, generation=node.lock_generation,
         )  # fmt: skip
         self.shared = False
         self._take(node)
+
+    def _reserve_until(self, give_up_at: float) -> Node:
+        """Reserve; while another process holds the reservation ask again until time is up."""
+        while True:
+            try:
+                return self.house.db.transact(self._reserve)
+            except errors.NodeLocked:
+                left_s = give_up_at - time.monotonic()
+                if left_s <= 0:
+                    raise
+            pause_s = float(self.house.conf.conductor.node_locked_retry_interval)
+            time.sleep(min(pause_s, left_s))
 
     def _reserve(self, conn: sa.Connection) -> Node:
         return locks.reserve(conn, self.node_id, holder=self.house.host, purpose=self._purpose)
@@ -232,17 +275,21 @@ class TaskManager:
 
     def downgrade_lock(self) -> None:
         """Give the reservation back and go on reading.  RuntimeError when already released."""
-        node_id = self.node.uuid
+        self._require_node()
         if not self.shared:
             self._release_lock()
             self.shared = True
             with self.house.db.read() as conn:
-                self._take(nodes.get(conn, node_id))
+                self._take(nodes.get(conn, self.node_id))
 
     def assert_exclusive(self) -> None:
         """Raise ExclusiveLockRequired unless the lock is exclusive."""
         if self.shared:
             raise errors.ExclusiveLockRequired(log=f"task on {self.node_id}: {self._purpose}")
+
+    def _require_node(self) -> None:
+        if self._node is None:
+            raise RuntimeError(f"the task on node {self.node_id} has released it")
 
     def release_resources(self) -> None:
         """Give back whatever is held; may be called twice, or on a task that has nothing."""
@@ -262,6 +309,13 @@ class TaskManager:
                 self.house.gates.leave(self.node_id)
 
     # ------------------------------------------------------------------------------- spawning
+
+    @property
+    def _work(self) -> str:
+        """The name of what runs in the background: what the spawning method was given to run."""
+        method, args, _ = self._spawn or (None, (), {})
+        work = next((arg for arg in args if callable(arg)), method)
+        return f"{getattr(work, '__name__', 'the worker')} ({self._purpose})"
 
     def spawn_after(self, method: Callable[..., Future[Any]], *args: Any, **more: Any) -> None:
         """Call ``method`` when the block ends without an error; it must return a future."""
@@ -315,10 +369,11 @@ class TaskManager:
             self.release_resources()
 
     def _note_death(self, exc: BaseException) -> None:
-        LOG.error("node %s: %s died", self.node_id, self._purpose, exc_info=exc)
+        LOG.error("node %s: %s died", self.node_id, self._work, exc_info=exc)
         if self._node is None or self.shared or self.node.last_error is not None:
             return
-        self.node.last_error = errors.brief(exc)
+        said = f"{self._work} died: {errors.brief(exc)}"
+        self.node.last_error = _fit(said, self.house.conf.default.log_in_db_max_size)
         try:
             self.save()
         except (errors.LockLost, errors.NodeNotFound) as gone:
@@ -332,9 +387,9 @@ class TaskManager:
         ``let_go``: the reservation ends with it.  Raises LockLost with nothing written.
         """
         self.assert_exclusive()
+        self._require_node()
         guard = self._guard
-        if guard is None:
-            raise RuntimeError(f"the task on node {self.node_id} has released it")
+        assert guard is not None
         columns = _columns_of(self.node)
         changed = {name: v for name, v in columns.items() if v != self._columns.get(name)}
         values = changed | (_FREE if let_go else {})
@@ -372,6 +427,7 @@ class TaskManager:
         Raises InvalidState with the node untouched; LockLost.
         """
         self.assert_exclusive()
+        self._require_node()
         before = self._prev_provision_state, self._prev_target_provision_state = (
             self.node.provision_state,
             self.node.target_provision_state,
@@ -385,6 +441,11 @@ class TaskManager:
         self._write_move(last_error, has_worker=callback is not None)
         self.save(*self._told_of_move(last_error), *journal, let_go=let_go)
         self.house.told()
+
+    def resume_cleaning(self) -> None:
+        """Go on cleaning; a manual cleaning stays on its way to manageable."""
+        manual = self.node.target_provision_state == State.MANAGEABLE
+        self.process_event("resume", target_state=State.MANAGEABLE if manual else None)
 
     def _advance(self, event: str, target_state: str | None) -> None:
         assert self.fsm is not None
@@ -467,6 +528,14 @@ class TaskManager:
             conductor=self.house.host, failed=failed, since=since,
         )  # fmt: skip
         return lambda conn: history.insert(conn, [entry])
+
+
+def _uuid_of(house: House, node_id: str | int) -> str:
+    """Return the UUID of the node; its row's number names it, too.  Raises NodeNotFound."""
+    if isinstance(node_id, str):
+        return node_id
+    with house.db.read() as conn:
+        return nodes.uuid_of(conn, node_id)
 
 
 def _machine_at(node: Node) -> states.Machine:

@@ -78,6 +78,14 @@ def find_uuid(conn: sa.Connection, ident: str) -> str | None:
     ).scalar_one_or_none()
 
 
+def uuid_of(conn: sa.Connection, row_id: int) -> str:
+    """Return the UUID of the node in this row.  Raises NodeNotFound."""
+    uuid: str | None = conn.execute(sa.select(_T.uuid).where(_T.id == row_id)).scalar_one_or_none()
+    if uuid is None:
+        raise errors.NodeNotFound(node=row_id)
+    return uuid
+
+
 def insert(conn: sa.Connection, values: Mapping[str, Any]) -> None:
     """Add a node; ``values`` holds every column but id and updated_at, encoded.
 
