@@ -1,0 +1,1 @@
+"""The operator's side: it speaks HTTP with a service, and nothing else."""

@@ -1,0 +1,79 @@
+"""``bloomery serve``: API and conductor in one process, until it is told to stop."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import signal
+import threading
+from pathlib import Path
+from typing import Any
+
+import click
+
+from bloomery import conf
+from bloomery.cmd import options
+from bloomery.cmd.serving import Service
+from bloomery.home import CLOUD, Home
+
+
+@click.command()
+@options.state_dir
+@options.config_file
+@click.option("--host", "host_ip", metavar="ADDRESS", help="Listen here.  [default: 127.0.0.1]")
+@click.option("--port", type=click.IntRange(0, 65535), help="API port; 0: any.  [default: 6385]")
+@click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
+def serve(
+    state_dir: Path,
+    config_files: tuple[str, ...],
+    host_ip: str | None,
+    port: int | None,
+    verbose: bool,
+) -> None:
+    """Run API and conductor in one process."""
+    log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    settings = listening_on(conf.load(config_files), host_ip, port)
+    stop = until_told()
+    with Home(state_dir) as home, Service(settings, home) as service:
+        click.echo(told(service, home))
+        stop.wait()
+        click.echo("stopping: waiting for the work that goes on")
+
+
+def listening_on(settings: conf.Conf, host_ip: str | None, port: int | None) -> conf.Conf:
+    """Return the settings with the address of the command line, where one was given."""
+    said: dict[str, Any] = {"host_ip": host_ip, "port": port}
+    given = {name: value for name, value in said.items() if value is not None}
+    return dataclasses.replace(settings, api=dataclasses.replace(settings.api, **given))
+
+
+def log_to_stderr(level: int) -> None:
+    """One line per event, on standard error."""
+    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    logging.getLogger("alembic").setLevel(logging.WARNING)
+
+
+def until_told() -> threading.Event:
+    """Return an event that SIGTERM and SIGINT set; the second signal ends us at once."""
+    stop = threading.Event()
+
+    def tell(number: int, _frame: object) -> None:
+        stop.set()
+        signal.signal(number, signal.SIG_DFL)
+
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, tell)
+    return stop
+
+
+def told(service: Service, home: Home) -> str:
+    """What to do next, in the words of a shell."""
+    return "\n".join(
+        (
+            f"Bloomery answers at {service.url} (state in {home.path})",
+            f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
+            "  baremetal driver list",
+            "  baremetal node create --driver fake-hardware --name node-1",
+            "Ctrl-C stops it.",
+        ),
+    )

@@ -1,0 +1,72 @@
+"""A whole service in one process: built, started and stopped in one place.
+
+    with Home(path) as home, Service(conf, home) as service:
+        service.url                       # http://127.0.0.1:6385
+
+What is stopped last was started first.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Self
+
+from bloomery.api import app, server
+from bloomery.conductor import service as conductor_service
+from bloomery.conf import Conf
+from bloomery.db import schema
+from bloomery.home import Home
+from bloomery.operations.context import Site
+from bloomery.rpc.client import Client
+from bloomery.rpc.ring import Ring
+from bloomery.rpc.transports import InProcess
+
+LOG = logging.getLogger(__name__)
+
+
+class Service:
+    """API and conductor on the database of a state dir that this process has taken."""
+
+    def __init__(self, conf: Conf, home: Home) -> None:
+        """Build everything and bind the address; nothing runs yet.  Raises CannotStart."""
+        self.conf = conf
+        self._home = home
+        self.db = home.open_database(conf.database)
+        self._prepare_schema()
+        house = conductor_service.build(conf, self.db, home.sealer(self.db))
+        self.conductor = conductor_service.ConductorService(house)
+        rpc = Client(Ring(self.db), InProcess({house.host: self.conductor.manager}))
+        self.site = Site(db=self.db, rpc=rpc, conf=conf)
+        self.api = server.Server(app.make_app(self.site), conf)
+
+    def _prepare_schema(self) -> None:
+        if not self.db.is_sqlite:
+            schema.require_head(self.db, state_dir=self._home.path)
+            return
+        backup = schema.prepare(self.db)
+        if backup is not None:
+            LOG.warning("the schema was brought up; the database as it was is kept in %s", backup)
+
+    @property
+    def url(self) -> str:
+        host, port = self.api.address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+
+    def start(self) -> None:
+        """Take up what a former life left, then answer."""
+        self.conductor.start()
+        self.api.start()
+        self._home.write_clouds(self.url)
+
+    def stop(self) -> None:
+        """Refuse new requests, wait for the work that goes on, and close the database."""
+        self.api.stop()
+        self.conductor.stop()
+        self.db.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(self, *_exc: object) -> None:
+        self.stop()
