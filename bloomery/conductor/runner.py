@@ -178,6 +178,8 @@ def launch(slot: Slot, flow: Flow) -> Future[None]:
 def turn(flow: Flow) -> None:
     """Walk as far as it goes without waiting.  The supervisor of its thread."""
     try:
+        if flow.task.turn:  # there was a pause, and nothing was written since
+            flow.task.require_held()
         _walk(flow)
     except errors.LockLost as lost:
         LOG.warning("%s", lost)

@@ -381,6 +381,17 @@ class TaskManager:
 
     # -------------------------------------------------------------------------------- writing
 
+    def require_held(self) -> None:
+        """Raise LockLost if somebody took the node over: for work that begins after a pause."""
+        self.assert_exclusive()
+        self._require_node()
+        with self.house.db.read() as conn:
+            locks.require_held(conn, self._proof())
+
+    def _proof(self) -> locks.Guard:
+        assert self._guard is not None
+        return self._guard
+
     def save(self, *writes: Write, let_go: bool = False) -> None:
         """Write what changed on the node, and ``writes``, in one guarded transaction.
 
@@ -388,8 +399,7 @@ class TaskManager:
         """
         self.assert_exclusive()
         self._require_node()
-        guard = self._guard
-        assert guard is not None
+        guard = self._proof()
         columns = _columns_of(self.node)
         changed = {name: v for name, v in columns.items() if v != self._columns.get(name)}
         values = changed | (_FREE if let_go else {})

@@ -86,6 +86,12 @@ def check(conn: sa.Connection, guard: Guard) -> None:
     _require(conn.execute(held, _proof(guard)).rowcount, guard)
 
 
+def require_held(conn: sa.Connection, guard: Guard) -> None:
+    """Look whether the lock is still held, before hardware is touched.  Raises LockLost."""
+    held = sa.select(sa.literal(1)).select_from(NODES).where(*_HELD)
+    _require(len(conn.execute(held, _proof(guard)).all()), guard)
+
+
 def update_guarded(conn: sa.Connection, guard: Guard, values: Mapping[str, Any]) -> None:
     """Change columns of the node under its lock; begins a guarded transaction.
 
