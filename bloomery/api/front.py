@@ -7,6 +7,7 @@ body itself, within limits, and shows Pecan neither: arguments are the declarati
 from __future__ import annotations
 
 import re
+import time
 from collections.abc import Callable, Iterable
 from typing import Any, Final, TypeAlias
 from urllib.parse import parse_qsl
@@ -16,6 +17,7 @@ import webob
 from bloomery.api import auth, bodies, replies, versions
 from bloomery.api.call import KEY, Call
 from bloomery.conf.api import Api
+from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 from bloomery.operations import health
 from bloomery.operations.context import Site
@@ -26,6 +28,7 @@ REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
 SUFFIX: Final = ".json"
 SUFFIX_UNTIL: Final = 91
 MAX_WAIT_S: Final = 60.0
+_METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
 _PROVISION: Final = re.compile(r"/states/provision/?\Z")
 _OPAQUE: Final = "application/octet-stream"  # a type whose body Pecan leaves alone
@@ -46,7 +49,8 @@ class Front:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             return replies.empty(200)(environ, start_response)
         request = Request.new()
-        return self._answer(request, environ)(environ, _with_ids(start_response, request))
+        start = _with_ids(_counted(start_response, environ["REQUEST_METHOD"]), request)
+        return self._answer(request, environ)(environ, start)
 
     def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
         """Return what answers: the application behind, or a refusal."""
@@ -112,6 +116,19 @@ def _with_ids(start_response: Any, request: Request) -> Any:
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
         return start_response(status, [*headers, *ids], exc_info)
+
+    return start
+
+
+def _counted(start_response: Any, method: str) -> Any:
+    """Count the answer when its status is known, and how long it took until then."""
+    began = time.perf_counter()
+    method = method if method in _METHODS else "other"  # labels must not grow with nonsense
+
+    def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
+        METRICS.send_counter(f"api_requests:{method}:{status[:3]}", 1)
+        METRICS.send_timer(f"api_request:{method}", (time.perf_counter() - began) * 1000)
+        return start_response(status, headers, exc_info)
 
     return start
 

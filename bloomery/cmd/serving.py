@@ -11,11 +11,12 @@ from __future__ import annotations
 import logging
 from typing import Self
 
-from bloomery.api import app, server
+from bloomery.api import app, scrape, server
 from bloomery.conductor import service as conductor_service
 from bloomery.conf import Conf
-from bloomery.db import schema
+from bloomery.db import nodes, schema
 from bloomery.home import Home
+from bloomery.metrics import Readings, Watched
 from bloomery.operations.context import Site
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
@@ -37,7 +38,21 @@ class Service:
         self.conductor = conductor_service.ConductorService(house)
         rpc = Client(Ring(self.db), InProcess({house.host: self.conductor.manager}))
         self.site = Site(db=self.db, rpc=rpc, conf=conf)
-        self.api = server.Server(app.make_app(self.site), conf)
+        self.api = server.Server(app.make_app(self.site, scrape.make(self._watched())), conf)
+
+    def _watched(self) -> tuple[Watched, ...]:
+        """What /metrics asks when somebody looks."""
+        house = self.conductor.house
+        return (
+            Watched("nodes", "Nodes by provision state.", ("state",), self._nodes_by_state),
+            Watched("workers_busy", "Workers in use.", (), lambda: {(): house.workers.busy}),
+            Watched("nodes_held", "Nodes locked here.", (), lambda: {(): house.gates.held}),
+            Watched("lock_waiters", "Callers waiting now.", (), lambda: {(): house.gates.waiting}),
+        )
+
+    def _nodes_by_state(self) -> Readings:
+        with self.db.read() as conn:
+            return {(state,): count for state, count in nodes.count_by_state(conn).items()}
 
     def _prepare_schema(self) -> None:
         if not self.db.is_sqlite:

@@ -8,8 +8,10 @@ one is told at once.
 from __future__ import annotations
 
 import threading
+import time
 
 from bloomery.db.gate import Gate, GateFull
+from bloomery.metrics import METRICS
 
 
 class NodeGates:
@@ -37,10 +39,12 @@ class NodeGates:
         Raises GateFull when no more may wait; the ``patient`` always may.
         """
         gate, must_wait = self._join(uuid, patient)
-        entered = False
+        entered, began = False, time.monotonic()
         try:
             entered = gate.enter(timeout_s)
         finally:
+            if must_wait:
+                METRICS.send_timer("lock_wait", (time.monotonic() - began) * 1000)
             with self._mutex:
                 self._waiting -= must_wait
                 if not entered:

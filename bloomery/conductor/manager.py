@@ -287,6 +287,10 @@ class ConductorManager:
         with self._look(request, node_uuid) as task:
             return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
 
+    def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
+        with self._look(request, node_uuid) as task:
+            return task.driver.power.describe_bmc(task)
+
     def vif_attach(self, request: Request, node_uuid: str, vif_info: Json) -> None:
         with self._hold(request, node_uuid, "attach vif") as task:
             task.driver.network.vif_attach(task, vif_info)

@@ -29,6 +29,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
+from bloomery.metrics import METRICS
 from bloomery.model.step import Run, Step, StepRun
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
@@ -191,7 +192,8 @@ def turn(flow: Flow) -> None:
 def _walk(flow: Flow) -> None:
     while (run := flow.current) is not None:
         try:
-            outcome = _execute(flow, run)
+            with METRICS.timer(f"step:{flow.phase.name}:{run.step.interface}"):
+                outcome = _execute(flow, run)
         except errors.LockLost:
             raise
         except Exception as exc:  # whatever a driver raises is a failure of its step

@@ -100,3 +100,10 @@ def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
     if old:
         conn.execute(sa.delete(NODE_HISTORY).where(_T.id.in_(old)))
     return len(old)
+
+
+def find_last_error(conn: sa.Connection, node_uuid: str) -> dict[str, Any] | None:
+    """Return the latest entry of a node that tells of a failure."""
+    wanted = _WHOLE.where(_T.node_uuid == node_uuid, _T.severity == "ERROR")
+    row = conn.execute(wanted.order_by(_T.id.desc()).limit(1)).mappings().one_or_none()
+    return None if row is None else dict(row)

@@ -194,6 +194,10 @@ class Power(Interface):
     def supports_power_sync(self, held: HeldNode) -> bool:
         return True
 
+    def describe_bmc(self, held: HeldNode) -> dict[str, Any] | None:
+        """Return what is remembered of the node's BMC, without asking it; None: nothing is."""
+        return None
+
 
 class Management(Interface):
     kind = "management"

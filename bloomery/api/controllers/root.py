@@ -10,6 +10,7 @@ from webob import exc as statuses
 from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.call import Call
+from bloomery.api.controllers import ext
 from bloomery.api.controllers.v1 import conductors, drivers, nodes, ports
 from bloomery.api.declare import serves
 from bloomery.api.routing import Rest
@@ -73,11 +74,11 @@ class V1(Rest):
 class Root(Rest):
     """Answers its document to any method; paths without /v1 are taken as if they had it.
 
-    What the Ironic API does not have is to be mounted beside it: ``words["ext"]``.
+    What the Ironic API does not have is mounted beside it.
     """
 
     v1: ClassVar[V1] = V1()
-    words: ClassVar[Mapping[str, Rest]] = {ID: v1}
+    words: ClassVar[Mapping[str, Rest]] = {ID: v1, "ext": ext.Ext()}
 
     @serves(rule=ANYBODY)
     def get(self, call: Call) -> dict[str, Any]:

@@ -1,0 +1,21 @@
+"""``/metrics``: what Prometheus reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bloomery import metrics
+from bloomery.api.front import Wsgi
+
+
+def make(watched: tuple[metrics.Watched, ...]) -> Wsgi:
+    """Return the application that shows the process' metrics and the ``watched`` gauges."""
+
+    def scrape(_environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        body = metrics.render(watched)
+        headers = [("Content-Type", metrics.CONTENT_TYPE), ("Content-Length", str(len(body)))]
+        start_response("200 OK", headers)
+        return [body]
+
+    return scrape

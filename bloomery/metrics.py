@@ -1,0 +1,112 @@
+"""Metrics: declared here, sent through ironic-lib's metrics API, shown to Prometheus.
+
+The one seam to ironic-lib (retired upstream): rooms use its ``MetricLogger`` interface only.
+
+    METRICS.send_counter("api_requests:GET:200", 1)
+    with METRICS.timer("lock_wait"):
+        ...
+
+A name is a row of ``DECLARED``, then the values of its labels.  Timers are sent in milliseconds,
+as that API does, and shown in seconds, as Prometheus wants.  What is only known when somebody
+looks (how many nodes are in which state) is asked for then: ``watch``.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
+
+import prometheus_client
+from ironic_lib import metrics
+from prometheus_client import exposition
+from prometheus_client.core import GaugeMetricFamily
+
+CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
+prometheus_client.disable_created_metrics()
+
+_BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
+
+Readings = Mapping[tuple[str, ...], float]
+
+
+class Metric(NamedTuple):
+    kind: str  # counter or timer
+    help: str
+    labels: tuple[str, ...] = ()
+
+
+DECLARED: Final[dict[str, Metric]] = {
+    "api_requests": Metric("counter", "Answers of the API.", ("method", "status")),
+    "api_request": Metric("timer", "Time to answer a request.", ("method",)),
+    "lock_wait": Metric("timer", "Time that a caller waited for a busy node."),
+    "step": Metric("timer", "Time of one call of a step.", ("phase", "interface")),
+    "bmc_call": Metric("timer", "Time of one call of a BMC.", ("driver",)),
+}
+
+
+class Watched(NamedTuple):
+    """A gauge that is read when somebody looks."""
+
+    name: str
+    help: str
+    labels: tuple[str, ...]
+    read: Callable[[], Readings]
+
+
+class Exporter(metrics.MetricLogger):
+    """Keeps what it is sent in a Prometheus registry."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.registry = prometheus_client.CollectorRegistry()
+        self._metrics = {name: self._declared(name, one) for name, one in DECLARED.items()}
+
+    def _declared(self, name: str, one: Metric) -> Any:
+        if one.kind == "counter":
+            return prometheus_client.Counter(
+                f"bloomery_{name}", one.help, one.labels, registry=self.registry,
+            )  # fmt: skip
+        return prometheus_client.Histogram(
+            f"bloomery_{name}_seconds", one.help, one.labels, registry=self.registry,
+            buckets=_BUCKETS_S,
+        )  # fmt: skip
+
+    @functools.lru_cache(maxsize=4096)  # noqa: B019  one exporter per process
+    def _series(self, name: str) -> Any:
+        metric, *labels = name.split(":")
+        found = self._metrics[metric]
+        return found.labels(*labels) if labels else found
+
+    def _gauge(self, name: str, value: float) -> None:
+        raise NotImplementedError(f"{name}: gauges are watched, not sent")
+
+    def _counter(self, name: str, value: float, sample_rate: float | None = None) -> None:
+        self._series(name).inc(value)
+
+    def _timer(self, name: str, value: float) -> None:
+        self._series(name).observe(value / 1000)
+
+
+class _Watch:
+    """Reads the watched gauges of a process when the registry is rendered."""
+
+    def __init__(self, watched: tuple[Watched, ...]) -> None:
+        self._watched = watched
+
+    def collect(self) -> Any:
+        for one in self._watched:
+            family = GaugeMetricFamily(f"bloomery_{one.name}", one.help, labels=one.labels)
+            for labels, value in one.read().items():
+                family.add_metric(list(labels), value)
+            yield family
+
+
+METRICS: Final = Exporter()
+
+
+def render(watched: tuple[Watched, ...] = ()) -> bytes:
+    """Return everything in Prometheus' text form, the ``watched`` gauges read now."""
+    fresh = prometheus_client.CollectorRegistry()
+    fresh.register(_Watch(watched))  # type: ignore[arg-type]  duck-typed collector
+    return exposition.generate_latest(METRICS.registry) + exposition.generate_latest(fresh)
