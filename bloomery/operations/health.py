@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from bloomery import errors
 from bloomery.db import conductors
 from bloomery.operations.context import Site
 from bloomery.rpc import ring
@@ -14,6 +15,8 @@ def missing(site: Site) -> list[str]:
     try:
         with site.db.read() as conn:
             known = conductors.list_all(conn)
+    except errors.Failure as exc:
+        return [str(exc)]
     except sa.exc.SQLAlchemyError as exc:
         return [f"the database cannot be read: {type(exc).__name__}"]
     if not ring.alive(known):

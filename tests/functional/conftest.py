@@ -2,18 +2,12 @@
 
 from __future__ import annotations
 
-import sys
-
-sys.modules.setdefault("eventlet", None)  # as bloomery.cmd does: nothing of ours may load it
-
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import pytest
-from tests.fakes.client import Client as ApiClient
-from tests.fakes.conductor import BOOT_DEVICES, FakeConductor  # noqa: F401
 
 from bloomery.api import app
 from bloomery.conf import Conf
@@ -26,6 +20,8 @@ from bloomery.operations.context import Site
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
+from tests.fakes.client import Client as ApiClient
+from tests.fakes.conductor import FakeConductor
 
 HOST = "host-1"
 DRIVERS = ("fake-hardware", "redfish")
