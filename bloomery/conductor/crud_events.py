@@ -137,7 +137,7 @@ class Told:
             house.told()
         except _SILENT:
             return
-        except Exception as exc:
+        except Exception as exc:  # noqa: BLE001  the refusal itself is passed on
             LOG.warning("%s %s: cannot tell of a refused %s: %s",
                         self._noun, self._uuid, self._action, errors.brief(exc))  # fmt: skip
 

@@ -84,7 +84,8 @@ def _encoded(node: Node) -> Json:
 def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfaces: bool) -> None:
     """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
     sealed = _PATCHER.sealed(patch, context.house.sealer)
-    told = crud_events.told(context, "node", uuid, "update", {"patched": [op["path"] for op in patch]})
+    paths = [op["path"] for op in patch]
+    told = crud_events.told(context, "node", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         _refuse_while_busy(node, patch)

@@ -55,7 +55,8 @@ def create(context: Context, values: Json) -> None:
 
 def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
     """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
-    told = crud_events.told(context, "port", uuid, "update", {"patched": [op["path"] for op in patch]})
+    paths = [op["path"] for op in patch]
+    told = crud_events.told(context, "port", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         port = ports.get(conn, uuid)

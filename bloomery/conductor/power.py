@@ -48,6 +48,7 @@ def begin(task: TaskManager, target: str) -> None:
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome | None:
     """Ask the hardware, unless it is there already."""
     node, power = task.node, task.driver.power
+    task.notes["to_power"] = target
     wanted = Power.ON if target in states.ENDS_ON else Power.OFF
     if target not in _REBOOTS and task.turn == 0 and power.get_power_state(task) == wanted:
         node.power_state = wanted
@@ -62,7 +63,7 @@ def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome 
 def _finish(task: TaskManager) -> Move:
     node = task.node
     node.power_state, node.target_power_state = node.target_power_state, None
-    return Move(event=None, writes=[told(task, "end", node.power_state)])
+    return Move(event=None, writes=[told(task, "end", task.notes["to_power"])])
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:

@@ -29,10 +29,10 @@ from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import states
+from bloomery.conductor import announce, states
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.states import State
-from bloomery.db import attached, events, history, locks, nodes, rows
+from bloomery.db import attached, history, locks, nodes, rows
 from bloomery.db import ports as port_rows
 from bloomery.db.gate import GateFull
 from bloomery.drivers.base import Driver
@@ -107,6 +107,7 @@ class TaskManager:
         self.node_id = _uuid_of(context.house, node_id)
         self.shared = shared
         self.turn = 0
+        self.notes: Json = {}  # what a step leaves for the end of its flow; not kept in rows
         self._purpose, self._retry, self._patient = purpose, retry, patient
         self._reserved = self._at_gate = False
         self._guard: locks.Guard | None = None
@@ -416,6 +417,8 @@ class TaskManager:
         self._columns = columns
         if let_go:
             self._reserved = False
+        if writes:
+            self.house.told()
 
     def process_event(
         self,
@@ -450,7 +453,6 @@ class TaskManager:
             self.spawn_after(callback, *(call_args or ()), **(call_kwargs or {}))
         self._write_move(last_error, has_worker=callback is not None)
         self.save(*self._told_of_move(last_error), *journal, let_go=let_go)
-        self.house.told()
 
     def resume_cleaning(self) -> None:
         """Go on cleaning; a manual cleaning stays on its way to manageable."""
@@ -484,25 +486,10 @@ class TaskManager:
     def _told_of_move(self, last_error: str | None) -> list[Write]:
         """The history row and the event row of the move that was just made."""
         level, status = self._notify_provision_state_change()
-        event = events.encode(
-            events.Event(
-                object="node",
-                object_uuid=self.node.uuid,
-                action="provision_set",
-                status=status,
-                level=level,
-                publisher=f"ironic-conductor.{self.house.host}",
-                request_id=self.context.request.request_id,
-                facts={
-                    "event": self._event,
-                    "previous_provision_state": self._prev_provision_state,
-                    "previous_target_provision_state": self._prev_target_provision_state,
-                    "provision_state": self.node.provision_state,
-                    "target_provision_state": self.node.target_provision_state,
-                    "last_error": self.node.last_error,
-                },
-            ),
-        )
+        told = announce.emit_provision_set_notification(
+            self, level, status, self._prev_provision_state, self._prev_target_provision_state,
+            self._event,
+        )  # fmt: skip
         return [
             self.remember(
                 last_error or f"{self._prev_provision_state} -> {self.node.provision_state} "
@@ -511,7 +498,7 @@ class TaskManager:
                 failed=last_error is not None,
                 since=self._since,
             ),
-            lambda conn: events.insert(conn, [event]),
+            told,
         ]
 
     def _notify_provision_state_change(self) -> tuple[str, str]:

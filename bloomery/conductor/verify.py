@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.conductor import step_lists
+import sqlalchemy as sa
+
+from bloomery.conductor import announce, step_lists
 from bloomery.conductor.runner import Move, Phase
-from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.model.step import Step, StepRun
 
 _CHECK_POWER: Final = Step(interface="power", step="check_power", inner=True, resumable=True)
@@ -21,15 +23,29 @@ def steps(task: TaskManager) -> list[Step]:
 
 def _check_power(task: TaskManager) -> None:
     task.driver.power.validate(task)
-    task.node.power_state = task.driver.power.get_power_state(task)
+    was, task.node.power_state = task.node.power_state, task.driver.power.get_power_state(task)
+    if task.node.power_state != was:
+        task.notes["from_power"] = was
 
 
 def _finish(task: TaskManager) -> Move:
-    return Move(event="done")
+    return Move(event="done", writes=_corrected(task))
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
-    return Move(event="fail", last_error=sentence)
+    return Move(event="fail", last_error=sentence, writes=_corrected(task))
+
+
+def _corrected(task: TaskManager) -> list[Write]:
+    """Tell, after the move, that another power state was found than was recorded."""
+    if "from_power" not in task.notes:
+        return []
+    was = task.notes.pop("from_power")
+
+    def write(conn: sa.Connection) -> None:  # made when the node shows where it has moved
+        announce.emit_power_state_corrected_notification(task, was)(conn)
+
+    return [write]
 
 
 PHASE: Final = Phase(

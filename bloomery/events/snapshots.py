@@ -7,7 +7,7 @@ anything was stored: what the server fills in is still null.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import MISSING, fields
 from typing import Any, Final
 
@@ -66,5 +66,8 @@ def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -
     }
 
 
-OF: Final = {"node": node_snapshot, "port": port_snapshot}
-GIVEN: Final = {"node": node_given, "port": port_given}
+OF: Final[Mapping[str, Callable[[Any], Json]]] = {"node": node_snapshot, "port": port_snapshot}
+GIVEN: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
+    "node": node_given,
+    "port": port_given,
+}

@@ -237,8 +237,8 @@ def test_events_come_in_the_order_of_their_numbers(db: engine.Database):
         db.transact(lambda conn, event=event: events.insert(conn, [events.encode(event)]))
     with db.read() as conn:
         first, second = events.list_after(conn, 0, 10)
-        assert (first["action"], second["action"]) == ("create", "update")
-        assert events.list_after(conn, first["id"], 10) == [second]
+        assert (first.action, second.action) == ("create", "update")
+        assert events.list_after(conn, first.id, 10) == [second]
 
 
 def test_a_conductor_registers_again_over_its_former_life(db: engine.Database):

@@ -1,0 +1,84 @@
+"""Queries on cursors: how far each sink has got, and who reads for it.
+
+A cursor has a generation that is raised whenever somebody takes it; a reader that lost its
+cursor finds out at its next acknowledgement, and moves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass, replace
+from datetime import datetime
+
+import sqlalchemy as sa
+
+from bloomery.db import events, rows
+from bloomery.db.tables import EVENT_CURSORS
+
+_T = EVENT_CURSORS.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cursor:
+    """One row: everything up to event ``last_id`` has been taken by the sink."""
+
+    sink: str
+    last_id: int
+    holder: str | None
+    generation: int
+    updated_at: datetime | None
+
+
+def add_missing(conn: sa.Connection, sinks: Collection[str]) -> None:
+    """Let sinks that were never here begin at the current end."""
+    known = set(conn.execute(sa.select(_T.sink)).scalars())
+    end = events.last_id(conn)
+    new = [{"sink": sink, "last_id": end} for sink in sinks if sink not in known]
+    if new:
+        conn.execute(sa.insert(EVENT_CURSORS), new)
+
+
+def find(conn: sa.Connection, sink: str) -> Cursor | None:
+    row = conn.execute(sa.select(EVENT_CURSORS).where(_T.sink == sink)).mappings().one_or_none()
+    return None if row is None else Cursor(**row)
+
+
+def take(conn: sa.Connection, seen: Cursor, holder: str) -> Cursor | None:
+    """Become the reader, unless the cursor was taken since it was ``seen``."""
+    taken = (
+        sa.update(EVENT_CURSORS)
+        .where(_T.sink == seen.sink, _T.generation == seen.generation)
+        .values(holder=holder, generation=_T.generation + 1, updated_at=rows.now())
+    )
+    return find(conn, seen.sink) if conn.execute(taken).rowcount else None
+
+
+def advance(conn: sa.Connection, cursor: Cursor, last_id: int) -> bool:
+    """Note that everything up to ``last_id`` was taken; False: the cursor was lost."""
+    return _change(conn, cursor, last_id=last_id, updated_at=rows.now())
+
+
+def release(conn: sa.Connection, cursor: Cursor) -> bool:
+    """Let the next reader begin at once."""
+    return _change(conn, cursor, holder=None)
+
+
+def _change(conn: sa.Connection, cursor: Cursor, **values: object) -> bool:
+    held = (
+        _T.sink == cursor.sink,
+        _T.generation == cursor.generation,
+        _T.holder == cursor.holder,
+    )
+    return bool(conn.execute(sa.update(EVENT_CURSORS).where(*held).values(**values)).rowcount)
+
+
+def least(conn: sa.Connection, sinks: Collection[str]) -> int | None:
+    """Return the number that each of ``sinks`` has passed; None where one never began."""
+    wanted = sa.select(sa.func.count(), sa.func.min(_T.last_id)).where(_T.sink.in_(list(sinks)))
+    count, number = conn.execute(wanted).one()
+    return number if count == len(set(sinks)) else None
+
+
+def moved(cursor: Cursor, last_id: int) -> Cursor:
+    """Return the cursor as it is after ``advance``."""
+    return replace(cursor, last_id=last_id)

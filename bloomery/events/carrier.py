@@ -1,0 +1,198 @@
+"""One thread that carries events to one sink, from where the sink stopped last time.
+
+The cursor is moved after the sink has taken an event, never before: at least once.  It is
+written at most twice a second, so that a sink costs no commit per event; what a crash forgets is
+told again.  A sink that fails is asked again later and later, and holds up nobody else.
+
+Between processes the cursor is a lease: its reader renews it, and whoever sees it stand still
+for ``lease_s`` on their own clock takes it.  On SQLite there is one process, so it is taken at
+once and never renewed.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from bloomery import errors
+from bloomery.db import event_cursors, events
+from bloomery.db.engine import Database
+from bloomery.db.event_cursors import Cursor
+from bloomery.events.sinks import Sink
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """How often things are done; ``poll_s`` is the net below ``poke``."""
+
+    poll_s: float = 5.0
+    acknowledge_s: float = 0.5
+    lease_s: float = 30.0
+    retry_least_s: float = 0.5
+    retry_most_s: float = 60.0
+    batch: int = 200
+    join_s: float = 15.0
+
+
+class Carrier:
+    """Started once, stopped once; ``poke`` says that there may be something new."""
+
+    def __init__(
+        self,
+        db: Database,
+        sink: Sink,
+        *,
+        holder: str,
+        pace: Pace | None = None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self.sink = sink
+        self._db, self._holder, self._clock = db, holder, clock
+        self._pace = pace or Pace()
+        self._cursor: Cursor | None = None
+        self._passed = 0
+        self._written_at = 0.0
+        self._seen: tuple[Cursor, float] | None = None
+        self._failures = 0
+        self._change = threading.Condition()
+        self._poked = self._stopping = False
+        name = f"events-{sink.name}"
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def poke(self) -> None:
+        with self._change:
+            self._poked = True
+            self._change.notify()
+
+    def stop(self) -> None:
+        """Let the event at hand be taken, note how far it got, and end the thread."""
+        with self._change:
+            self._stopping = True
+            self._change.notify()
+        self._thread.join(self._pace.join_s)
+        if self._thread.is_alive():
+            LOG.warning("sink %s is still busy and is left alone", self.sink.name)
+
+    # ------------------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        pause_s = 0.0
+        while not self._wait(pause_s):
+            try:
+                pause_s = self._turn()
+                self._failures = 0
+            except Exception as exc:  # noqa: BLE001  this thread's supervisor: sinks raise anything
+                pause_s = self._later(exc)
+        self._finish()
+
+    def _wait(self, pause_s: float) -> bool:
+        """Wait for news or until the time is up; True when stopping.  Failures wait it out."""
+        with self._change:
+            self._change.wait_for(
+                lambda: self._stopping or (self._poked and not self._failures), pause_s,
+            )  # fmt: skip
+            self._poked = False
+            return self._stopping
+
+    def _later(self, exc: Exception) -> float:
+        self._failures += 1
+        pace = self._pace
+        pause_s = min(pace.retry_least_s * 2.0 ** min(self._failures - 1, 20), pace.retry_most_s)
+        LOG.warning("sink %s failed %d times and is asked again in %g s: %s",
+                    self.sink.name, self._failures, pause_s, errors.brief(exc))  # fmt: skip
+        return pause_s
+
+    def _finish(self) -> None:
+        try:
+            if self._cursor is not None:
+                self._acknowledge()
+            if (held := self._cursor) is not None:
+                self._db.transact(lambda conn: event_cursors.release(conn, held))
+            self.sink.close()
+        except Exception as exc:  # noqa: BLE001  the next process tells what was not noted
+            LOG.warning("sink %s ended badly: %s", self.sink.name, errors.brief(exc))
+
+    # -------------------------------------------------------------------------------- one turn
+
+    def _turn(self) -> float:
+        """Carry a batch; return how long there is nothing to do."""
+        if self._cursor is None and not self._take_cursor():
+            return self._pace.poll_s
+        self._renew()
+        with self._db.read() as conn:
+            batch = events.list_after(conn, self._passed, self._pace.batch)
+        try:
+            if batch:
+                self.sink.open()
+            for event in batch:
+                if self._stopping:
+                    break
+                self.sink.send(event)
+                self._passed = event.id
+        finally:
+            self._acknowledge_if_due()
+        return 0.0 if len(batch) == self._pace.batch else self._idle_s()
+
+    def _idle_s(self) -> float:
+        """Until the next poll, or sooner if an acknowledgement is due before."""
+        if self._cursor is not None and self._passed == self._cursor.last_id:
+            return self._pace.poll_s
+        due_in_s = self._written_at + self._pace.acknowledge_s - self._clock()
+        return max(0.0, min(due_in_s, self._pace.poll_s))
+
+    # ------------------------------------------------------------------------------ the cursor
+
+    def _take_cursor(self) -> bool:
+        with self._db.read() as conn:
+            found = event_cursors.find(conn, self.sink.name)
+        if found is None:
+            self._db.transact(lambda conn: event_cursors.add_missing(conn, [self.sink.name]))
+            return self._take_cursor()
+        if not self._may_take(found):
+            return False
+        taken = self._db.transact(lambda conn: event_cursors.take(conn, found, self._holder))
+        if taken is not None:
+            self._cursor, self._passed = taken, taken.last_id
+            self._written_at, self._seen = self._clock(), None
+        return taken is not None
+
+    def _may_take(self, found: Cursor) -> bool:
+        """Is nobody reading?  A reader whose row stood still long enough is dead."""
+        if self._db.is_sqlite or found.holder is None:
+            return True
+        now = self._clock()
+        if self._seen is None or self._seen[0] != found:
+            self._seen = (found, now)
+        return now - self._seen[1] >= self._pace.lease_s
+
+    def _renew(self) -> None:
+        """Between processes: show that the reader lives, before it reads on."""
+        if not self._db.is_sqlite and self._clock() - self._written_at >= self._pace.lease_s / 3:
+            self._acknowledge(renew=True)
+
+    def _acknowledge_if_due(self) -> None:
+        if self._clock() - self._written_at >= self._pace.acknowledge_s:
+            self._acknowledge()
+
+    def _acknowledge(self, *, renew: bool = False) -> None:
+        """Write how far the sink got.  Raises CursorLost when another process reads by now."""
+        cursor, passed = self._cursor, self._passed
+        if cursor is None or (passed == cursor.last_id and not renew):
+            return
+        if not self._db.transact(lambda conn: event_cursors.advance(conn, cursor, passed)):
+            self._cursor = None
+            raise CursorLostError(f"another process reads for sink {self.sink.name}")
+        self._cursor = event_cursors.moved(cursor, passed)
+        self._written_at = self._clock()
+
+
+class CursorLostError(Exception):
+    """Somebody took the cursor: everything that was not acknowledged is theirs to tell."""

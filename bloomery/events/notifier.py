@@ -1,0 +1,97 @@
+"""The sink of versioned notifications: oslo.messaging's drivers, without their deafness.
+
+The drivers log what they cannot deliver and go on; here a failed delivery is noticed, raised,
+and tried again by the relay.  The message of an event is the same each time, its id included,
+so that consumers may tell a repetition.  oslo.messaging is imported when the first event is to
+be sent; whoever starts the process has chosen threads for oslo.service by then
+(``cmd.threads``).
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bloomery.conf import Conf
+from bloomery.db.events import Stored
+from bloomery.events import context
+from bloomery.notifications import levels, payloads
+
+LOG = logging.getLogger(__name__)
+
+EXCHANGE: Final = "ironic"
+_NEEDS_NO_BROKER: Final = frozenset({"log", "noop", "test"})
+
+
+class OsloSink:
+    """Sends what passes notification_level; an event that cannot be told is logged and skipped."""
+
+    name = "oslo"
+
+    def __init__(self, conf: Conf, config_files: Sequence[str] = ()) -> None:
+        """``config_files``: where oslo.messaging finds options of its own."""
+        self._conf = conf
+        self._config_files = config_files
+        self._least = conf.default.notification_level or "critical"
+        self._outlet: Any = None
+
+    def open(self) -> None:
+        """Load the drivers; a broker is connected to when the first message leaves."""
+        if self._outlet is None:
+            self._outlet = _open(self._conf, self._config_files)
+
+    def send(self, event: Stored) -> None:
+        if not levels.passes(event.level, self._least):
+            return
+        if (message := _message(event)) is not None:
+            self._outlet.send(context.of(event), message)
+
+    def close(self) -> None:
+        if self._outlet is not None:
+            self._outlet.close()
+            self._outlet = None
+
+
+def _message(event: Stored) -> dict[str, Any] | None:
+    """Return what goes on the wire; None where the event has no payload, or none that fits."""
+    kind, snapshot = payloads.find(event.object, event.action), event.snapshot
+    if kind is None or snapshot is None:
+        return None
+    from bloomery.notifications import messages
+
+    try:
+        payload = messages.payload(kind, snapshot, event.facts)
+    except (TypeError, ValueError) as exc:
+        LOG.warning("cannot tell of event %d, %s: %s", event.id, event.event_type, exc)
+        return None
+    same_each_time = uuid.uuid5(uuid.UUID(event.object_uuid), f"{event.id} {event.created_at}")
+    return {
+        "message_id": str(same_each_time),
+        "publisher_id": event.publisher,
+        "event_type": event.event_type,
+        "priority": event.level.upper(),
+        "payload": payload,
+        "timestamp": f"{event.created_at:%Y-%m-%d %H:%M:%S.%f}",
+    }
+
+
+def _open(conf: Conf, config_files: Sequence[str]) -> Any:
+    from oslo_config import cfg
+
+    from bloomery.notifications import outlet
+
+    ours = conf.oslo_messaging_notifications
+    source = cfg.ConfigOpts()
+    source(args=[], project="bloomery", default_config_files=list(config_files))
+    url = ours.transport_url
+    if url is None and set(ours.driver) <= _NEEDS_NO_BROKER:
+        url = "fake://"
+    return outlet.Outlet(
+        source,
+        url=url,
+        exchange=EXCHANGE,
+        drivers=list(ours.driver),
+        topics=list(conf.default.versioned_notifications_topics),
+    )

@@ -1,0 +1,60 @@
+"""What a sink is, and the one that needs nothing: a line of JSON per event, by logging."""
+
+from __future__ import annotations
+
+import logging
+from typing import Final, Protocol
+
+import orjson
+
+from bloomery.db.events import Stored
+
+LOG: Final = logging.getLogger("bloomery.events")
+
+
+class Sink(Protocol):
+    """Takes events, one at a time, in order, always from the same thread.
+
+    What ``send`` raises means: not taken, ask again later.  A sink may see an event twice.
+    """
+
+    name: str
+
+    def open(self) -> None:
+        """Get ready; again after a failure."""
+
+    def send(self, event: Stored) -> None: ...
+
+    def close(self) -> None: ...
+
+
+class LogSink:
+    """Writes every event to the logger ``bloomery.events`` at the event's level."""
+
+    name = "log"
+
+    def open(self) -> None:
+        return
+
+    def send(self, event: Stored) -> None:
+        level = logging.getLevelName(event.level.upper())
+        if LOG.isEnabledFor(level):
+            LOG.log(level, "%s", line(event))
+
+    def close(self) -> None:
+        return
+
+
+def line(event: Stored) -> str:
+    return orjson.dumps(
+        {
+            "id": event.id,
+            "at": event.created_at,
+            "event_type": event.event_type,
+            "object_uuid": event.object_uuid,
+            "level": event.level,
+            "publisher": event.publisher,
+            "request_id": event.request_id,
+            "facts": orjson.Fragment(event.facts_text),
+        },
+    ).decode()

@@ -1,0 +1,192 @@
+"""Every payload: name, version, fields; and which event carries which.
+
+Names, versions and fields are those that consumers of the reference know.  A field that is
+added raises the minor version, and nothing is ever taken away; a test holds the fingerprints.
+Kinds are those of ``objects.fields``, and two that say more than a type: ``steps`` are cut to
+what a step is and masked, ``redacted`` never leaves.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Final, NamedTuple, TypeAlias
+
+Kinds: TypeAlias = dict[str, str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Payload:
+    """One class on the wire.  ``facts`` are fields that the event tells, not its object."""
+
+    name: str
+    version: str
+    fields: Kinds
+    facts: frozenset[str] = frozenset()
+
+
+class Route(NamedTuple):
+    """An event and its payload; the reference's class of the whole message is named beside."""
+
+    payload: str
+    notification: str
+
+
+def _kinds(**names: str) -> dict[str, str]:
+    """Return field -> kind from kind="field field ..."."""
+    return {field: kind for kind, fields in names.items() for field in fields.split()}
+
+
+def _payload(name: str, version: str, fields: Kinds, facts: str = "") -> Payload:
+    told = frozenset(facts.split())
+    return Payload(
+        name=name,
+        version=version,
+        fields=_STAMPS | fields | dict.fromkeys(told, "text"),
+        facts=told,
+    )
+
+
+_STAMPS: Final = _kinds(ident="uuid", time="created_at updated_at")
+_INTERFACES: Final = (
+    "bios_interface boot_interface console_interface deploy_interface inspect_interface "
+    "management_interface network_interface power_interface raid_interface rescue_interface "
+    "storage_interface vendor_interface"
+)
+_NODE: Final = _kinds(
+    text="conductor_group description driver boot_mode instance_uuid last_error "
+    "maintenance_reason fault name owner lessee power_state protected_reason provision_state "
+    f"resource_class retired_reason target_power_state target_provision_state {_INTERFACES}",
+    bool="console_enabled disable_power_off secure_boot maintenance protected retired",
+    time="inspection_finished_at inspection_started_at provision_updated_at",
+    object="clean_step deploy_step extra properties",
+    texts="traits",
+)
+
+PAYLOADS: Final[Mapping[str, Payload]] = {
+    payload.name: payload
+    for payload in (
+        _payload("NodePayload", "1.17", _NODE),
+        _payload(
+            "NodeCRUDPayload",
+            "1.15",
+            _NODE | _kinds(text="chassis_uuid", object="instance_info driver_info"),
+        ),
+        _payload("NodeSetPowerStatePayload", "1.17", _NODE, facts="to_power"),
+        _payload("NodeCorrectedPowerStatePayload", "1.17", _NODE, facts="from_power"),
+        _payload(
+            "NodeSetProvisionStatePayload",
+            "1.18",
+            _NODE | _kinds(object="instance_info driver_internal_info"),
+            facts="event previous_provision_state previous_target_provision_state",
+        ),
+        _payload(
+            "PortCRUDPayload",
+            "1.8",
+            _kinds(
+                text="address node_uuid portgroup_uuid physical_network name description vendor "
+                "category",
+                bool="pxe_enabled is_smartnic available_for_dynamic_portgroup",
+                object="extra local_link_connection",
+            ),
+        ),
+        _payload(
+            "PortgroupCRUDPayload",
+            "1.3",
+            _kinds(
+                text="address category mode name node_uuid physical_network",
+                bool="standalone_ports_supported dynamic_portgroup",
+                object="extra properties",
+            ),
+        ),
+        _payload("ChassisCRUDPayload", "1.0", _kinds(text="description", object="extra")),
+        _payload(
+            "AllocationCRUDPayload",
+            "1.1",
+            _kinds(
+                text="name node_uuid state last_error owner resource_class",
+                texts="traits candidate_nodes",
+                object="extra",
+            ),
+        ),
+        _payload(
+            "VolumeConnectorCRUDPayload",
+            "1.0",
+            _kinds(text="type connector_id node_uuid", object="extra"),
+        ),
+        _payload(
+            "VolumeTargetCRUDPayload",
+            "1.0",
+            _kinds(
+                int="boot_index",
+                text="node_uuid volume_id volume_type",
+                object="extra",
+                redacted="properties",
+            ),
+        ),
+        _payload(
+            "DeployTemplateCRUDPayload",
+            "1.0",
+            _kinds(text="name", object="extra", steps="steps"),
+        ),
+        _payload(
+            "RunbookCRUDPayload",
+            "1.1",
+            _kinds(
+                text="description name owner",
+                bool="disable_ramdisk public",
+                object="extra",
+                steps="steps",
+                texts="traits",
+            ),
+        ),
+        _payload(
+            "InspectionRuleCRUDPayload",
+            "1.0",
+            _kinds(
+                text="description phase scope",
+                int="priority",
+                bool="sensitive",
+                objects="actions conditions",
+            ),
+        ),
+    )
+}
+
+_CRUD: Final = {
+    "node": "Node",
+    "port": "Port",
+    "portgroup": "Portgroup",
+    "chassis": "Chassis",
+    "allocation": "Allocation",
+    "volumeconnector": "VolumeConnector",
+    "volumetarget": "VolumeTarget",
+    "deploytemplate": "DeployTemplate",
+    "runbook": "Runbook",
+    "inspectionrule": "InspectionRule",
+}
+ROUTES: Final[Mapping[tuple[str, str], Route]] = {
+    (noun, action): Route(f"{name}CRUDPayload", f"{name}CRUDNotification")
+    for noun, name in _CRUD.items()
+    for action in ("create", "update", "delete")
+} | {
+    ("node", "maintenance_set"): Route("NodePayload", "NodeMaintenanceNotification"),
+    ("node", "console_set"): Route("NodePayload", "NodeConsoleNotification"),
+    ("node", "console_restore"): Route("NodePayload", "NodeConsoleNotification"),
+    ("node", "console_stop"): Route("NodePayload", "NodeConsoleNotification"),
+    ("node", "power_set"): Route("NodeSetPowerStatePayload", "NodeSetPowerStateNotification"),
+    ("node", "power_state_corrected"): Route(
+        "NodeCorrectedPowerStatePayload",
+        "NodeCorrectedPowerStateNotification",
+    ),
+    ("node", "provision_set"): Route(
+        "NodeSetProvisionStatePayload",
+        "NodeSetProvisionStateNotification",
+    ),
+}
+
+
+def find(noun: str, action: str) -> Payload | None:
+    """Return the payload of an event; None for events that the reference does not have."""
+    route = ROUTES.get((noun, action))
+    return None if route is None else PAYLOADS[route.payload]
