@@ -435,5 +435,8 @@ class KeyMissing(CannotStart):
 
 def brief(error: BaseException) -> str:
     """Return what a node's last_error may say of ``error``: no traceback, cut to the column."""
-    said = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+    try:
+        said = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+    except Exception:  # noqa: BLE001  whatever a driver raises, the node says so
+        said = type(error).__name__
     return said.split("Traceback (most recent call last):")[0].strip()[:MAX_TEXT_IN_ROW]

@@ -23,7 +23,7 @@ from prometheus_client import exposition
 from prometheus_client.core import GaugeMetricFamily
 
 CONTENT_TYPE: Final = prometheus_client.CONTENT_TYPE_LATEST
-prometheus_client.disable_created_metrics()
+prometheus_client.disable_created_metrics()  # type: ignore[no-untyped-call]
 
 _BUCKETS_S: Final = (0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 60)
 
@@ -54,7 +54,7 @@ class Watched(NamedTuple):
     read: Callable[[], Readings]
 
 
-class Exporter(metrics.MetricLogger):
+class Exporter(metrics.MetricLogger):  # type: ignore[misc]
     """Keeps what it is sent in a Prometheus registry."""
 
     def __init__(self) -> None:
@@ -108,5 +108,5 @@ METRICS: Final = Exporter()
 def render(watched: tuple[Watched, ...] = ()) -> bytes:
     """Return everything in Prometheus' text form, the ``watched`` gauges read now."""
     fresh = prometheus_client.CollectorRegistry()
-    fresh.register(_Watch(watched))  # type: ignore[arg-type]  duck-typed collector
+    fresh.register(_Watch(watched))
     return exposition.generate_latest(METRICS.registry) + exposition.generate_latest(fresh)

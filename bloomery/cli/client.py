@@ -1,7 +1,7 @@
 """The least client of the bare-metal API: what our own commands need of it.
 
-    api = Client("http://127.0.0.1:6385")
-    node = api.post("/v1/nodes", {"driver": "fake-hardware", "name": "web-1"})
+api = Client("http://127.0.0.1:6385")
+node = api.post("/v1/nodes", {"driver": "fake-hardware", "name": "web-1"})
 """
 
 from __future__ import annotations

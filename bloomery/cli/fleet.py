@@ -1,8 +1,8 @@
 """A fleet being taken somewhere, and a live table of it.
 
-    fleet = Fleet(client, machines)
-    fleet.enrol()
-    fleet.take("manage", "manageable")      # raises FleetStuck naming the nodes and their errors
+fleet = Fleet(client, machines)
+fleet.enrol()
+fleet.take("manage", "manageable")      # raises FleetStuck naming the nodes and their errors
 """
 
 from __future__ import annotations
@@ -108,7 +108,9 @@ class Fleet:
             before = self._seen.get(name, {}).get("provision_state")
             if not self._console.is_terminal and node["provision_state"] != before:
                 took = time.monotonic() - self._began
-                self._console.print(f"[{took:5.1f} s] {name}: {node['provision_state']}", markup=False)
+                self._console.print(
+                    f"[{took:5.1f} s] {name}: {node['provision_state']}", markup=False
+                )
         self._seen = nodes
         return nodes
 

@@ -31,14 +31,17 @@ def demo(once: bool, port: int) -> None:
     """Enrol simulated servers, deploy some of them, and keep serving."""
     log_to_stderr(logging.WARNING)
     stop = until_told()
-    with tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder:
-        with Home(Path(folder)) as home, _service(home, port) as service:
-            _job(service)
-            if once:
-                return
-            click.echo(_told(service, home))
-            stop.wait()
-            click.echo("stopping")
+    with (
+        tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder,
+        Home(Path(folder)) as home,
+        _service(home, port) as service,
+    ):
+        _job(service)
+        if once:
+            return
+        click.echo(_told(service, home))
+        stop.wait()
+        click.echo("stopping")
 
 
 @contextlib.contextmanager

@@ -36,8 +36,11 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
 
     _enter(context, uuid)
     try:
-        return _retry_until(give_up_at, house.conf.conductor.node_locked_retry_interval,
-                            lambda: house.db.transact(locked_work))
+        return _retry_until(
+            give_up_at,
+            house.conf.conductor.node_locked_retry_interval,
+            lambda: house.db.transact(locked_work),
+        )
     finally:
         house.gates.leave(uuid)
 

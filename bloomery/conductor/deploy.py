@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, step_lists
+from bloomery.conductor import internal_info, step_lists, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
-
-LOG = logging.getLogger(__name__)
 
 _PREPARE: Final = Step(interface="deploy", step="prepare", inner=True, resumable=True)
 
@@ -58,12 +55,7 @@ def begin(task: TaskManager, configdrive: Any) -> None:
 
 def clean_up(task: TaskManager) -> None:
     """Take away what was prepared; the failure that is reported is another one."""
-    try:
-        task.driver.deploy.clean_up(task)
-    except errors.LockLost:
-        raise
-    except Exception as exc:
-        LOG.warning("node %s: cannot clean up: %s", task.node.uuid, errors.brief(exc))
+    tidying.tidy(task, task.driver.deploy.clean_up)
 
 
 def _prepare(task: TaskManager) -> Outcome | None:

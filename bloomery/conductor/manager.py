@@ -14,6 +14,7 @@ from bloomery.conductor import (
     abort,
     adopt,
     agent,
+    announce,
     clean,
     deploy,
     inspect,
@@ -34,6 +35,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes as node_rows
+from bloomery.db import rows
 from bloomery.drivers.base import Beat
 from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
@@ -117,8 +119,9 @@ class ConductorManager:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, event) as task:
             _require_edge(task, event, "active")
             deploy.check(task, rebuild=rebuild)
-            self._require_room("provisioning", (State.DEPLOYING, State.DEPLOYWAIT),
-                               "max_concurrent_deploy")
+            self._require_room(
+                "provisioning", (State.DEPLOYING, State.DEPLOYWAIT), "max_concurrent_deploy"
+            )
             deploy.begin(task, configdrive)
             _start(task, slot, event, deploy.PHASE, deploy.steps(task, deploy_steps))
 
@@ -248,16 +251,19 @@ class ConductorManager:
             power.begin(task, new_state)
             flow = runner.plan(task, power.PHASE, power.steps(task, new_state, timeout_s))
             task.save(flow.opening, power.told(task, "start", new_state))
-            task.set_spawn_error_hook(power.undo, task.node, task, was)
+            task.set_spawn_error_hook(power.undo, task.node, flow, was)
             task.spawn_after(runner.launch, slot, flow)
         self.house.told()
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "boot mode") as task:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "mode") as task:
             task.spawn_after(slot.spawn, _set_boot_mode, task, new_mode)
 
     def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "secure boot") as task:
+        with (
+            self.house.workers.slot() as slot,
+            self._hold(request, node_uuid, "mode") as task,
+        ):
             task.spawn_after(slot.spawn, _set_secure_boot, task, on)
 
     def set_boot_device(
@@ -344,10 +350,13 @@ def _undo(task: TaskManager, flow: Flow) -> Any:
     """Return the hook for a worker that never came: put the node back, and say so."""
 
     def put_back(exc: Exception, node: Node, state: str | None, target: str | None) -> None:
+        moved = node.provision_state, node.target_provision_state
         node.provision_state, node.target_provision_state = state, target
-        node.last_error = errors.brief(exc)
+        node.provision_updated_at, node.last_error = rows.now(), errors.brief(exc)
+        runner.hide(flow)
         entry = task.remember(node.last_error, event_type="transition", failed=True)
-        task.save(entry, flow.cancelled)
+        told = announce.emit_provision_set_notification(task, "error", "error", *moved, "fail")
+        task.save(flow.cancelled, entry, told)
 
     return put_back
 

@@ -21,7 +21,7 @@ from bloomery.model.node import INTERFACES, Node
 Json = dict[str, Any]
 
 _NOT_COLUMNS: Final = frozenset({"id", "traits"})
-_NULLED: Final = {
+_NULLED: Final[Json] = {
     f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
     for f in fields(Node)
 }
@@ -248,7 +248,7 @@ def _require_deletable(context: Context, node: Node) -> None:
         allowed.add(State.AVAILABLE)
     if node.provision_state not in allowed:
         raise errors.InvalidState(
-            reason=f'Can not delete node {node.uuid} while it is in state '
+            reason=f"Can not delete node {node.uuid} while it is in state "
             f'"{node.provision_state}": only in {", ".join(sorted(allowed))}, or in maintenance',
         )
 

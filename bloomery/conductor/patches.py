@@ -23,9 +23,7 @@ class Patcher:
     def __init__(self, fields: FieldTable, patchable: Collection[str], defaults: Json) -> None:
         self._patchable = tuple(patchable)
         self._secret = frozenset(n for n in patchable if n in fields and fields[n].secret)
-        self._booleans = frozenset(
-            n for n in patchable if n in fields and fields[n].kind == "bool"
-        )
+        self._booleans = frozenset(n for n in patchable if n in fields and fields[n].kind == "bool")
         self._nullable = frozenset(n for n in patchable if n in fields and fields[n].nullable)
         self._defaults = defaults
         self._validators = {
@@ -54,11 +52,9 @@ class Patcher:
         """
         before = {name: getattr(value, name) for name in self._patchable}
         after = self._applied(before, patch)
-        removed = {op["path"].lstrip("/") for op in patch if op["op"] == "remove"}
         changed = {}
         for name in self._patchable:
-            new = after.get(name, self._defaults.get(name)) if name in after or name in removed else before[name]
-            new = self._checked(name, new, removed)
+            new = self._checked(name, after.get(name))
             if new != before[name]:
                 changed[name] = new
         return changed
@@ -74,7 +70,7 @@ class Patcher:
                 raise errors.PatchError(patch=_shown(op), reason=f"it does not fit: {exc}") from exc
         return document
 
-    def _checked(self, name: str, value: Any, removed: Collection[str]) -> Any:
+    def _checked(self, name: str, value: Any) -> Any:
         """Return the value as its field takes it; removed and null ones are the default."""
         if value is None:
             return self._defaults.get(name)

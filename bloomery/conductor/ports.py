@@ -20,7 +20,7 @@ from bloomery.model.port import Port
 
 Json = dict[str, Any]
 
-_NULLED: Final = {
+_NULLED: Final[Json] = {
     f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
     for f in fields(Port)
 }
@@ -61,7 +61,8 @@ def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
     def work(conn: sa.Connection, node: Node) -> None:
         port = ports.get(conn, uuid)
         changed = _PATCHER.apply(port, patch)
-        changed.pop("node_uuid", None) if changed.get("node_uuid") is None else None
+        if changed.get("node_uuid") is None:  # removing it is accepted and changes nothing
+            changed.pop("node_uuid", None)
         told.changed(port, changed, touched=bool(changed))
         _refuse_in_state(node, port, changed)
         for name, value in changed.items():

@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import announce, internal_info, states
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Flow, Move, Phase
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.db import rows
@@ -82,11 +82,13 @@ def corrected(task: TaskManager, from_power: str | None) -> list[Write]:
     return [announce.emit_power_state_corrected_notification(task, from_power)]
 
 
-def undo(exc: Exception, node: Any, task: TaskManager, power_state: str | None) -> None:
+def undo(exc: Exception, node: Any, flow: Flow, power_state: str | None) -> None:
     """No worker came: the node is as it was, and says why."""
+    task, target = flow.task, flow.runs[0].step.args["target"]
     node.power_state, node.target_power_state = power_state, None
     node.last_error = errors.brief(exc)
-    task.save(task.remember(node.last_error, event_type="power", failed=True))
+    entry = task.remember(node.last_error, event_type="power", failed=True)
+    task.save(flow.cancelled, entry, told(task, "error", target))
 
 
 PHASE: Final = Phase(name="power", frame={"change": _change}, finish=_finish, fail=_fail)

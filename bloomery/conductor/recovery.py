@@ -12,9 +12,7 @@ from concurrent.futures import Future
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import (
-    adopt as adoption,
-)
+from bloomery.conductor import adopt as adoption
 from bloomery.conductor import (
     clean,
     deploy,
@@ -81,10 +79,11 @@ def adopt(house: House, uuid: str) -> None:
 
 
 def _adopt(house: House, uuid: str, slot: Slot) -> None:
-    with house.db.read() as conn:
-        runs = steps.list_open(conn, uuid)
-    context = Context(house=house, request=_request_of(runs))
+    context = Context(house=house, request=Request.new())
     with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
+        with house.db.read() as conn:  # under the lock: nobody moves the flow meanwhile
+            runs = steps.list_open(conn, uuid)
+        task.context = Context(house=house, request=_request_of(runs))
         if runs and not _is_parked(runs):
             task.spawn_after(_go_on, slot, task, runs)
         elif not runs and task.node.provision_state in STUCK_STATES_TREATED_AS_FAIL:

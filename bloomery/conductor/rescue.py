@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info
+from bloomery.conductor import internal_info, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
-
-LOG = logging.getLogger(__name__)
 
 _RESCUE: Final = Step(interface="rescue", step="rescue", inner=True, resumable=True)
 _UNRESCUE: Final = Step(interface="rescue", step="unrescue", inner=True, resumable=True)
@@ -47,14 +44,7 @@ def forget_password(node: Node) -> None:
 
 def clean_up(task: TaskManager) -> str | None:
     """Take away what rescue made; return what went wrong, if something did."""
-    try:
-        task.driver.rescue.clean_up(task)
-    except errors.LockLost:
-        raise
-    except Exception as exc:
-        LOG.warning("node %s: cannot clean up after rescue: %s", task.node.uuid, errors.brief(exc))
-        return errors.brief(exc)
-    return None
+    return tidying.tidy(task, task.driver.rescue.clean_up)
 
 
 def rescue_steps(task: TaskManager) -> list[Step]:

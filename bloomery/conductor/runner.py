@@ -59,8 +59,9 @@ class Phase:
     """What distinguishes the flows: a row of data.
 
     ``shows`` is the node's field that shows the step; ``frame`` holds the conductor's own steps
-    around those of the interfaces, called with the task and the step's arguments; ``finish`` and ``fail`` set the node's fields and say how it
-    moves.  ``tolerant``: a step that fails is recorded, and the flow goes on.
+    around those of the interfaces, called with the task and the step's arguments; ``finish`` and
+    ``fail`` set the node's fields and say how it moves.  ``tolerant``: a step that fails is
+    recorded, and the flow goes on.
     """
 
     name: str
@@ -86,6 +87,11 @@ class Flow:
     @property
     def current(self) -> StepRun | None:
         return self.runs[self.at] if self.at < len(self.runs) else None
+
+    @property
+    def standing_at(self) -> StepRun:
+        """The step that it stands at, for those who know that it has not ended."""
+        return self.runs[self.at]
 
     @property
     def opening(self) -> Write:
@@ -143,8 +149,7 @@ def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
 
     Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
     """
-    run = flow.current
-    assert run is not None
+    run = flow.standing_at
     now = rows.now()
     if run.state == Run.WAITING and run.resume_then == "same":
         task.turn = 1
@@ -185,7 +190,7 @@ def turn(flow: Flow) -> None:
     except errors.LockLost as lost:
         LOG.warning("%s", lost)
         flow.future.set_result(None)
-    except BaseException as exc:
+    except BaseException as exc:  # noqa: BLE001  a supervisor: the future carries it on
         flow.future.set_exception(exc)
 
 
@@ -196,15 +201,18 @@ def _walk(flow: Flow) -> None:
                 outcome = _execute(flow, run)
         except errors.LockLost:
             raise
-        except Exception as exc:  # whatever a driver raises is a failure of its step
+        except Exception as exc:  # noqa: BLE001  whatever a driver raises fails its step
             _log_unexpected(flow, run, exc)
             if not _tolerated(flow, run, exc):
-                return _fail(flow, run, _sentence(flow, run, exc))
+                _fail(flow, run, _sentence(flow, run, exc))
+                return
             outcome = DONE
         if not isinstance(outcome, Done):
-            return _park(flow, run, outcome)
+            _park(flow, run, outcome)
+            return
         if _was_aborted(flow, run):
-            return _fail(flow, run, f"Node {flow.task.node.uuid}: aborted after step {run.step.name}")
+            _fail(flow, run, f"Node {flow.task.node.uuid}: aborted after step {run.step.name}")
+            return
         flow.findings += findings.writes(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
             break
@@ -241,7 +249,7 @@ def _found(flow: Flow) -> list[Write]:
 
 
 def _was_aborted(flow: Flow, run: StepRun) -> bool:
-    """Did somebody ask to stop once this step is over?"""
+    """Tell whether somebody asked to stop once this step is over."""
     shown = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
     return not run.step.inner and bool(shown.get("abort_after"))
 
@@ -262,13 +270,13 @@ def _finish(flow: Flow) -> None:
     closing = []
     if run is not None and run.state != Run.FAILED:
         closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
-    _hide(flow)
+    hide(flow)
     _end(flow, flow.phase.finish(flow.task), [*closing, *_found(flow)])
 
 
 def _fail(flow: Flow, run: StepRun, sentence: str) -> None:
     LOG.error("node %s: %s", flow.task.node.uuid, sentence)
-    _hide(flow)
+    hide(flow)
     move = flow.phase.fail(flow.task, run, sentence)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
     _end(flow, move, [failed, lambda conn: steps.skip_rest(conn, flow.id)])
@@ -282,14 +290,13 @@ def launch_failure(slot: Slot, flow: Flow, sentence: str) -> Future[None]:
 
 def fail_now(flow: Flow, sentence: str) -> None:
     """End a flow that cannot go on (interrupted, timed out) at its current step."""
-    run = flow.current
-    assert run is not None
+    run = flow.standing_at
     try:
         _fail(flow, run, sentence)
     except errors.LockLost as lost:
         LOG.warning("%s", lost)
         flow.future.set_result(None)
-    except BaseException as exc:
+    except BaseException as exc:  # noqa: BLE001  a supervisor: the future carries it on
         flow.future.set_exception(exc)
 
 
@@ -313,7 +320,7 @@ def _end(flow: Flow, move: Move, closing: list[Write]) -> None:
     _walk(flow)
 
 
-def _hide(flow: Flow) -> None:
+def hide(flow: Flow) -> None:
     """Take away what the wire fields said of the steps."""
     phase, node = flow.phase, flow.task.node
     if phase.shows is not None:
@@ -329,7 +336,8 @@ def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
     event = _PARKING.get(type(outcome))
     state = flow.task.node.provision_state
     if event is not None and not states.allows(state, event):
-        return _fail(flow, run, f"Node {flow.task.node.uuid}: nothing can {event} in state {state}")
+        _fail(flow, run, f"Node {flow.task.node.uuid}: nothing can {event} in state {state}")
+        return
     match outcome:
         case Again():
             _wait_for_turn(flow, run, outcome)
@@ -394,5 +402,4 @@ def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
 
 def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:
     if not isinstance(exc, errors.Failure):
-        LOG.exception("node %s: step %s broke", flow.task.node.uuid, run.step.name, exc_info=exc)
-
+        LOG.error("node %s: step %s broke", flow.task.node.uuid, run.step.name, exc_info=exc)

@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, step_lists
+from bloomery.conductor import internal_info, step_lists, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
-
-LOG = logging.getLogger(__name__)
 
 _PREPARE: Final = Step(interface="deploy", step="prepare_service", inner=True, resumable=True)
 _TEAR_DOWN: Final = Step(interface="deploy", step="tear_down_service", inner=True, resumable=True)
@@ -43,12 +40,7 @@ def begin(task: TaskManager, no_ramdisk: bool) -> None:
 
 def tear_down(task: TaskManager) -> None:
     """Take the agent away, if there is one; the failure that is reported is another one."""
-    try:
-        task.driver.deploy.tear_down_service(task)
-    except errors.LockLost:
-        raise
-    except Exception as exc:
-        LOG.warning("node %s: cannot tear down service: %s", task.node.uuid, errors.brief(exc))
+    tidying.tidy(task, task.driver.deploy.tear_down_service)
 
 
 def _prepare(task: TaskManager) -> Outcome | None:

@@ -42,9 +42,7 @@ def by_priority(steps: Iterable[Step], phase: str) -> list[Step]:
 
 def override(steps: Iterable[Step], priorities: Mapping[str, str]) -> list[Step]:
     """Apply the operator's ``interface.step:priority`` settings; 0 switches a step off."""
-    return [
-        replace(step, priority=int(priorities.get(step.name, step.priority))) for step in steps
-    ]
+    return [replace(step, priority=int(priorities.get(step.name, step.priority))) for step in steps]
 
 
 def asked(
@@ -92,8 +90,10 @@ def _reserved(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Step]:
 
 
 def as_given(task: TaskManager, phase: str, wanted: Sequence[Mapping[str, Any]]) -> list[Step]:
-    """Return the steps in the user's order, unknown ones as they are: these fail at their turn,
-    so that those before them still run."""
+    """Return the steps in the user's order, unknown ones as they are.
+
+    Those fail at their turn, so that the steps before them still run.
+    """
     known = {step.name: step for step in offered(task, phase)} | _reserved(wanted)
     found = []
     for one in wanted:

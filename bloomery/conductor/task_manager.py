@@ -24,7 +24,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from datetime import datetime
 from types import TracebackType
-from typing import Any, Final, ParamSpec, TypeAlias, TypeVar
+from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
@@ -326,7 +326,7 @@ class TaskManager:
         """Call ``hook(exception, ...)`` if spawning fails; not for what the worker raises."""
         self._on_spawn_error = (hook, args, more)
 
-    def __enter__(self) -> TaskManager:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(
@@ -354,7 +354,7 @@ class TaskManager:
             if self._on_spawn_error is not None:
                 hook, args, more = self._on_spawn_error
                 hook(exc, *args, **more)
-        except Exception as broken:  # the task ends either way
+        except Exception as broken:  # noqa: BLE001  the task ends either way
             LOG.warning("node %s: the spawn error hook failed: %s", self.node_id, broken)
         finally:
             self.release_resources()
@@ -492,8 +492,8 @@ class TaskManager:
         )  # fmt: skip
         return [
             self.remember(
-                last_error or f"{self._prev_provision_state} -> {self.node.provision_state} "
-                f"on {self._event}",
+                last_error
+                or f"{self._prev_provision_state} -> {self.node.provision_state} on {self._event}",
                 event_type="transition",
                 failed=last_error is not None,
                 since=self._since,

@@ -23,7 +23,9 @@ def check(task: TaskManager) -> None:
     try:
         task.driver.power.validate(task)
     except errors.Failure as exc:
-        raise errors.InstanceDeployFailure(reason=f"cannot tear down node {node.uuid}: {exc}") from exc
+        raise errors.InstanceDeployFailure(
+            reason=f"cannot tear down node {node.uuid}: {exc}"
+        ) from exc
 
 
 def steps(task: TaskManager) -> list[Step]:

@@ -1,4 +1,4 @@
-"""Verify: is there a BMC behind the node, and does it let us in?"""
+"""Verify: see whether there is a BMC behind the node, and whether it lets us in."""
 
 from __future__ import annotations
 

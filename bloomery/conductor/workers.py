@@ -10,7 +10,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any
+from typing import Any, Self
 
 import futurist
 
@@ -41,7 +41,7 @@ class Workers:
             return slot.spawn(work, *args, **more)
 
     def submit(self, work: Callable[..., Any], *args: Any, **more: Any) -> Future[Any]:
-        return self._pool.submit(work, *args, **more)  # type: ignore[no-any-return]
+        return self._pool.submit(work, *args, **more)
 
     def give_back(self) -> None:
         with self._mutex:
@@ -59,7 +59,7 @@ class Slot:
         self._workers = workers
         self._used = False
 
-    def __enter__(self) -> Slot:
+    def __enter__(self) -> Self:
         return self
 
     def __exit__(

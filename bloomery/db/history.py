@@ -6,6 +6,7 @@ import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import asdict, fields
 from datetime import datetime
+from typing import Any
 
 import sqlalchemy as sa
 

@@ -18,8 +18,8 @@ from dataclasses import dataclass
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from bloomery import errors
-from bloomery.conf import Conf
 from bloomery.conductor.states import Power as PowerState
+from bloomery.conf import Conf
 from bloomery.model.node import Node
 from bloomery.model.port import Port
 from bloomery.model.step import Step
@@ -145,10 +145,13 @@ class Interface:
         """
         method = getattr(self, step.step, None)
         if not hasattr(method, "step_marks"):
+            offered = sorted({one.name for phase in PHASES for one in self.steps(phase)})
             raise errors.StepNotFound(
-                verb="run a step on", node=held.node.uuid, steps=step.name,
-                offered=", ".join(sorted({s.name for p in PHASES for s in self.steps(p)})) or "none",
-            )  # fmt: skip
+                verb="run a step on",
+                node=held.node.uuid,
+                steps=step.name,
+                offered=", ".join(offered) or "none",
+            )
         said: Outcome | None = method(held, **step.args)  # type: ignore[misc]
         return said or DONE
 
@@ -310,8 +313,11 @@ class Deploy(Interface):
         """Become responsible for an active node that another conductor deployed."""
 
     def on_heartbeat(self, held: HeldNode, beat: Beat) -> Outcome | None:
-        """An agent called: None, nothing to do; Done, the step that waited is finished;
-        WaitForCall, go on waiting.  Raise if the agent reports a failure."""
+        """Say what the call of an agent means for the step that waits.
+
+        None: nothing; Done: it is finished; WaitForCall: go on waiting.  Raise if the agent
+        reports a failure.
+        """
         return DONE
 
 

@@ -49,7 +49,7 @@ class NoopStorage(base.Storage):
 
 
 class NoopNetwork(base.Network):
-    """Somebody else wires the machines: any VIF is accepted, none is kept, as the reference does."""
+    """Somebody else wires the machines: any VIF is accepted, and none is kept."""
 
     def vif_attach(self, held: base.HeldNode, vif_info: Mapping[str, Any]) -> None:
         """Accept any VIF: nothing is wired here."""
@@ -59,4 +59,3 @@ class NoopNetwork(base.Network):
 
     def vif_list(self, held: base.HeldNode) -> list[dict[str, Any]]:
         return []
-

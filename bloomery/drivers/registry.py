@@ -131,8 +131,11 @@ class Registry:
 
 
 def load(conf: Conf) -> Registry:
-    """Load what the configuration enables.  Raises DriverNotFoundInEntrypoint,
-    InterfaceNotFoundInEntrypoint, NoValidDefaultForInterface: the service does not start then."""
+    """Load what the configuration enables.
+
+    Raises DriverNotFoundInEntrypoint, InterfaceNotFoundInEntrypoint,
+    NoValidDefaultForInterface: the service does not start then.
+    """
     types = _load_types(conf.default.enabled_hardware_types)
     interfaces = {
         kind: _load_interfaces(kind, _wanted(conf, types, kind), conf) for kind in INTERFACES
@@ -175,5 +178,5 @@ def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, I
 
 def _entry_points(group: str) -> dict[str, Any]:
     """Return the classes of an entry point group by name, in alphabetical order."""
-    manager = stevedore.ExtensionManager(group, invoke_on_load=False)
+    manager: Any = stevedore.ExtensionManager(group, invoke_on_load=False)
     return {name: manager[name].plugin for name in sorted(manager.names())}

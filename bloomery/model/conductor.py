@@ -11,8 +11,11 @@ from bloomery.model.fields import Field, FieldTable, table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Conductor:
-    """One row of ``conductors``.  ``heartbeat`` is a counter: a peer whose counter stands
-    still is dead; no clock of another machine is ever trusted."""
+    """One row of ``conductors``.
+
+    ``heartbeat`` is a counter: a peer whose counter stands still is dead; no clock of another
+    machine is ever trusted.
+    """
 
     id: int
     hostname: str

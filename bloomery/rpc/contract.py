@@ -91,8 +91,11 @@ class Conductor(Protocol):
 
     @since("1.0")
     def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
-        """Return what this conductor remembers of the node's BMC, without asking it; None where
-        it never spoke with it.  Keys: address, last_contact, last_error, breaker, latency."""
+        """Return what this conductor remembers of the node's BMC, without asking it.
+
+        None where it never spoke with it.  Keys: address, last_contact, last_error, breaker,
+        latency.
+        """
 
     # ------------------------------------------------------------------ verbs
 

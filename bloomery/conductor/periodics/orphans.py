@@ -10,4 +10,8 @@ from bloomery.conductor.house import House
 
 
 def make(house: House) -> Callable[[], None]:
-    return partial(recovery.adopt_all, house)
+    return partial(run, house)
+
+
+def run(house: House) -> None:
+    recovery.adopt_all(house)

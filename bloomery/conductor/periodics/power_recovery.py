@@ -1,4 +1,4 @@
-"""Nodes in maintenance for a power failure: is their BMC back?"""
+"""End the maintenance of nodes whose BMC was gone and is back."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ def _recover(house: House, uuid: str) -> None:
         try:
             task.driver.power.validate(task)
             actual = task.driver.power.get_power_state(task)
-        except Exception as exc:  # still gone
+        except Exception as exc:  # noqa: BLE001  whatever it raises: still gone
             LOG.info("node %s: still no power state: %s", uuid, errors.brief(exc))
             return
         if actual is None or actual == Power.ERROR:

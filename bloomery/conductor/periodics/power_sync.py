@@ -1,4 +1,4 @@
-"""Power sync: does each node's row say what its BMC says?
+"""Power sync: compare what each node's row says with what its BMC says.
 
 Counts failures per node; a BMC that stays silent puts its node into maintenance with the fault
 ``power failure``.  A difference is driven back to the recorded state, or recorded, as
@@ -77,7 +77,7 @@ class PowerSync:
                     return
                 self._failed(task, count, str(unusable))
                 return
-            except Exception as exc:  # whatever a driver raises counts as silence
+            except Exception as exc:  # noqa: BLE001  whatever a driver raises counts as silence
                 self._failed(task, count, errors.brief(exc))
                 return
             self._compare(task, actual, count)

@@ -12,6 +12,7 @@ from bloomery.conductor.house import House
 from bloomery.conductor.periodics import looking
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
 from bloomery.db import nodes, rows, steps
 
 
@@ -57,19 +58,21 @@ def _fail_overdue(house: House, limit: Limit, limit_s: int) -> None:
 
 def _time_out(house: House, uuid: str, why: str) -> None:
     context = looking.context_of(house)
-    with looking.skipping(uuid), house.workers.slot() as slot:
-        with task_manager.acquire(context, uuid, purpose="time-out", retry=False) as task:
-            if task.node.provision_state not in states.WAIT_STATES or task.node.maintenance:
-                return
-            sentence = f"Node {uuid}: timed out in {task.node.provision_state}: {why}"
-            with house.db.read() as conn:
-                runs = steps.list_open(conn, uuid)
-            if runs:
-                flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
-                task.spawn_after(runner.launch_failure, slot, flow, sentence)
-            else:
-                _fail_bare(task, sentence)
+    with (
+        looking.skipping(uuid),
+        house.workers.slot() as slot,
+        task_manager.acquire(context, uuid, purpose="time-out", retry=False) as task,
+    ):
+        if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
+            _fail(task, slot, f"Node {uuid}: timed out in {task.node.provision_state}: {why}")
 
 
-def _fail_bare(task: TaskManager, sentence: str) -> None:
-    task.process_event("fail", target_state=runner.kept_target(task), last_error=sentence)
+def _fail(task: TaskManager, slot: Slot, sentence: str) -> None:
+    """Fail the flow that waits; a node that waits without one fails by itself."""
+    with task.house.db.read() as conn:
+        runs = steps.list_open(conn, task.node.uuid)
+    if runs:
+        flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
+        task.spawn_after(runner.launch_failure, slot, flow, sentence)
+    else:
+        task.process_event("fail", target_state=runner.kept_target(task), last_error=sentence)

@@ -60,7 +60,8 @@ def validate(held: HeldNode) -> None:
     told = held.driver_info.get("fake")
     if told is None:
         return
-    shapes = {"delay": dict, "fail": list, "flap": dict, "silent": list, "wait": dict}
+    maps, lists = ("delay", "flap", "wait"), ("fail", "silent")
+    shapes: dict[str, type] = dict.fromkeys(maps, dict) | dict.fromkeys(lists, list)
     if not isinstance(told, dict) or not set(told) <= set(shapes):
         raise errors.InvalidParameterValue(
             reason=f"driver_info/fake takes an object with {', '.join(shapes)} only",

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.conductor.states import ENDS_ON, State
@@ -17,7 +17,7 @@ class FakeHardware(base.HardwareType):
     """Takes any enabled interface; prefers the fake ones."""
 
     lenient = True
-    supported = {
+    supported: ClassVar[Mapping[str, Sequence[str]]] = {
         "bios": ("fake", "no-bios"),
         "boot": ("fake",),
         "console": ("fake", "no-console"),

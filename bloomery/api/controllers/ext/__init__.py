@@ -24,6 +24,6 @@ class V1(Rest):
 
 
 class Ext(V1):
-    """/ext"""
+    """Our own versions."""
 
     words: ClassVar[Mapping[str, Rest]] = {"v1": V1()}

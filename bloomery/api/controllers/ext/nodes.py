@@ -1,4 +1,4 @@
-"""/ext/v1/nodes/<ident>/why"""
+"""Why a node is where it is: /ext/v1/nodes/<ident>/why."""
 
 from __future__ import annotations
 
