@@ -8,7 +8,7 @@
 from __future__ import annotations
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bloomery.conf import Conf
@@ -104,7 +104,3 @@ def in_turn(*said: Outcome | BaseException | None) -> Act:
         return now
 
     return act
-
-
-def names(steps: Sequence[Step]) -> list[str]:
-    return [step.step for step in steps]

@@ -28,7 +28,6 @@ from bloomery.conductor.gates import NodeGates
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.service import ConductorService
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
@@ -98,8 +97,10 @@ class Site:
             return
         self.closed = True
         self.service._stopping = True
+        self.service.periodics.stop()
         self.house.timers.stop()
-        self.house.workers._pool.shutdown(wait=True)
+        wait_for(lambda: not self.house.workers.busy, "the workers to end")
+        self.house.workers._pool.shutdown(wait=False)  # an idle thread takes a second to notice
         self.db.close()
 
     # ----------------------------------------------------------------------------- asking
@@ -197,7 +198,3 @@ class Site:
         self.close()
         said = {"registry": self.house.registry, "patience_s": self.patience_s} | more
         return Site(self.path, **said)
-
-
-def pool(size: int) -> Workers:
-    return Workers(size)
