@@ -16,7 +16,7 @@ import functools
 import shutil
 import tempfile
 import uuid as uuids
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -77,12 +77,16 @@ class Site:
         host: str = HOST,
         patience_s: float | None = None,
         registry: Registry | None = None,
+        told: Callable[[], None] = lambda: None,
+        snapshots: bool = False,
         **conductor: Any,
     ) -> None:
         self.path = path
         self.db = db or database(path)
         house = service.build(conf(host, **conductor), self.db, Sealer(KEY))
-        changes: dict[str, Any] = {"gates": NodeGates(1000, 1000)}
+        changes: dict[str, Any] = {
+            "gates": NodeGates(1000, 1000), "told": told, "snapshots": snapshots,
+        }  # fmt: skip
         if registry is not None:
             changes["registry"] = registry
         self.house = dataclasses.replace(house, **changes)
