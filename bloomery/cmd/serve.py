@@ -34,7 +34,7 @@ def serve(
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = listening_on(conf.load(config_files), host_ip, port)
     stop = until_told()
-    with Home(state_dir) as home, Service(settings, home) as service:
+    with Home(state_dir) as home, Service(settings, home, config_files) as service:
         click.echo(told(service, home))
         stop.wait()
         click.echo("stopping: waiting for the work that goes on")

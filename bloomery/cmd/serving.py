@@ -9,12 +9,15 @@ What is stopped last was started first.
 from __future__ import annotations
 
 import logging
+from collections.abc import Sequence
 from typing import Self
 
 from bloomery.api import app, scrape, server
+from bloomery.cmd import threads
 from bloomery.conductor import service as conductor_service
 from bloomery.conf import Conf
 from bloomery.db import nodes, schema
+from bloomery.events import relay
 from bloomery.home import Home
 from bloomery.metrics import Readings, Watched
 from bloomery.operations.context import Site
@@ -28,13 +31,20 @@ LOG = logging.getLogger(__name__)
 class Service:
     """API and conductor on the database of a state dir that this process has taken."""
 
-    def __init__(self, conf: Conf, home: Home) -> None:
-        """Build everything and bind the address; nothing runs yet.  Raises CannotStart."""
+    def __init__(self, conf: Conf, home: Home, config_files: Sequence[str] = ()) -> None:
+        """Build everything and bind the address; nothing runs yet.  Raises CannotStart.
+
+        ``config_files``: those that ``conf`` was read from, for oslo.messaging's own options.
+        """
         self.conf = conf
         self._home = home
         self.db = home.open_database(conf.database)
         self._prepare_schema()
-        house = conductor_service.build(conf, self.db, home.sealer(self.db))
+        if relay.needs_snapshots(conf):
+            threads.use_threads()
+        self.relay = relay.make_relay(conf, self.db, config_files)
+        sealer = home.sealer(self.db)
+        house = conductor_service.build(conf, self.db, sealer, told=self.relay.poke)
         self.conductor = conductor_service.ConductorService(house)
         rpc = Client(Ring(self.db), InProcess({house.host: self.conductor.manager}))
         self.site = Site(db=self.db, rpc=rpc, conf=conf)
@@ -69,6 +79,7 @@ class Service:
 
     def start(self) -> None:
         """Take up what a former life left, then answer."""
+        self.relay.start()
         self.conductor.start()
         self.api.start()
         self._home.write_clouds(self.url)
@@ -77,6 +88,7 @@ class Service:
         """Refuse new requests, wait for the work that goes on, and close the database."""
         self.api.stop()
         self.conductor.stop()
+        self.relay.stop()
         self.db.close()
 
     def __enter__(self) -> Self:

@@ -1,0 +1,69 @@
+"""``bloomery lab``: racks of servers that are not there, to rehearse with."""
+
+from __future__ import annotations
+
+import json
+import threading
+
+import click
+
+from bloomery.lab import rack
+
+
+@click.group()
+def lab() -> None:
+    """Run simulated racks of servers."""
+
+
+@lab.command()
+@click.option("--nodes", type=click.IntRange(1, 10_000), default=8, show_default=True)
+@click.option(
+    "--port",
+    type=click.IntRange(0, 65535),
+    default=8000,
+    show_default=True,
+    help="Of the first BMC; 0: any free one.",
+)
+@click.option("--apart", is_flag=True, help="Give each server a BMC and a port of its own.")
+@click.option(
+    "--power-seconds",
+    type=click.FloatRange(0),
+    default=1.0,
+    show_default=True,
+    help="How long a server takes to switch on or off.",
+)
+def up(nodes: int, port: int, apart: bool, power_seconds: float) -> None:
+    """Serve emulated Redfish servers on loopback until Ctrl-C, and say how to enrol them."""
+    built = rack.Rack(nodes, port=port, apart=apart, power_s=power_seconds)
+    with built:
+        tell(built)
+        try:
+            threading.Event().wait()
+        except KeyboardInterrupt:
+            click.echo("\nthe rack is off")
+
+
+def tell(built: rack.Rack) -> None:
+    """Print what to enrol, and a line that does."""
+    click.echo(f"{len(built.machines)} servers at {built.address}; user admin, password password\n")
+    for machine in built.machines:
+        click.echo(f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}")
+    click.echo("\nEnrol the first one with:\n")
+    click.echo(enrolment(built.machines[0]))
+    click.echo(f"\nWhat happened to it: curl {built.address}/lab/systems/{built.machines[0].uuid}")
+    click.echo(
+        f"Faults on request:   curl {built.address}/lab/faults\n\nCtrl-C switches the rack off."
+    )
+
+
+def enrolment(machine: rack.Machine) -> str:
+    """Return the commands that enrol ``machine``."""
+    told = " \\\n    ".join(
+        f"--driver-info {name}={json.dumps(value) if ' ' in value else value}"
+        for name, value in machine.driver_info.items()
+    )
+    return (
+        f"baremetal node create --driver redfish --name {machine.name} \\\n    {told}\n"
+        f"baremetal port create --node $(baremetal node show {machine.name} -f value -c uuid) "
+        f"{machine.mac}"
+    )
