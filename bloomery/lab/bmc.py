@@ -1,0 +1,129 @@
+"""One BMC: its users and sessions, its tasks, its faults, and the machines behind it."""
+
+from __future__ import annotations
+
+import base64
+import threading
+import time
+import uuid
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bloomery.lab.faults import Faults
+from bloomery.lab.refusal import Refusal, missing
+from bloomery.lab.system import Spec, System
+
+ROOT = "/redfish/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """How a BMC behaves.  ``require_etag``: 412 without If-Match; one that differs always is."""
+
+    users: Mapping[str, str] = field(default_factory=lambda: {"admin": "password"})
+    session_s: float = 1800.0
+    max_sessions: int = 1000
+    require_etag: bool = False
+    volume_s: float = 0.0
+    update_s: float = 2.0
+    restart_s: float = 3.0
+
+
+class Bmc:
+    def __init__(self, specs: Iterable[Spec], rules: Rules) -> None:
+        self.rules = rules
+        self.stopping = threading.Event()
+        self.systems = {spec.uuid: System(spec, self.stopping) for spec in specs}
+        self.faults = Faults()
+        self.lock = threading.RLock()
+        self.sessions: dict[str, dict[str, Any]] = {}
+        self.tasks: dict[str, dict[str, Any]] = {}
+        self.events: dict[str, dict[str, Any]] = {}
+        self.requests = 0
+        self._tasks_made = 0
+
+    def system(self, ident: str) -> System:
+        """Return a machine.  Raises Refusal while the BMC restarts."""
+        found = self.systems.get(ident)
+        if found is None:
+            raise missing(ident)
+        if found.bmc_back_at > time.monotonic():
+            raise Refusal(503, "the BMC is restarting", "ServiceTemporarilyUnavailable")
+        return found
+
+    # ------------------------------------------------------------------------------ sessions
+
+    def live_sessions(self) -> dict[str, dict[str, Any]]:
+        """Return the sessions by token, without those that were idle for too long."""
+        with self.lock:
+            oldest = time.monotonic() - self.rules.session_s
+            stale = [token for token, s in self.sessions.items() if s["used"] <= oldest]
+            for token in stale:
+                del self.sessions[token]
+            return dict(self.sessions)
+
+    def log_in(self, user: str, password: str) -> tuple[str, str]:
+        """Return the token and the id of a new session."""
+        if self.rules.users.get(user) != password:
+            raise Refusal(401, "wrong user or password", "ResourceAtUriUnauthorized")
+        token, ident = uuid.uuid4().hex, uuid.uuid4().hex[:8]
+        with self.lock:
+            if len(self.live_sessions()) >= self.rules.max_sessions:
+                raise Refusal(503, "too many sessions", "SessionLimitExceeded")
+            self.sessions[token] = {"id": ident, "user": user, "used": time.monotonic()}
+        return token, ident
+
+    def log_out(self, ident: str) -> None:
+        with self.lock:
+            gone = [token for token, s in self.sessions.items() if s["id"] == ident]
+            for token in gone:
+                del self.sessions[token]
+
+    def admit(self, token: str | None, authorization: str) -> None:
+        """Raise Refusal unless the caller shows a live session or a password."""
+        live = self.live_sessions().get(token or "")
+        if live is not None:
+            live["used"] = time.monotonic()
+            return
+        if authorization.startswith("Basic ") and _basic(authorization) in self.rules.users.items():
+            return
+        raise Refusal(
+            401, "authentication needed", "ResourceAtUriUnauthorized",
+            {"WWW-Authenticate": 'Basic realm="lab"'},
+        )  # fmt: skip
+
+    # --------------------------------------------------------------------------------- tasks
+
+    def begin(self, name: str, seconds: float, then: Callable[[], None]) -> str:
+        """Begin a task that calls ``then`` at its end; a Refusal fails it.  Return its id."""
+        with self.lock:
+            self._tasks_made += 1
+            task: dict[str, Any] = {
+                "id": str(self._tasks_made), "name": name, "start": time.time(),
+                "seconds": seconds, "state": "Running", "end": None, "why": name,
+            }  # fmt: skip
+            self.tasks[task["id"]] = task
+        threading.Thread(target=self._run, args=(task, then), name=name, daemon=True).start()
+        ident: str = task["id"]
+        return ident
+
+    def _run(self, task: dict[str, Any], then: Callable[[], None]) -> None:
+        self.stopping.wait(task["seconds"])
+        with self.lock:
+            if task["id"] not in self.tasks:
+                return  # it was deleted
+            try:
+                then()
+                task["state"] = "Completed"
+            except Refusal as refusal:
+                task.update(state="Exception", why=str(refusal))
+            task["end"] = time.time()
+
+
+def _basic(authorization: str) -> tuple[str, str]:
+    try:
+        user, _, password = base64.b64decode(authorization[6:]).decode().partition(":")
+    except ValueError:
+        return "", ""
+    return user, password

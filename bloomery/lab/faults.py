@@ -1,0 +1,96 @@
+"""Faults on request: what a BMC does wrong, where, and how often.
+
+    {"kind": "status", "status": 503, "path": "/Systems/", "method": "GET", "skip": 1, "times": 2}
+
+lets one request pass that matches the regular expressions, then hits two (-1: for ever):
+
+    delay    {"seconds": S}     answer late; adds to another fault
+    status   {"status": 503}    answer with this code (and optional "body", "headers")
+    hang     {"seconds": S}     read the request, say nothing, close
+    reset    {}                 close with a TCP reset
+    truncate {}                 half of the answer, then close
+    nojson   {}                 an HTML page with code 200
+    after    {"status": 500}    do what was asked, then answer with this code
+    expire   {}                 forget all sessions, then go on normally
+    stuck    {}                 accept a power request and do nothing
+"""
+
+from __future__ import annotations
+
+import json
+import re
+import threading
+from typing import Any, Final
+
+from bloomery.lab.refusal import Refusal, Rule, checked, needed
+
+KINDS: Final = [
+    "delay", "status", "hang", "reset", "truncate", "nojson", "after", "expire", "stuck",
+]  # fmt: skip
+_RULES: Final[dict[str, Rule]] = {
+    "kind": KINDS, "path": str, "method": str, "skip": int, "times": int, "hits": int,
+    "seconds": (int, float), "status": int, "body": None, "headers": dict,
+}  # fmt: skip
+
+
+class Faults:
+    """The faults of one BMC; the first that matches counts, after all delays."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._all: list[dict[str, Any]] = []
+
+    def add(self, **fault: Any) -> None:
+        """Take a fault.  Raises Refusal for one that makes no sense."""
+        made: dict[str, Any] = (
+            {"path": "", "method": ".*", "skip": 0, "times": 1} | fault | {"hits": 0}
+        )
+        needed(made, "kind")
+        checked(made, _RULES, "the fault")
+        try:
+            re.compile(made["path"]), re.compile(made["method"])
+        except re.error as exc:
+            raise Refusal(400, f"cannot take this fault: {exc}") from exc
+        with self._lock:
+            self._all.append(made)
+
+    def add_json(self, raw: bytes) -> None:
+        try:
+            fault = json.loads(raw)
+        except ValueError as exc:
+            raise Refusal(400, f"cannot take this fault: {exc}") from exc
+        self.add(**checked(fault, _RULES, "the fault"))
+
+    def clear(self) -> None:
+        with self._lock:
+            self._all.clear()
+
+    def shown(self) -> list[dict[str, Any]]:
+        with self._lock:
+            return [dict(fault) for fault in self._all]
+
+    def take(self, method: str, path: str) -> tuple[float, dict[str, Any]]:
+        """Return the seconds to wait and the fault (or {}) that this request meets."""
+        delay_s = 0.0
+        with self._lock:
+            for fault in self._all:
+                if not _hits(fault, method, path):
+                    continue
+                if fault["kind"] != "delay":
+                    return delay_s, dict(fault)
+                delay_s += fault.get("seconds", 5)
+        return delay_s, {}
+
+
+def _hits(fault: dict[str, Any], method: str, path: str) -> bool:
+    """Does it hit this request?  Count it, then."""
+    if fault["times"] == 0 or not re.search(fault["path"], path):
+        return False
+    if not re.fullmatch(fault["method"], method):
+        return False
+    if fault["skip"]:
+        fault["skip"] -= 1
+        return False
+    fault["times"] -= 1
+    fault["hits"] += 1
+    return True

@@ -1,0 +1,179 @@
+"""A rack: machines, their BMCs, and a thread that serves them on loopback.
+
+    with Rack(nodes=8) as rack:
+        for machine in rack.machines:
+            print(machine.address, machine.system_id, machine.mac)
+
+By default one BMC manages all machines of the rack; ``apart`` gives each its own, on a port of
+its own.  Machines have the same UUIDs and MACs at every start.
+"""
+
+from __future__ import annotations
+
+import selectors
+import ssl
+import threading
+import uuid
+from collections.abc import Iterable
+from dataclasses import dataclass
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bloomery import errors
+from bloomery.lab.bmc import ROOT, Bmc, Rules
+from bloomery.lab.system import Spec, System
+from bloomery.lab.wire import Server
+
+HOST: Final = "127.0.0.1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Machine:
+    """What one needs to know to enrol a machine; ``system`` and ``bmc`` tell what happened."""
+
+    address: str
+    username: str
+    password: str
+    system: System
+    bmc: Bmc
+
+    @property
+    def uuid(self) -> str:
+        return self.system.id
+
+    @property
+    def name(self) -> str:
+        return self.system.name
+
+    @property
+    def mac(self) -> str:
+        return self.system.spec.macs[0]
+
+    @property
+    def system_id(self) -> str:
+        return f"{ROOT}/Systems/{self.system.id}"
+
+    @property
+    def driver_info(self) -> dict[str, Any]:
+        """What a node of the driver ``redfish`` needs."""
+        return {
+            "redfish_address": self.address,
+            "redfish_system_id": self.system_id,
+            "redfish_username": self.username,
+            "redfish_password": self.password,
+        }
+
+
+def specs(nodes: int, **more: Any) -> list[Spec]:
+    """Return so many machines; ``more`` says what they are made of."""
+    return [
+        Spec(
+            uuid=str(uuid.uuid5(uuid.NAMESPACE_DNS, f"lab-{n}")),
+            name=f"sim-{n:04d}",
+            macs=(f"52:54:01:{n >> 16 & 255:02x}:{n >> 8 & 255:02x}:{n & 255:02x}",),
+            **more,
+        )
+        for n in range(nodes)
+    ]
+
+
+class Rack:
+    """``more`` is said of every machine; ``tls`` names a certificate and its key.
+
+    ``port``: of the first BMC, those of the others follow; 0: any free ones.
+    """
+
+    def __init__(
+        self,
+        nodes: int = 0,
+        *,
+        machines: Iterable[Spec] = (),
+        apart: bool = False,
+        port: int = 0,
+        rules: Rules | None = None,
+        tls: tuple[str, str] | None = None,
+        **more: Any,
+    ) -> None:
+        built = [*machines, *specs(nodes, **more)]
+        rules = rules or Rules()
+        shares = [[spec] for spec in built] if apart else [built]
+        self.bmcs = [Bmc(share, rules) for share in shares]
+        self._servers = [_server(b, port + n if port else 0) for n, b in enumerate(self.bmcs)]
+        self._context = _tls(*tls) if tls else None
+        self.machines = [
+            self._machine(server, system)
+            for server in self._servers
+            for system in server.bmc.systems.values()
+        ]
+        self._thread = threading.Thread(target=self._serve, name="lab", daemon=True)
+        self._stopping = threading.Event()
+
+    def _machine(self, server: Server, system: System) -> Machine:
+        user, password = next(iter(server.bmc.rules.users.items()))
+        scheme = "http" if self._context is None else "https"
+        return Machine(
+            address=f"{scheme}://{HOST}:{server.server_port}",
+            username=user, password=password, system=system, bmc=server.bmc,
+        )  # fmt: skip
+
+    @property
+    def address(self) -> str:
+        """Where the first BMC listens."""
+        return self.machines[0].address
+
+    def start(self) -> Rack:
+        """Serve in a thread, and return at once."""
+        if self._context is not None:
+            for server in self._servers:
+                server.socket = self._context.wrap_socket(
+                    server.socket, server_side=True, do_handshake_on_connect=False,
+                )  # fmt: skip
+        self._thread.start()
+        return self
+
+    def stop(self) -> None:
+        """End what is under way and close the ports."""
+        self._stopping.set()
+        for bmc in self.bmcs:
+            bmc.stopping.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        for server in self._servers:
+            server.socket.close()
+
+    def __enter__(self) -> Self:
+        self.start()
+        return self
+
+    def __exit__(
+        self,
+        _kind: type[BaseException] | None,
+        _exc: BaseException | None,
+        _tb: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+    def _serve(self) -> None:
+        """Hand each connection to a thread of its own; one thread listens for all BMCs."""
+        with selectors.DefaultSelector() as ready:
+            for server in self._servers:
+                server.timeout = 0
+                ready.register(server.socket, selectors.EVENT_READ, server)
+            while not self._stopping.is_set():
+                for key, _ in ready.select(0.1):
+                    key.data.handle_request()
+
+
+def _server(bmc: Bmc, port: int) -> Server:
+    try:
+        return Server((HOST, port), bmc)
+    except OSError as exc:
+        raise errors.CannotStart(
+            reason=f"cannot listen on {HOST} port {port}: {exc.strerror}; choose another --port",
+        ) from exc
+
+
+def _tls(certificate: str, key: str) -> ssl.SSLContext:
+    context = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    context.load_cert_chain(certificate, key)
+    return context

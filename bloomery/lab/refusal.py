@@ -1,0 +1,74 @@
+"""How a BMC says no: a status and a Redfish error document."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+Rule: TypeAlias = "type | tuple[type, ...] | list[Any] | None"
+
+
+class Refusal(Exception):
+    """Answered instead of what was asked for."""
+
+    def __init__(
+        self,
+        status: int,
+        message: str,
+        message_id: str = "GeneralError",
+        headers: Mapping[str, str] | None = None,
+    ) -> None:
+        super().__init__(message)
+        self.status = status
+        self.headers = dict(headers or {})
+        self.document = document(message, message_id)
+
+
+def document(message: str, message_id: str = "GeneralError") -> dict[str, Any]:
+    """Return the error document that Redfish clients know."""
+    code = f"Base.1.8.{message_id}"
+    told = {
+        "@odata.type": "#Message.v1_0_8.Message",
+        "Severity": "Critical",
+        "Resolution": "None",
+        "MessageId": code,
+        "Message": message,
+    }
+    return {"error": {"code": code, "message": message, "@Message.ExtendedInfo": [told]}}
+
+
+def missing(what: str) -> Refusal:
+    return Refusal(404, f"no such resource: {what}", "ResourceMissingAtURI")
+
+
+def checked(
+    given: Any,
+    rules: Mapping[str, Rule],
+    what: str = "the body",
+) -> dict[str, Any]:
+    """Return ``given``, an object with known properties of the right kind.
+
+    A rule is a list of values, a type, several types, or None for anything.
+    """
+    if not isinstance(given, dict):
+        raise Refusal(400, f"{what} is not a JSON object", "PropertyValueTypeError")
+    for name, value in given.items():
+        if name not in rules and "@" not in name:
+            raise Refusal(400, f"{name} is not known in {what}", "PropertyUnknown")
+        _check(name, value, rules.get(name))
+    return given
+
+
+def _check(name: str, value: Any, rule: Rule) -> None:
+    if isinstance(rule, list) and value not in rule:
+        raise Refusal(400, f"{name}: {value!r} is not one of {rule}", "PropertyValueNotInList")
+    kinds = (rule,) if isinstance(rule, type) else rule
+    if isinstance(kinds, tuple) and type(value) not in kinds:
+        raise Refusal(400, f"{name}: {value!r} has a wrong type", "PropertyValueTypeError")
+
+
+def needed(given: Mapping[str, Any], name: str) -> Any:
+    """Return a property that must be there."""
+    if name not in given:
+        raise Refusal(400, f"{name} is missing", "ActionParameterMissing")
+    return given[name]

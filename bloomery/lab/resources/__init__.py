@@ -1,0 +1,7 @@
+"""The Redfish tree, one file per branch; importing them registers their routes."""
+
+from __future__ import annotations
+
+from bloomery.lab.resources import bios, chassis, managers, services, storage, systems, updates
+
+__all__ = ["bios", "chassis", "managers", "services", "storage", "systems", "updates"]

@@ -1,0 +1,118 @@
+"""BIOS attributes with their registry, and secure boot: what applies at the next boot."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.refusal import Rule, checked, needed
+from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, actions, collection, ref, route
+from bloomery.lab.system import BIOS, factory_bios
+
+_RULES: Final = {name: rule for name, (_, rule) in BIOS.items()}
+_TYPES: Final[dict[Any, str]] = {int: "Integer", bool: "Boolean", str: "String"}
+_REGISTRY: Final = "LabBios.1.0"
+_KEYS: Final = ["ResetAllKeysToDefault", "DeleteAllKeys", "DeletePK"]
+
+
+@route("GET", "/Systems/*/Bios")
+def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    path = f"/Systems/{ident}/Bios"
+    return {
+        "@odata.type": "#Bios.v1_1_0.Bios",
+        "Id": "Bios", "Name": "BIOS", "AttributeRegistry": _REGISTRY,
+        "Attributes": bmc.system(ident).bios,
+        "@Redfish.Settings": {
+            "@odata.type": "#Settings.v1_3_0.Settings",
+            "SupportedApplyTimes": ["OnReset"],
+            "SettingsObject": ref(f"{path}/Settings"),
+        },
+        "Actions": actions(path, Bios_ResetBios={}),
+    }  # fmt: skip
+
+
+@route("GET", "/Systems/*/Bios/Settings")
+def show_next(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    return {
+        "@odata.type": "#Bios.v1_1_0.Bios", "Id": "Settings", "Name": "BIOS at next boot",
+        "Attributes": bmc.system(ident).bios_next,
+    }  # fmt: skip
+
+
+@route("PATCH|PUT", "/Systems/*/Bios/Settings")
+def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    system = bmc.system(ident)
+    wanted = needed(checked(ask.body, {"Attributes": dict}), "Attributes")
+    with system.lock:
+        system.bios_next.update(checked(wanted, _RULES, "Attributes"))
+    return NO_CONTENT
+
+
+@route("POST", "/Systems/*/Bios/Actions/Bios.ResetBios")
+def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    bmc.system(ident).bios_next = factory_bios()
+    return NO_CONTENT
+
+
+@route("GET", "/Registries")
+def list_registries(bmc: Bmc, ask: Ask) -> Answer:
+    return collection("/Registries", "MessageRegistryFile", [_REGISTRY])
+
+
+@route("GET", f"/Registries/{_REGISTRY}")
+def show_registry_file(bmc: Bmc, ask: Ask) -> Answer:
+    place = {"Language": "en", "Uri": f"{ROOT}/Registries/{_REGISTRY}/en"}
+    return {
+        "@odata.type": "#MessageRegistryFile.v1_1_0.MessageRegistryFile",
+        "Id": _REGISTRY, "Name": "BIOS attributes", "Languages": ["en"],
+        "Registry": _REGISTRY, "Location": [place],
+    }  # fmt: skip
+
+
+@route("GET", f"/Registries/{_REGISTRY}/en")
+def show_registry(bmc: Bmc, ask: Ask) -> Answer:
+    return {
+        "@odata.type": "#AttributeRegistry.v1_3_2.AttributeRegistry",
+        "Id": _REGISTRY, "Name": "BIOS attributes", "Language": "en", "OwningEntity": "Lab",
+        "RegistryVersion": "1.0.0",
+        "RegistryEntries": {
+            "Attributes": [_entry(name, value, rule) for name, (value, rule) in BIOS.items()],
+        },
+    }  # fmt: skip
+
+
+def _entry(name: str, value: Any, rule: Rule) -> Json:
+    entry = {
+        "AttributeName": name, "DisplayName": name, "DefaultValue": value, "ReadOnly": False,
+        "ResetRequired": True, "Immutable": False, "Type": "Enumeration",
+    }  # fmt: skip
+    if isinstance(rule, list):
+        return entry | {"Value": [{"ValueName": v, "ValueDisplayName": v} for v in rule]}
+    return entry | {"Type": _TYPES[rule]}
+
+
+@route("GET", "/Systems/*/SecureBoot")
+def show_secure(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    system, path = bmc.system(ident), f"/Systems/{ident}/SecureBoot"
+    return {
+        "@odata.type": "#SecureBoot.v1_0_5.SecureBoot",
+        "Id": "SecureBoot", "Name": "Secure Boot", "SecureBootMode": "DeployedMode",
+        "SecureBootEnable": system.secure if system.secure_next is None else system.secure_next,
+        "SecureBootCurrentBoot": "Enabled" if system.secure else "Disabled",
+        "Actions": actions(
+            path, SecureBoot_ResetKeys={"ResetKeysType@Redfish.AllowableValues": _KEYS}),
+    }  # fmt: skip
+
+
+@route("PATCH", "/Systems/*/SecureBoot")
+def change_secure(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    body = checked(ask.body, {"SecureBootEnable": bool})
+    bmc.system(ident).secure_next = needed(body, "SecureBootEnable")
+    return NO_CONTENT
+
+
+@route("POST", "/Systems/*/SecureBoot/Actions/SecureBoot.ResetKeys")
+def reset_keys(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    body = checked(ask.body, {"ResetKeysType": _KEYS})
+    bmc.system(ident).note(f"secure boot keys: {needed(body, 'ResetKeysType')}")
+    return NO_CONTENT

@@ -1,0 +1,124 @@
+"""/Systems: the machines, their power, boot override, processors and interfaces."""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.lab.bmc import Bmc
+from bloomery.lab.refusal import Rule, checked, needed
+from bloomery.lab.routing import (
+    HEALTHY,
+    NO_CONTENT,
+    Answer,
+    Ask,
+    Json,
+    actions,
+    collection,
+    item,
+    ref,
+    route,
+)
+from bloomery.lab.system import RESETS, TARGETS, System
+
+LEDS: Final = ["Off", "Lit", "Blinking"]
+_MODES: Final = ["Legacy", "UEFI"]
+_BOOT: Final[dict[str, Rule]] = {
+    "BootSourceOverrideTarget": TARGETS,
+    "BootSourceOverrideEnabled": ["Once", "Continuous", "Disabled"],
+    "BootSourceOverrideMode": _MODES,
+    "HttpBootUri": (str, type(None)),
+}
+_KINDS: Final = {"Systems": "ComputerSystem", "Managers": "Manager", "Chassis": "Chassis"}
+
+
+@route("GET", "/(Systems|Managers|Chassis)")
+def list_machines(bmc: Bmc, ask: Ask, what: str) -> Answer:
+    return collection(f"/{what}", _KINDS[what], list(bmc.systems))
+
+
+@route("GET", "/Systems/*")
+def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    system, path = bmc.system(ident), f"/Systems/{ident}"
+    return {
+        "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
+        "Id": ident, "Name": system.name, "UUID": ident, "SystemType": "Physical",
+        "Manufacturer": "Lab", "Model": "Simulated", "SKU": "LAB-1",
+        "SerialNumber": system.serial, "AssetTag": system.asset,
+        "PowerState": system.power, "IndicatorLED": system.led, "Status": HEALTHY,
+        "BiosVersion": system.firmware["BIOS"],
+        "ProcessorSummary": {"Count": 1, "Status": HEALTHY, "Model": "x86 Family 6"},
+        "MemorySummary": {"Status": HEALTHY, "TotalSystemMemoryGiB": system.spec.memory_gib},
+        "Boot": _boot(system),
+        **{k: ref(f"{path}/{k}") for k in (
+            "Bios", "SecureBoot", "Storage", "EthernetInterfaces", "Processors")},
+        "VirtualMedia": ref(f"/Managers/{ident}/VirtualMedia"),
+        "Links": {"ManagedBy": [ref(f"/Managers/{ident}")], "Chassis": [ref(f"/Chassis/{ident}")]},
+        "Actions": actions(
+            path, ComputerSystem_Reset={"ResetType@Redfish.AllowableValues": RESETS}),
+    }  # fmt: skip
+
+
+def _boot(system: System) -> Json:
+    return {
+        "BootSourceOverrideEnabled": system.boot["enabled"],
+        "BootSourceOverrideTarget": system.boot["target"],
+        "BootSourceOverrideTarget@Redfish.AllowableValues": TARGETS,
+        "BootSourceOverrideMode": system.boot["mode"],
+        "BootSourceOverrideMode@Redfish.AllowableValues": _MODES,
+        "HttpBootUri": system.http_uri,
+    }
+
+
+@route("PATCH", "/Systems/*")
+def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    system = bmc.system(ident)
+    body = checked(ask.body, {"Boot": dict, "IndicatorLED": LEDS, "AssetTag": str})
+    boot = checked(body.get("Boot", {}), _BOOT, "Boot")
+    with system.lock:
+        for key in ("target", "enabled", "mode"):
+            system.boot[key] = boot.get(f"BootSourceOverride{key.capitalize()}", system.boot[key])
+        system.http_uri = boot.get("HttpBootUri", system.http_uri) or ""
+        system.led = body.get("IndicatorLED", system.led)
+        system.asset = body.get("AssetTag", system.asset)
+    return NO_CONTENT
+
+
+@route("POST", "/Systems/*/Actions/ComputerSystem.Reset")
+def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    kind = needed(checked(ask.body, {"ResetType": RESETS}), "ResetType")
+    bmc.system(ident).reset(kind, stuck=ask.stuck)
+    return NO_CONTENT
+
+
+@route("GET", "/Systems/*/Processors")
+def list_processors(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    bmc.system(ident)
+    return collection(f"/Systems/{ident}/Processors", "Processor", ["0"])
+
+
+@route("GET", "/Systems/*/Processors/0")
+def show_processor(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    cores = bmc.system(ident).spec.cpus
+    return {
+        "@odata.type": "#Processor.v1_11_0.Processor",
+        "Id": "0", "Name": "CPU 0", "ProcessorType": "CPU", "ProcessorArchitecture": "x86",
+        "InstructionSet": "x86-64", "Model": "x86 Family 6", "Manufacturer": "Lab",
+        "MaxSpeedMHz": 2000, "TotalCores": cores, "TotalThreads": cores, "Status": HEALTHY,
+    }  # fmt: skip
+
+
+@route("GET", "/Systems/*/EthernetInterfaces")
+def list_interfaces(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+    count = len(bmc.system(ident).spec.macs)
+    path = f"/Systems/{ident}/EthernetInterfaces"
+    return collection(path, "EthernetInterface", [str(n) for n in range(count)])
+
+
+@route("GET", "/Systems/*/EthernetInterfaces/*")
+def show_interface(bmc: Bmc, ask: Ask, ident: str, number: str) -> Answer:
+    mac = item(bmc.system(ident).spec.macs, number)
+    return {
+        "@odata.type": "#EthernetInterface.v1_6_0.EthernetInterface",
+        "Id": number, "Name": f"NIC {number}", "MACAddress": mac, "PermanentMACAddress": mac,
+        "SpeedMbps": 1000, "LinkStatus": "LinkUp", "Status": HEALTHY,
+    }  # fmt: skip

@@ -1,0 +1,80 @@
+"""/UpdateService: firmware versions, and updates that are tasks.
+
+The new version is the image's file name; one with "bad" in it fails.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.lab.bmc import Bmc
+from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
+from bloomery.lab.resources import services
+from bloomery.lab.routing import HEALTHY, Answer, Ask, actions, collection, ref, route
+from bloomery.lab.system import System
+
+_PROTOCOLS: Final = ["HTTP", "HTTPS"]
+_INVENTORY: Final = "/UpdateService/FirmwareInventory"
+_BODY: Final[dict[str, Rule]] = {
+    "ImageURI": str, "Targets": list, "Username": str, "Password": str, "ForceUpdate": bool,
+    "TransferProtocol": _PROTOCOLS,
+}  # fmt: skip
+
+
+@route("GET", "/UpdateService")
+def show(bmc: Bmc, ask: Ask) -> Answer:
+    offered = {"TransferProtocol@Redfish.AllowableValues": _PROTOCOLS}
+    return {
+        "@odata.type": "#UpdateService.v1_8_0.UpdateService",
+        "Id": "UpdateService", "Name": "Update service", "ServiceEnabled": True,
+        "FirmwareInventory": ref(_INVENTORY),
+        "Actions": actions("/UpdateService", UpdateService_SimpleUpdate=offered),
+    }  # fmt: skip
+
+
+@route("GET", _INVENTORY)
+def inventory(bmc: Bmc, ask: Ask) -> Answer:
+    parts = [f"{s.id}.{part}" for s in bmc.systems.values() for part in s.firmware]
+    return collection(_INVENTORY, "SoftwareInventory", parts)
+
+
+@route("GET", f"{_INVENTORY}/*")
+def show_part(bmc: Bmc, ask: Ask, name: str) -> Answer:
+    system, part = _part(bmc, name)
+    return {
+        "@odata.type": "#SoftwareInventory.v1_2_3.SoftwareInventory",
+        "Id": name, "Name": part, "Version": system.firmware[part], "Updateable": True,
+        "Status": HEALTHY,
+    }  # fmt: skip
+
+
+def _part(bmc: Bmc, name: str) -> tuple[System, str]:
+    """Return the machine and the part that an entry of the inventory names: ID.BMC, ID.BIOS."""
+    ident, _, part = name.rpartition(".")
+    system = bmc.system(ident)
+    if part not in system.firmware:
+        raise missing(f"component {name}")
+    return system, part
+
+
+@route("POST", "/UpdateService/Actions/UpdateService.SimpleUpdate")
+def update(bmc: Bmc, ask: Ask) -> Answer:
+    """Targets are entries of the inventory, or systems: the BMC's, if the file name says "bmc"."""
+    body = checked(ask.body, _BODY)
+    version = needed(body, "ImageURI").rsplit("/", 1)[-1] or "unknown"
+    names = [str(target).rsplit("/", 1)[-1] for target in body.get("Targets", [])]
+    if not names and len(bmc.systems) == 1:
+        names = list(bmc.systems)
+    suffix = ".BMC" if "bmc" in version.lower() else ".BIOS"
+    parts = [_part(bmc, name + suffix if name in bmc.systems else name) for name in names]
+    if not parts:
+        raise Refusal(400, "Targets is needed: there are many systems", "ActionParameterMissing")
+
+    def apply() -> None:
+        if "bad" in version:
+            raise Refusal(500, "image verification failed")
+        for system, part in parts:
+            system.firmware[part] = version
+            system.note(f"{part} firmware is {version}")
+
+    return services.accepted(bmc.begin(f"update with {version}", bmc.rules.update_s, apply))

@@ -1,0 +1,124 @@
+"""Which function serves which path of the Redfish tree.
+
+    @route("GET", "/Systems/*")
+    def system(bmc: Bmc, ask: Ask, ident: str) -> Answer: ...
+
+Each ``*`` is an argument.  An answer is a document, or a Reply with a status of its own.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+import urllib.parse
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
+
+from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.refusal import Refusal, missing
+
+Json: TypeAlias = dict[str, Any]
+F = TypeVar("F", bound=Callable[..., Any])
+HEALTHY: Final = {"State": "Enabled", "Health": "OK"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Ask:
+    """One request; ``stuck``: power requests are accepted and forgotten."""
+
+    method: str
+    path: str
+    body: Json = field(default_factory=dict)
+    stuck: bool = False
+
+
+class Reply(NamedTuple):
+    status: int
+    document: Json | None = None
+    headers: Mapping[str, str] = {}
+
+
+Answer: TypeAlias = "Json | Reply"
+NO_CONTENT: Final = Reply(204)
+
+
+class _Route(NamedTuple):
+    methods: frozenset[str]
+    pattern: re.Pattern[str]
+    serve: Callable[..., Answer]
+
+
+_ROUTES: list[_Route] = []
+
+
+def route(methods: str, pattern: str) -> Callable[[F], F]:
+    """Serve ``pattern`` with the decorated function; ``methods`` is "GET|POST"."""
+    compiled = re.compile(f"{pattern.replace('*', '([^/]+)')}/?")
+
+    def take(serve: F) -> F:
+        _ROUTES.append(_Route(frozenset(methods.split("|")), compiled, serve))
+        return serve
+
+    return take
+
+
+def serve(bmc: Bmc, ask: Ask) -> Reply:
+    """Answer one request.  Raises Refusal: 404, 405, or what the resource says."""
+    method = "GET" if ask.method == "HEAD" else ask.method
+    here = [(r, m) for r in _ROUTES if (m := r.pattern.fullmatch(ask.path.removeprefix(ROOT)))]
+    if not here or not ask.path.startswith(ROOT):
+        raise missing(ask.path)
+    for found, match in here:
+        if method in found.methods:
+            said = found.serve(bmc, ask, *map(urllib.parse.unquote, match.groups()))
+            return _complete(said, ask.path)
+    allowed = ", ".join(sorted(set().union(*(found.methods for found, _ in here))))
+    raise Refusal(
+        405, f"{method} is not supported at {ask.path}", "OperationNotAllowed", {"Allow": allowed},
+    )  # fmt: skip
+
+
+def _complete(said: Answer, path: str) -> Reply:
+    if isinstance(said, Reply):
+        return said
+    return Reply(200, {"@odata.id": path} | said)
+
+
+# ----------------------------------------------------------------------- parts of documents
+
+
+def ref(path: str) -> Json:
+    return {"@odata.id": ROOT + path}
+
+
+def collection(path: str, kind: str, members: Sequence[str]) -> Json:
+    return {
+        "@odata.id": ROOT + path,
+        "@odata.type": f"#{kind}Collection.{kind}Collection",
+        "Name": f"{kind} Collection",
+        "Members@odata.count": len(members),
+        "Members": [ref(f"{path}/{member}") for member in members],
+    }
+
+
+def actions(path: str, **offered: Json) -> Json:
+    """Return the Actions of a resource: {"ComputerSystem_Reset": {more}} names its target."""
+    return {
+        f"#{name.replace('_', '.')}": {
+            "target": f"{ROOT}{path}/Actions/{name.replace('_', '.')}",
+            **more,
+        }
+        for name, more in offered.items()
+    }
+
+
+def stamp(seconds: float) -> str:
+    return time.strftime("%Y-%m-%dT%H:%M:%S+00:00", time.gmtime(seconds))
+
+
+def item(things: Sequence[Any], index: str) -> Any:
+    """Return the thing with this index, a string out of a path."""
+    if not re.fullmatch("[0-9]{1,4}", index) or int(index) >= len(things):
+        raise missing(index)
+    return things[int(index)]

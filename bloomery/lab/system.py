@@ -1,0 +1,203 @@
+"""One machine behind a BMC: power that takes its time, boot override, media, BIOS.
+
+Power requests are carried out one after another, each ``power_s`` after it was accepted.  A
+``Once`` override is spent by the boot that it applies to; BIOS and secure boot changes apply at
+the next boot.  ``history`` is what really happened.
+"""
+
+from __future__ import annotations
+
+import re
+import threading
+import time
+import urllib.request
+from collections import deque
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery.lab.refusal import Refusal, Rule
+
+RESETS: Final = [
+    "On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "ForceOn",
+    "PushPowerButton",
+]  # fmt: skip
+TARGETS: Final = ["None", "Pxe", "Cd", "Hdd", "UefiHttp", "BiosSetup"]
+_SWITCH: Final = ["Enabled", "Disabled"]
+BIOS: Final[dict[str, tuple[Any, Rule]]] = {  # name: factory value, rule for others
+    "BootMode": ("Uefi", ["Uefi", "Bios"]),
+    "ProcTurboMode": ("Enabled", _SWITCH),
+    "NumCores": (2, int),
+    "QuietBoot": (True, bool),
+    "AssetTag": ("", str),
+    "SriovGlobalEnable": ("Disabled", _SWITCH),
+}
+_STOPS: Final = ("ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart")
+_STARTS: Final = ("On", "ForceOn", "GracefulRestart", "ForceRestart")
+_ONLY_WHEN_ON: Final = ("GracefulShutdown", "GracefulRestart", "Nmi")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spec:
+    """What a machine is made of, and how it behaves.
+
+    ``graceful_s``: how long its guest takes to shut down.  ``strict``: power on when on is 409.
+    ``fetch``: inserted media are really fetched, and an image that cannot be had is refused.
+    """
+
+    uuid: str
+    name: str
+    macs: tuple[str, ...]
+    cpus: int = 8
+    memory_gib: int = 16
+    disks_gib: tuple[int, ...] = (480, 480)
+    mode: str = "UEFI"
+    power_s: float = 0.0
+    graceful_s: float = 0.0
+    strict: bool = True
+    fetch: bool = False
+
+
+def factory_bios() -> dict[str, Any]:
+    return {name: value for name, (value, _) in BIOS.items()}
+
+
+class System:
+    """The state of one machine."""
+
+    def __init__(self, spec: Spec, stopping: threading.Event) -> None:
+        self.spec, self.id, self.name = spec, spec.uuid, spec.name
+        self.serial = f"LAB{spec.uuid[-8:].upper()}"
+        self.lock, self._media_lock = threading.RLock(), threading.Lock()
+        self._stopping = stopping
+        self._on = False
+        self.boot = {"target": "None", "enabled": "Disabled", "mode": spec.mode}
+        self.http_uri = ""
+        self.booted: dict[str, Any] = {}
+        self.media: dict[str, str | None] = {"Cd": None}
+        self.bios, self.bios_next = factory_bios(), dict[str, Any]()
+        self.secure = False
+        self.secure_next: bool | None = None
+        self.led, self.asset = "Off", ""
+        self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0"}
+        self.volumes: list[dict[str, Any]] = []
+        self.volumes_made = 0
+        self.history: deque[tuple[float, str]] = deque(maxlen=200)
+        self._orders: list[tuple[float, str]] = []
+        self.bmc_back_at = 0.0
+
+    def note(self, what: str) -> None:
+        self.history.append((round(time.time(), 2), what))
+
+    @property
+    def happened(self) -> list[str]:
+        """What happened, without the times."""
+        return [what for _, what in list(self.history)]
+
+    @property
+    def power(self) -> str:
+        return "On" if self._on else "Off"
+
+    # --------------------------------------------------------------------------------- power
+
+    def reset(self, kind: str, *, stuck: bool = False) -> None:
+        """Accept a power request; a stuck machine accepts it and does nothing."""
+        if kind == "PushPowerButton":
+            kind = "GracefulShutdown" if self._on else "On"
+        pointless = kind in ("On", "ForceOn") if self._on else kind in _ONLY_WHEN_ON
+        if pointless and self.spec.strict:
+            raise Refusal(409, f"{kind}: the system is {self.power} already", "ResourceInUse")
+        self.note(f"reset {kind}{' (stuck)' if stuck else ''}")
+        if stuck:
+            return
+        with self.lock:
+            self._orders.append((time.monotonic() + self._duration_s(kind), kind))
+            if len(self._orders) == 1:
+                threading.Thread(target=self._work, name=self.name, daemon=True).start()
+
+    def _duration_s(self, kind: str) -> float:
+        patience_s = self.spec.graceful_s if kind.startswith("Graceful") else 0.0
+        return self.spec.power_s + patience_s
+
+    def _work(self) -> None:
+        """Carry out power requests, one after another, while there are any."""
+        while not self._stopping.is_set():
+            due_at, kind = self._orders[0]
+            self._wait_until(due_at, kind)
+            self._carry_out(kind)
+            self.note(f"power is {self.power}")
+            with self.lock:
+                del self._orders[0]
+                if not self._orders:
+                    return
+
+    def _wait_until(self, due_at: float, kind: str) -> None:
+        """Wait; a Force request that follows ends the patience with a guest."""
+        graceful = kind.startswith("Graceful")
+        while (left_s := due_at - time.monotonic()) > 0 and not self._stopping.is_set():
+            if graceful and any(k.startswith("Force") for _, k in self._orders[1:]):
+                return
+            self._stopping.wait(min(left_s, 0.05) if graceful else left_s)
+
+    def _carry_out(self, kind: str) -> None:
+        was_on, stops = self._on, kind in _STOPS
+        if stops:
+            self._on = False
+        if kind in _STARTS and (stops or not was_on):
+            self._take_boot()
+            self._on = True
+
+    def _take_boot(self) -> None:
+        """Boot with the settings of now; this spends a Once override."""
+        with self.lock:
+            self.bios.update(self.bios_next)
+            self.bios_next = {}
+            if self.secure_next is not None:
+                self.secure, self.secure_next = self.secure_next, None
+            boot = self.boot
+            target = boot["target"] if boot["enabled"] != "Disabled" else "None"
+            if boot["enabled"] == "Once":
+                boot.update(target="None", enabled="Disabled")
+            image = self.http_uri if target == "UefiHttp" else self.media["Cd"]
+            self.booted = {
+                "target": target, "mode": boot["mode"], "secure": self.secure,
+                "image": image if target in ("Cd", "UefiHttp") else None,
+            }  # fmt: skip
+            self.note(f"boots from {target} in {boot['mode']} mode")
+
+    # --------------------------------------------------------------------------------- media
+
+    def insert(self, url: str) -> None:
+        if not re.match(r"https?://.", url):
+            raise Refusal(400, "Image must be an http or https URL", "PropertyValueFormatError")
+        with self._media_lock:  # the second of two requests is told of the first
+            if self.media["Cd"]:
+                raise Refusal(409, "media is inserted", "ResourceInUse")
+            if self.spec.fetch:
+                self.note(f"fetched {_fetch(url)} bytes")
+            self.media["Cd"] = url
+            self.note(f"media inserted: {url}")
+
+    def eject(self) -> None:
+        with self._media_lock:
+            if self.media["Cd"]:
+                self.media["Cd"] = None
+                self.note("media ejected")
+
+    def shown(self) -> dict[str, Any]:
+        """What really happened, for tests."""
+        return {
+            "power": self.power, "boot": self.boot, "booted": self.booted, "media": self.media,
+            "bios": self.bios, "secure_boot": self.secure, "history": list(self.history),
+        }  # fmt: skip
+
+
+def _fetch(url: str) -> int:
+    """Read an image as a BMC would; return its size."""
+    size = 0
+    try:
+        with urllib.request.urlopen(url, timeout=60) as answer:  # noqa: S310  checked: http(s)
+            while chunk := answer.read(1 << 20):
+                size += len(chunk)
+    except (OSError, ValueError) as exc:
+        raise Refusal(500, f"cannot fetch {url}: {exc}") from exc
+    return size

@@ -1,0 +1,203 @@
+"""HTTP in front of a BMC: authentication, ETags, faults, and the ``/lab`` pages.
+
+GET|POST|DELETE /lab/faults      see ``faults``
+GET /lab/systems/ID              what really happened to a machine
+GET /lab/stats                   how many requests came
+"""
+
+from __future__ import annotations
+
+import hashlib
+import http.server
+import json
+import logging
+import os
+import re
+import socket
+import struct
+import sys
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery.lab import refusal, resources, routing
+from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.refusal import Refusal
+from bloomery.lab.routing import Ask, Reply
+
+LOG = logging.getLogger(__name__)
+assert resources, "imported for its routes"
+
+_OPEN: Final = ("", "/redfish", ROOT)
+_LOGIN: Final = f"{ROOT}/SessionService/Sessions"
+_HTML: Final = b"<html>Please wait...</html>"
+
+
+class Server(http.server.ThreadingHTTPServer):
+    """One listening socket in front of one BMC."""
+
+    daemon_threads = True
+    request_queue_size = 512
+
+    def __init__(self, address: tuple[str, int], bmc: Bmc) -> None:
+        self.bmc = bmc
+        super().__init__(address, Handler)
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """Clients that go away are no news."""
+        if not isinstance(sys.exc_info()[1], OSError):
+            LOG.error("the lab's server broke", exc_info=True)  # noqa: LOG014  called by one
+
+
+class Handler(http.server.BaseHTTPRequestHandler):
+    """One connection."""
+
+    protocol_version = "HTTP/1.1"
+    disable_nagle_algorithm = True
+    wbufsize = -1
+    timeout = 300  # an idle connection is closed
+    server: Server
+
+    def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its parent's name
+        """Say nothing: a rack is as loud as its clients are."""
+
+    def do_any(self) -> None:
+        self.server.bmc.requests += 1
+        path = self.path.partition("?")[0]
+        try:
+            raw = self._read_body()
+            if path.startswith("/lab/"):
+                self._answer(self._lab(path, raw))
+            else:
+                self._answer_faulty(path, raw)
+        except Refusal as no:
+            self._answer(_refused(no))
+
+    def _answer_faulty(self, path: str, raw: bytes) -> None:
+        """Answer as well as the faults allow that this request meets."""
+        bmc = self.server.bmc
+        delay_s, fault = bmc.faults.take(self.command, path)
+        bmc.stopping.wait(delay_s)
+        kind = fault.get("kind")
+        if kind in ("status", "hang", "reset", "nojson"):
+            self._misbehave(fault)
+            return
+        if kind == "expire":
+            bmc.sessions.clear()
+        try:
+            reply = self._serve(path, raw, stuck=kind == "stuck")
+        except Refusal as no:
+            reply = _refused(no)
+        if kind == "after":
+            reply = Reply(fault.get("status", 500), refusal.document("late fault"))
+        self._answer(reply, cut=kind == "truncate")
+
+    do_GET = do_POST = do_PATCH = do_PUT = do_DELETE = do_HEAD = do_any  # noqa: N815
+
+    def _read_body(self) -> bytes:
+        length = self.headers.get("Content-Length", "0")
+        if "Transfer-Encoding" in self.headers or not re.fullmatch("[0-9]{1,8}", length):
+            self.close_connection = True  # what follows cannot be read
+            raise Refusal(411, "a plain Content-Length is needed")
+        return self.rfile.read(int(length))
+
+    def _serve(self, path: str, raw: bytes, *, stuck: bool) -> Reply:
+        bmc, bare = self.server.bmc, path.rstrip("/")
+        if bare not in _OPEN and (self.command, bare) != ("POST", _LOGIN):
+            bmc.admit(self.headers.get("X-Auth-Token"), self.headers.get("Authorization", ""))
+        if bare == "/redfish":
+            return Reply(200, {"v1": f"{ROOT}/"})
+        ask = Ask(method=self.command, path=path, body=_body(raw), stuck=stuck)
+        if self.command not in ("PATCH", "PUT"):
+            return routing.serve(bmc, ask)
+        with bmc.lock:  # nothing between the check and the change
+            self._check_etag(path)
+            return routing.serve(bmc, ask)
+
+    def _check_etag(self, path: str) -> None:
+        given, bmc = self.headers.get("If-Match"), self.server.bmc
+        if given is None and not bmc.rules.require_etag:
+            return
+        current = etag(routing.serve(bmc, Ask(method="GET", path=path)).document or {})
+        if given != "*" and current not in re.findall('"[^"]*"', given or ""):
+            raise Refusal(
+                412, "If-Match is missing or does not match", "PreconditionFailed",
+                {"ETag": current},
+            )  # fmt: skip
+
+    def _misbehave(self, fault: Mapping[str, Any]) -> None:
+        self.close_connection = fault["kind"] != "status"
+        match fault["kind"]:
+            case "status":
+                body = fault.get("body", refusal.document("lab fault"))
+                self._answer(Reply(fault.get("status", 500), body, fault.get("headers") or {}))
+            case "nojson":
+                self._send(200, _HTML, {"Content-Type": "text/html"})
+            case "hang":
+                self.server.bmc.stopping.wait(fault.get("seconds", 60))
+            case "reset":
+                linger = struct.pack("ii", 1, 0)
+                self.connection.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER, linger)
+                os.close(self.connection.detach())
+
+    def _answer(self, reply: Reply, *, cut: bool = False) -> None:
+        data = b"" if reply.document is None else json.dumps(reply.document).encode()
+        headers = {"Content-Type": "application/json", "OData-Version": "4.0"}
+        if reply.status == 200 and reply.document and "error" not in reply.document:
+            headers["ETag"] = etag(reply.document)
+        self.close_connection = self.close_connection or cut
+        self._send(reply.status, data, headers | dict(reply.headers), cut=cut)
+
+    def _send(
+        self,
+        status: int,
+        data: bytes,
+        headers: Mapping[str, str],
+        *,
+        cut: bool = False,
+    ) -> None:
+        self.send_response(status)
+        for name, value in headers.items():
+            self.send_header(name, value)
+        if status != 204:
+            self.send_header("Content-Length", str(len(data)))
+        if self.close_connection:
+            self.send_header("Connection", "close")  # else clients pool a closing connection
+        self.end_headers()
+        if self.command != "HEAD":
+            self.wfile.write(data[: len(data) // 2] if cut else data)
+
+    def _lab(self, path: str, raw: bytes) -> Reply:
+        bmc = self.server.bmc
+        if path == "/lab/faults":
+            if self.command == "POST":
+                bmc.faults.add_json(raw)
+            elif self.command == "DELETE":
+                bmc.faults.clear()
+            return Reply(200, {"faults": bmc.faults.shown()})
+        ident = path.removeprefix("/lab/systems/")
+        if ident in bmc.systems:
+            return Reply(200, bmc.systems[ident].shown())
+        if path == "/lab/stats":
+            counts = {"requests": bmc.requests, "systems": len(bmc.systems)}
+            return Reply(200, counts | {"sessions": len(bmc.live_sessions())})
+        raise refusal.missing(f"{path}; here are /lab/faults, /lab/stats and /lab/systems/ID")
+
+
+def _refused(no: Refusal) -> Reply:
+    return Reply(no.status, no.document, no.headers)
+
+
+def etag(document: Mapping[str, Any]) -> str:
+    same = {key: value for key, value in document.items() if key != "DateTime"}
+    digest = hashlib.sha256(json.dumps(same, sort_keys=True).encode()).hexdigest()
+    return f'"{digest[:16]}"'
+
+
+def _body(raw: bytes) -> dict[str, Any]:
+    try:
+        body = json.loads(raw) if raw else {}
+    except (ValueError, RecursionError):
+        raise Refusal(400, "malformed JSON", "MalformedJSON") from None
+    if not isinstance(body, dict):
+        raise Refusal(400, "the body is not a JSON object", "MalformedJSON")
+    return body
