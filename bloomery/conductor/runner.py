@@ -36,6 +36,7 @@ from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 0.5
+_NOTHING: Final = Step(interface="deploy", step="nothing", inner=True, resumable=True)
 _PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
 _CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
 
@@ -113,14 +114,14 @@ class Flow:
 def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
     """Return a flow over ``planned``, standing at its first step; nothing is written yet."""
     flow_id = str(uuid.uuid4())
-    runs = [_planned_run(task, phase, flow_id, at, step) for at, step in enumerate(planned)]
+    listed = planned or [_NOTHING]  # a flow without a row would be lost with its conductor
+    runs = [_planned_run(task, phase, flow_id, at, step) for at, step in enumerate(listed)]
     flow = Flow(task, phase, flow_id, runs)
     if phase.shows:
         shown = [run.step.shown() for run in runs if not run.step.inner]
         task.node.driver_internal_info[f"{phase.name}_steps"] = shown
-    if runs:
-        runs[0].state, runs[0].started_at = Run.RUNNING, rows.now()
-        _show(flow)
+    runs[0].state, runs[0].started_at = Run.RUNNING, rows.now()
+    _show(flow)
     return flow
 
 
@@ -222,6 +223,8 @@ def _walk(flow: Flow) -> None:
 
 def _execute(flow: Flow, run: StepRun) -> Outcome:
     task, step = flow.task, run.step
+    if step == _NOTHING:
+        return DONE
     if step.inner:
         return flow.phase.frame[step.step](task, **step.args) or DONE
     opened = replace(step, args=task.house.sealer.open(step.args)) if step.args else step
@@ -391,7 +394,7 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     sentence = _sentence(flow, run, exc)
     entry = flow.task.remember(sentence, event_type=flow.phase.name, failed=True)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    flow.task.save(failed, entry)
+    flow.findings += [failed, entry]  # written with the start of what follows, or with the end
     return True
 
 
