@@ -6,6 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.lease import Lease
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
@@ -31,6 +32,7 @@ class House:
     gates: NodeGates
     workers: Workers
     timers: Timers
+    lease: Lease
     told: Callable[[], None] = lambda: None
     snapshots: bool = False
 

@@ -10,6 +10,7 @@ from typing import Final
 from bloomery.conductor import recovery
 from bloomery.conductor.gates import NodeGates
 from bloomery.conductor.house import House
+from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import table
 from bloomery.conductor.timers import Timers
@@ -44,6 +45,7 @@ def build(
         gates=NodeGates(ours.node_locked_max_waiters, max(conf.api.threads // 2, 1)),
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
+        lease=Lease(ours.heartbeat_timeout),
         told=told,
         snapshots=relay.needs_snapshots(conf),
     )
@@ -87,6 +89,7 @@ class ConductorService:
         house = self.house
         try:
             house.db.transact(lambda conn: conductors.beat(conn, house.host))
+            house.lease.renew()
         finally:
             house.timers.after(house.conf.conductor.heartbeat_interval, self._beat)
 

@@ -292,6 +292,11 @@ class TaskManager:
         if self._node is None:
             raise RuntimeError(f"the task on node {self.node_id} has released it")
 
+    def assert_lease(self) -> None:
+        """Raise LockLost if peers may think us dead: what writes to a BMC asks first."""
+        self.assert_exclusive()
+        self.house.lease.require(self.node_id, self.house.host)
+
     def release_resources(self) -> None:
         """Give back whatever is held; may be called twice, or on a task that has nothing."""
         self._release_lock()

@@ -49,6 +49,9 @@ class HeldNode(Protocol):
     def assert_exclusive(self) -> None:
         """Raise ExclusiveLockRequired unless the lock is exclusive."""
 
+    def assert_lease(self) -> None:
+        """Raise LockLost if another conductor may have taken over: ask before each BMC write."""
+
 
 # ----------------------------------------------------------------------------- marked steps
 

@@ -1,0 +1,34 @@
+"""The right to write to BMCs: it lasts as long as our signs of life are seen.
+
+Peers take our nodes over when our counter stood still for ``heartbeat_timeout``.  A conductor
+that could not write its counter for that long, less the time that a BMC may take, sends nothing
+to a BMC any more: somebody else may be doing so by now.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Final
+
+from bloomery import errors
+
+BMC_BUDGET_S: Final = 20.0
+
+
+class Lease:
+    """Renewed by each heartbeat that was committed; measured on our own monotonic clock."""
+
+    def __init__(self, lasts_s: float, clock: Callable[[], float] = time.monotonic) -> None:
+        self._lasts_s = max(lasts_s - BMC_BUDGET_S, 1.0)
+        self._clock = clock
+        self._renewed = clock()
+
+    def renew(self) -> None:
+        self._renewed = self._clock()
+
+    def require(self, node: str, holder: str) -> None:
+        """Raise LockLost if the lease ran out: stop, and touch no BMC."""
+        silent_s = self._clock() - self._renewed
+        if silent_s > self._lasts_s:
+            raise errors.LockLost(node=node, holder=holder, log=f"silent for {silent_s:.0f} s")
