@@ -1,7 +1,7 @@
 """The application: Pecan for routing, behind the front that reads the request.
 
-    app = make_app(site)                    # any WSGI server takes it
-    server.Server(app, site.conf).start()
+app = make_app(site)                    # any WSGI server takes it
+server.Server(app, site.conf).start()
 """
 
 from __future__ import annotations

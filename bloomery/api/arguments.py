@@ -1,7 +1,7 @@
 """Arguments in a query string or a body of names: what each may be, said once per endpoint.
 
-    FILTERS = {"limit": Arg(integer), "driver": Arg(text, since=16), "node": Arg(ident, required=True)}
-    read(FILTERS, {"limit": "10"}, version=20)      # {"limit": 10}
+FILTERS = {"limit": Arg(integer), "driver": Arg(text, since=16), "node": Arg(ident, required=True)}
+read(FILTERS, {"limit": "10"}, version=20)      # {"limit": 10}
 """
 
 from __future__ import annotations
@@ -16,8 +16,11 @@ from bloomery.operations import idents, values, versions
 
 @dataclass(frozen=True, slots=True)
 class Arg:
-    """One argument; ``since``: older clients get 406 (``refusal`` 400 where the reference
-    counts it as unknown), 0 where the reference does not mind."""
+    """One argument of an endpoint.
+
+    ``since``: older clients get 406 (``refusal`` 400 where the reference counts it as unknown);
+    0 where the reference does not mind.
+    """
 
     parse: Callable[[str, Any], Any]
     required: bool = False
@@ -29,8 +32,11 @@ Args: TypeAlias = Mapping[str, Arg]
 
 
 def read(args: Args, given: Mapping[str, Any], version: int) -> dict[str, Any]:
-    """Return the arguments parsed.  Raises Invalid for unknown, missing and malformed ones,
-    NotAcceptable for those that are too new."""
+    """Return the arguments parsed.
+
+    Raises Invalid for unknown, missing and malformed ones, NotAcceptable for those that are too
+    new.
+    """
     unknown = [name for name in given if name not in args]
     if unknown:
         raise errors.Invalid(

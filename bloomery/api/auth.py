@@ -29,11 +29,11 @@ _BCRYPT: Final = re.compile(rb"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 _NOBODY: Final = bcrypt.hashpw(b"nobody", bcrypt.gensalt(rounds=10))
 
 
-class Unauthorized(Exception):  # noqa: N818  named like the status it becomes
+class Unauthorized(Exception):
     """No login, or a wrong one."""
 
 
-class Malformed(Exception):  # noqa: N818  named for what the header is
+class Malformed(Exception):
     """An Authorization header that is none."""
 
 

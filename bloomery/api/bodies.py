@@ -17,11 +17,11 @@ _LONG_NUMBER: Final = re.compile(rb"\d{19}")
 _CHUNK: Final = 64 * KIB
 
 
-class TooLarge(Exception):  # noqa: N818  named like the status it becomes
+class TooLarge(Exception):
     """The body is longer than the endpoint takes."""
 
 
-class TooDeep(Exception):  # noqa: N818  as above
+class TooDeep(Exception):
     """The body nests deeper than anybody needs."""
 
 
@@ -39,7 +39,8 @@ def read(environ: dict[str, Any], limit: int) -> bytes:
 
 def _read(stream: Any, limit: int) -> bytes:
     """Read to the end, or to ``limit``.  Raises TooLarge if there is more."""
-    parts, size = [], 0
+    parts: list[bytes] = []
+    size = 0
     while size <= limit:
         part = stream.read(min(_CHUNK, limit + 1 - size))
         if not part:
@@ -82,7 +83,7 @@ def parse(body: bytes) -> Any:
 
 
 def _refuse_big_integers(body: bytes) -> None:
-    """orjson would turn them into floats; nobody means that."""
+    """Orjson would turn them into floats; nobody means that."""
     json.loads(body, parse_int=_integer)
 
 

@@ -57,9 +57,9 @@ class Schema:
         try:
             self.validator.validate(value)
         except jsonschema_rs.ValidationError as exc:
-            where = "/".join(str(part) for part in exc.instance_path)
+            where = "".join(f"{part}: " for part in exc.instance_path)
             raise errors.Invalid(
-                reason=f"Schema error for {self.thing}: {where + ': ' if where else ''}{exc.message}",
+                reason=f"Schema error for {self.thing}: {where}{exc.message}",
             ) from None
 
 
@@ -73,8 +73,10 @@ class Reply:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """A declaration.  ``idents`` are the path arguments by name; ``surplus``: the status for
-    segments beyond them."""
+    """A declaration.
+
+    ``idents`` are the path arguments by name; ``surplus``: the status for segments beyond them.
+    """
 
     rule: str
     status: int

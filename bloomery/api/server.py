@@ -83,11 +83,11 @@ def _server(app: Wsgi, conf: Conf) -> wsgi.Server:
     server.keep_alive_conn_limit = IDLE_CONNECTIONS
     server.max_request_header_size = MAX_HEADER_BYTES
     server.max_request_body_size = (conf.api.max_json_body_size_provision + 1) * KIB
-    server.error_log = _log
+    server.error_log = _log  # type: ignore[method-assign, assignment]  # cheroot wants it so
     return server
 
 
-def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:  # noqa: FBT002  cheroot's signature
+def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
     LOG.log(level, message, exc_info=traceback)
 
 

@@ -35,7 +35,7 @@ class Negotiated:
     explicit: bool
 
 
-class Unacceptable(Exception):  # noqa: N818  named like the status it becomes
+class Unacceptable(Exception):
     """No common version; ``range_told``: the client may ask again within the range."""
 
     def __init__(self, said: str, *, range_told: bool) -> None:

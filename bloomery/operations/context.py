@@ -21,8 +21,11 @@ class Site:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One request: ``version`` is its minor microversion (stacks speak the newest), ``url``
-    the address under which the caller reached us, which links begin with."""
+    """One request.
+
+    ``version`` is its minor microversion (stacks speak the newest), ``url`` the address under
+    which the caller reached us, which links begin with.
+    """
 
     site: Site
     request: Request

@@ -14,6 +14,7 @@ from bloomery.rpc.ring import DriverFacts
 Json = dict[str, Any]
 
 TYPE_SINCE: Final = 30
+NODE_FIELDS_SINCE: Final = 31  # when nodes got the fields that drivers had shown one version before
 PROPERTIES_LINK_SINCE: Final = 14
 FIELDS_SINCE: Final = 77
 TYPES: Final = ("classic", "dynamic")
@@ -71,11 +72,12 @@ def _interface_names(ctx: Context) -> list[str]:
 
 
 def _kinds(ctx: Context) -> list[str]:
-    return [
-        kind
-        for kind in model.INTERFACES
-        if max(model.FIELDS[f"{kind}_interface"].since, TYPE_SINCE) <= ctx.version
-    ]
+    """Return the kinds of interfaces that the version knows.
+
+    Most came with the type, some with a node's field of theirs.
+    """
+    since = {kind: model.FIELDS[f"{kind}_interface"].since for kind in model.INTERFACES}
+    return [kind for kind in since if since[kind] <= max(NODE_FIELDS_SINCE, ctx.version)]
 
 
 def _document(

@@ -56,7 +56,7 @@ def entry(ctx: Context, ident: str, uuid: str) -> Json:
     return _entry(ctx, ident, row, detail=True)
 
 
-def _entry(ctx: Context, ident: str, row: Mapping[str, Any], *, detail: bool) -> Json:
+def _entry(ctx: Context, ident: str, row: Any, *, detail: bool) -> Json:
     shown = [
         field.name
         for field in model.FIELDS.values()

@@ -12,7 +12,10 @@ from bloomery.operations.context import Context
 
 AVAILABLE_SINCE: Final = 2  # before, a node that waits for a user had no state
 INSPECT_WAIT_SINCE: Final = 39
-PARTS: Final = (("ports", 1), ("states", 14))  # what is below a node and linked, since which version
+PARTS: Final = (
+    ("ports", 1),
+    ("states", 14),
+)  # what is below a node and linked, since which version
 NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # not to be named in ``fields``
 DEFAULT: Final = (
     "instance_uuid",

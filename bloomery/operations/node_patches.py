@@ -97,7 +97,11 @@ def _check_inner(operation: Json) -> None:
     parts = operation["path"].split("/")[1:]
     if parts[0] not in model.OBJECTS:
         raise errors.PatchError(patch=operation["path"], reason=f"{parts[0]} has no members")
-    if operation["op"] != "remove" and parts[0] == "properties" and parts[1] in node_values.INT_LIKE:
+    if (
+        operation["op"] != "remove"
+        and parts[0] == "properties"
+        and parts[1] in node_values.INT_LIKE
+    ):
         node_values.check_int_like(parts[1], operation["value"])
 
 
@@ -117,4 +121,3 @@ class Destination:
             driver=values.get("driver", node.driver),
             conductor_group=values.get("conductor_group", node.conductor_group),
         )
-

@@ -17,7 +17,11 @@ Json = dict[str, Any]
 
 CHECKER: Final = values.Checker("node", model.FIELDS)
 INT_LIKE: Final = ("memory_mb", "local_gb")
-_NAMED: Final = {"type": "object", "required": ["id", "type"], "properties": {"id": {"type": "string"}}}
+_NAMED: Final = {
+    "type": "object",
+    "required": ["id", "type"],
+    "properties": {"id": {"type": "string"}},
+}
 _NETWORK_DATA: Final = jsonschema_rs.validator_for(
     {
         "type": "object",

@@ -1,7 +1,7 @@
 """Nodes: one to show, many to list, and what POST, PATCH and DELETE may ask.
 
-    nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})
-    nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}])
+nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})
+nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}])
 """
 
 from __future__ import annotations

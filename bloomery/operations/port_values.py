@@ -19,7 +19,7 @@ LINK_KEYS: Final = frozenset(
         "vtep-logical-switch", "vtep-physical-switch",
     },
 )  # fmt: skip
-LINK_FORMS: Final = (
+LINK_FORMS: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = (
     (frozenset({"port_id", "switch_id"}), frozenset({"switch_info"})),
     (frozenset({"port_id", "hostname"}), frozenset()),
 )  # required keys, optional keys

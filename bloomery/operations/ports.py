@@ -125,7 +125,8 @@ def _operation(ctx: Context, port: Any, operation: Json) -> Json | None:
             raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
         return operation
     if name in KEEPS_NODE:
-        return _check_same_node(ctx, port, operation)
+        _check_same_node(ctx, port, operation)
+        return None
     if operation["op"] == "remove":
         if name in REQUIRED:
             raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")

@@ -21,11 +21,11 @@ def turn(ctx: Context, ident: str, target: Any, timeout_s: int | None = None) ->
     if target is not None and not isinstance(target, str):
         raise errors.InvalidParameterValue(reason=f"Expected string for target: {target}")
     _check_version(ctx, target, timeout_s)
-    _check_target(node, target)
+    wanted = _target(node, target)
     reach.conductor_of(ctx, node).change_node_power_state(
         ctx.request,
         node.uuid,
-        target,
+        wanted,
         timeout_s,
     )
 
@@ -39,7 +39,8 @@ def _check_version(ctx: Context, target: str | None, timeout_s: int | None) -> N
             raise errors.Invalid(reason=f"timeout must be at least 1 second, not {timeout_s}")
 
 
-def _check_target(node: Any, target: str | None) -> None:
+def _target(node: Any, target: str | None) -> str:
+    """Return the target if the node may be asked for it now."""
     if target not in states.POWER_TARGETS:
         raise errors.InvalidStateRequested(
             action=target,
@@ -59,6 +60,7 @@ def _check_target(node: Any, target: str | None) -> None:
             state=target,
             reason="the node has disable_power_off set; rebooting is allowed",
         )
+    return Power(target).value
 
 
 def set_boot_mode(ctx: Context, ident: str, target: Any) -> None:
@@ -82,6 +84,6 @@ def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
 def _check_stable(node: Any, action: str) -> None:
     if node.provision_state in states.UNSTABLE_STATES:
         raise errors.Conflict(
-            reason=f'cannot change to {action} on node {node.uuid} while it is in state '
+            reason=f"cannot change to {action} on node {node.uuid} while it is in state "
             f'"{node.provision_state}": wait for a stable state',
         )

@@ -158,9 +158,7 @@ def _facts(
     served: dict[str, list[EnabledInterface]],
 ) -> DriverFacts:
     hosts = tuple(one.hostname for one in living if name in one.drivers)
-    offers = [
-        one for host in hosts for one in served.get(host, ()) if one.hardware_type == name
-    ]
+    offers = [one for host in hosts for one in served.get(host, ()) if one.hardware_type == name]
     kinds = sorted({one.kind for one in offers})
     return DriverFacts(
         name=name,

@@ -100,7 +100,8 @@ class Client:
         told: list[Any] = []
 
         def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> None:
-            told[:] = [int(status.split()[0]), {name.lower(): value for name, value in headers}]
+            shown = {name.lower(): value for name, value in headers}
+            told[:] = [int(status.split(maxsplit=1)[0]), shown]
 
         body = b"".join(self._app(environ, start))
         return Answer(told[0], told[1], body)

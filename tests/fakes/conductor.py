@@ -66,7 +66,10 @@ class FakeConductor:
         for name, value in values.items():
             if name.endswith("_interface") and value not in ("fake", "noop"):
                 raise errors.InterfaceNotFoundInEntrypoint(
-                    kind=name, name=value, node="", enabled="fake, noop",
+                    kind=name,
+                    name=value,
+                    node="",
+                    enabled="fake, noop",
                 )
         whole = dict.fromkeys(node_model.COLUMNS) | NODE_DEFAULTS | INTERFACES | values
         for name in ("id", "updated_at"):
@@ -135,7 +138,9 @@ class FakeConductor:
         node = self._free(uuid)
         if not states.allows(node.provision_state, event):
             raise errors.InvalidStateRequested(
-                action=action, node=uuid, state=node.provision_state,
+                action=action,
+                node=uuid,
+                state=node.provision_state,
             )
         machine = states.at(node.provision_state)
         machine.process_event(event)
@@ -143,7 +148,12 @@ class FakeConductor:
         self._update(uuid, provision_state=aim, target_provision_state=None)
 
     def do_node_deploy(
-        self, request: Any, node_uuid: str, rebuild: bool, configdrive: Any, deploy_steps: Any,
+        self,
+        request: Any,
+        node_uuid: str,
+        rebuild: bool,
+        configdrive: Any,
+        deploy_steps: Any,
     ) -> None:
         self.calls.append(("do_node_deploy", node_uuid, rebuild, configdrive, deploy_steps))
         verb = "rebuild" if rebuild else "deploy"
@@ -162,13 +172,21 @@ class FakeConductor:
         self._move(node_uuid, action, action=action)
 
     def do_node_clean(
-        self, request: Any, node_uuid: str, clean_steps: Any, disable_ramdisk: bool,
+        self,
+        request: Any,
+        node_uuid: str,
+        clean_steps: Any,
+        disable_ramdisk: bool,
     ) -> None:
         self.calls.append(("do_node_clean", node_uuid, clean_steps, disable_ramdisk))
         self._free(node_uuid)
 
     def do_node_service(
-        self, request: Any, node_uuid: str, service_steps: Any, disable_ramdisk: bool,
+        self,
+        request: Any,
+        node_uuid: str,
+        service_steps: Any,
+        disable_ramdisk: bool,
     ) -> None:
         self.calls.append(("do_node_service", node_uuid, service_steps, disable_ramdisk))
         self._free(node_uuid)
@@ -188,12 +206,17 @@ class FakeConductor:
     # ------------------------------------------------------------------ power and management
 
     def change_node_power_state(
-        self, request: Any, node_uuid: str, new_state: str, timeout_s: Any,
+        self,
+        request: Any,
+        node_uuid: str,
+        new_state: str,
+        timeout_s: Any,
     ) -> None:
         self.calls.append(("change_node_power_state", node_uuid, new_state, timeout_s))
         self._free(node_uuid)
         self._update(
-            node_uuid, power_state="power on" if new_state in states.ENDS_ON else "power off",
+            node_uuid,
+            power_state="power on" if new_state in states.ENDS_ON else "power off",
         )
 
     def change_node_boot_mode(self, request: Any, node_uuid: str, new_mode: str) -> None:
@@ -254,6 +277,22 @@ class FakeConductor:
         self._free(port.node_uuid)
         self._db.transact(lambda conn: ports.delete(conn, port_uuid))
 
+    # ------------------------------------------------------------------ agents and BMCs
+
+    def heartbeat(
+        self,
+        request: Any,
+        node_uuid: str,
+        callback_url: str,
+        agent_version: Any,
+        agent_status: Any,
+        agent_status_message: Any,
+    ) -> None:
+        self.calls.append(("heartbeat", node_uuid, callback_url))
+
+    def describe_bmc(self, request: Any, node_uuid: str) -> Any:
+        return None
+
     # ------------------------------------------------------------------ drivers
 
     def get_driver_properties(self, request: Any, driver: str) -> Any:
@@ -267,6 +306,4 @@ def _patched(before: Any, patch: Any, defaults: Any) -> Any:
     except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as exc:
         raise errors.PatchError(patch=patch, reason=str(exc)) from exc
     filled = {name: after.get(name) for name in before}
-    return {
-        name: defaults.get(name) if value is None else value for name, value in filled.items()
-    }
+    return {name: defaults.get(name) if value is None else value for name, value in filled.items()}

@@ -11,9 +11,9 @@ import pytest
 
 from bloomery.api import app
 from bloomery.conf import Conf
-from bloomery.db import conductors, rows, tables
+from bloomery.db import conductors, rows
 from bloomery.db import nodes as node_rows
-from bloomery.db.engine import Database, Meter
+from bloomery.db.engine import Meter
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, OBJECTS
 from bloomery.operations.context import Site
@@ -22,6 +22,7 @@ from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Client as ApiClient
 from tests.fakes.conductor import FakeConductor
+from tests.kit import site as kit
 
 HOST = "host-1"
 DRIVERS = ("fake-hardware", "redfish")
@@ -52,8 +53,7 @@ class World:
 
 def build(path: Path, conf: Conf) -> tuple[Site, Any]:
     """Return a site on a fresh database with one conductor on line."""
-    db = Database(f"sqlite:///{path}/bloomery.sqlite")
-    db.transact(tables.METADATA.create_all)
+    db = kit.database(path / "bloomery.sqlite")
     interfaces = [
         EnabledInterface(hardware_type=driver, kind=kind, name="fake", default=True)
         for driver in DRIVERS
@@ -61,7 +61,11 @@ def build(path: Path, conf: Conf) -> tuple[Site, Any]:
     ]
     db.transact(
         lambda conn: conductors.register(
-            conn, hostname=HOST, group="", drivers=DRIVERS, interfaces=interfaces,
+            conn,
+            hostname=HOST,
+            group="",
+            drivers=DRIVERS,
+            interfaces=interfaces,
         ),
     )
     conductor = FakeConductor(db)
@@ -80,7 +84,11 @@ def world(tmp_path: Path, conf: Conf) -> Iterator[World]:
     site, conductor = build(tmp_path, conf)
     made = app.make_app(site)
     yield World(
-        site=site, api=ApiClient(made), conductor=conductor, meter=Meter(site.db), app=made,
+        site=site,
+        api=ApiClient(made),
+        conductor=conductor,
+        meter=Meter(site.db),
+        app=made,
     )
     site.db.close()
 

@@ -11,7 +11,15 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.model import node as model
 
-DEFAULT = {"instance_uuid", "maintenance", "power_state", "provision_state", "uuid", "name", "links"}
+DEFAULT = {
+    "instance_uuid",
+    "maintenance",
+    "power_state",
+    "provision_state",
+    "uuid",
+    "name",
+    "links",
+}
 
 
 @pytest.fixture
@@ -53,8 +61,7 @@ def test_fields_show_only_those_and_links(five):
 
 @pytest.mark.parametrize("limit", ["0", "-1", "x", "2.5", "", "1e3", "9" * 30])
 def test_limit_that_is_no_positive_integer_is_refused(five, limit):
-    answer = five.get(f"/v1/nodes?limit={limit}")
-    assert answer.status == (400 if limit != "9" * 30 else 400)
+    assert five.get(f"/v1/nodes?limit={limit}").status == 400
 
 
 def test_limit_above_the_largest_is_cut(world, five):
@@ -78,10 +85,15 @@ def test_next_follows_every_full_page(five, limit, sizes):
     [
         (
             "limit=1",
-            "sort_key=id&sort_dir=asc&fields=instance_uuid,maintenance,power_state,"
-            "provision_state,uuid,name&limit=1&marker={last}",
+            (
+                "sort_key=id&sort_dir=asc&fields=instance_uuid,maintenance,power_state,"
+                "provision_state,uuid,name&limit=1&marker={last}"
+            ),
         ),
-        ("limit=1&fields=name,uuid", "sort_key=id&sort_dir=asc&fields=name,uuid&limit=1&marker={last}"),
+        (
+            "limit=1&fields=name,uuid",
+            "sort_key=id&sort_dir=asc&fields=name,uuid&limit=1&marker={last}",
+        ),
         ("limit=1&detail=true", "sort_key=id&sort_dir=asc&detail=True&limit=1&marker={last}"),
         (
             "limit=1&sort_key=name&sort_dir=desc&associated=false&maintenance=false&fields=uuid",
@@ -104,10 +116,19 @@ def test_next_repeats_true_filters(world, five):
     for letter in "ab":
         uuid = five.get(f"/v1/nodes/{letter}").json["uuid"]
         world.set(uuid, instance_uuid=str(uuids.uuid4()), maintenance=True, retired=True)
-    url = five.get("/v1/nodes?limit=1&retired=1&associated=1&maintenance=1&fields=uuid").json["next"]
+    url = five.get("/v1/nodes?limit=1&retired=1&associated=1&maintenance=1&fields=uuid").json[
+        "next"
+    ]
     told = [name for name, _ in parse_qsl(urlsplit(url).query)]
     assert told == [
-        "sort_key", "sort_dir", "associated", "maintenance", "retired", "fields", "limit", "marker",
+        "sort_key",
+        "sort_dir",
+        "associated",
+        "maintenance",
+        "retired",
+        "fields",
+        "limit",
+        "marker",
     ]
 
 
@@ -147,7 +168,12 @@ def test_lists_are_not_sorted_by_what_is_no_plain_column(five, key):
 
 
 @pytest.mark.parametrize(
-    "field", [f for f in model.FIELDS.values() if f.can_sort and f.since > 1 and f.name not in ("allocation_uuid",)],
+    "field",
+    [
+        f
+        for f in model.FIELDS.values()
+        if f.can_sort and f.since > 1 and f.name != "allocation_uuid"
+    ],
     ids=lambda f: f.name,
 )  # fmt: skip
 def test_newer_sort_key_is_refused(five, field):
@@ -227,7 +253,8 @@ def test_filters_choose(world, five, query, found):
         ("provision_state=deleted", 400), ("provision_state=None", 400),
         ("provision_state=active,error", 400), ("instance_uuid=x", 400),
         ("chassis_uuid=x", 400), (f"chassis_uuid={uuids.uuid4()}", 404),
-        ("detail=true&fields=uuid", 400), ("detail=true&fields=", 400), ("detail=false&fields=uuid", 200),
+        ("detail=true&fields=uuid", 400), ("detail=true&fields=", 400),
+        ("detail=false&fields=uuid", 200),
     ],
 )  # fmt: skip
 def test_filters_are_checked(five, query, status):
@@ -238,7 +265,8 @@ def test_filters_are_checked(five, query, status):
     ("query", "since", "below"),
     [
         ("provision_state=active", 9, 406), ("driver=x", 16, 406), ("resource_class=x", 21, 406),
-        ("fault=power%20failure", 42, 406), ("conductor_group=x", 46, 406), ("conductor=x", 49, 406),
+        ("fault=power%20failure", 42, 406), ("conductor_group=x", 46, 406),
+        ("conductor=x", 49, 406),
         ("owner=x", 50, 406), ("lessee=x", 65, 406), ("shard=x", 82, 406), ("sharded=1", 82, 406),
         ("include_children=1", 83, 406), ("parent_node=x", 83, 406), ("instance_name=x", 104, 406),
         ("detail=true", 43, 400), ("fields=uuid", 8, 406), ("sort_key=name", 5, 406),

@@ -30,7 +30,9 @@ def test_traits_are_replaced_added_and_removed(world, node):
     assert answer.headers["location"] == f"http://api.test/v1/nodes/{node}/traits/CUSTOM_B"
     assert world.api.put(f"{path}/CUSTOM_B", {}).status == 204
     assert set(world.api.get(f"/v1/nodes/{node}").json["traits"]) == {
-        "CUSTOM_A", "CUSTOM_B", "HW_CPU_X86_VMX",
+        "CUSTOM_A",
+        "CUSTOM_B",
+        "HW_CPU_X86_VMX",
     }
     assert world.api.delete(f"{path}/CUSTOM_A").status == 204
     assert world.api.delete(f"{path}/CUSTOM_A").status == 404
@@ -95,7 +97,10 @@ def test_history_entry_shows_what_the_version_knows(world, node, history, versio
     path = f"/v1/nodes/{node}/history/{history[1].uuid}"
     one = world.api.get(path, version=version).json
     assert len(one) == keys
-    assert one == world.api.get(f"/v1/nodes/{node}/history?detail=1", version=version).json["history"][1]
+    assert (
+        one
+        == world.api.get(f"/v1/nodes/{node}/history?detail=1", version=version).json["history"][1]
+    )
     assert len(one["event"]) > 300
 
 
@@ -129,11 +134,18 @@ def found_out(world, node):
         for name in ("Virtualization", "Boot"):
             conn.execute(
                 sa.insert(tables.BIOS_SETTINGS),
-                stamp | {"name": name, "value": "on", "allowable_values": '["on","off"]', "read_only": False},
+                stamp
+                | {
+                    "name": name,
+                    "value": "on",
+                    "allowable_values": '["on","off"]',
+                    "read_only": False,
+                },
             )
         conn.execute(
             sa.insert(tables.FIRMWARE),
-            stamp | {"component": "bmc", "initial_version": "1", "current_version": "2", "vendor": "v"},
+            stamp
+            | {"component": "bmc", "initial_version": "1", "current_version": "2", "vendor": "v"},
         )
         conn.execute(
             sa.insert(tables.NODE_INVENTORY),
@@ -165,7 +177,9 @@ def test_one_bios_setting_stands_under_its_name(world, node, found_out):
 def test_firmware_shows_what_the_version_knows(world, node, found_out):
     found = world.api.get(f"/v1/nodes/{node}/firmware").json["firmware"]
     assert (found[0]["component"], found[0]["vendor"]) == ("bmc", "v")
-    assert "vendor" not in world.api.get(f"/v1/nodes/{node}/firmware", version=113).json["firmware"][0]
+    assert (
+        "vendor" not in world.api.get(f"/v1/nodes/{node}/firmware", version=113).json["firmware"][0]
+    )
     some = world.api.get(f"/v1/nodes/{node}/firmware?fields=component").json["firmware"]
     assert some == [{"component": "bmc"}]
     assert world.api.get(f"/v1/nodes/{node}/firmware?fields=nonsense").status == 400

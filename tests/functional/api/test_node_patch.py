@@ -111,7 +111,9 @@ def test_wrong_patch_is_refused_and_leaves_nothing(api, node, patch):
     assert api.get("/v1/nodes/web-1").json == node
 
 
-@pytest.mark.parametrize("name", sorted(set(model.FIELDS) - model.PATCHABLE) + ["nonsense", "links"])
+@pytest.mark.parametrize(
+    "name", [*sorted(set(model.FIELDS) - model.PATCHABLE), "nonsense", "links"]
+)
 def test_read_only_attribute_is_refused_before_the_node_is_looked_up(api, name):
     answer = api.patch("/v1/nodes/unknown", [add(f"/{name}", "x")])
     assert answer.status == 400

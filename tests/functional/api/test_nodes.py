@@ -50,11 +50,17 @@ def test_node_shows_what_the_version_knows(world, version):
 
 def test_secrets_are_masked(api):
     node = api.node(
-        driver_info={"redfish_password": "a", "deep": {"snmp_auth_key": "b"}, "list": [{"password": "c"}]},
+        driver_info={
+            "redfish_password": "a",
+            "deep": {"snmp_auth_key": "b"},
+            "list": [{"password": "c"}],
+        },
         instance_info={"configdrive": "d", "image_url": "http://x?sig=e", "plain": "f"},
     )
     assert node["driver_info"] == {
-        "redfish_password": MASK, "deep": {"snmp_auth_key": MASK}, "list": [{"password": MASK}],
+        "redfish_password": MASK,
+        "deep": {"snmp_auth_key": MASK},
+        "list": [{"password": MASK}],
     }
     assert node["instance_info"]["image_url"] == MASK
     assert node["instance_info"]["plain"] == "f"
@@ -92,7 +98,10 @@ def test_uuid_is_kept_as_it_was_spelt(api):
         ({"driver": "fake-hardware", "properties": {"memory_mb": "much"}}, "memory_mb"),
         ({"driver": "fake-hardware", "properties": {"local_gb": -1}}, "local_gb"),
         ({"driver": "fake-hardware", "properties": {"local_gb": 1.5}}, "local_gb"),
-        ({"driver": "fake-hardware", "properties": {"capabilities": "boot_mode:bios"}}, "boot_mode"),
+        (
+            {"driver": "fake-hardware", "properties": {"capabilities": "boot_mode:bios"}},
+            "boot_mode",
+        ),
         ({"driver": "fake-hardware", "network_data": {"links": 5}}, "network_data"),
         ({"driver": "fake-hardware", "owner": "me"}, "owner"),
         ({"driver": "fake-hardware", "boot_interface": "nonsense"}, "enabled"),
@@ -110,9 +119,21 @@ def test_wrong_node_is_refused_with_the_field_that_is_wrong(api, body, said):
 
 def test_accepted_spellings_are_stored_plainly(api):
     node = api.node(
-        maintenance="yes", automated_clean="0", retired="true", lessee="project",
-        properties={"memory_mb": "4096", "local_gb": 10, "cpus": "many", "capabilities": "boot_mode:uefi"},
-        network_data=None, description=None, secure_boot=True, boot_mode="uefi", console_enabled="1",
+        maintenance="yes",
+        automated_clean="0",
+        retired="true",
+        lessee="project",
+        properties={
+            "memory_mb": "4096",
+            "local_gb": 10,
+            "cpus": "many",
+            "capabilities": "boot_mode:uefi",
+        },
+        network_data=None,
+        description=None,
+        secure_boot=True,
+        boot_mode="uefi",
+        console_enabled="1",
     )
     assert (node["maintenance"], node["automated_clean"], node["retired"]) == (True, False, True)
     assert node["console_enabled"] is True
@@ -151,7 +172,11 @@ def test_duplicates_are_conflicts(api, field, value):
     assert value in answer.said
 
 
-@pytest.mark.parametrize("field", [f for f in model.FIELDS.values() if f.since > 1 and f.access in ("RW", "C")], ids=lambda f: f.name)
+@pytest.mark.parametrize(
+    "field",
+    [f for f in model.FIELDS.values() if f.since > 1 and f.access in ("RW", "C")],
+    ids=lambda f: f.name,
+)
 def test_newer_field_is_refused_unless_null(api, field):
     value = {"text": "x", "bool": False, "object": {}, "uuid": str(uuids.uuid4())}[field.kind]
     body = {"driver": "fake-hardware", field.name: value}
@@ -179,7 +204,8 @@ def test_fields_choose_what_is_shown(world):
     [
         ("uuid", 7, 406), ("uuid", 8, 200), ("nonsense", 115, 400), ("created_at", 115, 400),
         ("links", 115, 400), ("ports", 115, 400), ("states", 115, 400), ("id", 115, 400),
-        ("lessee", 64, 406), ("lessee", 65, 200), ("chassis_uuid,conductor,allocation_uuid", 115, 200),
+        ("lessee", 64, 406), ("lessee", 65, 200),
+        ("chassis_uuid,conductor,allocation_uuid", 115, 200),
     ],
 )  # fmt: skip
 def test_fields_are_checked(world, fields, version, status):
@@ -262,7 +288,10 @@ def test_maintenance_without_a_conductor_is_a_bad_request(world, method):
         ({"provision_state": "clean failed"}, 409),
         ({"provision_state": "active", "maintenance": True}, 204),
         ({"provision_state": "enroll", "instance_uuid": str(uuids.uuid4())}, 409),
-        ({"provision_state": "enroll", "instance_uuid": str(uuids.uuid4()), "maintenance": True}, 204),
+        (
+            {"provision_state": "enroll", "instance_uuid": str(uuids.uuid4()), "maintenance": True},
+            204,
+        ),
         ({"provision_state": "active", "protected": True, "maintenance": True}, 403),
         ({"provision_state": "enroll", "reservation": "somebody"}, 409),
     ],

@@ -14,7 +14,9 @@ def power(world, node, version=115, **body):
     return world.api.put(f"/v1/nodes/{node}/states/power", body, version=version)
 
 
-@pytest.mark.parametrize("target", ["power on", "power off", "rebooting", "soft rebooting", "soft power off"])
+@pytest.mark.parametrize(
+    "target", ["power on", "power off", "rebooting", "soft rebooting", "soft power off"]
+)
 def test_power_is_asked_for(world, node, target):
     answer = power(world, node, target=target, timeout=30)
     assert (answer.status, answer.body) == (202, b"")
@@ -121,6 +123,8 @@ def test_boot_device_is_set_and_read(world, node):
     assert world.api.put(f"{path}?boot_device=disk").status == 204
 
 
-@pytest.mark.parametrize("body", [{}, {"boot_device": 5}, {"boot_device": "tape"}, {"boot_device": "pxe", "x": 1}])
+@pytest.mark.parametrize(
+    "body", [{}, {"boot_device": 5}, {"boot_device": "tape"}, {"boot_device": "pxe", "x": 1}]
+)
 def test_boot_device_is_checked(world, node, body):
     assert world.api.put(f"/v1/nodes/{node}/management/boot_device", body).status == 400

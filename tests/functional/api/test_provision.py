@@ -90,8 +90,9 @@ def test_state_comes_before_version_for_some_verbs(world, node, verb, version, s
 
 
 @pytest.mark.parametrize(
-    ("target", "status"), [("nonsense", 400), (None, 400), ("done", 400), ("resume", 400), ("fail", 400)],
-)  # fmt: skip
+    ("target", "status"),
+    [("nonsense", 400), (None, 400), ("done", 400), ("resume", 400), ("fail", 400)],
+)
 def test_word_that_is_no_verb_is_a_state_error(world, node, target, status):
     world.set(node, provision_state="deploying")
     answer = ask(world, node, target)
@@ -189,7 +190,13 @@ def test_protected_node_stays(world, node, verb, state):
         ("manageable", "clean", {"runbook": "x", "clean_steps": [STEP]}, 115, 400),
         ("available", "active", {"runbook": "x"}, 115, 400),
         ("available", "active", {"configdrive": {"a": {"$sealed": "x"}}}, 115, 400),
-        ("manageable", "clean", {"clean_steps": [{"interface": "vendor", "step": "send_raw"}]}, 115, 400),
+        (
+            "manageable",
+            "clean",
+            {"clean_steps": [{"interface": "vendor", "step": "send_raw"}]},
+            115,
+            400,
+        ),
     ],
     ids=str,
 )

@@ -61,7 +61,13 @@ def test_client_that_takes_no_json_gets_plain_text(api, accept):
 
 @pytest.mark.parametrize(
     "accept",
-    ["*/*", "application/json", "application/*", "text/html, */*;q=0.1", "text/html;q=1, application/json"],
+    [
+        "*/*",
+        "application/json",
+        "application/*",
+        "text/html, */*;q=0.1",
+        "text/html;q=1, application/json",
+    ],
 )
 def test_client_that_takes_json_gets_it(api, accept):
     assert api.get("/v1/nodes", headers={"Accept": accept}).status == 200
@@ -84,7 +90,13 @@ def test_unexpected_error_tells_no_details(world, monkeypatch, caplog):
 
 @pytest.mark.parametrize(
     ("method", "path"),
-    [("GET", "/"), ("GET", "/v1/nodes"), ("GET", "/v1/nonsense"), ("PUT", "/v1/nodes"), ("GET", "/healthz")],
+    [
+        ("GET", "/"),
+        ("GET", "/v1/nodes"),
+        ("GET", "/v1/nonsense"),
+        ("PUT", "/v1/nodes"),
+        ("GET", "/healthz"),
+    ],
 )
 def test_every_answer_has_a_request_id(api, method, path):
     one, other = (api.ask(method, path) for _ in range(2))
@@ -170,7 +182,9 @@ def test_patch_and_delete_need_an_ident(api, path):
     ],
 )
 def test_surplus_path_segments_are_refused(world, method, path, status):
-    answer = world.api.ask(method, path.format(node=world.node()), [] if method == "PATCH" else None)
+    answer = world.api.ask(
+        method, path.format(node=world.node()), [] if method == "PATCH" else None
+    )
     assert (answer.status, answer.form) == (status, "first")
 
 
@@ -219,9 +233,13 @@ def test_body_without_a_type_is_taken_as_a_form(api, content_type):
     assert "Unexpected arguments" in answer.said
 
 
-@pytest.mark.parametrize("content_type", ["text/plain", "application/xml", "application/json; charset=utf-8"])
+@pytest.mark.parametrize(
+    "content_type", ["text/plain", "application/xml", "application/json; charset=utf-8"]
+)
 def test_any_other_type_works_for_whole_bodies(api, content_type):
-    assert api.post("/v1/nodes", {"driver": "fake-hardware"}, content_type=content_type).status == 201
+    assert (
+        api.post("/v1/nodes", {"driver": "fake-hardware"}, content_type=content_type).status == 201
+    )
 
 
 def test_named_arguments_are_read_from_json_only(world):

@@ -1,4 +1,4 @@
-"""/v1/conductors"""
+"""Conductors: /v1/conductors."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/drivers"""
+"""Drivers: /v1/drivers."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/bios, /firmware and /inventory"""
+"""What was found out: /v1/nodes/<ident>/bios, /firmware and /inventory."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/history"""
+"""What happened: /v1/nodes/<ident>/history."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/traits"""
+"""Traits: /v1/nodes/<ident>/traits."""
 
 from __future__ import annotations
 

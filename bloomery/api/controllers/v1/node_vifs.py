@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/vifs"""
+"""Virtual interfaces: /v1/nodes/<ident>/vifs."""
 
 from __future__ import annotations
 

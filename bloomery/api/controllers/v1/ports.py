@@ -1,4 +1,4 @@
-"""/v1/ports"""
+"""Ports: /v1/ports."""
 
 from __future__ import annotations
 

@@ -1,0 +1,157 @@
+"""The HTTP server: where it listens, idle connections, limits, stopping."""
+
+from __future__ import annotations
+
+import gc
+import http.client
+import socket
+import threading
+
+import pytest
+
+from bloomery import errors
+from bloomery.api import server
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.conf.default import Default
+
+ANY = Conf(api=Api(port=0, max_json_body_size_provision=2048))
+
+
+@pytest.fixture
+def serving(world):
+    serving = server.Server(world.app, ANY)
+    serving.start()
+    yield serving
+    serving.stop()
+
+
+@pytest.fixture
+def connect(serving):
+    made = []
+
+    def connected():
+        made.append(http.client.HTTPConnection(*serving.address, timeout=10))
+        return made[-1]
+
+    yield connected
+    for connection in made:
+        connection.close()
+
+
+def asked(connection, method="GET", path="/v1/nodes", **more):
+    connection.request(method, path, **more)
+    answer = connection.getresponse()
+    return answer, answer.read()
+
+
+def test_any_free_port_is_told(serving, connect):
+    host, port = serving.address
+    assert (host, port > 0) == ("127.0.0.1", True)
+    answer, body = asked(connect())
+    assert (answer.status, body) == (200, b'{"nodes":[]}')
+
+
+def test_connection_is_kept_for_the_next_request(serving, connect):
+    connection = connect()
+    for _ in range(3):
+        asked(
+            connection,
+            "POST",
+            body=b'{"driver":"fake-hardware"}',
+            headers={"Content-Type": "application/json"},
+        )
+        local = connection.sock.getsockname()
+        asked(connection)
+        assert connection.sock.getsockname() == local
+
+
+def test_idle_connections_cost_no_thread(serving, connect):
+    idle = []
+    for _ in range(200):
+        connection = connect()
+        assert asked(connection)[0].status == 200
+        idle.append(connection)
+    before = threading.active_count()
+    assert asked(connect())[0].status == 200
+    assert threading.active_count() == before < 40
+    for connection in idle[::20]:
+        assert asked(connection)[0].status == 200
+
+
+def test_chunked_body_is_read_and_limited(serving, connect):
+    connection = connect()
+    headers = {"Content-Type": "application/json"}
+    answer, _ = asked(
+        connection, "POST", body=iter([b'{"driver":', b'"fake-hardware"}']), headers=headers
+    )
+    assert answer.status == 201
+    flood = iter([b'{"driver": "'] + [b"x" * 65536] * 17)
+    answer, body = asked(connect(), "POST", body=flood, headers=headers)
+    assert (answer.status, b"faultstring" in body) == (413, True)
+
+
+def test_declared_flood_is_refused_without_being_read(serving):
+    with socket.create_connection(serving.address, timeout=10) as raw:
+        raw.sendall(b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 1900000\r\n\r\n{")
+        answer = raw.recv(4096)
+    assert answer.startswith(b"HTTP/1.1 413")
+
+
+@pytest.mark.parametrize(
+    "raw",
+    [
+        b"nonsense\r\n\r\n",
+        b"GET / HTTP/9.9\r\n\r\n",
+        b"GET /%ff HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"GET http://other/ HTTP/1.1\r\nHost: x\r\n\r\n",
+        b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: x\r\n\r\n",
+        b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: -5\r\n\r\n",
+        b"GET / HTTP/1.1\r\nHost: x\r\nX: " + b"y" * 70_000 + b"\r\n\r\n",
+    ],
+    ids=repr,
+)
+def test_odd_request_is_answered_and_the_next_one_served(serving, connect, raw):
+    with socket.create_connection(serving.address, timeout=10) as connection:
+        connection.sendall(raw)
+        connection.shutdown(socket.SHUT_WR)
+        answer = connection.recv(65536)
+    assert not answer.startswith(b"HTTP/1.1 5") or b"505" in answer[:20]
+    assert asked(connect())[0].status == 200
+
+
+def test_stopped_server_listens_no_more(world):
+    serving = server.Server(world.app, ANY)
+    serving.start()
+    address = serving.address
+    serving.stop()
+    with pytest.raises(OSError):
+        socket.create_connection(address, timeout=1)
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_taken_port_is_named(serving, world):
+    taken = Conf(api=Api(port=serving.address[1]))
+    with pytest.raises(errors.CannotStart, match=str(serving.address[1])):
+        server.Server(world.app, taken)
+    gc.collect()  # cheroot leaves the socket that it could not bind to the collector
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
+def test_without_logins_it_listens_on_loopback_only(world, host):
+    with pytest.raises(errors.CannotStart, match="insecure_listen"):
+        server.Server(world.app, Conf(api=Api(host_ip=host, port=0)))
+
+
+@pytest.mark.parametrize(
+    "told",
+    [
+        Conf(api=Api(host_ip="0.0.0.0", port=0, insecure_listen=True)),
+        Conf(api=Api(host_ip="0.0.0.0", port=0), default=Default(auth_strategy="http_basic")),
+        Conf(api=Api(host_ip="localhost", port=0)),
+    ],
+)
+def test_it_listens_elsewhere_when_told_to(world, told):
+    serving = server.Server(world.app, told)
+    serving.start()
+    serving.stop()
