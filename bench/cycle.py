@@ -1,0 +1,111 @@
+"""A node's cycle, manage, provide, active, deleted, on fake hardware that needs no time.
+
+Over HTTP the server's CPU is counted, and whoever waits looks at the database file instead of
+asking the server.  Inside one process the commits are counted as well, and nothing is HTTP.
+"""
+
+from __future__ import annotations
+
+import json
+import sqlite3
+import time
+from collections.abc import Callable, Sequence
+from pathlib import Path
+
+from bench import bare, harness, inside
+from bench.harness import Client, Line
+from bloomery.conductor.house import House
+from bloomery.conductor.manager import ConductorManager
+from bloomery.db.engine import Meter
+from bloomery.model.request import Request
+
+NODES = 40
+WAY = (
+    ("manage", "manageable"),
+    ("provide", "available"),
+    ("active", "active"),
+    ("deleted", "available"),
+)
+_AT_REST = (
+    "SELECT count(*) FROM nodes WHERE provision_state = ? AND reservation IS NULL "
+    "AND target_provision_state IS NULL"
+)
+
+
+def measure() -> Sequence[Line]:
+    http = Line(what="cycle of a node over HTTP", unit="ms", at_most=12, connections=1)
+    alone = Line(what="cycle of a node without HTTP", unit="ms")
+    commits = Line(what="commits of a cycle", unit="", at_most=22)
+    with (
+        harness.folder() as folder,
+        harness.Server(folder / "home") as server,
+        inside.conductor(folder / "inside") as house,
+    ):
+        for _ in harness.rounds():
+            http.add(_over_http(server, folder / "home"))
+            spent_ms, committed = _inside(house, folder / "inside")
+            alone.add(spent_ms)
+            commits.add(committed)
+    return http, alone, commits
+
+
+def _over_http(server: harness.Server, home: Path) -> float:
+    client, database = server.client(), _database(home)
+    uuids = [_enrol(client) for _ in range(NODES)]
+    before = server.cpu_s()
+    for verb, arrived in WAY:
+        for uuid in uuids:
+            client.ask("PUT", f"/v1/nodes/{uuid}/states/provision", {"target": verb})
+        _wait(database, arrived)
+    took_s = server.cpu_s() - before
+    for uuid in uuids:
+        client.ask("DELETE", f"/v1/nodes/{uuid}")
+    client.close()
+    return took_s * 1000 / NODES
+
+
+def _enrol(client: Client) -> str:
+    made = json.loads(client.ask("POST", "/v1/nodes", {"driver": "fake-hardware"}))
+    return str(made["uuid"])
+
+
+def _database(home: Path) -> sqlite3.Connection:
+    return bare.open_raw(home / "bloomery.sqlite")
+
+
+def _wait(database: sqlite3.Connection, state: str) -> None:
+    """Wait until every node stands in ``state`` and nobody holds it."""
+
+    def all_there() -> bool:
+        found: int = database.execute(_AT_REST, (state,)).fetchone()[0]
+        return found == NODES
+
+    harness.until(all_there, f"{NODES} nodes in {state}")
+
+
+def _inside(house: House, home: Path) -> tuple[float, float]:
+    """Return CPU milliseconds and commits per node."""
+    manager, database = ConductorManager(house), _database(home)
+    uuids = [inside.enrol(inside.context(house), "enroll") for _ in range(NODES)]
+    meter, before = Meter(house.db), time.process_time()
+    for verb, arrived in WAY:
+        for uuid in uuids:
+            _order(manager, verb)(uuid)
+        _wait(database, arrived)
+    spent_ms = (time.process_time() - before) * 1000 / NODES
+    committed = meter.commits / NODES
+    for uuid in uuids:
+        manager.destroy_node(Request.new(), uuid)
+    return spent_ms, committed
+
+
+def _order(manager: ConductorManager, verb: str) -> Callable[[str], None]:
+    if verb == "active":
+        return lambda uuid: manager.do_node_deploy(Request.new(), uuid, False, None, None)
+    if verb == "deleted":
+        return lambda uuid: manager.do_node_tear_down(Request.new(), uuid)
+    return lambda uuid: manager.do_provisioning_action(Request.new(), uuid, verb)
+
+
+if __name__ == "__main__":
+    harness.main(measure)

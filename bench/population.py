@@ -1,0 +1,95 @@
+"""State dirs with many nodes in them, written straight through bloomery's own rooms.
+
+The nodes are what a site has: sealed passwords, properties, instances on half of them, traits on
+every third, and a power state that agrees with their fake hardware.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import conf, secrets
+from bloomery.conductor.states import Power, State
+from bloomery.db import nodes, rows, schema
+from bloomery.drivers import registry
+from bloomery.home import Home
+from bloomery.model import node as model
+from bloomery.model.node import Node
+
+MANY = 10_000
+TRAITS = ("CUSTOM_GPU", "CUSTOM_RACK_7", "HW_CPU_X86_VMX")
+
+
+def make(path: Path, count: int = MANY) -> Path:
+    """Make a state dir with ``count`` nodes; return it."""
+    with Home(path) as home:
+        db = home.open_database(conf.Conf().database)
+        schema.prepare(db)
+        made = list(_nodes(count, home.sealer(db)))
+        db.transact(lambda conn: _insert(conn, made))
+        db.close()
+    return path
+
+
+def _insert(conn: sa.Connection, made: list[Node]) -> None:
+    names = [name for name in model.COLUMNS if name != "id"]
+    for node in made:
+        values = {name: getattr(node, name) for name in names}
+        nodes.insert(conn, rows.encode(values, model.OBJECTS))
+        if node.traits:
+            nodes.add_traits(conn, node.uuid, node.traits)
+
+
+def _nodes(count: int, sealer: secrets.Sealer) -> Iterator[Node]:
+    settings = conf.Conf()
+    known = registry.load(settings)
+    for number in range(count):
+        node = _node(number, sealer)
+        known.fill_and_check(node)
+        yield node
+
+
+def _node(number: int, sealer: secrets.Sealer) -> Node:
+    node = Node(
+        uuid=str(uuid.uuid4()),
+        name=f"rack-{number // 40}-u{number % 40}",
+        driver="fake-hardware",
+        driver_info=sealer.seal(_driver_info(number)),
+        properties={"cpu_arch": "x86_64", "cpus": 64, "memory_mb": 524288, "local_gb": 1920},
+        extra={"rack": number // 40, "serial": f"SN{number:08}", "cost_center": "4711"},
+        resource_class="bm.large",
+        description=f"server {number % 40} of rack {number // 40}",
+        power_state=Power.ON if number % 2 else Power.OFF,
+        provision_state=State.ACTIVE if number % 2 else State.AVAILABLE,
+        created_at=rows.now(),
+        provision_updated_at=rows.now(),
+        traits=TRAITS if number % 3 == 0 else (),
+    )
+    return dataclasses.replace(node, **_instance(number)) if number % 2 else node
+
+
+def _driver_info(number: int) -> dict[str, Any]:
+    return {
+        "redfish_address": f"https://10.{number // 62500}.{number // 250 % 250}.{number % 250}",
+        "redfish_username": "admin",
+        "redfish_password": f"secret-{number}",
+        "redfish_system_id": "/redfish/v1/Systems/1",
+    }
+
+
+def _instance(number: int) -> dict[str, Any]:
+    return {
+        "instance_uuid": str(uuid.uuid4()),
+        "instance_info": {
+            "image_source": "http://images.example.org/debian-12.qcow2",
+            "image_checksum": "f" * 64,
+            "root_gb": 100,
+            "display_name": f"web-{number}",
+        },
+    }

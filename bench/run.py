@@ -1,0 +1,75 @@
+"""Run every program, or those that are named, print the table and write results.json.
+
+    make bench ARGS="requests cycle"
+
+Each program is a process of its own: none measures what another left in memory.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+import subprocess
+import sys
+import tempfile
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any, Final
+
+HERE: Final = Path(__file__).resolve().parent
+sys.path[0] = str(HERE.parent)
+
+from bench import harness  # noqa: E402  found from the root, beside which requests.py is no library
+
+PROGRAMS: Final = (
+    "requests", "transition", "cycle", "lists", "memory", "idle", "start", "waiting",
+)  # fmt: skip
+RESULTS: Final = HERE / "results.json"
+
+
+def main(names: list[str]) -> int:
+    """Return 1 when a program failed; a missed target is told and is no failure."""
+    print(harness.heading(), flush=True)
+    found: list[dict[str, Any]] = []
+    failed = []
+    for name in names or PROGRAMS:
+        lines = _measured(name)
+        found += lines
+        if not lines:
+            failed.append(name)
+    _report(found, failed)
+    if not names:
+        RESULTS.write_text(json.dumps(_document(found), indent=1) + "\n")
+    return bool(failed)
+
+
+def _measured(name: str) -> list[dict[str, Any]]:
+    """Run one program, which prints its lines; return them, none if it failed."""
+    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+        command = [sys.executable, "-m", f"bench.{name}", file.name]
+        if subprocess.run(command, cwd=HERE.parent, check=False).returncode:
+            return []
+        lines: list[dict[str, Any]] = json.loads(Path(file.name).read_text())
+    return lines
+
+
+def _report(found: list[dict[str, Any]], failed: list[str]) -> None:
+    aimed = [line for line in found if line["at_most"] is not None]
+    met = [line for line in aimed if line["verdict"] == "ok"]
+    print(f"{len(met)} of {len(aimed)} targets met")
+    for name in failed:
+        print(f"bench.{name} failed")
+
+
+def _document(found: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "lines": found,
+    }
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

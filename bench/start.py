@@ -1,0 +1,53 @@
+"""From the call of the command to the first answer, on a database that exists: CPU."""
+
+from __future__ import annotations
+
+import http.client
+import sys
+from collections.abc import Sequence
+from pathlib import Path
+
+from bench import harness, population
+from bench.harness import Line
+
+NODES = 1000
+
+
+def measure() -> Sequence[Line]:
+    line = Line(what="start to the first 200", unit="s", at_most=0.8, connections=1)
+    bare = Line(what="start of the interpreter alone", unit="s", synchronous=None)
+    with harness.folder() as folder:
+        home = population.make(folder / "home", NODES)
+        _start_s(home)
+        for _ in harness.rounds():
+            line.add(_start_s(home))
+            bare.add(_interpreter_s())
+    return line, bare
+
+
+def _start_s(home: Path) -> float:
+    port = harness.free_port()
+    server = harness.Server(home, port=port)
+    try:
+        harness.until(lambda: _answers(port), "the first answer")
+        return server.cpu_s()
+    finally:
+        server.__exit__()
+
+
+def _answers(port: int) -> bool:
+    try:
+        harness.Client(port).ask("GET", "/v1/nodes?limit=1")
+    except (OSError, http.client.HTTPException):
+        return False
+    return True
+
+
+def _interpreter_s() -> float:
+    with harness.Process(sys.executable, "-c", "print(1, flush=True); input()", stdin=-1) as one:
+        one.line()
+        return one.cpu_s()
+
+
+if __name__ == "__main__":
+    harness.main(measure)
