@@ -8,13 +8,17 @@ the same file.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
+import random
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
 
 from bloomery import errors
+from bloomery.conductor import states
+from bloomery.db.engine import Database
+from bloomery.model.node import Node
 from bloomery.outcome import Again, WaitForCall
 from tests.kit.dying import Dead, Mortal
 from tests.kit.scripted import Script, failing, in_turn
@@ -39,11 +43,25 @@ LIFE = (
 )
 
 
+OTHER_VERBS = (
+    Order("inspect_hardware", (), "manageable", "manageable"),
+    Order("do_node_clean", ([{"interface": "deploy", "step": "erase"}], False), "manageable",
+          "manageable"),
+    Order("do_provisioning_action", ("adopt",), "manageable", "active"),
+    Order("do_node_service", ([{"interface": "deploy", "step": "update"}], False), "active",
+          "active"),
+    Order("do_node_rescue", ("secret",), "active", "rescue"),
+    Order("do_node_unrescue", (), "rescue", "active"),
+    Order("do_node_tear_down", (), "active", "available"),
+)  # fmt: skip
+
+
 def script_of_life() -> Script:
     """Two steps a phase; one of them takes a pause, one verify step is broken."""
     script = Script()
     script.add("verify", "broken", failing(LookupError("no such sensor")))
     script.add("clean", "erase")
+    script.add("service", "update")
     script.add("deploy", "write", in_turn(Again(after_s=0.001, reason="writing"), None))
     script.add("deploy", "boot")
     return script
@@ -52,12 +70,15 @@ def script_of_life() -> Script:
 class Life:
     """A node, what was ordered for it, and which orders were acknowledged."""
 
-    def __init__(self, path: Path, script: Script, **conductor: Any) -> None:
+    def __init__(
+        self, path: Path, script: Script, orders: Sequence[Order], **conductor: Any
+    ) -> None:
         self.path, self.script, self.conductor = path, script, conductor
+        self.orders = orders
         self.acknowledged: list[str] = []
         self.given = ""
         self.site = self._begin(database(path, Mortal))
-        self.node = self.site.enrol()
+        self.node = self.site.enrol(provision_state=orders[0].begins_in)
 
     def _begin(self, db: Any) -> Site:
         registry = self.script.registry()
@@ -71,8 +92,8 @@ class Life:
     def die(self) -> None:
         self.site.close()
 
-    def live_again(self) -> None:
-        self.site = self._begin(database(self.path))
+    def live_again(self, *, mortal: bool = False) -> None:
+        self.site = self._begin(database(self.path, Mortal if mortal else Database))
 
     def obey(self, order: Order) -> None:
         """Give the order and see it done; raises Dead when the process dies meanwhile."""
@@ -94,35 +115,49 @@ class Life:
             if isinstance(db, Mortal) and db.died.is_set():
                 raise Dead
             node = self.site.node(self.node)
+            self.call_back(node)
             there = node.provision_state == order.ends_in and node.target_power_state is None
             return there and node.reservation is None
 
         wait_for(ended, f"{order.method} to end in {order.ends_in}")
 
 
-def commits_of(tmp_path: Path, make: Callable[[], Script], **conductor: Any) -> int:
+    def call_back(self, node: Node) -> None:
+        """What the agent does, where the flow waits for it."""
+        if node.provision_state in states.WAIT_STATES and node.reservation is None:
+            with contextlib.suppress(errors.NodeLocked):
+                self.site.order("heartbeat", self.node, "http://agent", "1", None, None)
+
+
+def commits_of(
+    tmp_path: Path, make: Callable[[], Script], orders: Sequence[Order], **conductor: Any
+) -> int:
     """How many commits a life without a crash takes."""
-    life = Life(tmp_path / "whole.sqlite", make(), **conductor)
+    life = Life(tmp_path / "whole.sqlite", make(), orders, **conductor)
     db = life.site.db
     assert isinstance(db, Mortal)
     began = db.commits
-    for order in LIFE:
+    for order in orders:
         life.obey(order)
     life.die()
     return db.commits - began
 
 
-def crash_and_recover(path: Path, lives: int, script: Script, **conductor: Any) -> Life:
-    """Live until the process dies after ``lives`` commits, and once more until the end."""
-    life = Life(path, script, **conductor)
-    life.dies_after(lives)
-    left = list(LIFE)
-    with contextlib.suppress(Dead):
-        while left:
-            life.obey(left[0])
-            left.pop(0)
-    life.die()
-    life.live_again()
+def crash_and_recover(life: Life, *deaths: int) -> Life:
+    """Live, dying after so many commits each time, and once more until the end."""
+    left = list(life.orders)
+    for number, lives in enumerate(deaths, start=1):
+        life.dies_after(lives)
+        with contextlib.suppress(Dead):
+            if left and was_ordered(life):
+                life.see(left[0])
+                left.pop(0)
+            while left:
+                life.given = ""
+                life.obey(left[0])
+                left.pop(0)
+        life.die()
+        life.live_again(mortal=number < len(deaths))
     if left and was_ordered(life):
         life.see(left.pop(0))
     for order in left:
@@ -139,7 +174,7 @@ def assert_clean(life: Life) -> None:
     site, node = life.site, life.node
     wait_for(lambda: site.house.gates.held == 0, "the gates to open")
     found = site.node(node)
-    assert found.provision_state == "available"
+    assert found.provision_state == life.orders[-1].ends_in
     assert found.reservation is None
     assert (found.target_provision_state, found.target_power_state) == (None, None)
     assert (found.last_error, found.maintenance, found.fault) == (None, False, None)
@@ -149,13 +184,18 @@ def assert_clean(life: Life) -> None:
     assert set(life.acknowledged) <= life.told()
 
 
-def try_every_commit(tmp_path: Path, make: Callable[[], Script], **conductor: Any) -> None:
-    whole = commits_of(tmp_path, make, **conductor)
-    assert whole > 15
+def try_every_commit(
+    tmp_path: Path,
+    make: Callable[[], Script] = script_of_life,
+    orders: Sequence[Order] = LIFE,
+    check: Callable[[Life], None] = assert_clean,
+    **conductor: Any,
+) -> None:
+    whole = commits_of(tmp_path, make, orders, **conductor)
     for lives in range(whole + 1):
-        life = crash_and_recover(tmp_path / f"{lives}.sqlite", lives, make(), **conductor)
+        life = Life(tmp_path / f"{lives}.sqlite", make(), orders, **conductor)
         try:
-            assert_clean(life)
+            check(crash_and_recover(life, lives))
         except AssertionError as exc:
             exc.add_note(f"the process died after commit {lives} of {whole}")
             raise
@@ -164,8 +204,129 @@ def try_every_commit(tmp_path: Path, make: Callable[[], Script], **conductor: An
 
 
 def test_a_life_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
-    try_every_commit(tmp_path, script_of_life)
+    try_every_commit(tmp_path)
 
 
 def test_a_life_without_cleaning_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
-    try_every_commit(tmp_path, script_of_life, automated_clean=False)
+    try_every_commit(tmp_path, automated_clean=False)
+
+
+def test_every_other_verb_goes_on_after_a_crash_at_any_commit(tmp_path: Path):
+    try_every_commit(tmp_path, orders=OTHER_VERBS)
+
+
+def test_a_life_goes_on_after_two_crashes(tmp_path: Path, lots: random.Random):
+    """The second one comes while the first is being recovered from, or later."""
+    for number in range(20):
+        deaths = lots.randrange(30), lots.randrange(12)
+        life = Life(tmp_path / f"{number}.sqlite", script_of_life(), LIFE)
+        try:
+            assert_clean(crash_and_recover(life, *deaths))
+        except AssertionError as exc:
+            exc.add_note(f"the process died after {deaths} commits")
+            raise
+        finally:
+            life.die()
+
+
+@pytest.mark.parametrize("then", ["same", "next"])
+def test_a_flow_that_waits_for_its_agent_goes_on_waiting(tmp_path: Path, then: Any):
+    def make() -> Script:
+        script = script_of_life()
+        said = WaitForCall(reason="the agent boots", then=then)
+        script.when("write", lambda held: None if held.turn else said)
+        script.when("prepare_cleaning", lambda held: None if held.turn else said)
+        return script
+
+    try_every_commit(tmp_path, make, LIFE[:3])
+
+
+DEPLOY = LIFE[2:3]
+
+
+def test_a_step_that_may_not_be_repeated_is_named(tmp_path: Path):
+    """Cut off in the middle of it the deployment fails with a sentence; elsewhere it goes on."""
+    seen: set[str | None] = set()
+
+    def make() -> Script:
+        script = Script()
+        script.add("deploy", "before")
+        script.add("deploy", "burn", resumable=False)
+        script.add("deploy", "after")
+        return script
+
+    def check(life: Life) -> None:
+        node = life.site.node(life.node)
+        seen.add(node.provision_state)
+        if node.provision_state == "deploy failed":
+            assert "step deploy.burn was running since" in node.last_error
+            assert "conductor host-a died" in node.last_error
+            assert life.site.history(life.node)[-1]["event"] == node.last_error
+        assert node.reservation is None
+        assert {run["state"] for run in life.site.runs(life.node)} <= {"done", "failed", "skipped"}
+        assert life.script.calls.count("burn") <= 1
+
+    whole = commits_of(tmp_path, make, DEPLOY)
+    for lives in range(whole + 1):
+        life = Life(tmp_path / f"{lives}.sqlite", make(), DEPLOY)
+        life.dies_after(lives)
+        with contextlib.suppress(Dead):
+            life.obey(DEPLOY[0])
+        life.die()
+        life.live_again()
+        if not was_ordered(life):
+            life.obey(DEPLOY[0])
+        life.site.wait_for_state(life.node, "active", "deploy failed")
+        check(life)
+        life.die()
+    assert seen == {"active", "deploy failed"}
+
+
+FAILING = [
+    (LIFE[0], "get_power_state", "enroll"),
+    (LIFE[1], "erase", "clean failed"),
+    (LIFE[1], "tear_down_cleaning", "clean failed"),
+    (LIFE[2], "prepare", "deploy failed"),
+    (LIFE[2], "boot", "deploy failed"),
+    (LIFE[5], "tear_down", "error"),
+]
+
+
+@pytest.mark.parametrize(("order", "step", "ends_in"), FAILING, ids=lambda v: str(v))
+def test_a_failure_is_told_once_more_after_a_crash(
+    tmp_path: Path, order: Order, step: str, ends_in: str
+):
+    def make() -> Script:
+        script = script_of_life()
+        script.when(step, failing(errors.BmcRefused(node="n", address="bmc", reason="no")))
+        return script
+
+    def check(life: Life) -> None:
+        node = life.site.node(life.node)
+        assert node.reservation is None
+        assert "bmc" in node.last_error
+        assert {run["state"] for run in life.site.runs(life.node)} <= {"done", "failed", "skipped"}
+        assert set(life.acknowledged) <= life.told()
+
+    fails = (order._replace(ends_in=ends_in),)
+    try_every_commit(tmp_path, make, fails, check)
+
+
+def test_a_small_pool_takes_up_many_flows(tmp_path: Path):
+    """More flows were left than there are workers: they are taken up as workers are free."""
+    script = Script()
+    script.add("deploy", "slow", lambda held: Again(after_s=0.01, reason="slow") if not held.turn
+               else None)
+    path = tmp_path / "site.sqlite"
+    site = Site(path, db=database(path, Mortal), registry=script.registry(), workers_pool_size=30)
+    nodes = [site.enrol(provision_state="available") for _ in range(30)]
+    site.db.lives = site.db.commits + 60
+    with contextlib.suppress(Dead):
+        for node in nodes:
+            site.deploy(node)
+    left = [node for node in nodes if site.runs(node)]
+    assert len(left) > 8
+    site = site.restarted(workers_pool_size=3)
+    for node in left:
+        site.wait_for_state(node, "active", timeout_s=30)
+    site.close()
