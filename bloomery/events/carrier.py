@@ -50,8 +50,11 @@ class Carrier:
         holder: str,
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
+        leased: bool | None = None,
     ) -> None:
+        """``leased``: other processes may want the cursor; by default wherever they can."""
         self.sink = sink
+        self._leased = not db.is_sqlite if leased is None else leased
         self._db, self._holder, self._clock = db, holder, clock
         self._pace = pace or Pace()
         self._cursor: Cursor | None = None
@@ -166,7 +169,7 @@ class Carrier:
 
     def _may_take(self, found: Cursor) -> bool:
         """Is nobody reading?  A reader whose row stood still long enough is dead."""
-        if self._db.is_sqlite or found.holder is None:
+        if not self._leased or found.holder is None:
             return True
         now = self._clock()
         if self._seen is None or self._seen[0] != found:
@@ -175,7 +178,7 @@ class Carrier:
 
     def _renew(self) -> None:
         """Between processes: show that the reader lives, before it reads on."""
-        if not self._db.is_sqlite and self._clock() - self._written_at >= self._pace.lease_s / 3:
+        if self._leased and self._clock() - self._written_at >= self._pace.lease_s / 3:
             self._acknowledge(renew=True)
 
     def _acknowledge_if_due(self) -> None:

@@ -42,7 +42,7 @@ def _payload(name: str, version: str, fields: Kinds, facts: str = "") -> Payload
     return Payload(
         name=name,
         version=version,
-        fields=_STAMPS | fields | dict.fromkeys(told, "text"),
+        fields=_STAMPS | fields | dict.fromkeys(facts.split(), "text"),
         facts=told,
     )
 
