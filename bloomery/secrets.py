@@ -11,10 +11,11 @@ does.  Masking never decrypts.
 from __future__ import annotations
 
 import contextlib
+import functools
 import hashlib
 import os
-import re
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
@@ -31,22 +32,39 @@ _WORDS: Final = (
     "snmp_auth_key",
     "snmp_priv_key",
 )
-_SECRET_WORD: Final = re.compile("|".join(map(re.escape, sorted(_WORDS))), re.IGNORECASE)
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
-_MAYBE: Final = re.compile(
-    "|".join(map(re.escape, [*sorted(_WORDS), SEALED, *sorted(_ALSO_MASKED)])),
-    re.IGNORECASE,
-)
+_MOST_REMEMBERED: Final = 64  # characters: clients choose the keys
+
+
+def _shortest(words: Iterable[str]) -> tuple[str, ...]:
+    """Return the words that hold no other one: whatever holds any of them holds one of these."""
+    folded = sorted({word.casefold() for word in words})
+    return tuple(word for word in folded if not any(o in word for o in folded if o != word))
+
+
+_SECRET_WORDS: Final = _shortest(_WORDS)
+_MAYBE: Final = _shortest([*_WORDS, SEALED, *_ALSO_MASKED])
+
+
+def _holds(text: str, words: tuple[str, ...]) -> bool:
+    """Is any of ``words`` in the text, case ignored?  Several times as fast as one expression."""
+    folded = text.casefold()
+    return any(word in folded for word in words)
 
 
 def is_secret_key(name: str) -> bool:
     """Does a value under this key look like a password?  By substring, case ignored."""
-    return _SECRET_WORD.search(name) is not None
+    return _is_secret(name) if len(name) <= _MOST_REMEMBERED else _holds(name, _SECRET_WORDS)
+
+
+@functools.lru_cache(maxsize=4096)
+def _is_secret(name: str) -> bool:
+    return _holds(name, _SECRET_WORDS)
 
 
 def may_hold_secret(json_text: str) -> bool:
     """False where masking the object could change nothing, told without decoding it."""
-    return _MAYBE.search(json_text) is not None
+    return _holds(json_text, _MAYBE)
 
 
 def mask(value: Any, *, instance_info: bool = False) -> Any:
@@ -57,7 +75,7 @@ def mask(value: Any, *, instance_info: bool = False) -> Any:
         return {name: _masked(name, inner, instance_info) for name, inner in value.items()}
     if isinstance(value, list):
         return [mask(inner) for inner in value]
-    if isinstance(value, str) and _SECRET_WORD.search(value):
+    if isinstance(value, str) and _holds(value, _SECRET_WORDS):
         return strutils.mask_password(value, MASK)
     return value
 
