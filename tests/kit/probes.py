@@ -13,6 +13,8 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import task_manager
 from bloomery.conductor.house import Context, House
+from bloomery.conductor.manager import ConductorManager
+from bloomery.db import locks
 from tests.kit.site import HOST, Site
 from tests.kit.waiting import wait_for
 
@@ -79,11 +81,14 @@ def waiters_are_served_in_order(site: Site, node: str, pool: Executor) -> None:
 # ------------------------------------------------------------------------------ lost updates
 
 
-def no_acknowledged_patch_is_lost(site: Site, node: str, clients: int, rounds: int) -> int:
+def no_acknowledged_patch_is_lost(
+    site: Site, node: str, clients: int, rounds: int, manager: ConductorManager | None = None
+) -> int:
     """Clients patch keys of their own on one node; return how many patches were refused."""
     refused: list[str] = []
     acknowledged: list[str] = []
     begin = threading.Barrier(clients)
+    asked = manager or site.service.manager
 
     def client(number: int) -> None:
         begin.wait()
@@ -91,7 +96,7 @@ def no_acknowledged_patch_is_lost(site: Site, node: str, clients: int, rounds: i
             key = f"client-{number}-{turn}"
             patch = [{"op": "add", "path": f"/extra/{key}", "value": turn}]
             try:
-                site.order("update_node", node, patch, False)
+                asked.update_node(site.request(), node, patch, False)
                 acknowledged.append(key)
             except errors.NodeLocked:
                 refused.append(key)
@@ -142,7 +147,19 @@ def _write(task: task_manager.TaskManager, how: str) -> None:
 
 def _take_over(site: Site, node: str) -> None:
     """The same host name takes the node again, as a conductor does that was started anew."""
-    from bloomery.db import locks
-
     site.db.transact(lambda conn: locks.void_all(conn, HOST))
     site.db.transact(lambda conn: locks.reserve(conn, node, holder=HOST, purpose="its next life"))
+
+
+# --------------------------------------------------------------------------- short operations
+
+
+def a_held_node_is_not_patched(site: Site, node: str) -> None:
+    """Who holds a node saves fields of it; a patch in between would be lost or half seen."""
+    site.patience_s = 0.02
+    patch = [{"op": "add", "path": "/extra/a", "value": 1}]
+    with site.acquire(node, purpose="deploy"):
+        before = site.everything()
+        with pytest.raises(errors.NodeLocked, match=r"\(deploy\)"):
+            site.order("update_node", node, patch, False)
+        assert site.everything() == before

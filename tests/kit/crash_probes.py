@@ -1,0 +1,81 @@
+"""What must hold when a process dies: for the tests, and for the mutants."""
+
+from __future__ import annotations
+
+import contextlib
+from pathlib import Path
+
+from bloomery.conductor import task_manager
+from bloomery.conductor.periodics.leases import Leases
+from bloomery.db import conductors
+from tests.kit.dying import Dead, Mortal
+from tests.kit.probes import context_of
+from tests.kit.scripted import Script
+from tests.kit.site import Site, database
+from tests.kit.waiting import wait_for
+
+SHORT_S = 2.0
+
+
+def _die_in_a_deployment(path: Path, commits: int) -> tuple[Site, str]:
+    """Let a process die so many commits after it was told to deploy; return what is left."""
+    script = Script()
+    script.add("deploy", "one")
+    script.add("deploy", "two")
+    db = database(path, Mortal)
+    assert isinstance(db, Mortal)
+    site = Site(path, db=db, registry=script.registry())
+    node = site.enrol(provision_state="available")
+    db.lives = db.commits + commits
+    with contextlib.suppress(Dead):
+        site.deploy(node)
+    assert db.died.wait(SHORT_S)
+    site.close()
+    return site, node
+
+
+def a_deployment_goes_on_after_a_crash(path: Path) -> None:
+    """Reserve, move, first step; then the process dies, and the next one ends the deployment."""
+    dead, node = _die_in_a_deployment(path, 3)
+    site = dead.restarted()
+    try:
+        site.wait_for_state(node, "active", timeout_s=SHORT_S)
+        assert [run["state"] for run in site.runs(node)] == ["done", "done", "done"]
+    finally:
+        site.close()
+
+
+def no_reservation_outlives_its_process(path: Path) -> None:
+    """The process dies while it holds the node; the next one does not find it held."""
+    dead, node = _die_in_a_deployment(path, 1)
+    assert dead.node(node).reservation is not None
+    site = dead.restarted()
+    try:
+        wait_for(lambda: site.is_free(node), "the node to be free", timeout_s=SHORT_S)
+    finally:
+        site.close()
+
+
+def a_dead_peer_loses_its_nodes(site: Site) -> None:
+    """A peer whose counter stands still for the time-out on our clock is dead."""
+    peer = site.another_host("host-b")
+    site.db.transact(
+        lambda conn: conductors.register(
+            conn, hostname="host-b", group="", drivers=["fake-hardware"], interfaces=[],
+        ),
+    )
+    node = site.enrol(provision_state="available")
+    task_manager.acquire(context_of(peer, site), node)
+    now = [0.0]
+    watch = Leases(site.house, clock=lambda: now[0])
+    watch.run()
+    limit_s = site.house.conf.conductor.heartbeat_timeout
+    now[0] = limit_s - 1
+    site.db.transact(lambda conn: conductors.beat(conn, "host-b"))
+    watch.run()
+    now[0] += limit_s - 1
+    watch.run()
+    assert site.node(node).reservation == "host-b", "a living peer lost its node"
+    now[0] += 2
+    watch.run()
+    assert site.node(node).reservation is None

@@ -1,0 +1,218 @@
+"""Each protection is switched off in turn, and the probe that should notice goes red.
+
+MUTANTS is the table: what is switched off, how, and the probe, which the suites use, too.  Each
+probe is first seen to pass with the protection on: a probe that is always red proves nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+import sqlalchemy as sa
+
+from bloomery.conductor import at_once, recovery
+from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.manager import ConductorManager
+from bloomery.db import conductors, locks, nodes, steps
+from bloomery.db.engine import Database
+from bloomery.db.tables import NODES
+from tests.kit import crash_probes, probes
+from tests.kit.site import Site
+
+Patch = pytest.MonkeyPatch
+_T = NODES.c
+
+
+# ------------------------------------------------------------------------- protections, off
+
+
+def node_gate_off(patch: Patch) -> None:
+    """Everybody is let in at once; who meets a reservation polls."""
+    patch.setattr(NodeGates, "enter", lambda *_args, **_more: True)
+    patch.setattr(NodeGates, "leave", lambda *_args: None)
+
+
+def reservation_off(patch: Patch) -> None:
+    """The UPDATE that reserves a node does not ask whether it is free."""
+    patch.setattr(
+        locks, "_RESERVE",
+        sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(
+            reservation=sa.bindparam("holder"), reserved_for=sa.bindparam("purpose"),
+            reserved_at=sa.bindparam("at"), lock_generation=_T.lock_generation + 1,
+        ),
+    )  # fmt: skip
+
+
+def fence_off(patch: Patch) -> None:
+    """The guard compares the holder's name, and no generation."""
+    patch.setattr(locks, "_HELD", locks._HELD[:2])
+    patch.setattr(locks, "_proof", _proof_without_generation)
+
+
+def _proof_without_generation(guard: locks.Guard) -> dict[str, Any]:
+    return {"guard_node": guard.node_uuid, "guard_holder": guard.holder}
+
+
+def guard_off(patch: Patch) -> None:
+    """Whoever writes under a lock just writes."""
+    patch.setattr(locks, "_require", lambda rowcount, guard: None)
+    patch.setattr(
+        locks, "update_guarded",
+        lambda conn, guard, values: nodes.update(conn, guard.node_uuid, _without_time(values)),
+    )  # fmt: skip
+
+
+def _without_time(values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name != "updated_at"}
+
+
+def row_lock_off(patch: Patch) -> None:
+    """A short operation reads the row before its transaction, as the reference does."""
+
+    def change(context: Any, uuid: str, work: Any) -> Any:
+        with context.house.db.read() as conn:
+            node = nodes.get(conn, uuid)
+        return context.house.db.transact(lambda conn: work(conn, node))
+
+    patch.setattr(at_once, "change", change)
+
+
+def busy_check_off(patch: Patch) -> None:
+    """A short operation does not ask whether somebody holds the node."""
+
+    def change(context: Any, uuid: str, work: Any) -> Any:
+        return context.house.db.transact(
+            lambda conn: work(conn, nodes.get_for_update(conn, uuid)),
+        )
+
+    patch.setattr(at_once, "change", change)
+
+
+def void_at_start_off(patch: Patch) -> None:
+    """A conductor that starts leaves the reservations of its former life."""
+    patch.setattr(recovery, "void_reservations", lambda house: 0)
+
+
+def lease_off(patch: Patch) -> None:
+    """A conductor that died keeps its nodes."""
+    patch.setattr(conductors, "list_all", lambda conn: [])
+
+
+def journal_off(patch: Patch) -> None:
+    """Flows leave no rows."""
+    patch.setattr(steps, "insert", lambda conn, encoded: None)
+
+
+def adoption_off(patch: Patch) -> None:
+    """Nobody takes up what was left."""
+    patch.setattr(recovery, "adopt_all", lambda house: 0)
+
+
+def transaction_off(patch: Patch) -> None:
+    """Each statement commits by itself: what was read may be old by the time of the write."""
+
+    def transact(self: Database, work: Callable[[sa.Connection], Any]) -> Any:
+        with self._engine.connect() as conn:
+            return work(conn)
+
+    patch.setattr(Database, "transact", transact)
+
+
+# --------------------------------------------------------------------------------- the probes
+
+
+def _available(site: Site) -> str:
+    return site.enrol(provision_state="available")
+
+
+def order_of_waiters(site: Site) -> None:
+    with ThreadPoolExecutor(8) as pool:
+        probes.waiters_are_served_in_order(site, _available(site), pool)
+
+
+def row_excludes(site: Site) -> None:
+    probes.reservation_excludes_without_gates(site, _available(site))
+
+
+def voided_holder_saves(site: Site) -> None:
+    probes.a_holder_that_was_voided_writes_nothing(site, _available(site), "save")
+
+
+def voided_holder_writes_history(site: Site) -> None:
+    probes.a_holder_that_was_voided_writes_nothing(site, _available(site), "journal")
+
+
+def voided_holder_moves(site: Site) -> None:
+    probes.a_holder_that_was_voided_writes_nothing(site, _available(site), "process_event")
+
+
+def patches_are_kept(site: Site) -> None:
+    site.patience_s = 20
+    probes.no_acknowledged_patch_is_lost(site, _available(site), clients=16, rounds=8)
+
+
+def patches_of_many_processes_are_kept(site: Site) -> None:
+    manager = ConductorManager(probes.without_gates(site.house))
+    node = _available(site)
+    probes.no_acknowledged_patch_is_lost(site, node, clients=16, rounds=8, manager=manager)
+
+
+def held_node_is_not_patched(site: Site) -> None:
+    probes.a_held_node_is_not_patched(site, _available(site))
+
+
+def crash_in_a_step(site: Site) -> None:
+    crash_probes.a_deployment_goes_on_after_a_crash(site.path.with_name("crash.sqlite"))
+
+
+def crash_of_a_holder(site: Site) -> None:
+    crash_probes.no_reservation_outlives_its_process(site.path.with_name("crash.sqlite"))
+
+
+def death_of_a_peer(site: Site) -> None:
+    crash_probes.a_dead_peer_loses_its_nodes(site)
+
+
+class Mutant(NamedTuple):
+    off: Callable[[Patch], None]
+    probe: Callable[[Site], None]
+
+
+MUTANTS = (
+    Mutant(node_gate_off, order_of_waiters),
+    Mutant(reservation_off, row_excludes),
+    Mutant(fence_off, voided_holder_saves),
+    Mutant(fence_off, voided_holder_writes_history),
+    Mutant(fence_off, voided_holder_moves),
+    Mutant(guard_off, voided_holder_saves),
+    Mutant(guard_off, voided_holder_writes_history),
+    Mutant(guard_off, voided_holder_moves),
+    Mutant(row_lock_off, patches_are_kept),
+    Mutant(busy_check_off, held_node_is_not_patched),
+    Mutant(transaction_off, patches_of_many_processes_are_kept),
+    Mutant(void_at_start_off, crash_of_a_holder),
+    Mutant(lease_off, death_of_a_peer),
+    Mutant(journal_off, crash_in_a_step),
+    Mutant(adoption_off, crash_in_a_step),
+)
+PROBES = sorted({mutant.probe for mutant in MUTANTS}, key=lambda probe: probe.__name__)
+
+
+@pytest.mark.parametrize("probe", PROBES, ids=lambda probe: probe.__name__)
+def test_a_probe_is_green_while_everything_is_on(site: Site, probe: Callable[[Site], None]):
+    probe(site)
+
+
+@pytest.mark.parametrize(
+    "mutant", MUTANTS, ids=lambda mutant: f"{mutant.off.__name__}-{mutant.probe.__name__}"
+)
+def test_a_protection_that_is_off_is_noticed(make_site: Any, tmp_path: Path, mutant: Mutant):
+    site = make_site()
+    with pytest.MonkeyPatch.context() as patch:
+        mutant.off(patch)
+        with pytest.raises((AssertionError, pytest.fail.Exception)):
+            mutant.probe(site)
