@@ -5,6 +5,7 @@ Importing this loads oslo.messaging.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from typing import Any
 
@@ -52,6 +53,8 @@ class Outlet:
         topics: list[str],
     ) -> None:
         """``source`` holds oslo.messaging's own options.  Raises CannotStart."""
+        # What a driver cannot deliver is raised below; it would write the whole message as well.
+        logging.getLogger("oslo_messaging.notify.messaging").setLevel(logging.CRITICAL)
         oslo_messaging.set_transport_defaults(exchange)
         plain = oslo_messaging.get_notification_transport(source, url)
         source.set_override("driver", drivers, group="oslo_messaging_notifications")
