@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import Final, NamedTuple
 
 from bloomery import errors
-from bloomery.conductor import clean, deploy, internal_info, rescue, runner, servicing
+from bloomery.conductor import clean, deploy, inspect, internal_info, rescue, runner, servicing
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.conductor.workers import Slot
@@ -24,7 +24,7 @@ class Abort(NamedTuple):
 
 
 def _stop_inspection(task: TaskManager) -> None:
-    task.driver.inspect.abort(task)
+    inspect.stop(task)
 
 
 def _stop_rescue(task: TaskManager) -> None:

@@ -64,11 +64,15 @@ def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
 
 def unhold(task: TaskManager, slot: Slot) -> None:
     """Let a held flow go on: with the agent's next call, or at once where none is awaited."""
-    held_in = task.node.provision_state
-    task.process_event("unhold", target_state=runner.kept_target(task))
+    held_in, target = task.node.provision_state, runner.kept_target(task)
+    with task.house.db.read() as conn:
+        runs = steps.list_open(conn, task.node.uuid)
+    if not runs:
+        task.process_event("unhold", target_state=target)
+        return
+    flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
+    reason = "unheld: goes on when the agent calls"
+    awaits = flow.mark(flow.standing_at, Run.WAITING, reason=reason, resume_then="next")
+    task.process_event("unhold", target_state=target, journal=[awaits])
     if held_in == State.SERVICEHOLD:
-        with task.house.db.read() as conn:
-            runs = steps.list_open(conn, task.node.uuid)
-        if runs:
-            flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
-            runner.resume(task, slot, "resume", flow)
+        runner.resume(task, slot, "resume", flow)

@@ -80,9 +80,11 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
     node = task.node
     tear_down(task)
-    if not run.step.inner:
+    if tidying.needs_operator(task, run):
         node.fault, node.maintenance = "clean failure", True
         node.maintenance_reason = node.maintenance_reason or sentence
+    if task.house.conf.conductor.poweroff_in_cleanfail:
+        tidying.power_off(task)
     internal_info.wipe(node, "clean")
     manual = node.target_provision_state == State.MANAGEABLE
     return Move(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.conductor import internal_info
+from bloomery.conductor import internal_info, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Run, Step, StepRun
 from bloomery.outcome import Outcome
 
 _INSPECT: Final = Step(interface="inspect", step="inspect_hardware", inner=True, resumable=True)
@@ -27,6 +27,11 @@ def begin(task: TaskManager) -> None:
     internal_info.wipe(task.node)
 
 
+def stop(task: TaskManager) -> None:
+    """Take away what waits for the agent's findings."""
+    tidying.tidy(task, task.driver.inspect.abort)
+
+
 def _inspect(task: TaskManager) -> Outcome | None:
     return task.driver.inspect.inspect_hardware(task)
 
@@ -36,6 +41,8 @@ def _finish(task: TaskManager) -> Move:
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    if run.state == Run.WAITING:
+        stop(task)
     internal_info.wipe(task.node)
     return Move(event="fail", last_error=sentence)
 

@@ -36,6 +36,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes as node_rows
 from bloomery.db import rows
+from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Beat
 from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
@@ -342,8 +343,15 @@ def _start(
         call_args=(slot, flow),
         err_handler=_undo(task, flow),
         target_state=target_state,
-        journal=[flow.opening],
+        journal=[*_given_up(task.node), flow.opening],
     )
+
+
+def _given_up(node: Node) -> list[task_manager.Write]:
+    """A flow that waits, or is held, will not go on once another one begins."""
+    if node.provision_state in states.WAIT_STATES | states.HOLD_STATES:
+        return [lambda conn: step_rows.give_up(conn, node.uuid)]
+    return []
 
 
 def _undo(task: TaskManager, flow: Flow) -> Any:

@@ -9,7 +9,7 @@ from bloomery.conductor import internal_info, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Run, Step, StepRun
 from bloomery.outcome import Outcome
 
 _RESCUE: Final = Step(interface="rescue", step="rescue", inner=True, resumable=True)
@@ -74,6 +74,9 @@ def _finish_unrescue(task: TaskManager) -> Move:
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    if run.state == Run.WAITING:  # its ramdisk never called: take it away
+        tidying.power_off(task)
+        clean_up(task)
     forget_password(task.node)
     return Move(event="fail", last_error=sentence)
 

@@ -151,23 +151,32 @@ def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
     Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
     """
     run = flow.standing_at
-    now = rows.now()
-    if run.state == Run.WAITING and run.resume_then == "same":
+    again = run.state == Run.WAITING and run.resume_then == "same"
+    ends_here = not again and _was_aborted(flow, run)
+    if again:
         task.turn = 1
+    if again or ends_here:
         writes = [flow.mark(run, Run.RUNNING)]
     else:
-        writes = [flow.mark(run, Run.DONE, finished_at=now)]
-        flow.at += 1
-        if flow.current is not None:
-            writes.append(flow.mark(flow.current, Run.RUNNING, started_at=now))
-    _show(flow)
+        writes = _step_on(flow, run)
     task.process_event(
         event,
-        callback=launch,
-        call_args=(slot, flow),
+        callback=launch_failure if ends_here else launch,
+        call_args=(slot, flow, _aborted(flow, run)) if ends_here else (slot, flow),
         target_state=kept_target(task),
         journal=writes,
     )
+
+
+def _step_on(flow: Flow, run: StepRun) -> list[Write]:
+    """The writes that end the step that was waited in, and begin the next one."""
+    now = rows.now()
+    writes = [flow.mark(run, Run.DONE, finished_at=now)]
+    flow.at += 1
+    if flow.current is not None:
+        writes.append(flow.mark(flow.current, Run.RUNNING, started_at=now))
+    _show(flow)
+    return writes
 
 
 def kept_target(task: TaskManager) -> str | None:
@@ -212,7 +221,7 @@ def _walk(flow: Flow) -> None:
             _park(flow, run, outcome)
             return
         if _was_aborted(flow, run):
-            _fail(flow, run, f"Node {flow.task.node.uuid}: aborted after step {run.step.name}")
+            _fail(flow, run, _aborted(flow, run))
             return
         flow.findings += findings.writes(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
@@ -255,6 +264,12 @@ def _was_aborted(flow: Flow, run: StepRun) -> bool:
     """Tell whether somebody asked to stop once this step is over."""
     shown = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
     return not run.step.inner and bool(shown.get("abort_after"))
+
+
+def _aborted(flow: Flow, run: StepRun) -> str:
+    """Say that a step was the last one because somebody asked to stop; nothing is broken."""
+    flow.task.notes["aborted"] = True
+    return f"Node {flow.task.node.uuid}: aborted on request after step {run.step.name}"
 
 
 def _show(flow: Flow) -> None:

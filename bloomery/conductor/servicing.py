@@ -59,9 +59,11 @@ def _finish(task: TaskManager) -> Move:
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     node = task.node
     tear_down(task)
-    if not run.step.inner:
+    if tidying.needs_operator(task, run):
         node.fault, node.maintenance = "service failure", True
         node.maintenance_reason = node.maintenance_reason or sentence
+    if task.house.conf.conductor.poweroff_in_servicefail:
+        tidying.power_off(task)
     internal_info.wipe(node, "service")
     return Move(event="fail", last_error=sentence)
 

@@ -6,7 +6,9 @@ import logging
 from collections.abc import Callable
 
 from bloomery import errors
+from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.step import StepRun
 
 LOG = logging.getLogger(__name__)
 
@@ -21,3 +23,15 @@ def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None
         LOG.warning("node %s: cannot tidy up: %s", task.node.uuid, errors.brief(exc))
         return errors.brief(exc)
     return None
+
+
+def needs_operator(task: TaskManager, run: StepRun) -> bool:
+    """A step of an interface broke in the middle; one that was aborted had come to its end."""
+    return not run.step.inner and not task.notes.get("aborted")
+
+
+def power_off(task: TaskManager) -> str | None:
+    """Ask once for power off, unless the node may not be switched off; nobody waits for it."""
+    if task.node.disable_power_off:
+        return None
+    return tidy(task, lambda held: held.driver.power.set_power_state(held, Power.OFF))

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Final
 
 from bloomery import errors
 from bloomery.conductor import clean, internal_info, rescue
 from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
 
 _TEAR_DOWN: Final = Step(interface="deploy", step="tear_down", inner=True, resumable=True)
+_RESCUED: Final = (State.RESCUEWAIT, State.RESCUE, State.UNRESCUEFAIL, State.RESCUEFAIL)
 
 
 def check(task: TaskManager) -> None:
@@ -29,11 +32,13 @@ def check(task: TaskManager) -> None:
 
 
 def steps(task: TaskManager) -> list[Step]:
-    return [_TEAR_DOWN]
+    """The one step; it is told whether a rescue must be taken away first."""
+    rescued = task.node.provision_state in _RESCUED
+    return [replace(_TEAR_DOWN, args={"rescued": True}) if rescued else _TEAR_DOWN]
 
 
-def _tear_down(task: TaskManager) -> Outcome | None:
-    if "rescue_password" in task.node.instance_info:
+def _tear_down(task: TaskManager, *, rescued: bool = False) -> Outcome | None:
+    if rescued and not task.turn:
         rescue.clean_up(task)
     if task.node.console_enabled:
         task.driver.console.stop_console(task)
@@ -47,7 +52,7 @@ def _forget_instance(node: Node) -> None:
     if node.driver_internal_info.pop("automatic_lessee", False):
         node.lessee = None
     node.deploy_step, node.service_step = {}, {}
-    internal_info.wipe(node, "deploy", "instance")
+    internal_info.wipe(node, "deploy", "service", "instance")
 
 
 def _finish(task: TaskManager) -> Move:

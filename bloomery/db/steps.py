@@ -96,6 +96,15 @@ def cancel(conn: sa.Connection, flow: str) -> None:
     conn.execute(sa.update(STEP_RUNS).where(_T.flow == flow).values(state=Run.SKIPPED))
 
 
+def give_up(conn: sa.Connection, node_uuid: str) -> None:
+    """Mark whatever of a node's flows has not ended: another flow takes their place."""
+    conn.execute(
+        sa.update(STEP_RUNS)
+        .where(_T.node_uuid == node_uuid, _T.state.in_(OPEN_RUNS))
+        .values(state=Run.SKIPPED),
+    )
+
+
 def drop_planned(conn: sa.Connection, flow: str) -> None:
     """Forget the planned rest of a flow that is about to be planned anew."""
     conn.execute(sa.delete(STEP_RUNS).where(_T.flow == flow, _T.state == Run.PLANNED))

@@ -150,7 +150,7 @@ def _next_action(node: Node, run: StepRun | None) -> str:
         return f"wait: step {run.step.name} of {run.phase} is going on"
     if node.maintenance and node.fault == "power failure":
         return "look at the BMC: maintenance ends by itself when it answers again"
-    if node.maintenance:
+    if node.maintenance and node.fault is None:
         return "end maintenance when the work on the machine is done"
     if state in states.UNSTABLE_STATES:
         return "wait: the conductor takes it up at its next check"

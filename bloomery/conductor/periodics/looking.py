@@ -22,10 +22,12 @@ def context_of(house: House) -> Context:
 
 @contextlib.contextmanager
 def skipping(uuid: str) -> Iterator[None]:
-    """Leave a node alone that is gone, busy, or of a driver that is not enabled any more."""
+    """Leave a node alone that is gone or busy, that no worker is free for, or of a driver that is not enabled any more."""
     try:
         yield
-    except (errors.NodeNotFound, errors.NodeLocked, errors.LockLost) as gone:
+    except (
+        errors.NodeNotFound, errors.NodeLocked, errors.LockLost, errors.NoFreeConductorWorker,
+    ) as gone:  # fmt: skip
         LOG.debug("node %s: %s", uuid, gone)
     except (errors.DriverNotFound, errors.Invalid) as unusable:
         LOG.warning("node %s: %s", uuid, unusable)

@@ -20,6 +20,7 @@ from bloomery.conductor.periodics import looking
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes
+from bloomery.model.node import Node
 
 LOG = logging.getLogger(__name__)
 
@@ -66,7 +67,7 @@ class PowerSync:
     def _sync(self, context: Context, uuid: str) -> None:
         with looking.look(context, uuid) as task:
             node = task.node
-            if node.reservation or node.target_power_state or node.maintenance:
+            if node.reservation or not _is_idle(node):
                 return
             count = self._failures.get(uuid, 0) + 1
             try:
@@ -74,6 +75,7 @@ class PowerSync:
                 actual = task.driver.power.get_power_state(task)
             except errors.Invalid as unusable:
                 if node.power_state is None:
+                    self._failures.pop(uuid, None)
                     return
                 self._failed(task, count, str(unusable))
                 return
@@ -111,6 +113,8 @@ class PowerSync:
         """Nothing more is tried until the BMC answers again, or an operator steps in."""
         task.upgrade_lock(purpose="power sync", retry=False)
         node, was = task.node, task.node.power_state
+        if not _is_idle(node):
+            return
         node.power_state, node.maintenance, node.fault = actual, True, "power failure"
         node.last_error = node.maintenance_reason = f"Node {node.uuid}: {why}"
         entry = task.remember(node.last_error, event_type="monitoring", failed=True)
@@ -121,16 +125,16 @@ class PowerSync:
     def _differs(self, task: TaskManager, actual: str, count: int) -> None:
         task.upgrade_lock(purpose="power sync", retry=False)
         node, recorded = task.node, task.node.power_state
-        if node.reservation is None or node.target_power_state or recorded == actual:
+        if not _is_idle(node) or recorded == actual:
             return
         force = self._house.conf.conductor.force_power_state_during_sync
         drivable = task.driver.power.supports_power_sync(task) and not node.disable_power_off
-        if recorded is None or not (force and drivable):
+        if recorded is not None and count > self._most:
+            self._give_up(task, actual, f"it is {actual} and could not be made {recorded}")
+        elif recorded is None or not (force and drivable):
             node.power_state = actual
             task.save(*power.corrected(task, recorded))
             self._house.told()
-        elif count > self._most:
-            self._give_up(task, actual, f"it is {actual} and could not be made {recorded}")
         else:
             self._failures[node.uuid] = count
             self._drive(task, recorded)
@@ -139,11 +143,20 @@ class PowerSync:
         """Bring the machine back to the recorded state, as if somebody had asked for it."""
         slot = self._house.workers.slot()
         with slot:
+            kept = task.node.last_error
             power.begin(task, recorded)
+            if task.node.provision_state in _KEEPS_ITS_ERROR:
+                task.node.last_error = kept
             flow = runner.plan(task, power.PHASE, power.steps(task, recorded, None))
             task.save(flow.opening, power.told(task, "start", recorded))
             task.spawn_after(runner.launch, slot, flow)
         self._house.told()
+
+
+def _is_idle(node: Node) -> bool:
+    """Nobody works on the node, and nobody asked that it be left alone."""
+    left_alone = node.maintenance or node.provision_state in states.POWER_SYNC_EXCLUDED_STATES
+    return not left_alone and node.target_power_state is None
 
 
 class _Shared:

@@ -132,6 +132,9 @@ class FakeDeploy(_Fake, base.Deploy):
     def clean_up(self, held: base.HeldNode) -> Outcome | None:
         return self.act(held, "clean_up")
 
+    def take_over(self, held: base.HeldNode) -> None:
+        self.answer(held, "take_over")
+
     def tear_down(self, held: base.HeldNode) -> Outcome | None:
         return self.act(held, "tear_down")
 
@@ -151,6 +154,9 @@ class FakeDeploy(_Fake, base.Deploy):
 class FakeInspect(_Fake, base.Inspect):
     def inspect_hardware(self, held: base.HeldNode) -> Outcome | None:
         return self.act(held, "inspect_hardware") or Done()
+
+    def abort(self, held: base.HeldNode) -> None:
+        self.answer(held, "abort")
 
 
 class FakeBios(_Fake, base.Bios):

@@ -1,0 +1,201 @@
+"""Deploy: an available node gets its user's system."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bloomery.db.tables import NODES
+
+DRIVE = "H4sIAAAAAAAAAwMAAAAAAAAAAAA="
+CALLS = {"wait": {"deploy.deploy": 0.01}}
+NEVER_CALLS = {"wait": {"deploy.deploy": -1}}
+
+
+@pytest.fixture
+def node(stage):
+    return stage.bring_to("available")
+
+
+def step(interface, name, priority, **args):
+    return {"interface": interface, "step": name, "args": args, "priority": priority}
+
+
+def test_deployed_node_is_active(stage, node):
+    request = stage.ask(node, "active")
+    shown = stage.wait_for(node, "active")
+    assert stage.standing(node) == ("active", None)
+    assert (shown["last_error"], shown["deploy_step"]) == (None, {})
+    assert stage.moves(node)[-2:] == ["available -> deploying", "deploying -> active"]
+    assert stage.told(node)[-2:] == ["provision_set.start", "provision_set.end"]
+    assert stage.steps(node, "deploy") == [("deploy.prepare", "done"), ("deploy.deploy", "done")]
+    assert request in {row["request_id"] for row in stage.site.history(node)}
+
+
+def test_configdrive_is_sealed_where_it_is_stored_and_masked_where_it_is_shown(stage, node):
+    stage.ask(node, "active", configdrive=DRIVE)
+    stage.wait_for(node, "active")
+    [row] = stage.site.rows(NODES, uuid=node)
+    assert DRIVE not in str(row)
+    stored = json.loads(row["instance_info"])["configdrive"]
+    assert stage.site.house.sealer.open(stored) == DRIVE
+    assert stage.show(node)["instance_info"]["configdrive"] == "******"
+
+
+def test_steps_of_the_request_override_those_of_the_driver(stage, node):
+    stage.ask(node, "active", deploy_steps=[step("deploy", "deploy", 0)])
+    stage.wait_for(node, "active")
+    assert stage.steps(node, "deploy") == [("deploy.prepare", "done")]
+
+
+def test_unknown_step_is_left_out(stage, node):
+    stage.ask(node, "active", deploy_steps=[step("raid", "build", 50)])
+    stage.wait_for(node, "active")
+    assert stage.steps(node, "deploy") == [("deploy.prepare", "done"), ("deploy.deploy", "done")]
+
+
+def test_failing_deployment_can_be_repeated_and_given_up(stage, node):
+    stage.behave(node, fail=["deploy.deploy"])
+    stage.ask(node, "active")
+    shown = stage.wait_for(node, "deploy failed")
+    assert stage.standing(node) == ("deploy failed", "active")
+    assert "deploy.deploy" in shown["last_error"]
+    assert shown["deploy_step"] == {}
+    assert stage.care(node) == (False, None)
+    assert stage.errors(node) == [shown["last_error"]]
+    stage.ask(node, "active")
+    stage.wait_for(node, "deploy failed")
+    assert stage.moves(node)[-2:] == ["deploy failed -> deploying", "deploying -> deploy failed"]
+    stage.ask(node, "deleted")
+    assert stage.wait_for(node, "available")["last_error"] is None
+
+
+def test_what_was_prepared_is_taken_away_after_a_failure(stage, node):
+    """A clean-up that fails, too, does not hide the first failure."""
+    stage.behave(node, fail=["deploy.deploy", "deploy.clean_up"])
+    stage.ask(node, "active")
+    assert "deploy.deploy" in stage.wait_for(node, "deploy failed")["last_error"]
+
+
+def test_node_waits_for_its_agent_and_goes_on(stage, node):
+    stage.behave(node, **CALLS)
+    stage.ask(node, "active")
+    shown = stage.wait_for(node, "wait call-back")
+    assert stage.standing(node) == ("wait call-back", "active")
+    assert shown["deploy_step"]["step"] == "deploy"
+    assert shown["reservation"] is None
+    stage.let_agents_call(node, "active")
+    assert stage.moves(node)[-4:] == [
+        "available -> deploying", "deploying -> wait call-back", "wait call-back -> deploying",
+        "deploying -> active",
+    ]  # fmt: skip
+    assert stage.steps(node, "deploy") == [("deploy.prepare", "done"), ("deploy.deploy", "done")]
+
+
+def test_agent_that_never_calls_is_not_waited_for_for_ever(stage, node):
+    stage.behave(node, **NEVER_CALLS)
+    stage.ask(node, "active")
+    stage.wait_for(node, "wait call-back")
+    stage.let_agents_call(node, "wait call-back")
+    stage.let_time_pass(node)
+    assert stage.standing(node) == ("deploy failed", "active")
+    said = stage.show(node)["last_error"]
+    assert "timed out in wait call-back" in said
+    assert "deploy_callback_timeout" in said
+    assert stage.steps(node, "deploy")[-1] == ("deploy.deploy", "failed")
+
+
+def test_abort_while_it_waits(stage, node):
+    stage.behave(node, **NEVER_CALLS)
+    stage.ask(node, "active")
+    stage.wait_for(node, "wait call-back")
+    stage.ask(node, "abort")
+    shown = stage.wait_for(node, "deploy failed")
+    assert stage.standing(node) == ("deploy failed", "active")
+    assert "aborted on request in wait call-back at step deploy.deploy" in shown["last_error"]
+    assert shown["deploy_step"] == {}
+    assert stage.care(node) == (False, None)
+    assert stage.steps(node, "deploy")[-1] == ("deploy.deploy", "failed")
+    assert stage.why(node)["step"] is None
+
+
+def test_rebuild_deploys_anew_and_keeps_the_instance(stage, node):
+    stage.patch(node, **{"instance_info.hostname": "web-1"})
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    stage.ask(node, "rebuild")
+    shown = stage.wait_for(node, "active")
+    assert stage.moves(node)[-2:] == ["active -> deploying", "deploying -> active"]
+    assert shown["instance_info"]["hostname"] == "web-1"
+
+
+def test_protected_node_refuses_what_would_end_it(stage, node):
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    stage.patch(node, protected=True, protected_reason="the database")
+    for verb in ("rebuild", "deleted"):
+        answer = stage.try_to(node, verb)
+        assert answer.status == 403, verb
+        assert "protected" in answer.said
+    assert stage.api.delete(f"/v1/nodes/{node}").status in {403, 409}
+    stage.api.put(f"/v1/nodes/{node}/maintenance", {})
+    assert stage.api.delete(f"/v1/nodes/{node}").status == 403
+    assert stage.standing(node) == ("active", None)
+    stage.api.delete(f"/v1/nodes/{node}/maintenance")
+    stage.patch(node, protected=False)
+    stage.ask(node, "rebuild")
+    assert stage.wait_for(node, "active")["protected_reason"] is None
+
+
+def test_maintenance_refuses_a_deployment(stage, node):
+    stage.patch(node, maintenance=True)
+    for verb in ("active", "deploy"):
+        answer = stage.try_to(node, verb)
+        assert answer.status == 400, verb
+        assert "maintenance" in answer.said
+
+
+def test_limit_on_deployments_is_told_and_nothing_is_written(make_stage):
+    stage = make_stage(max_concurrent_deploy=1)
+    busy = stage.bring_to("available", NEVER_CALLS)
+    node = stage.bring_to("available")
+    stage.ask(busy, "active")
+    stage.wait_for(busy, "wait call-back")
+    before = stage.site.everything()
+    answer = stage.try_to(node, "active")
+    assert answer.status == 503
+    assert "max_concurrent_deploy" in answer.said
+    assert without_locks(stage.site.everything()) == without_locks(before)
+
+
+def test_full_pool_is_told_and_nothing_is_written(make_stage):
+    stage = make_stage(workers_pool_size=3)
+    node = stage.bring_to("available")
+    workers = stage.site.house.workers
+    stage.nothing_is_left()
+    before = stage.site.everything()
+    taken = []
+    while workers.busy < 3:
+        taken.append(workers.slot())
+    answer = stage.try_to(node, "active")
+    for slot in taken:
+        slot.__exit__(None, None, None)
+    assert answer.status == 503
+    assert "worker" in answer.said
+    assert stage.site.everything() == before
+
+
+def without_locks(tables):
+    return {
+        name: [{k: v for k, v in row.items() if k != "lock_generation"} for row in found]
+        for name, found in tables.items()
+    }
+
+
+def test_missing_driver_value_is_told_before_anything_moves(stage, node):
+    stage.behave(node, nonsense=1)
+    answer = stage.try_to(node, "active")
+    assert answer.status == 400
+    assert "driver_info/fake" in answer.said
+    assert stage.standing(node) == ("available", None)
