@@ -17,6 +17,7 @@ import shutil
 import tempfile
 import uuid as uuids
 from collections.abc import Callable, Mapping
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
 
@@ -34,14 +35,16 @@ from bloomery.conf.default import Default
 from bloomery.db import nodes
 from bloomery.db.engine import Database
 from bloomery.db.tables import EVENTS, METADATA, NODE_HISTORY, NODES, STEP_RUNS
+from bloomery.drivers import registry
 from bloomery.drivers.registry import Registry
-from bloomery.model.node import Node
+from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
 from bloomery.secrets import Sealer
 from tests.kit.waiting import wait_for
 
 KEY = Fernet.generate_key()
 HOST = "host-a"
+_GROUP = "bloomery.hardware.interfaces."
 
 
 @functools.cache
@@ -202,3 +205,15 @@ class Site:
         self.close()
         said = {"registry": self.house.registry, "patience_s": self.patience_s} | more
         return Site(self.path, **said)
+
+    @staticmethod
+    def all_interfaces() -> Mapping[str, Mapping[str, Any]]:
+        """Every interface that this package brings, loaded."""
+        names = {
+            kind: tuple(point.name for point in entry_points(group=_GROUP + kind))
+            for kind in INTERFACES
+        }
+        enabled = {f"enabled_{kind}_interfaces": found for kind, found in names.items()}
+        types = tuple(point.name for point in entry_points(group="bloomery.hardware.types"))
+        loaded = registry.load(Conf(default=Default(enabled_hardware_types=types, **enabled)))
+        return loaded.interfaces

@@ -1,0 +1,149 @@
+"""What an operation costs: commits and statements, exactly.
+
+A count that goes down is welcome: change it here.  One that goes up wants a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+
+from bloomery.db.engine import Meter
+from tests.kit.site import Site
+
+QUIET = {
+    "heartbeat_interval": 3600, "check_provision_state_interval": 0,
+    "sync_power_state_interval": 0, "power_failure_recovery_interval": 0,
+}  # fmt: skip
+
+
+@pytest.fixture
+def site(make_site: Callable[..., Site]) -> Site:
+    """A conductor without periodics: what is counted is what was ordered."""
+    made = make_site(**QUIET)
+    made.service.periodics.stop()
+    return made
+
+
+@pytest.fixture
+def meter(site: Site) -> Meter:
+    return Meter(site.db)
+
+
+def kinds(meter: Meter) -> dict[str, int]:
+    found: dict[str, int] = {}
+    for statement in meter.statements:
+        found[statement.split()[0]] = found.get(statement.split()[0], 0) + 1
+    return found
+
+
+def ended(site: Site, node: str, state: str, meter: Meter) -> None:
+    """Wait for the end of a flow, and forget what the looking cost."""
+    before = meter.commits
+    site.wait_for_state(node, state)
+    assert meter.commits >= before
+
+
+CYCLE: list[tuple[str, tuple[Any, ...], str, int]] = [
+    ("do_provisioning_action", ("manage",), "manageable", 3),
+    ("do_provisioning_action", ("provide",), "available", 5),
+    ("do_node_deploy", (False, None, None), "active", 4),
+    ("do_node_tear_down", (), "available", 6),
+]
+
+
+def test_a_whole_cycle_of_a_node_takes_18_commits(site: Site, meter: Meter):
+    node = site.enrol()
+    meter.reset()
+    for method, args, state, _ in CYCLE:
+        site.order(method, node, *args)
+        ended(site, node, state, meter)
+    assert meter.commits == 18
+    assert meter.commits <= 22
+
+
+@pytest.mark.parametrize(("method", "args", "state", "commits"), CYCLE, ids=lambda v: str(v))
+def test_a_verb_takes_its_commits(
+    site: Site, meter: Meter, method: str, args: tuple[Any, ...], state: str, commits: int
+):
+    before = {"manageable": "enroll", "active": "available"}.get(state)
+    before = before or ("manageable" if method == "do_provisioning_action" else "active")
+    node = site.enrol(provision_state=before)
+    meter.reset()
+    site.order(method, node, *args)
+    ended(site, node, state, meter)
+    assert meter.commits == commits
+
+
+def test_a_transition_is_four_statements_and_one_commit(site: Site, meter: Meter):
+    """The guarded update of the node, its history, its event."""
+    node = site.enrol(provision_state="available")
+    with site.acquire(node) as task:
+        meter.reset()
+        task.process_event("deploy")
+        assert meter.commits == 1
+        assert kinds(meter) == {"UPDATE": 1, "INSERT": 2}
+
+
+def test_taking_and_giving_back_a_node_are_two_commits(site: Site, meter: Meter):
+    node = site.enrol()
+    meter.reset()
+    with site.acquire(node, load_driver=False):
+        assert meter.commits == 1
+        assert kinds(meter) == {"UPDATE": 1, "SELECT": 1}
+    assert meter.commits == 2
+    assert kinds(meter) == {"UPDATE": 2, "SELECT": 1}
+
+
+def test_a_shared_task_is_one_statement(site: Site, meter: Meter):
+    node = site.enrol()
+    meter.reset()
+    with site.acquire(node, shared=True):
+        pass
+    assert (meter.commits, kinds(meter)) == (0, {"SELECT": 1})
+
+
+SHORT: list[tuple[str, tuple[Any, ...], dict[str, int]]] = [
+    ("update_node", ([{"op": "add", "path": "/extra/a", "value": 1}], False),
+     {"SELECT": 1, "UPDATE": 1, "INSERT": 1}),
+    ("set_maintenance", (True, "why"), {"SELECT": 1, "UPDATE": 1, "INSERT": 1}),
+    ("add_node_traits", (["CUSTOM_A"], False), {"SELECT": 2, "INSERT": 2}),
+    ("remove_node_traits", (None,), {"SELECT": 1, "DELETE": 1, "INSERT": 1}),
+    ("destroy_node", (), {"SELECT": 1, "UPDATE": 1, "DELETE": 1, "INSERT": 1}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("method", "args", "statements"), SHORT, ids=lambda v: str(v)[:20])
+def test_a_short_operation_is_one_commit(
+    site: Site, meter: Meter, method: str, args: tuple[Any, ...], statements: dict[str, int]
+):
+    node = site.enrol()
+    meter.reset()
+    site.order(method, node, *args)
+    assert meter.commits == 1
+    assert kinds(meter) == statements
+
+
+def test_creating_a_node_is_one_commit(site: Site, meter: Meter):
+    meter.reset()
+    site.enrol()
+    assert (meter.commits, kinds(meter)) == (1, {"INSERT": 2})
+
+
+def test_a_port_is_one_commit(site: Site, meter: Meter):
+    node = site.enrol()
+    meter.reset()
+    site.order(
+        "create_port", {"uuid": "port-1", "node_uuid": node, "address": "52:54:00:00:00:01"}
+    )
+    assert meter.commits == 1
+
+
+def test_a_refused_order_writes_nothing_but_the_lock(site: Site, meter: Meter):
+    node = site.enrol()
+    meter.reset()
+    with pytest.raises(Exception, match="can not be performed"):
+        site.deploy(node)
+    assert meter.commits == 2
