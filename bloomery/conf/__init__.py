@@ -18,18 +18,21 @@ from typing import Any, Final
 from oslo_config import cfg
 
 from bloomery import errors
-from bloomery.conf import api, conductor, database, default, fake, notifications
+from bloomery.conf import api, conductor, database, default, fake, ipmi, notifications, redfish
 from bloomery.conf.declare import options, read
 
 _PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
 GROUPS: dict[str, type[Any]] = {
     "DEFAULT": default.Default,
     "api": api.Api,
+    "bmc": redfish.Bmc,
     "conductor": conductor.Conductor,
     "database": database.Database,
     "events": notifications.Events,
     "fake": fake.Fake,
+    "ipmi": ipmi.Ipmi,
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
+    "redfish": redfish.Redfish,
 }
 
 
@@ -39,13 +42,16 @@ class Conf:
 
     default: default.Default = field(default_factory=default.Default)
     api: api.Api = field(default_factory=api.Api)
+    bmc: redfish.Bmc = field(default_factory=redfish.Bmc)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
     database: database.Database = field(default_factory=database.Database)
     events: notifications.Events = field(default_factory=notifications.Events)
     fake: fake.Fake = field(default_factory=fake.Fake)
+    ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)
     oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
         default_factory=notifications.OsloMessagingNotifications,
     )
+    redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
 
 
 def register(source: cfg.ConfigOpts) -> None:

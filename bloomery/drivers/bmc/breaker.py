@@ -1,0 +1,69 @@
+"""A circuit breaker: whoever failed too often is left alone for a while, then gets one try.
+
+closed --(failures in a row)--> open --(pause)--> half open: one try --> closed, or open again
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+
+
+class Breaker:
+    """Counts failures in a row.  Whoever is admitted reports back exactly once."""
+
+    def __init__(
+        self,
+        most: int,
+        pause_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._most, self._pause_s, self._clock = most, pause_s, clock
+        self._mutex = threading.Lock()
+        self._failures = 0
+        self._next_try_at = 0.0
+        self._trying = False
+        self.since: datetime | None = None
+        self.last: Exception | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._failures >= self._most
+
+    def admit(self) -> float:
+        """Return 0: go ahead; or the seconds until the next try."""
+        with self._mutex:
+            if not self.is_open:
+                return 0.0
+            left_s = self._next_try_at - self._clock()
+            if left_s <= 0 and not self._trying:
+                self._trying = True
+                return 0.0
+            return max(left_s, 1.0)
+
+    def succeeded(self) -> None:
+        with self._mutex:
+            self._failures, self._trying = 0, False
+            self.since = self.last = None
+
+    def failed(self, why: Exception) -> None:
+        with self._mutex:
+            if not self._failures:
+                self.since = datetime.now(UTC)
+            self._failures, self._trying, self.last = self._failures + 1, False, why
+            self._next_try_at = self._clock() + self._pause_s
+
+    def abandoned(self) -> None:
+        """Whoever was admitted ended without an answer, for reasons of its own."""
+        with self._mutex:
+            self._trying = False
+
+    def told(self, left_s: float) -> str:
+        """Say why nobody is admitted."""
+        since = f"{self.since:%H:%M:%S} UTC" if self.since else "a moment ago"
+        return (
+            f"left alone after {self._failures} failures in a row since {since}; "
+            f"next try in {left_s:.0f} s"
+        )

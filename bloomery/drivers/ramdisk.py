@@ -1,0 +1,74 @@
+"""The deploy interface ``ramdisk``: boot an ISO for good, and write no disk.
+
+The user names it in ``instance_info/boot_iso``.  How it gets to the machine is the boot
+interface's business.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, stages
+from bloomery.outcome import Done, Outcome
+
+_NEEDS: Final = "ramdisk_boot"
+_SCHEMES: Final = ("http", "https", "file")
+
+
+class RamdiskDeploy(base.Deploy):
+    def get_properties(self) -> dict[str, str]:
+        return {}
+
+    def validate(self, held: base.HeldNode) -> None:
+        """Raise unless the node names an ISO and can boot one."""
+        boot = held.driver.boot
+        if _NEEDS not in boot.capabilities:
+            raise errors.InvalidParameterValue(
+                reason=f"deploy_interface ramdisk needs a boot interface that can {_NEEDS}; "
+                f"{boot.name} cannot",
+            )
+        _check_iso(held.node.instance_info.get("boot_iso"))
+        boot.validate(held)
+
+    @base.deploy_step(priority=100, resumable=True)
+    def deploy(self, held: base.HeldNode) -> Outcome:
+        """Switch off, prepare the boot, switch on."""
+        return stages.in_order(
+            held,
+            "ramdisk_deploy",
+            lambda: _switch(held, PowerState.OFF),
+            lambda: held.driver.boot.prepare_instance(held),
+            lambda: _switch(held, PowerState.ON),
+        )
+
+    def tear_down(self, held: base.HeldNode) -> Outcome:
+        """Switch off and take the ISO away."""
+        return stages.in_order(
+            held,
+            "ramdisk_tear_down",
+            lambda: _switch(held, PowerState.OFF),
+            lambda: held.driver.boot.clean_up_instance(held),
+        )
+
+
+def _switch(held: base.HeldNode, state: PowerState) -> Outcome:
+    """Change power, and say so on the node once it is so."""
+    said = held.driver.power.set_power_state(held, state)
+    if isinstance(said, Done):
+        held.node.power_state = state
+    return said
+
+
+def _check_iso(given: Any) -> None:
+    if given is None:
+        raise errors.MissingParameterValue(
+            reason="instance_info/boot_iso is missing: the URL of the ISO to boot",
+        )
+    scheme = urllib.parse.urlsplit(given).scheme if isinstance(given, str) else ""
+    if scheme not in _SCHEMES:
+        raise errors.InvalidParameterValue(
+            reason=f"instance_info/boot_iso must be a URL of {', '.join(_SCHEMES)}, not {given!r}",
+        )

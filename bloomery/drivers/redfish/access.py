@@ -1,0 +1,145 @@
+"""The way from an interface to a system behind a BMC: login, guard, errors.
+
+One login per account is kept, the oldest one is dropped when there are too many; a login that
+the BMC no longer honours is dropped at once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import secrets
+import threading
+import time
+import weakref
+from collections import OrderedDict
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, Final, TypeVar
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers.base import HeldNode
+from bloomery.drivers.bmc import gateway
+from bloomery.drivers.bmc.gateway import Bmc, Call
+from bloomery.drivers.redfish import driver_info
+from bloomery.drivers.redfish.driver_info import Account
+
+if TYPE_CHECKING:
+    from bloomery.drivers.redfish.client import Client
+
+T = TypeVar("T")
+Key = tuple[str, ...]
+
+_SALT: Final = secrets.token_bytes(16)
+_AT_ONCE_S: Final = 5.0  # a read that fails sooner than that is tried once more
+
+
+class Login:
+    """One account's client, built by whoever comes first."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._client: Client | None = None
+
+    def client(self, account: Account, conf: Conf, call: Call) -> Client:
+        """Return the client; wait for whoever is logging in, as long as the call has time."""
+        from bloomery.drivers.redfish import client
+
+        if not self._lock.acquire(timeout=max(call.left_s(), 0)):
+            raise TimeoutError("another call is logging in")
+        try:
+            if self._client is None:
+                self._client = client.Client(account, conf.redfish, call)
+            return self._client
+        finally:
+            self._lock.release()
+
+
+class Access:
+    """What the redfish interfaces of one configuration share."""
+
+    def __init__(self, conf: Conf) -> None:
+        self.conf = conf
+        self.gateway = gateway.of(conf)
+        self._mutex = threading.Lock()
+        self._logins: OrderedDict[Key, Login] = OrderedDict()
+
+    def account(self, held: HeldNode) -> Account:
+        """Raises MissingParameterValue and InvalidParameterValue."""
+        return driver_info.parse(held.driver_info, self.conf.redfish)
+
+    def bmc(self, held: HeldNode) -> Bmc:
+        """Return what is known of the node's BMC."""
+        return self.gateway.bmc(self.account(held).address)
+
+    def read(self, held: HeldNode, work: Callable[[Any], T]) -> T:
+        """Return what ``work`` reads of the node's system, which was just read anew.
+
+        A read that fails at once is tried once more.  Raises BmcUnreachable, BmcRefused.
+        """
+        began_at = time.monotonic()
+        account = self.account(held)
+        with self.gateway.guard(account.address, held, write=False) as call:
+            try:
+                return self._work(account, held, call, work)
+            except errors.BmcUnreachable:
+                if time.monotonic() - began_at > _AT_ONCE_S:
+                    raise
+            return self._work(account, held, call, work)
+
+    def change(self, held: HeldNode, work: Callable[[Any], T]) -> T:
+        """Let ``work`` change the node's system; asked once, as nobody knows what was done.
+
+        Raises BmcUnreachable, BmcRefused, and what tells that the node is not ours.
+        """
+        account = self.account(held)
+        with self.gateway.guard(account.address, held, write=True) as call:
+            return self._work(account, held, call, work)
+
+    def _work(self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]) -> T:
+        from bloomery.drivers.redfish import client
+
+        key = _key(account)
+        with client.translating(account, held.node.uuid, self.conf.redfish):
+            try:
+                found = self._login(key).client(account, self.conf, call)
+                with found.wire.during(call):
+                    return work(found.system(account))
+            except client.SPENT:
+                self._drop(key)
+                raise
+
+    def _login(self, key: Key) -> Login:
+        with self._mutex:
+            found = self._logins.pop(key, None) or Login()
+            if self.conf.redfish.connection_cache_size:
+                self._logins[key] = found
+            while len(self._logins) > self.conf.redfish.connection_cache_size:
+                self._logins.popitem(last=False)
+            return found
+
+    def _drop(self, key: Key) -> None:
+        with self._mutex:
+            self._logins.pop(key, None)
+
+
+def _key(account: Account) -> Key:
+    """Tell accounts apart without keeping their passwords."""
+    word = hmac.new(_SALT, (account.password or "").encode(), hashlib.sha256).hexdigest()
+    return (
+        account.address, account.root, account.username or "", word, str(account.verify),
+        account.auth_type, account.tls_minimum_version or "", account.tls_ciphers or "",
+    )  # fmt: skip
+
+
+_ACCESSES: Final[weakref.WeakValueDictionary[int, Access]] = weakref.WeakValueDictionary()
+_MUTEX: Final = threading.Lock()
+
+
+def of(conf: Conf) -> Access:
+    """Return the access that all interfaces built from ``conf`` share; it lives as they do."""
+    with _MUTEX:
+        found = _ACCESSES.get(id(conf))
+        if found is None:
+            found = _ACCESSES[id(conf)] = Access(conf)
+        return found

@@ -1,0 +1,80 @@
+"""BIOS settings as the BMC tells them, with what its registry says of each."""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from bloomery.drivers import base
+from bloomery.drivers.redfish.interface import Redfish
+from bloomery.outcome import Done
+
+Json: TypeAlias = dict[str, Any]
+
+_FACTS: Final = {  # our name: the registry's
+    "attribute_type": "Type",
+    "lower_bound": "LowerBound",
+    "upper_bound": "UpperBound",
+    "min_length": "MinLength",
+    "max_length": "MaxLength",
+    "read_only": "ReadOnly",
+    "reset_required": "ResetRequired",
+    "unique": "IsSystemUniqueProperty",
+}
+
+
+class RedfishBios(Redfish, base.Bios):
+    def cache_bios_settings(self, held: base.HeldNode) -> Done | None:
+        found = self.access.read(held, settings)
+        return None if found is None else Done(result={"bios_settings": found})
+
+
+def settings(system: Any) -> list[Json] | None:
+    """Return the settings by name; None where the system has no BIOS resource."""
+    if not system.json.get("Bios"):
+        return None
+    bios = system.bios
+    known = _registry(system, bios.json.get("AttributeRegistry"))
+    return [
+        {"name": name, "value": _text(value)} | known.get(name, {})
+        for name, value in sorted((bios.attributes or {}).items())
+    ]
+
+
+def _text(value: Any) -> str | None:
+    return value if value is None else str(value)
+
+
+def _registry(system: Any, name: str | None) -> dict[str, Json]:
+    """Return what the attribute registry says, by attribute; {} where there is none.
+
+    It is read by hand: sushy would load every registry that it was shipped with.
+    """
+    collection = (system.root.json.get("Registries") or {}).get("@odata.id")
+    if name is None or collection is None:
+        return {}
+    for member in _get(system, collection).get("Members", ()):
+        file = _get(system, member["@odata.id"])
+        if name in (file.get("Registry"), file.get("Id")):
+            return _entries(system, file)
+    return {}
+
+
+def _entries(system: Any, file: Json) -> dict[str, Json]:
+    places = [place for place in file.get("Location", ()) if place.get("Uri")]
+    english = [p for p in places if str(p.get("Language", "en")).startswith("en")]
+    if not (places := english or places):
+        return {}
+    registry = _get(system, places[0]["Uri"])
+    attributes = registry.get("RegistryEntries", {}).get("Attributes", ())
+    return {entry["AttributeName"]: _facts(entry) for entry in attributes}
+
+
+def _facts(entry: Json) -> Json:
+    facts: Json = {ours: entry.get(theirs) for ours, theirs in _FACTS.items()}
+    allowed = [value.get("ValueName") for value in entry.get("Value") or ()]
+    return facts | {"allowable_values": allowed or None}
+
+
+def _get(system: Any, path: str) -> Json:
+    document: Json = system.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
+    return document

@@ -1,0 +1,163 @@
+"""Boot by virtual media: the BMC fetches an ISO, and the machine finds it in its CD drive."""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, stages
+from bloomery.drivers.redfish import boot_device, media
+from bloomery.drivers.redfish.interface import Redfish
+from bloomery.outcome import Again, Outcome
+
+_TRIES: Final = 3
+_PAUSE_S: Final = 3.0
+_MOST_PAUSE_S: Final = 30.0
+_IN_POST: Final = "UnableToModifyDuringSystemPOST"
+
+
+class RedfishVirtualMedia(Redfish, base.Boot):
+    capabilities = frozenset({"iscsi_volume_boot", "ramdisk_boot", "ramdisk_boot_configdrive"})
+
+    def get_properties(self) -> dict[str, str]:
+        return super().get_properties() | {
+            "deploy_iso": "URL of the ISO with the agent that deploys. Optional.",
+        }
+
+    def validate(self, held: base.HeldNode) -> None:
+        """Raise unless BMC and image are named as they should be."""
+        super().validate(held)
+        for where, key in ((held.node.instance_info, "boot_iso"), (held.driver_info, "deploy_iso")):
+            if where.get(key) is not None:
+                _check_url(key, where[key])
+
+    def prepare_ramdisk(self, held: base.HeldNode, params: Mapping[str, str]) -> Outcome:
+        """Boot the agent's ISO once."""
+        image = held.driver_info.get("deploy_iso")
+        if image is None:
+            raise errors.MissingParameterValue(
+                reason="driver_info/deploy_iso is missing: URL of the ISO with the agent",
+            )
+        return stages.in_order(
+            held,
+            "redfish_boot",
+            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
+            *self._from(held, image, persistent=False),
+        )
+
+    def clean_up_ramdisk(self, held: base.HeldNode) -> Outcome:
+        return stages.in_order(
+            held,
+            "redfish_boot",
+            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
+            lambda: self._eject(held),
+        )
+
+    def prepare_instance(self, held: base.HeldNode) -> Outcome:
+        """Boot ``instance_info/boot_iso`` for good; without one, the disk."""
+        image = held.node.instance_info.get("boot_iso")
+        if image is not None:
+            parts = self._from(held, image, persistent=True)
+        else:
+            parts = (
+                lambda: self._eject(held),
+                lambda: self._choose(held, "disk", persistent=True),
+            )
+        return stages.in_order(held, "redfish_boot", *parts)
+
+    def clean_up_instance(self, held: base.HeldNode) -> None:
+        self._eject(held)
+
+    def _from(
+        self,
+        held: base.HeldNode,
+        image: str,
+        *,
+        persistent: bool,
+    ) -> tuple[stages.Part, ...]:
+        """What it takes to boot from an image."""
+        return (
+            lambda: self._insert(held, image),
+            lambda: self._sync_mode(held),
+            lambda: self._choose(held, "cdrom", persistent=persistent),
+        )
+
+    def _insert(self, held: base.HeldNode, image: str) -> Outcome | None:
+        """Insert the image; a BMC that stumbles over it is given two more tries."""
+        try:
+            self.access.change(held, lambda system: media.insert(system, image))
+        except (errors.BmcRefused, errors.BmcUnreachable) as exc:
+            status = exc.facts.get("http_status") or 0
+            if status < 500 or not _may_retry(held, "redfish_insert", _TRIES):
+                raise
+            return Again(after_s=_PAUSE_S, reason="the BMC could not insert the image yet")
+        _settled(held, "redfish_insert")
+        return None
+
+    def _eject(self, held: base.HeldNode) -> None:
+        self.access.change(held, media.eject)
+
+    def _sync_mode(self, held: base.HeldNode) -> Outcome | None:
+        """Bring the boot mode to what the node asks for, where it asks for one."""
+        wanted = wanted_mode(held.node.instance_info, held.node.properties)
+        if wanted is None:
+            return None
+        return held.driver.management.set_boot_mode(held, wanted)
+
+    def _choose(self, held: base.HeldNode, device: str, *, persistent: bool) -> Outcome | None:
+        """Choose the boot device; while the machine is in POST, some BMCs refuse."""
+        ours = self.conf.redfish
+        try:
+            boot_device.choose(self.access, held, device, persistent=persistent)
+        except errors.BmcRefused as no:
+            in_post = _IN_POST in str(no.facts.get("message_id"))
+            if not in_post or not _may_retry(held, "redfish_post", ours.post_boot_retry_attempts):
+                raise
+            tries = held.node.driver_internal_info["redfish_post"]
+            pause_s = min(_MOST_PAUSE_S, ours.post_boot_retry_delay * 2.0 ** (tries - 1))
+            return Again(after_s=pause_s, reason="the machine is in POST")
+        _settled(held, "redfish_post")
+        return None
+
+
+def _may_retry(held: base.HeldNode, key: str, most: int) -> bool:
+    """Count a failure; False, and the count forgotten, when it was the last try."""
+    memory = held.node.driver_internal_info
+    tries = memory.get(key, 0) + 1
+    memory[key] = tries
+    if tries < most:
+        return True
+    _settled(held, key)
+    return False
+
+
+def _settled(held: base.HeldNode, key: str) -> None:
+    held.node.driver_internal_info.pop(key, None)
+
+
+def wanted_mode(instance_info: Mapping[str, Any], properties: Mapping[str, Any]) -> str | None:
+    """Return the boot mode that an instance, or else its node, is said to need."""
+    for where in (instance_info, properties):
+        said = _capabilities(where.get("capabilities")).get("boot_mode")
+        if said in boot_device.MODES:
+            return str(said)
+    return None
+
+
+def _capabilities(said: Any) -> dict[str, str]:
+    """Read capabilities as an object, or as "a:1,b:2"."""
+    if isinstance(said, dict):
+        return said
+    pairs = (pair.partition(":") for pair in str(said or "").split(","))
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _check_url(key: str, value: Any) -> None:
+    scheme = urllib.parse.urlsplit(value).scheme if isinstance(value, str) else ""
+    if scheme not in ("http", "https"):
+        raise errors.InvalidParameterValue(
+            reason=f"{key} must be an http or https URL that the BMC can fetch, not {value!r}",
+        )

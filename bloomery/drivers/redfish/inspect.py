@@ -1,0 +1,154 @@
+"""Out-of-band inspection: what a machine is made of, as its BMC tells it.
+
+The result carries the inventory in the agents' shape, the node's properties with what was found
+merged in, and the addresses of its interfaces:
+
+    {"inventory": {"inventory": {...}, "plugin_data": {}}, "node": {"properties": {...}},
+     "ports": ["52:54:00:00:00:01"]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+
+from bloomery import errors
+from bloomery.drivers import base
+from bloomery.drivers.redfish import boot_device
+from bloomery.drivers.redfish.interface import Redfish
+from bloomery.outcome import Done
+
+T = TypeVar("T")
+Json: TypeAlias = dict[str, Any]
+
+_ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
+_LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
+_REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
+
+
+class RedfishInspect(Redfish, base.Inspect):
+    def inspect_hardware(self, held: base.HeldNode) -> Done:
+        """Read everything in one call.  Raises HardwareInspectionFailure for what must be there."""
+        inventory = self.access.read(held, look)
+        found = _properties(inventory)
+        missing = [name for name in _REQUIRED if name not in found]
+        if missing:
+            raise errors.HardwareInspectionFailure(
+                reason=f"the BMC of node {held.node.uuid} does not tell {', '.join(missing)}; "
+                "set them in properties, and skip inspection",
+            )
+        return Done(
+            result={
+                "inventory": {"inventory": inventory, "plugin_data": {}},
+                "node": {"properties": _merged(held.node.properties, found, inventory)},
+                "ports": [nic["mac_address"] for nic in inventory["interfaces"]],
+            },
+        )
+
+
+def look(system: Any) -> Json:
+    """Return the inventory of a system; what the BMC does not offer is left out."""
+    return {
+        "system_vendor": {
+            "manufacturer": system.manufacturer,
+            "product_name": system.model,
+            "serial_number": system.serial_number,
+        },
+        "memory": {"physical_mb": _memory_mb(system)},
+        "cpu": _optional(_cpu, system) or {"count": None, "architecture": None},
+        "disks": _optional(_disks, system) or [],
+        "interfaces": _optional(_interfaces, system) or [],
+        "boot": {"current_boot_mode": boot_device.mode(system)},
+    }
+
+
+def _optional(read: Callable[[Any], T], source: Any) -> T | None:
+    """Read what a BMC need not have."""
+    import sushy
+
+    try:
+        return read(source)
+    except (sushy.exceptions.MissingAttributeError, sushy.exceptions.ResourceNotFoundError):
+        return None
+
+
+def _memory_mb(system: Any) -> int | None:
+    size_gib = system.json.get("MemorySummary", {}).get("TotalSystemMemoryGiB")
+    return int(size_gib * 1024) if size_gib else None
+
+
+def _cpu(system: Any) -> Json:
+    processors = [p for p in system.processors.get_members() if _kind(p) in ("CPU", None)]
+    first = processors[0] if processors else None
+    architecture = getattr(getattr(first, "processor_architecture", None), "value", None)
+    return {
+        "count": sum(p.total_threads or p.total_cores or 0 for p in processors) or None,
+        "architecture": _ARCHITECTURES.get(str(architecture), architecture),
+        "model_name": getattr(first, "model", None),
+        "frequency": getattr(first, "max_speed_mhz", None),
+    }
+
+
+def _kind(processor: Any) -> str | None:
+    return getattr(processor.processor_type, "value", None)
+
+
+def _disks(system: Any) -> list[Json]:
+    """Return the volumes where there are any, as they are what an operating system sees."""
+    controllers = system.storage.get_members()
+    volumes = [volume for c in controllers for volume in _optional(_volumes, c) or ()]
+    drives = [drive for controller in controllers for drive in controller.drives]
+    return [_disk(disk) for disk in volumes or drives]
+
+
+def _volumes(controller: Any) -> list[Any]:
+    members: list[Any] = controller.volumes.get_members()
+    return members
+
+
+def _disk(disk: Any) -> Json:
+    return {
+        "name": disk.name,
+        "size": disk.capacity_bytes,
+        "model": getattr(disk, "model", None),
+        "serial": getattr(disk, "serial_number", None),
+        "rotational": getattr(disk, "media_type", None) == "HDD",
+    }
+
+
+def _interfaces(system: Any) -> list[Json]:
+    return [
+        {
+            "name": nic.identity,
+            "mac_address": (nic.permanent_mac_address or nic.mac_address).lower(),
+            "speed_mbps": nic.speed_mbps,
+        }
+        for nic in system.ethernet_interfaces.get_members()
+        if nic.permanent_mac_address or nic.mac_address
+    ]
+
+
+def _properties(inventory: Json) -> Json:
+    """Return what schedulers ask for."""
+    sizes = [disk["size"] for disk in inventory["disks"] if (disk["size"] or 0) >= _LEAST_DISK]
+    found = {
+        "memory_mb": inventory["memory"]["physical_mb"],
+        "cpus": inventory["cpu"]["count"],
+        "cpu_arch": inventory["cpu"]["architecture"],
+        "local_gb": (min(sizes) >> 30) - 1 if sizes else None,
+    }
+    return {name: value for name, value in found.items() if value is not None}
+
+
+def _merged(properties: Mapping[str, Any], found: Json, inventory: Json) -> Json:
+    merged = dict(properties) | found
+    mode = inventory["boot"]["current_boot_mode"]
+    if mode is not None:
+        merged["capabilities"] = with_boot_mode(properties.get("capabilities"), mode)
+    return merged
+
+
+def with_boot_mode(capabilities: Any, mode: str) -> str:
+    """Return capabilities with ``boot_mode`` set, the others as they were."""
+    kept = [c for c in str(capabilities or "").split(",") if c and not c.startswith("boot_mode:")]
+    return ",".join([*kept, f"boot_mode:{mode}"])

@@ -1,0 +1,196 @@
+"""Power by Redfish: ask, then look again and again until the machine is there.
+
+What was asked, and until when we look, is remembered on the node from the first turn on.  A BMC
+that gives no clear answer is looked at as well, and asked again: it may have done it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final, NamedTuple
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, stages
+from bloomery.drivers.redfish import boot_device
+from bloomery.drivers.redfish.interface import Redfish
+from bloomery.outcome import DONE, Again, Outcome
+
+_READS: Final = {
+    "On": PowerState.ON,
+    "PoweringOn": PowerState.ON,
+    "Off": PowerState.OFF,
+    "PoweringOff": PowerState.OFF,
+}
+_MEMORY: Final = "redfish_power"
+_RESTART_S: Final = 15.0  # after a forced restart nothing is to be seen for a while
+
+
+class _Order(NamedTuple):
+    reset_type: str
+    ends: PowerState
+    pointless_when_there: bool
+    first_look_s: float = 0.5
+
+
+_ORDERS: Final = {
+    PowerState.ON: _Order("On", PowerState.ON, pointless_when_there=True),
+    PowerState.OFF: _Order("ForceOff", PowerState.OFF, pointless_when_there=True),
+    PowerState.SOFT_OFF: _Order("GracefulShutdown", PowerState.OFF, pointless_when_there=True),
+    PowerState.SOFT_REBOOT: _Order("GracefulRestart", PowerState.ON, pointless_when_there=False),
+    PowerState.REBOOT: _Order(
+        "ForceRestart", PowerState.ON, pointless_when_there=False, first_look_s=_RESTART_S,
+    ),
+}  # fmt: skip
+
+
+class RedfishPower(Redfish, base.Power):
+    def get_power_state(self, held: base.HeldNode) -> str | None:
+        return self.access.read(held, _read)
+
+    def get_supported_power_states(self, held: base.HeldNode) -> Sequence[str]:
+        return tuple(_ORDERS)
+
+    def set_power_state(
+        self,
+        held: base.HeldNode,
+        state: str,
+        timeout_s: float | None = None,
+    ) -> Outcome:
+        """Ask once and look until it is so.  Raises PowerStateFailure when time is up."""
+        order = _order(state)
+        memory = _recall(held, state)
+        if memory is None:
+            if order.pointless_when_there and self.get_power_state(held) == order.ends:
+                return DONE
+            return self._ask(held, order, self._begin(held, state, timeout_s))
+        if self._reads(held, memory) == order.ends and not memory.get("again"):
+            _forget(held)
+            return DONE
+        if datetime.now(UTC) > datetime.fromisoformat(memory["until"]):
+            raise self._late(held, state, memory)
+        if memory.get("no_answer"):
+            return self._ask(held, order, memory)
+        return _look_again(memory)
+
+    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
+        """Off and on again; a restart where the power may not go off."""
+        if held.node.disable_power_off:
+            is_on = held.turn or self.get_power_state(held) == PowerState.ON
+            state = PowerState.REBOOT if is_on else PowerState.ON
+            return self.set_power_state(held, state, timeout_s)
+        return stages.in_order(
+            held,
+            "redfish_reboot",
+            lambda: self.set_power_state(held, PowerState.OFF, timeout_s),
+            lambda: self.set_power_state(held, PowerState.ON, timeout_s),
+        )
+
+    def _begin(self, held: base.HeldNode, state: str, timeout_s: float | None) -> dict[str, Any]:
+        limit_s = timeout_s or self.conf.conductor.power_state_change_timeout
+        now = datetime.now(UTC)
+        memory = {
+            "asked": state, "since": now.isoformat(),
+            "until": (now + timedelta(seconds=limit_s)).isoformat(),
+        }  # fmt: skip
+        held.node.driver_internal_info[_MEMORY] = memory
+        return memory
+
+    def _ask(self, held: base.HeldNode, order: _Order, memory: dict[str, Any]) -> Outcome:
+        """Ask the BMC; a refusal where the machine already is counts as done."""
+        once = held.node.driver_internal_info.get(boot_device.MEMORY)
+        memory.pop("no_answer", None)
+        try:
+            self.access.change(held, lambda system: _reset(system, order, once))
+        except errors.BmcUnreachable as silent:
+            memory["no_answer"] = silent.facts["reason"]
+        except errors.BmcRefused as no:
+            return self._refused(held, order, memory, no)
+        return Again(after_s=order.first_look_s, reason=_reason(memory))
+
+    def _refused(
+        self,
+        held: base.HeldNode,
+        order: _Order,
+        memory: dict[str, Any],
+        no: errors.BmcRefused,
+    ) -> Outcome:
+        status = no.facts.get("http_status") or 400
+        there = order.pointless_when_there and self._reads(held, memory) == order.ends
+        if there and status in (400, 409):
+            _forget(held)
+            return DONE
+        is_busy = status == 409 and order.ends == PowerState.ON
+        if not is_busy and status < 500:
+            _forget(held)
+            raise no
+        memory["no_answer"] = no.facts["reason"]
+        busy_s = float(self.conf.redfish.power_on_conflict_retry_interval)
+        return Again(after_s=busy_s if is_busy else 1.0, reason=_reason(memory))
+
+    def _reads(self, held: base.HeldNode, memory: dict[str, Any]) -> str | None:
+        """Read the power state; a BMC that is silent for once is no reason to give up."""
+        try:
+            return self.get_power_state(held)
+        except errors.BmcUnreachable as silent:
+            memory["last"] = silent.facts["reason"]
+            return None
+
+    def _late(
+        self,
+        held: base.HeldNode,
+        state: str,
+        memory: dict[str, Any],
+    ) -> errors.PowerStateFailure:
+        _forget(held)
+        began, until = (datetime.fromisoformat(memory[key]) for key in ("since", "until"))
+        why = memory.get("no_answer") or memory.get("last")
+        address = self.access.account(held).address
+        return errors.PowerStateFailure(
+            state=state,
+            reason=f"the BMC at {address} did not get there within "
+            f"{(until - began).total_seconds():g} s" + (f"; at last: {why}" if why else ""),
+        )
+
+
+def _order(state: str) -> _Order:
+    try:
+        return _ORDERS[PowerState(state)]
+    except (KeyError, ValueError):
+        raise errors.InvalidParameterValue(
+            reason=f'redfish cannot bring power to "{state}": it takes {", ".join(_ORDERS)}',
+        ) from None
+
+
+def _recall(held: base.HeldNode, state: str) -> dict[str, Any] | None:
+    """Return what an earlier turn of this run asked for."""
+    memory: dict[str, Any] | None = held.node.driver_internal_info.get(_MEMORY)
+    return memory if held.turn and memory and memory["asked"] == state else None
+
+
+def _forget(held: base.HeldNode) -> None:
+    held.node.driver_internal_info.pop(_MEMORY, None)
+
+
+def _reason(memory: dict[str, Any]) -> str:
+    return f"waiting for {memory['asked']}"
+
+
+def _look_again(memory: dict[str, Any]) -> Again:
+    """Look soon after the order, and less often later on."""
+    waited_s = (datetime.now(UTC) - datetime.fromisoformat(memory["since"])).total_seconds()
+    return Again(after_s=min(2.0, 0.5 + waited_s / 4), reason=_reason(memory))
+
+
+def _read(system: Any) -> str | None:
+    return _READS.get(getattr(system.power_state, "value", ""))
+
+
+def _reset(system: Any, order: _Order, once: str | None) -> None:
+    """Reset; a boot device that does not last is set anew before each power on."""
+    import sushy
+
+    if once is not None and order.ends == PowerState.ON:
+        boot_device.set_once(system, once)
+    system.reset_system(sushy.ResetType(order.reset_type))

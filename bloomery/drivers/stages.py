@@ -1,0 +1,29 @@
+"""Do several things in one step, over as many turns as they take.
+
+    return stages.in_order(held, "ramdisk_deploy", off, boot, on)
+
+Where it stands is remembered on the node.  A new run of the step (turn 0) begins with the first
+part, so each must land in the same place when it is done again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from bloomery.drivers.base import HeldNode
+from bloomery.outcome import DONE, Done, Outcome
+
+Part = Callable[[], Outcome | None]
+
+
+def in_order(held: HeldNode, name: str, *parts: Part) -> Outcome:
+    """Do the parts one after another; what one says other than Done is handed on."""
+    memory = held.node.driver_internal_info
+    at = memory.pop(name, 0) if held.turn else 0
+    memory.pop(name, None)
+    for position, part in enumerate(parts[at:], start=at):
+        said = part() or DONE
+        if not isinstance(said, Done):
+            memory[name] = position
+            return said
+    return DONE
