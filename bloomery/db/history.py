@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import uuid as uuids
 from collections.abc import Sequence
-from dataclasses import asdict, fields
+from dataclasses import fields
 from datetime import datetime
 from typing import Any
 
@@ -20,6 +20,7 @@ from bloomery.model.request import Request
 _T = NODE_HISTORY.c
 _COLUMNS = tuple(f.name for f in fields(HistoryEntry))
 _WHOLE = sa.select(*(_T[name] for name in _COLUMNS))
+_INSERT = sa.insert(NODE_HISTORY)
 
 
 def entry(
@@ -57,7 +58,12 @@ def entry(
 
 def insert(conn: sa.Connection, entries: Sequence[HistoryEntry]) -> None:
     if entries:
-        conn.execute(sa.insert(NODE_HISTORY), [asdict(one) for one in entries])
+        conn.execute(_INSERT, [_row(one) for one in entries])
+
+
+def _row(entry: HistoryEntry) -> dict[str, Any]:
+    """The values as they are: ``asdict`` would copy each of them, deeply."""
+    return {name: getattr(entry, name) for name in _COLUMNS}
 
 
 def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> sa.RowMapping:

@@ -7,6 +7,7 @@ and generation.  A conductor that was declared dead and comes back fails there w
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -46,6 +47,15 @@ _HELD = (
     _T.reservation == sa.bindparam("guard_holder"),
     _T.lock_generation == sa.bindparam("guard_generation"),
 )
+_RELEASE = sa.update(NODES).where(*_HELD).values(_FREE)
+_CHECK = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generation)
+
+
+@functools.lru_cache(maxsize=512)
+def _guarded(columns: tuple[str, ...]) -> sa.Update:
+    """The guarded change of these columns, built once: flows change the same ones each time."""
+    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
+    return sa.update(NODES).where(*_HELD).values(values)
 
 
 def reserve(conn: sa.Connection, uuid: str, *, holder: str, purpose: str) -> Node:
@@ -75,15 +85,12 @@ def locked(node: Node) -> errors.NodeLocked:
 
 def release(conn: sa.Connection, guard: Guard) -> bool:
     """Give the lock back; False if it was not held any more (a fence passed, a node deleted)."""
-    return bool(
-        conn.execute(sa.update(NODES).where(*_HELD).values(_FREE), _proof(guard)).rowcount,
-    )
+    return bool(conn.execute(_RELEASE, _proof(guard)).rowcount)
 
 
 def check(conn: sa.Connection, guard: Guard) -> None:
     """Begin a guarded transaction that writes other tables only.  Raises LockLost."""
-    held = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generation)
-    _require(conn.execute(held, _proof(guard)).rowcount, guard)
+    _require(conn.execute(_CHECK, _proof(guard)).rowcount, guard)
 
 
 def require_held(conn: sa.Connection, guard: Guard) -> None:
@@ -97,12 +104,9 @@ def update_guarded(conn: sa.Connection, guard: Guard, values: Mapping[str, Any])
 
     ``values`` are encoded.  Raises LockLost, and what ``nodes.naming_conflicts`` names.
     """
-    changed = (
-        sa.update(NODES).where(*_HELD).values({name: sa.bindparam(f"to_{name}") for name in values})
-    )
     with nodes.naming_conflicts({"uuid": guard.node_uuid} | dict(values)):
         done = conn.execute(
-            changed,
+            _guarded(tuple(values)),
             _proof(guard) | {f"to_{name}": value for name, value in values.items()},
         ).rowcount
     _require(done, guard)

@@ -27,6 +27,19 @@ _TRAITS = (
 _COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
 _WHOLE = sa.select(*_COLUMNS.values())
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
+_INSERT = sa.insert(NODES)
+_COUNT_IN_STATES = (
+    sa.select(sa.func.count())
+    .select_from(NODES)
+    .where(_T.provision_state.in_(sa.bindparam("states", expanding=True)))
+)
+
+
+@lru_cache(maxsize=512)
+def _change(columns: tuple[str, ...]) -> sa.Update:
+    """The change of these columns of one node, built once."""
+    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
+    return sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(values)
 
 
 def from_row(row: sa.RowMapping) -> Node:
@@ -92,14 +105,16 @@ def insert(conn: sa.Connection, values: Mapping[str, Any]) -> None:
     Raises NodeAlreadyExists, DuplicateName, InstanceAssociated, ChassisNotFound.
     """
     with naming_conflicts(values):
-        conn.execute(sa.insert(NODES), values)
+        conn.execute(_INSERT, values)
 
 
 def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
     """Change columns of a node, unguarded; under a lock use ``locks.update_guarded``."""
-    with naming_conflicts({"uuid": uuid} | dict(values)):
+    changed = {"updated_at": rows.now()} | dict(values)
+    with naming_conflicts({"uuid": uuid} | changed):
         conn.execute(
-            sa.update(NODES).where(_T.uuid == uuid).values(updated_at=rows.now(), **values),
+            _change(tuple(changed)),
+            {"ident": uuid} | {f"to_{name}": value for name, value in changed.items()},
         )
 
 
@@ -162,9 +177,7 @@ def traits_of(conn: sa.Connection, uuid: str) -> list[str]:
 
 def count_in_states(conn: sa.Connection, states: Iterable[State]) -> int:
     """How many nodes are in one of ``states``: for the limits on concurrent work."""
-    return conn.execute(
-        sa.select(sa.func.count()).select_from(NODES).where(_T.provision_state.in_(list(states))),
-    ).scalar_one()
+    return conn.execute(_COUNT_IN_STATES, {"states": list(states)}).scalar_one()
 
 
 def count_by_state(conn: sa.Connection) -> dict[str, int]:
