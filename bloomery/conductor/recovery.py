@@ -99,6 +99,7 @@ def _request_of(runs: list[StepRun]) -> Request:
 def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun]) -> Future[None]:
     flow = runner.reopen(task, PHASES[runs[0].phase], runs)
     run = flow.current
+    task.node.last_error = None  # what its last worker died of; the flow may yet succeed
     if run is None or run.step.resumable or run.state == Run.PLANNED:
         return runner.launch(slot, flow)
     return runner.launch_failure(slot, flow, _interrupted(task, run))

@@ -1,0 +1,43 @@
+"""A node as a driver sees it, without a conductor: for tests of drivers alone."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from bloomery import errors
+from bloomery.model.node import Node
+from bloomery.outcome import Again, Outcome
+
+
+class Held:
+    """Holds ``node`` exclusively, unless told otherwise; counts what is saved."""
+
+    def __init__(
+        self, driver_info: Mapping[str, Any], *, shared: bool = False, **values: Any
+    ) -> None:
+        self.node = Node(uuid=str(uuid.uuid4()), driver="ipmi", **values)
+        self.driver_info = dict(driver_info)
+        self.ports: tuple[Any, ...] = ()
+        self.turn = 0
+        self.shared = shared
+        self.saves = 0
+
+    def save(self) -> None:
+        self.saves += 1
+
+    def assert_exclusive(self) -> None:
+        if self.shared:
+            raise errors.ExclusiveLockRequired
+
+
+def walk(held: Held, step: Callable[[], Outcome | None], *, most: int = 50) -> list[Again]:
+    """Take the turns of a step until it is done; return the answers on the way."""
+    said = []
+    for held.turn in range(most):
+        outcome = step()
+        if not isinstance(outcome, Again):
+            return said
+        said.append(outcome)
+    raise AssertionError(f"still not done after {most} turns: {said[-1]}")

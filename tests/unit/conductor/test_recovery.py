@@ -1,0 +1,236 @@
+"""What a start finds, and flows that nobody walks."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor import recovery, states
+from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
+from bloomery.db import conductors, locks
+from bloomery.drivers.base import HeldNode
+from bloomery.outcome import Again, Hold, WaitForCall
+from tests.kit.scripted import Script, in_turn
+from tests.kit.site import HOST, Site
+from tests.kit.waiting import wait_for
+
+MakeSite = Callable[..., Site]
+
+STUCK = {
+    "deploying": "deploy failed",
+    "cleaning": "clean failed",
+    "verifying": "enroll",
+    "inspecting": "inspect failed",
+    "adopting": "adopt failed",
+    "rescuing": "rescue failed",
+    "unrescuing": "unrescue failed",
+    "deleting": "error",
+    "servicing": "service failed",
+}
+
+
+def test_every_stuck_state_is_in_the_table():
+    assert set(STUCK) == STUCK_STATES_TREATED_AS_FAIL
+
+
+@pytest.mark.parametrize(("state", "ends_in"), STUCK.items())
+def test_a_node_that_nothing_works_on_fails_at_start(site: Site, state: str, ends_in: str):
+    node = site.enrol(provision_state=state, target_provision_state=states.TARGETS[state])
+    site.set(node, reservation=HOST, reserved_for="a former life")
+    again = site.restarted()
+    found = again.wait_for_state(node, ends_in)
+    assert state in found.last_error
+    assert HOST in found.last_error
+    assert again.history(node)[-1]["severity"] == "ERROR"
+    again.close()
+
+
+@pytest.mark.parametrize(
+    "state", sorted(set(states.State) - STUCK_STATES_TREATED_AS_FAIL), ids=str
+)
+def test_a_node_at_rest_is_left_alone_at_start(site: Site, state: str):
+    node = site.enrol(provision_state=state, target_provision_state=states.TARGETS.get(state))
+    again = site.restarted()
+    assert again.node(node).provision_state == state
+    assert again.history(node) == []
+    again.close()
+
+
+def test_reservations_of_a_former_life_are_void_at_start(site: Site):
+    held = [site.enrol(provision_state="available") for _ in range(3)]
+    before = [site.acquire(node).node.lock_generation for node in held]
+    again = site.restarted()
+    for node, generation in zip(held, before, strict=True):
+        found = again.node(node)
+        assert (found.reservation, found.reserved_for, found.reserved_at) == (None, None, None)
+        assert found.lock_generation > generation
+    again.close()
+
+
+@pytest.mark.parametrize("outcome", [WaitForCall(reason="boots"), Hold(reason="look")])
+def test_a_flow_that_waits_waits_on(make_site: MakeSite, outcome: Any):
+    script = Script()
+    script.add("deploy", "one", in_turn(outcome, None))
+    script.add("deploy", "two")
+    site = make_site(registry=script.registry())
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    waits_in = site.wait_for_state(node, "wait call-back", "deploy hold").provision_state
+    again = site.restarted()
+    assert again.node(node).provision_state == waits_in
+    assert recovery.adopt_all(again.house) == 0
+    if waits_in == "deploy hold":
+        again.order("do_provisioning_action", node, "unhold")
+    again.order("heartbeat", node, "http://agent", "1", None, None)
+    again.wait_for_state(node, "active")
+    again.close()
+
+
+def test_a_flow_that_another_walks_is_not_taken_up(make_site: MakeSite):
+    script = Script()
+    go_on = threading.Event()
+    script.add("deploy", "slow", lambda held: go_on.wait(10) and None)
+    site = make_site(registry=script.registry(), patience_s=0.01)
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    wait_for(lambda: "slow" in script.calls, "the step to run")
+    assert recovery.adopt_all(site.house) == 0
+    recovery.adopt(site.house, node)
+    go_on.set()
+    site.wait_for_state(node, "active")
+    assert script.calls.count("slow") == 1
+    recovery.adopt(site.house, node)
+    assert site.node(node).provision_state == "active"
+
+
+def test_an_orphan_is_taken_up_while_the_conductor_runs(make_site: MakeSite):
+    script = Script()
+    died = threading.Event()
+
+    def dies_once(held: HeldNode) -> None:
+        if not died.is_set():
+            died.set()
+            raise SystemExit
+
+    script.add("deploy", "one", dies_once)
+    site = make_site(registry=script.registry(), check_provision_state_interval=0)
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    wait_for(lambda: died.is_set() and site.is_free(node), "the worker to die")
+    if site.node(node).provision_state == "deploying":
+        assert recovery.adopt_all(site.house) == 1
+    site.wait_for_state(node, "active", "deploy failed")
+
+
+def test_a_full_pool_takes_the_orphan_up_later(make_site: MakeSite, monkeypatch):
+    monkeypatch.setattr(recovery, "_RETRY_S", 0.02)
+    script = Script()
+    script.add("deploy", "one")
+    site = make_site(registry=script.registry(), workers_pool_size=3)
+    node = orphan(site)
+    slots = [site.house.workers.slot() for _ in range(3)]
+    recovery.adopt(site.house, node)
+    assert site.node(node).provision_state == "deploying"
+    for slot in slots:
+        with slot:
+            pass
+    site.wait_for_state(node, "active")
+
+
+def orphan(site: Site) -> str:
+    """A node in the middle of a deployment that nobody walks."""
+    node = site.enrol(provision_state="available")
+    from bloomery.conductor import deploy, runner
+
+    with site.acquire(node) as task:
+        flow = runner.plan(task, deploy.PHASE, deploy.steps(task, None))
+        task.process_event("deploy", journal=[flow.opening])
+    return node
+
+
+def test_a_flow_goes_on_in_the_name_of_who_asked(make_site: MakeSite):
+    site = make_site()
+    node = orphan(site)
+    asked = site.runs(node)[0]["request_id"]
+    recovery.adopt(site.house, node)
+    site.wait_for_state(node, "active")
+    assert {entry["request_id"] for entry in site.history(node)} == {asked}
+
+
+def test_a_moment_without_the_database_fails_no_deployment(make_site: MakeSite, monkeypatch):
+    """A full disk, a foreign lock: the flow is taken up again when the database is back."""
+    script = Script()
+    site = make_site(registry=script.registry())
+    failures = [errors.DatabaseBusy(reason="the disk is full") for _ in range(3)]
+    plain = site.db.transact
+
+    def refuse(work: Any) -> Any:
+        if failures and "one" in script.calls:
+            raise failures.pop()
+        return plain(work)
+
+    script.add("deploy", "one", lambda held: Again(after_s=0.001, reason="x")
+               if not held.turn else None)
+    script.add("deploy", "two")
+    monkeypatch.setattr(site.db, "transact", refuse)
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    wait_for(lambda: not failures, "the faults to be over")
+    wait_for(lambda: site.is_free(node), "the node to be free")
+    recovery.adopt_all(site.house)
+    assert site.wait_for_state(node, "active").last_error is None
+
+
+def test_a_conductor_registers_and_beats(make_site: MakeSite):
+    site = make_site(heartbeat_interval=1)
+
+    def row() -> Any:
+        with site.db.read() as conn:
+            [found] = conductors.list_all(conn)
+        return found
+
+    first = row()
+    assert (first.hostname, first.online) == (HOST, True)
+    assert first.heartbeat >= 1
+    wait_for(lambda: row().heartbeat > first.heartbeat, "a second sign of life")
+
+
+def test_a_conductor_that_stops_waits_for_its_work_and_goes_off_line(make_site: MakeSite):
+    script = Script()
+    script.add("deploy", "slow", in_turn(Again(after_s=0.1, reason="slow"), None))
+    site = make_site(registry=script.registry())
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    site.service.stop()
+    assert site.node(node).provision_state == "active"
+    with site.db.read() as conn:
+        assert [peer.online for peer in conductors.list_all(conn)] == [False]
+
+
+def test_a_conductor_that_cannot_wait_leaves_its_work_to_the_next(make_site: MakeSite):
+    script = Script()
+    script.add("deploy", "slow", in_turn(Again(after_s=30, reason="slow"), None))
+    site = make_site(registry=script.registry(), graceful_shutdown_timeout=0)
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    wait_for(lambda: any(run["state"] == "again" for run in site.runs(node)), "the pause")
+    site.service.stop()
+    site.closed = False
+    again = site.restarted(graceful_shutdown_timeout=5)
+    again.wait_for_state(node, "active")
+    again.close()
+
+
+def test_voiding_frees_the_nodes_of_one_host_only(site: Site):
+    ours, theirs = site.enrol(), site.enrol()
+    now = datetime.now(UTC)
+    site.set(ours, reservation=HOST, reserved_at=now)
+    site.set(theirs, reservation="host-b", reserved_at=now)
+    assert site.db.transact(lambda conn: locks.void_all(conn, "host-b")) == [theirs]
+    assert site.node(ours).reservation == HOST
+    site.set(ours, reservation=None)

@@ -1,0 +1,259 @@
+"""Flows that wait for an agent or an operator: calls, aborts, time-outs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor.periodics import timeouts
+from bloomery.drivers.base import Beat, HeldNode
+from bloomery.outcome import DONE, Hold, WaitForCall
+from tests.kit.scripted import Script, failing, in_turn
+from tests.kit.site import Site
+
+BOOTS = WaitForCall(reason="the agent boots")
+LONG_AGO = datetime.now(UTC) - timedelta(days=1)
+
+
+class Waiting:
+    """A node whose flow waits in the first of two steps."""
+
+    def __init__(self, make_site: Callable[..., Site], phase: str, said: Any, **facts: Any) -> None:
+        self.script = Script()
+        self.script.add(phase, "one", in_turn(said, None), **facts)
+        self.script.add(phase, "two")
+        self.site = make_site(registry=self.script.registry())
+        self.node = BEGIN[phase](self.site)
+
+    def beat(self) -> str:
+        return self.site.order("heartbeat", self.node, "http://agent", "1.2", None, None)
+
+    def order(self, action: str) -> str:
+        return self.site.order("do_provisioning_action", self.node, action)
+
+    def states(self) -> set[str]:
+        return {run["state"] for run in self.site.runs(self.node)}
+
+
+def begin_deploy(site: Site) -> str:
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    site.wait_for_state(node, "wait call-back", "deploy hold")
+    return node
+
+
+def begin_clean(site: Site) -> str:
+    node = site.enrol(provision_state="manageable")
+    steps = [{"interface": "deploy", "step": "one"}, {"interface": "deploy", "step": "two"}]
+    site.order("do_node_clean", node, steps, False)
+    site.wait_for_state(node, "clean wait", "clean hold")
+    return node
+
+
+def begin_service(site: Site) -> str:
+    node = site.enrol(provision_state="active")
+    steps = [{"interface": "deploy", "step": "one"}, {"interface": "deploy", "step": "two"}]
+    site.order("do_node_service", node, steps, False)
+    site.wait_for_state(node, "service wait", "service hold")
+    return node
+
+
+BEGIN = {"deploy": begin_deploy, "clean": begin_clean, "service": begin_service}
+ENDS_IN = {"deploy": "active", "clean": "manageable", "service": "active"}
+FAILS_IN = {"deploy": "deploy failed", "clean": "clean failed", "service": "service failed"}
+AIMS = {"deploy": "active", "clean": "manageable", "service": "active"}
+PHASES = pytest.mark.parametrize("phase", list(BEGIN))
+
+
+@PHASES
+def test_a_call_carries_the_flow_on(make_site, phase: str):
+    waiting = Waiting(make_site, phase, BOOTS)
+    waiting.beat()
+    ended = waiting.site.wait_for_state(waiting.node, ENDS_IN[phase])
+    assert ended.driver_internal_info.get("agent_version") == "1.2"
+    assert waiting.states() == {"done"}
+    assert waiting.script.calls.count("two") == 1
+
+
+@PHASES
+def test_a_call_counts_once(make_site, phase: str):
+    waiting = Waiting(make_site, phase, BOOTS)
+    waiting.beat()
+    waiting.site.wait_for_state(waiting.node, ENDS_IN[phase])
+    before = waiting.site.node(waiting.node).provision_state
+    waiting.beat()
+    assert waiting.site.node(waiting.node).provision_state == before
+    assert waiting.script.calls.count("two") == 1
+
+
+@PHASES
+def test_the_aim_survives_the_waiting(make_site, phase: str):
+    waiting = Waiting(make_site, phase, BOOTS)
+    assert waiting.site.node(waiting.node).target_provision_state == AIMS[phase]
+
+
+def test_a_call_that_finds_the_node_busy_is_told_at_once(make_site):
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    with waiting.site.acquire(waiting.node), pytest.raises(errors.NodeLocked):
+        waiting.beat()
+    waiting.beat()
+    waiting.site.wait_for_state(waiting.node, "active")
+
+
+def test_a_call_to_a_node_in_maintenance_is_noted_and_no_more(make_site):
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    waiting.site.order("set_maintenance", waiting.node, True, "hands off")
+    waiting.beat()
+    found = waiting.site.node(waiting.node)
+    assert found.provision_state == "wait call-back"
+    assert found.driver_internal_info["agent_last_heartbeat"]
+
+
+def test_an_agent_that_reports_a_failure_fails_the_flow(make_site, monkeypatch):
+    waiting = Waiting(make_site, "deploy", BOOTS)
+
+    def refuse(self: Any, held: HeldNode, beat: Beat) -> Any:
+        raise errors.BmcRefused(node="n", address="agent", reason="no such image")
+
+    monkeypatch.setattr(
+        type(waiting.site.house.registry.interfaces["deploy"]["fake"]), "on_heartbeat", refuse
+    )
+    waiting.beat()
+    assert "no such image" in waiting.site.wait_for_state(waiting.node, "deploy failed").last_error
+    assert waiting.states() == {"done", "failed", "skipped"}
+
+
+def test_an_agent_that_is_not_done_refreshes_the_time_out(make_site, monkeypatch):
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    deploy = type(waiting.site.house.registry.interfaces["deploy"]["fake"])
+    monkeypatch.setattr(deploy, "on_heartbeat", lambda *_: BOOTS)
+    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
+    waiting.beat()
+    found = waiting.site.node(waiting.node)
+    assert found.provision_state == "wait call-back"
+    assert found.provision_updated_at > LONG_AGO
+    monkeypatch.setattr(deploy, "on_heartbeat", lambda *_: DONE)
+    waiting.beat()
+    waiting.site.wait_for_state(waiting.node, "active")
+
+
+@PHASES
+def test_what_nobody_calls_times_out(make_site, phase: str):
+    waiting = Waiting(make_site, phase, BOOTS)
+    timeouts.run(waiting.site.house)
+    assert waiting.site.node(waiting.node).provision_state.endswith(("wait", "call-back"))
+    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
+    timeouts.run(waiting.site.house)
+    failed = waiting.site.wait_for_state(waiting.node, FAILS_IN[phase])
+    assert "no call came within 1800 s" in failed.last_error
+    assert f"{phase}_callback_timeout" in failed.last_error
+    assert failed.target_provision_state == AIMS[phase]
+    assert waiting.states() <= {"done", "failed", "skipped"}
+
+
+def test_a_step_may_set_a_shorter_time_of_its_own(make_site):
+    waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=0.001))
+    timeouts.run(waiting.site.house)
+    failed = waiting.site.wait_for_state(waiting.node, "deploy failed")
+    assert "own time limit" in failed.last_error
+
+
+@pytest.mark.parametrize("why", ["maintenance", "reservation"])
+def test_nodes_in_maintenance_or_held_do_not_time_out(make_site, why: str):
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    value: Any = True if why == "maintenance" else "host-b"
+    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO, **{why: value})
+    timeouts.run(waiting.site.house)
+    assert waiting.site.node(waiting.node).provision_state == "wait call-back"
+
+
+def test_a_state_without_a_flow_times_out_too(site: Site):
+    node = site.enrol(provision_state="wait call-back", target_provision_state="active")
+    site.set(node, provision_updated_at=LONG_AGO)
+    timeouts.run(site.house)
+    assert "no call came" in site.wait_for_state(node, "deploy failed").last_error
+
+
+def test_held_nodes_never_time_out(make_site):
+    waiting = Waiting(make_site, "deploy", Hold(reason="look"))
+    waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
+    timeouts.run(waiting.site.house)
+    assert waiting.site.node(waiting.node).provision_state == "deploy hold"
+
+
+@PHASES
+@pytest.mark.parametrize("said", [BOOTS, Hold(reason="look")], ids=["wait", "hold"])
+def test_an_abort_ends_the_flow_and_takes_away_what_was_prepared(make_site, phase: str, said: Any):
+    waiting = Waiting(make_site, phase, said, abortable=True)
+    asked = waiting.order("abort")
+    ends_in = "active" if phase == "service" else FAILS_IN[phase]
+    aborted = waiting.site.wait_for_state(waiting.node, ends_in)
+    assert waiting.states() <= {"done", "failed", "skipped"}
+    assert "two" not in waiting.script.calls
+    away = {"deploy": "clean_up", "clean": "tear_down_cleaning"}.get(phase)
+    if away:
+        assert away in waiting.script.calls
+        assert "abort" in aborted.last_error
+    assert asked in {entry["request_id"] for entry in waiting.site.history(waiting.node)}
+    assert (aborted.clean_step, aborted.deploy_step, aborted.service_step) == ({}, {}, {})
+
+
+def test_a_step_that_may_not_be_cut_off_is_aborted_after_its_end(make_site):
+    waiting = Waiting(make_site, "clean", BOOTS, abortable=False)
+    waiting.order("abort")
+    found = waiting.site.node(waiting.node)
+    assert found.provision_state == "clean wait"
+    assert found.clean_step["abort_after"] is True
+    waiting.beat()
+    waiting.site.wait_for_state(waiting.node, "clean failed")
+    assert "two" not in waiting.script.calls
+
+
+@pytest.mark.parametrize("phase", ["deploy", "clean"])
+def test_a_held_flow_goes_on_with_the_next_call(make_site, phase: str):
+    waiting = Waiting(make_site, phase, Hold(reason="look"))
+    waiting.order("unhold")
+    assert waiting.site.node(waiting.node).provision_state in ("wait call-back", "clean wait")
+    waiting.beat()
+    waiting.site.wait_for_state(waiting.node, "active", "manageable", "available")
+    assert waiting.states() == {"done"}
+
+
+def test_a_held_service_goes_on_at_once(make_site):
+    waiting = Waiting(make_site, "service", Hold(reason="look"))
+    waiting.order("unhold")
+    waiting.site.wait_for_state(waiting.node, "active")
+    assert waiting.states() == {"done"}
+
+
+def test_an_undeploy_gives_up_what_waits(make_site):
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    waiting.site.order("do_node_tear_down", waiting.node)
+    waiting.site.wait_for_state(waiting.node, "available")
+    assert waiting.states() <= {"done", "failed", "skipped"}
+    assert "two" not in waiting.script.calls
+    again = waiting.site.restarted()
+    assert again.node(waiting.node).provision_state == "available"
+    again.close()
+
+
+def test_a_rebuild_after_a_failure_forgets_the_old_flow(make_site):
+    script = Script()
+    script.add("deploy", "one", in_turn(LookupError(), None))
+    site = make_site(registry=script.registry())
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    site.wait_for_state(node, "deploy failed")
+    site.deploy(node)
+    assert site.wait_for_state(node, "active").last_error is None
+
+
+def test_a_take_away_that_fails_still_lets_the_node_go(make_site):
+    waiting = Waiting(make_site, "deploy", BOOTS, abortable=True)
+    waiting.script.when("clean_up", failing(LookupError("no such image")))
+    waiting.order("abort")
+    waiting.site.wait_for_state(waiting.node, "deploy failed")

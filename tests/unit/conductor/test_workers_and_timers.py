@@ -1,0 +1,118 @@
+from __future__ import annotations
+
+import threading
+from collections.abc import Iterator
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor.timers import Timers
+from bloomery.conductor.workers import Workers
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def workers() -> Iterator[Workers]:
+    made = Workers(size=10, reserved_percentage=20)
+    yield made
+    made._pool.shutdown(wait=False)
+
+
+@pytest.fixture
+def timers() -> Iterator[Timers]:
+    made = Timers()
+    made.start()
+    yield made
+    made.stop()
+
+
+def test_a_slot_that_is_not_used_is_given_back(workers: Workers):
+    with workers.slot():
+        assert workers.busy == 1
+    assert workers.busy == 0
+
+
+def test_a_slot_that_is_used_is_given_back_when_the_work_ends(workers: Workers):
+    go_on = threading.Event()
+    with workers.slot() as slot:
+        future = slot.spawn(go_on.wait, 5)
+    assert workers.busy == 1
+    go_on.set()
+    assert future.result(timeout=5)
+    wait_for(lambda: workers.busy == 0, "the slot to be free")
+
+
+def test_work_that_fails_frees_its_slot(workers: Workers):
+    future = workers.spawn(lambda: 1 / 0)
+    with pytest.raises(ZeroDivisionError):
+        future.result(timeout=5)
+    wait_for(lambda: workers.busy == 0, "the slot to be free")
+
+
+def test_a_full_pool_says_so_and_how_to_have_more(workers: Workers):
+    slots = [workers.slot() for _ in range(10)]
+    with pytest.raises(errors.NoFreeConductorWorker, match=r"workers_pool_size \(now 10\)"):
+        workers.slot()
+    with slots[0]:
+        pass
+    workers.slot()
+
+
+def test_a_part_of_the_pool_is_kept_for_orders(workers: Workers):
+    for _ in range(8):
+        workers.slot(allow_reserved=False)
+    with pytest.raises(errors.NoFreeConductorWorker):
+        workers.slot(allow_reserved=False)
+    workers.slot()
+
+
+def test_work_that_cannot_begin_frees_its_slot(workers: Workers, monkeypatch):
+    def refuse(*_args: object, **_more: object) -> None:
+        raise RuntimeError("can't start new thread")
+
+    monkeypatch.setattr(workers, "submit", refuse)
+    with pytest.raises(RuntimeError):
+        workers.spawn(print)
+    assert workers.busy == 0
+
+
+def test_calls_come_in_the_order_of_their_times(timers: Timers):
+    called: list[str] = []
+    timers.after(0.03, called.append, "late")
+    timers.after(0.0, called.append, "early")
+    timers.after(0.01, called.append, "between")
+    wait_for(lambda: len(called) == 3, "the calls")
+    assert called == ["early", "between", "late"]
+
+
+def test_calls_of_one_time_come_in_the_order_they_were_asked_for():
+    now = [0.0]
+    timers = Timers(clock=lambda: now[0])
+    called: list[int] = []
+    for number in range(20):
+        timers.after(0, called.append, number)
+    timers.start()
+    wait_for(lambda: len(called) == 20, "the calls")
+    timers.stop()
+    assert called == list(range(20))
+
+
+def test_a_call_that_fails_does_not_end_the_others(timers: Timers):
+    called: list[int] = []
+    timers.after(0, lambda: 1 / 0)
+    timers.after(0, called.append, 1)
+    wait_for(lambda: called == [1], "the second call")
+
+
+def test_what_is_not_due_is_dropped_at_the_end():
+    timers = Timers()
+    timers.start()
+    called: list[int] = []
+    timers.after(60, called.append, 1)
+    timers.stop()
+    assert called == []
+    assert not timers._thread.is_alive()
+
+
+def test_timers_that_never_began_can_be_stopped():
+    Timers().stop()
