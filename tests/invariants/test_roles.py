@@ -142,11 +142,13 @@ OFFERED = [
 ]
 
 
+# interface.step -> why it may not be run twice: its flow fails when a conductor dies in it.
+NOT_REPEATED: dict[str, str] = {}
+
+
 @pytest.mark.parametrize("step", OFFERED)
-def test_a_step_of_an_interface_may_be_repeated(step: Step):
-    """All steps of the drivers in this package are resumable by design; a new one that is not
-    belongs in a table here, with its reason."""
-    assert step.resumable
+def test_a_step_of_an_interface_may_be_repeated_or_says_why_not(step: Step):
+    assert step.resumable != (step.name in NOT_REPEATED)
 
 
 @pytest.mark.parametrize("step", OFFERED)

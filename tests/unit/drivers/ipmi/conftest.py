@@ -1,0 +1,87 @@
+"""A BMC that a test makes up: it answers in the place of ipmitool, on a clock of the test's."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable
+
+import pytest
+
+from bloomery.conf import Conf
+from bloomery.conf.ipmi import Ipmi
+from bloomery.drivers.ipmi import bmc, tool
+from bloomery.drivers.ipmi.pace import Pace
+from tests.kit.held import Held
+
+LEAST = {"ipmi_address": "bmc.example.org", "ipmi_cipher_suite": 3}
+
+
+class Clock:
+    """Time passes when somebody waits, and when ``passes`` says so."""
+
+    def __init__(self) -> None:
+        self.now = 1000.0
+        self.pauses: list[float] = []
+
+    def __call__(self) -> float:
+        return self.now
+
+    def pause(self, seconds: float) -> None:
+        self.pauses.append(seconds)
+        self.now += seconds
+
+
+class MadeUp:
+    """Answers commands as ``answers`` says: a text, or what ipmitool fails with; else success."""
+
+    def __init__(self, clock: Clock) -> None:
+        self.clock = clock
+        self.asked: list[str] = []
+        self.suites: list[int | None] = []
+        self.patience: list[tool.Patience] = []
+        self.answers: dict[str, str | tool.Failed | list[str | tool.Failed]] = {}
+        self.power = "off"
+        self.takes_s = 0.0
+
+    def run(self, info, words, *, patience, suite=None, within_s=None) -> str:
+        said = " ".join(words)
+        self.asked.append(said)
+        self.suites.append(suite)
+        self.patience.append(patience)
+        self.clock.now += self.takes_s
+        answer = self.answers.get(said, "")
+        if isinstance(answer, list):
+            answer = answer.pop(0) if answer else ""
+        if isinstance(answer, tool.Failed):
+            raise answer
+        if said in ("power on", "power off"):
+            self.power = said.split()[1]
+        return answer or (f"Chassis Power is {self.power}\n" if said == "power status" else "")
+
+
+@pytest.fixture
+def clock() -> Clock:
+    return Clock()
+
+
+@pytest.fixture
+def made_up(monkeypatch, clock) -> MadeUp:
+    found = MadeUp(clock)
+    monkeypatch.setattr(bmc.tool, "run", found.run)
+    return found
+
+
+@pytest.fixture
+def make_bmc(made_up, clock) -> Callable[..., bmc.Bmc]:
+    """Make a BMC; options of [ipmi] and keys of driver_info are told apart by their names."""
+    pace = Pace(clock, clock.pause)
+    kept = []
+
+    def make(held: Held | None = None, **said: object) -> bmc.Bmc:
+        options = {k: v for k, v in said.items() if not k.startswith("ipmi_")}
+        keys = {k: v for k, v in said.items() if k.startswith("ipmi_")}
+        conf = dataclasses.replace(Conf(), ipmi=Ipmi(**options))
+        kept.append(bmc.Ipmitool(conf))
+        return bmc.Bmc(conf, held or Held(LEAST | keys), pace)
+
+    return make

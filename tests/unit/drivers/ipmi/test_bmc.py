@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.ipmi import Ipmi
+from bloomery.drivers.ipmi import bmc, tool
+from bloomery.drivers.ipmi.pace import Pace
+from tests.kit.held import Held
+
+BUSY = tool.Failed("Get Chassis Power Status failed: Node busy")
+MUTE = tool.Failed("no answer")
+NO_SUITE = tool.Failed("Error in open session response message : no matching cipher suite")
+WRONG = tool.Failed("RAKP 2 HMAC is invalid")
+ASK = ("power", "status")
+OFF = "Chassis Power is off\n"
+
+
+def test_commands_keep_their_distance(make_bmc, clock):
+    asked = make_bmc()
+    asked.ask(*ASK)
+    assert (asked.rest_s(), clock.pauses) == (5.0, [])
+    clock.now += 2
+    asked.ask(*ASK)
+    assert (asked.rest_s(), clock.pauses) == (5.0, [3.0])
+
+
+def test_the_distance_counts_from_the_end_of_a_command(make_bmc, made_up, clock):
+    asked, made_up.takes_s = make_bmc(), 7.0
+    asked.ask(*ASK)
+    assert asked.rest_s() == 5.0
+
+
+def test_the_distance_can_be_nothing(make_bmc, clock):
+    asked = make_bmc(min_command_interval=0)
+    for _ in range(3):
+        asked.ask(*ASK)
+    assert (asked.rest_s(), clock.pauses) == (0.0, [])
+
+
+def test_a_busy_bmc_is_asked_again_until_it_answers(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [BUSY, MUTE]
+    assert make_bmc().ask(*ASK) == OFF
+    assert clock.pauses == [5.0, 5.0]
+
+
+def test_a_mute_bmc_is_given_up_when_the_time_is_up(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [MUTE] * 100
+    made_up.takes_s = 10.0
+    began = clock.now
+    with pytest.raises(errors.BmcUnreachable, match="no answer") as caught:
+        make_bmc().ask(*ASK)
+    assert clock.now - began <= 60
+    assert len(made_up.asked) == 4  # 10 seconds each, 5 between two
+    assert caught.value.facts["address"] == "bmc.example.org:623"
+
+
+def test_there_are_only_so_many_tries(make_bmc, made_up):
+    made_up.answers["power status"] = [MUTE] * 100
+    with pytest.raises(errors.BmcUnreachable):
+        make_bmc(command_retry_timeout=20, min_command_interval=5).ask(*ASK)
+    assert len(made_up.asked) == 4
+
+
+def test_a_bmc_that_failed_too_often_is_left_alone(make_bmc, made_up):
+    made_up.answers["power status"] = [MUTE] * 100
+    asked = make_bmc(command_retry_timeout=600)
+    with pytest.raises(errors.BmcUnreachable):
+        asked.ask(*ASK)
+    assert len(made_up.asked) == 5  # [bmc]breaker_failures
+    with pytest.raises(errors.BmcUnreachable, match="left alone after 5 failures"):
+        asked.ask(*ASK)
+    assert len(made_up.asked) == 5
+
+
+def test_a_refusal_is_final(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [WRONG]
+    with pytest.raises(errors.BmcRefused, match="ipmi_password .* is wrong: RAKP 2 HMAC"):
+        make_bmc().ask(*ASK)
+    assert made_up.asked == ["power status"]
+
+
+def test_the_operator_may_call_a_refusal_retryable(make_bmc, made_up):
+    made_up.answers["power status"] = [WRONG]
+    asked = make_bmc(additional_retryable_ipmi_errors=("RAKP 2 HMAC",))
+    assert asked.ask(*ASK) == OFF
+
+
+def test_with_retries_of_ipmitool_only_what_is_put_off_is_repeated(make_bmc, made_up):
+    asked = make_bmc(use_ipmitool_retries=True)
+    made_up.answers["power status"] = [BUSY]
+    assert asked.ask(*ASK) == OFF
+    made_up.answers["power status"] = [MUTE]
+    with pytest.raises(errors.BmcUnreachable):
+        asked.ask(*ASK)
+    assert made_up.patience[-1] == tool.Patience(retries=12, interval_s=5)
+
+
+def test_without_them_ipmitool_tries_once(make_bmc, made_up):
+    make_bmc(min_command_interval=0).ask(*ASK)
+    assert made_up.patience == [tool.Patience(retries=1, interval_s=1)]
+
+
+@pytest.mark.parametrize(
+    ("keys", "suites"),
+    [
+        ({"ipmi_cipher_suite": None}, [17, 3]),
+        ({"ipmi_cipher_suite": 8}, [8]),
+        ({"ipmi_cipher_suite": None, "ipmi_protocol_version": "1.5"}, [None]),
+    ],
+)
+def test_cipher_suites_are_tried_from_the_last(make_bmc, made_up, keys, suites):
+    made_up.answers["power status"] = [NO_SUITE] * 100
+    with pytest.raises(errors.BmcRefused, match="does not take this ipmi_cipher_suite"):
+        make_bmc(cipher_suite_versions=("3", "17"), **keys).ask(*ASK)
+    assert made_up.suites == suites
+
+
+def test_the_suite_that_worked_is_the_first_one_later(make_bmc, made_up):
+    made_up.answers["power status"] = [NO_SUITE]
+    asked = make_bmc(cipher_suite_versions=("3", "17"), ipmi_cipher_suite=None)
+    asked.ask(*ASK)
+    asked.ask(*ASK)
+    assert made_up.suites == [17, 3, 3]
+
+
+def test_without_suites_ipmitool_chooses(make_bmc, made_up):
+    make_bmc(ipmi_cipher_suite=None).ask(*ASK)
+    assert made_up.suites == [None]
+
+
+def test_a_row_of_commands_that_is_too_long_is_told(make_bmc, clock):
+    asked = make_bmc(command_retry_timeout=4)
+    asked.ask(*ASK)
+    with pytest.raises(errors.BmcUnreachable, match="other commands keep it busy"):
+        asked.ask(*ASK)
+    assert clock.pauses == []
+
+
+def test_places_in_the_row_are_given_once(clock):
+    pace = Pace(clock, clock.pause)
+    assert [pace.claim("a", 5, 60) for _ in range(3)] == [0.0, 5.0, 10.0]
+    assert pace.claim("a", 5, 15) is None
+    assert pace.claim("b", 5, 60) == 0.0
+    assert pace.rest_s("a") == 15.0
+
+
+def test_what_changes_something_needs_the_lock(make_bmc, made_up):
+    asked = make_bmc(Held({"ipmi_address": "h"}, shared=True))
+    with pytest.raises(errors.ExclusiveLockRequired):
+        asked.tell("power", "on", write=True)
+    assert made_up.asked == []
+
+
+def test_wrong_cipher_suites_keep_us_from_starting():
+    conf = dataclasses.replace(Conf(), ipmi=Ipmi(cipher_suite_versions=("3", "best")))
+    with pytest.raises(errors.CannotStart, match=r"\[ipmi\]: option cipher_suite_versions"):
+        bmc.Ipmitool(conf)

@@ -1,0 +1,212 @@
+"""What ipmitool 1.8.19 printed, and what we read in it."""
+
+from __future__ import annotations
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.ipmi import boot_device, management, sensors, vendor, verdicts
+from bloomery.model.node import Node
+
+BOOT = """\
+Boot parameter version: 1
+Boot parameter 5 is valid/unlocked
+Boot parameter data: {data}
+ Boot Flags :
+   - Boot Flag Invalid
+"""
+SDR = """\
+Sensor ID              : CPU Temp (0x1)
+ Entity ID             : 7.1 (System Board)
+ Sensor Type (Threshold)  : Temperature (0x01)
+ Sensor Reading        : 41 (+/- 0) degrees C
+ Status                : ok
+ Upper critical        : 95.000
+ Assertions Enabled    : unc+
+
+Sensor ID              : Fan 1 (0x2)
+ Entity ID             : 7.1 (System Board)
+ Sensor Type (Threshold)  : Fan (0x04)
+ Sensor Reading        : No Reading
+ Status                : ns
+
+Sensor ID              : Sys Fan 2 (0x3)
+ Sensor Type (Threshold)  : Fan (0x04)
+ Sensor Reading        : 6000 (+/- 0) RPM
+
+Sensor ID              : Drive 1 (0x4)
+ Sensor Type (Discrete): Drive Slot / Bay (0x0d)
+ States Asserted       : Drive Slot
+                         [Drive Present]
+
+FRU Device Description : Builtin FRU Device (ID 0)
+"""
+MC = """\
+Device ID                 : 32
+Manufacturer ID           : {id}
+Manufacturer Name         : {name}
+Product ID                : 256 (0x0100)
+"""
+
+
+@pytest.mark.parametrize(
+    ("data", "device", "persistent"),
+    [
+        ("0004000000", "pxe", False),
+        ("c008000000", "disk", True),
+        ("a00c000000", "safe", False),
+        ("e014000000", "cdrom", True),
+        ("8018000000", "bios", False),
+        ("e024000000", "disk", True),
+        ("a020000000", "cdrom", False),
+        ("0000000000", None, False),
+        ("a03c000000", None, False),
+        ("E004", "pxe", True),
+    ],
+)
+def test_boot_device(data, device, persistent):
+    read = boot_device.parse(BOOT.format(data=data))
+    assert read == {"boot_device": device, "persistent": persistent}
+
+
+@pytest.mark.parametrize("said", ["", "Boot parameter data: xyz\n", "Boot parameter data: 00\n"])
+def test_a_boot_device_that_is_not_told(said):
+    assert boot_device.parse(said) == {"boot_device": None, "persistent": None}
+
+
+@pytest.mark.parametrize(
+    ("device", "persistent", "uefi", "vendor_name", "words"),
+    [
+        ("pxe", False, False, None, "chassis bootdev pxe"),
+        ("disk", True, False, "supermicro", "chassis bootdev disk options=persistent"),
+        ("pxe", False, True, None, "raw 0x00 0x08 0x05 0xa0 0x04 0x00 0x00 0x00"),
+        ("disk", True, True, None, "raw 0x00 0x08 0x05 0xe0 0x08 0x00 0x00 0x00"),
+        ("disk", True, True, "supermicro", "raw 0x00 0x08 0x05 0xe0 0x24 0x00 0x00 0x00"),
+        ("safe", False, True, None, "raw 0x00 0x08 0x05 0xa0 0x0c 0x00 0x00 0x00"),
+        ("cdrom", True, True, None, "raw 0x00 0x08 0x05 0xe0 0x14 0x00 0x00 0x00"),
+        ("bios", False, True, "supermicro", "raw 0x00 0x08 0x05 0xa0 0x18 0x00 0x00 0x00"),
+    ],
+)
+def test_boot_device_commands(device, persistent, uefi, vendor_name, words):
+    found = boot_device.command(device, persistent=persistent, uefi=uefi, vendor=vendor_name)
+    assert " ".join(found) == words
+
+
+def test_unknown_boot_devices_are_refused():
+    with pytest.raises(errors.InvalidParameterValue, match="IPMI takes pxe, disk, safe, cdrom"):
+        boot_device.command("usb", persistent=False, uefi=True, vendor=None)
+
+
+def test_sensors_are_grouped_by_the_first_word_of_their_type():
+    read = sensors.parse(SDR)
+    assert {kind: list(found) for kind, found in read.items()} == {
+        "Temperature": ["CPU Temp (0x1)"],
+        "Fan": ["Fan 1 (0x2)", "Sys Fan 2 (0x3)"],
+        "Drive": ["Drive 1 (0x4)"],
+    }
+    assert read["Temperature"]["CPU Temp (0x1)"] == {
+        "Sensor ID": "CPU Temp (0x1)",
+        "Entity ID": "7.1 (System Board)",
+        "Sensor Type (Threshold)": "Temperature (0x01)",
+        "Sensor Reading": "41 (+/- 0) degrees C",
+        "Status": "ok",
+        "Upper critical": "95.000",
+        "Assertions Enabled": "unc+",
+    }
+
+
+@pytest.mark.parametrize("said", ["", "\n\n", "nonsense", "a : b"])
+def test_no_sensors(said):
+    assert sensors.parse(said) == {}
+
+
+@pytest.mark.parametrize(
+    ("number", "name", "read"),
+    [
+        ("10876", "Supermicro", "supermicro"),
+        ("10876", "Unknown (0x2A7C)", "supermicro"),
+        ("674", "Dell Inc.", "dell"),
+        ("4753", "MontaVista Software, Inc.", "montavista software, inc."),
+        ("99999", "Unknown (0x1869F)", None),
+        ("99999", "", None),
+    ],
+)
+def test_vendor(number, name, read):
+    assert management.parse_vendor(MC.format(id=number, name=name)) == read
+
+
+def test_a_bmc_without_a_vendor():
+    assert management.parse_vendor("") is None
+
+
+@pytest.mark.parametrize(
+    ("instance", "properties", "boot_mode", "uefi"),
+    [
+        ({}, {}, None, True),
+        ({}, {}, "bios", False),
+        ({}, {"capabilities": "boot_mode:bios,a:b"}, "uefi", False),
+        ({}, {"capabilities": "a:b, boot_mode:uefi"}, "bios", True),
+        ({"capabilities": {"boot_mode": "bios"}}, {"capabilities": "boot_mode:uefi"}, None, False),
+        ({"capabilities": None}, {"capabilities": "nonsense"}, None, True),
+    ],
+)
+def test_boot_mode(instance, properties, boot_mode, uefi):
+    node = Node(
+        uuid="u", driver="ipmi", instance_info=instance, properties=properties, boot_mode=boot_mode,
+    )  # fmt: skip
+    assert management.is_uefi(node) is uefi
+
+
+@pytest.mark.parametrize("said", ["0x06 0x01", "6 1", "0X06  0xff 255"])
+def test_raw_bytes(said):
+    assert vendor.parse_bytes(said) == said.split()
+
+
+@pytest.mark.parametrize("said", ["", "0x06", "0x06 0x100", "6 256", "6 1;reboot", "-v 1", None, 6])
+def test_wrong_raw_bytes(said):
+    with pytest.raises(errors.InvalidParameterValue, match="raw_bytes must be"):
+        vendor.parse_bytes(said)
+
+
+@pytest.mark.parametrize(
+    ("text", "refusal", "put_off", "suite"),
+    [
+        ("RAKP 2 HMAC is invalid", True, False, False),
+        ("RAKP 2 message indicates an error : unauthorized name", True, False, False),
+        ("Set Session Privilege Level to ADMINISTRATOR failed", True, False, False),
+        ("Chassis Power Control failed: Insufficient privilege level", True, False, False),
+        ("Unable to send RAW command (rsp=0xc1): Invalid command", True, False, False),
+        ("Error in open session response message : no matching cipher suite", True, False, True),
+        ("Unsupported cipher suite ID : 99", True, False, True),
+        (
+            "Error in open session response message : insufficient resources for session",
+            False, True, False,
+        ),
+        ("Set Chassis Power Control to Up/On failed: Node busy", False, True, False),
+        ("Get Chassis Power Status failed: Timeout", False, True, False),
+        ("Error: Unable to establish IPMI v2 / RMCP+ session", False, False, False),
+        ("no answer", False, False, False),
+    ],
+)  # fmt: skip
+def test_verdicts(text, refusal, put_off, suite):
+    assert verdicts.is_refusal(text) is refusal
+    assert verdicts.is_put_off(text) is put_off
+    assert verdicts.is_about_suite(text) is suite
+
+
+def test_what_the_operator_calls_retryable_is_no_refusal():
+    assert not verdicts.is_refusal("failed: Invalid command", ("Invalid command",))
+    assert verdicts.is_put_off("strange words", ("strange",))
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("RAKP 2 HMAC is invalid", "ipmi_password (or ipmi_hex_kg_key) is wrong: RAKP 2"),
+        ("unauthorized name", "ipmi_username is unknown to it: un"),
+        ("Unsupported cipher suite ID : 99", "it does not take this ipmi_cipher_suite: Un"),
+        ("failed: Invalid command", "failed: Invalid command"),
+    ],
+)
+def test_a_refusal_says_what_to_change(text, told):
+    assert verdicts.sentence(text).startswith(told)

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+import logging
+import os
+import stat
+from pathlib import Path
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.ipmi import info, tool
+
+ASK = ("power", "status")
+ONCE = tool.Patience(retries=1, interval_s=5)
+KG = "c0ffee"
+
+
+def line(*words: str, suite: int | None = None, **said: object) -> str:
+    parsed = info.parse({"ipmi_address": "h"} | said)
+    found = tool.command(
+        parsed, words or ASK, suite=suite, patience=ONCE, password_file="/p",
+    )  # fmt: skip
+    return " ".join(found)
+
+
+@pytest.mark.parametrize(
+    ("said", "options"),
+    [
+        ({}, ""),
+        ({"ipmi_port": 6230}, "-p 6230 "),
+        ({"ipmi_username": "admin"}, "-U admin "),
+        ({"ipmi_hex_kg_key": KG}, f"-y {KG} "),
+        ({"ipmi_local_address": "0x20"}, "-m 0x20 "),
+        (
+            {
+                "ipmi_bridging": "single", "ipmi_target_channel": 0,
+                "ipmi_target_address": "0x24",
+            },
+            "-b 0 -t 0x24 ",
+        ),
+        (
+            {
+                "ipmi_bridging": "dual", "ipmi_target_channel": 7, "ipmi_target_address": "0x24",
+                "ipmi_transit_channel": 0, "ipmi_transit_address": "0x52",
+                "ipmi_username": "u", "ipmi_port": 1, "ipmi_local_address": "0x20",
+            },
+            "-p 1 -U u -m 0x20 -B 0 -T 0x52 -b 7 -t 0x24 ",
+        ),
+    ],
+)  # fmt: skip
+def test_command_line(said, options):
+    assert line(**said) == (
+        f"ipmitool -I lanplus -H h -L ADMINISTRATOR {options}-v -R 1 -N 5 -f /p power status"
+    )
+
+
+def test_the_old_protocol_has_another_interface():
+    assert line(ipmi_protocol_version="1.5", ipmi_priv_level="USER").startswith(
+        "ipmitool -I lan -H h -L USER -v "
+    )
+
+
+def test_a_cipher_suite_is_named():
+    assert " -C 17 " in line(suite=17)
+
+
+def test_verbosity_is_asked_for_once():
+    assert line("sdr", "-v").split().count("-v") == 1
+
+
+# ----------------------------------------------------------------- with a program of our own
+
+
+@pytest.fixture
+def program(tmp_path, monkeypatch):
+    """Put a shell script in the place of ipmitool."""
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+
+    def write(*lines: str) -> None:
+        path = tmp_path / "ipmitool"
+        path.write_text("\n".join(["#!/bin/sh", *lines, ""]))
+        path.chmod(0o755)
+
+    return write
+
+
+@pytest.fixture
+def run(tmp_path, monkeypatch):
+    """Run a command; afterwards no password file may be left."""
+    folder = tmp_path / "temporary"
+    folder.mkdir()
+    monkeypatch.setattr("tempfile.tempdir", str(folder))
+
+    def call(password: str = "pa55word", within_s: float | None = 10.0) -> str:
+        said = info.parse(
+            {"ipmi_address": "h", "ipmi_password": password, "ipmi_hex_kg_key": KG},
+        )
+        return tool.run(said, ASK, patience=ONCE, within_s=within_s)
+
+    yield call
+    assert list(folder.iterdir()) == []
+
+
+# The last file named by -f, as a shell sees it.
+FILE = 'while [ "$1" != -f ]; do shift; done'
+
+
+@pytest.mark.parametrize(
+    ("password", "content"), [("pa55word", b"pa55word"), ("", b"\0")], ids=["some", "none"]
+)
+def test_the_password_is_in_a_file_for_us_alone(run, program, tmp_path, password, content):
+    program(FILE, f'cp -p "$2" {tmp_path}/seen', f"env >{tmp_path}/environment", "echo fine")
+    assert run(password) == "fine\n"
+    seen = tmp_path / "seen"
+    assert seen.read_bytes() == content
+    assert stat.S_IMODE(seen.stat().st_mode) == 0o600
+    assert "pa55word" not in (tmp_path / "environment").read_text()
+
+
+def test_a_failure_says_what_ipmitool_said_without_noise(run, program, caplog):
+    caplog.set_level(logging.DEBUG - 5)
+    program(
+        "echo 'Loading IANA PEN Registry...' >&2",
+        "echo 'Invalid completion code received: Invalid command' >&2",
+        "echo '> RAKP 2 HMAC is invalid' >&2",
+        "echo 'Error: Unable to establish IPMI v2 / RMCP+ session' >&2",
+        "exit 1",
+    )
+    with pytest.raises(tool.Failed) as caught:
+        run()
+    assert str(caught.value) == "RAKP 2 HMAC is invalid"
+    assert caught.value.__cause__ is None
+    assert KG not in caplog.text
+
+
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        ("Error: Unable to establish LAN session", "Error: Unable to establish LAN session"),
+        ("Get Auth Capabilities error", "no answer"),
+        ("", "ipmitool ended with 3"),
+        ("first\nsecond", "first; second"),
+    ],
+)
+def test_a_failure_is_one_line(run, program, said, told):
+    program(f"printf '%b' '{said}' >&2; exit 3")
+    with pytest.raises(tool.Failed, match=f"^{told}$"):
+        run()
+
+
+def test_what_is_no_text_becomes_question_marks(run, program):
+    program(r"printf 'a\377b'")
+    assert run() == "a?b"
+
+
+def test_a_program_that_overruns_is_killed(run, program, tmp_path):
+    program(f"echo $$ >{tmp_path}/pid", "exec sleep 1000")
+    with pytest.raises(tool.TimedOut, match="no answer within 1 s"):
+        run(within_s=1)
+    pid = int((tmp_path / "pid").read_text())
+    assert not Path(f"/proc/{pid}").exists()
+
+
+def test_a_missing_program_is_named_with_its_package(monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(errors.CannotStart, match="install the package ipmitool"):
+        tool.require()
+
+
+def test_a_program_that_vanished_is_a_failure(run, monkeypatch, tmp_path):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    with pytest.raises(tool.Failed, match="cannot run ipmitool: No such file"):
+        run()

@@ -1,0 +1,94 @@
+"""Marked steps, and what an interface does with them."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers import base, noop
+from bloomery.model.step import Step
+from bloomery.outcome import DONE, Again
+
+
+class Marked(base.Deploy):
+    @base.deploy_step(priority=10)
+    def write(self, held: base.HeldNode, image: str = "none") -> Any:
+        return Again(after_s=1, reason=image)
+
+    @base.clean_step(priority=5, abortable=True, resumable=True)
+    @base.service_step()
+    def erase(self, held: base.HeldNode) -> None:
+        """Return nothing: done."""
+
+    @base.verify_step(priority=1)
+    def look(self, held: base.HeldNode) -> None:
+        """Look."""
+
+
+class Heir(Marked):
+    @base.deploy_step(priority=99)
+    def write(self, held: base.HeldNode, image: str = "none") -> Any:
+        return DONE
+
+
+def steps_of(interface: base.Interface) -> dict[str, list[str]]:
+    return {phase: [step.step for step in interface.steps(phase)] for phase in base.PHASES}
+
+
+def test_marked_methods_are_offered_in_their_phases():
+    assert steps_of(Marked(Conf())) == {
+        "clean": ["erase"], "deploy": ["write"], "service": ["erase"], "verify": ["look"],
+    }  # fmt: skip
+
+
+def test_a_step_carries_what_was_said_of_it():
+    [erase] = Marked(Conf()).steps("clean")
+    assert erase == Step(
+        interface="deploy", step="erase", priority=5, abortable=True, resumable=True,
+    )  # fmt: skip
+
+
+def test_steps_are_repeated_only_where_it_was_said():
+    [write] = Marked(Conf()).steps("deploy")
+    assert not write.resumable
+
+
+def test_verify_steps_only_read_and_may_be_repeated():
+    [look] = Marked(Conf()).steps("verify")
+    assert look.resumable
+
+
+def test_an_heir_marks_anew_what_it_overrides():
+    [write] = Heir(Conf()).steps("deploy")
+    assert write.priority == 99
+    assert [step.step for step in Heir(Conf()).steps("clean")] == ["erase"]
+    assert Marked(Conf()).steps("deploy")[0].priority == 10
+
+
+def test_a_step_is_run_with_its_arguments():
+    held: Any = SimpleNamespace()
+    step = Step(interface="deploy", step="write", args={"image": "debian"})
+    assert Marked(Conf()).run_step(held, step) == Again(after_s=1, reason="debian")
+
+
+def test_a_step_that_returns_nothing_is_done():
+    held: Any = SimpleNamespace()
+    assert Marked(Conf()).run_step(held, Step(interface="deploy", step="erase")) == DONE
+
+
+@pytest.mark.parametrize("absent", [noop.NoBios, noop.NoRescue, noop.NoRaid, noop.NoConsole])
+def test_an_interface_that_is_not_there_says_so(absent: type[base.Interface]):
+    held: Any = SimpleNamespace(node=SimpleNamespace(driver="fake-hardware"))
+    with pytest.raises(errors.UnsupportedDriverExtension, match=absent.kind):
+        absent(Conf()).validate(held)
+
+
+def test_the_noop_network_takes_any_vif():
+    network, held = noop.NoopNetwork(Conf()), SimpleNamespace()
+    network.vif_attach(held, {"id": "vif"})
+    network.vif_detach(held, "vif")
+    assert network.vif_list(held) == []

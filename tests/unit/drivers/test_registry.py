@@ -1,0 +1,102 @@
+"""Which interfaces a node uses, and what is refused by name."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.default import Default
+from bloomery.drivers import registry
+from bloomery.model.node import INTERFACES, Node
+
+
+def load(**default: Any) -> registry.Registry:
+    return registry.load(Conf(default=Default(**default)))
+
+
+def node(**values: Any) -> Node:
+    return Node(**({"uuid": "node-1", "driver": "fake-hardware"} | values))
+
+
+def test_without_options_a_hardware_type_brings_what_it_prefers():
+    found = load()
+    assert set(found.types) == {"fake-hardware"}
+    assert found.default_for("fake-hardware", "power") == "fake"
+    assert found.default_for("fake-hardware", "network") == "noop"
+
+
+def test_a_node_that_names_nothing_gets_defaults():
+    plain = node()
+    load().fill_and_check(plain)
+    assert all(getattr(plain, f"{kind}_interface") for kind in INTERFACES)
+    assert load().driver_of(node()).deploy.name == "fake"
+
+
+def test_what_a_node_names_is_used():
+    found = load(enabled_bios_interfaces=("fake", "no-bios"))
+    assert found.driver_of(node(bios_interface="no-bios")).bios.name == "no-bios"
+    assert found.driver_of(node()).bios.name == "fake"
+
+
+def test_an_instance_may_choose_its_own():
+    found = load(enabled_bios_interfaces=("fake", "no-bios"))
+    chosen = node(bios_interface="fake", instance_info={"bios_interface": "no-bios"})
+    assert found.driver_of(chosen).bios.name == "no-bios"
+
+
+def test_the_operator_may_choose_the_default():
+    found = load(
+        enabled_bios_interfaces=("fake", "no-bios"), default_bios_interface="no-bios"
+    )
+    assert found.default_for("fake-hardware", "bios") == "no-bios"
+
+
+def test_nodes_that_use_the_same_interfaces_share_one_driver():
+    found = load()
+    assert found.driver_of(node()) is found.driver_of(node(uuid="node-2"))
+
+
+def test_an_unknown_driver_is_not_found():
+    with pytest.raises(errors.DriverNotFound) as told:
+        load().driver_of(node(driver="no-such"))
+    assert told.value.status == 404
+
+
+def test_an_interface_that_is_not_enabled_is_named_with_those_that_are():
+    with pytest.raises(
+        errors.InterfaceNotFoundInEntrypoint, match=r"'no-bios' on node node-1.*: fake"
+    ):
+        load().driver_of(node(bios_interface="no-bios"))
+
+
+@pytest.mark.parametrize("names", [(), ("no-such",), ("fake-hardware", "no-such")])
+def test_a_hardware_type_that_is_not_installed_stops_the_start(names: tuple[str, ...]):
+    with pytest.raises(errors.DriverNotFoundInEntrypoint, match="fake-hardware"):
+        load(enabled_hardware_types=names)
+
+
+def test_an_interface_that_is_not_installed_stops_the_start():
+    with pytest.raises(errors.InterfaceNotFoundInEntrypoint, match="no-such"):
+        load(enabled_power_interfaces=("no-such",))
+
+
+def test_a_default_that_is_not_enabled_stops_the_start():
+    with pytest.raises(errors.NoValidDefaultForInterface, match="bios"):
+        load(default_bios_interface="no-bios")
+
+
+def test_every_pair_that_works_is_registered_with_one_default_each():
+    found = load(enabled_bios_interfaces=("fake", "no-bios")).enabled()
+    bios = {one.name: one.default for one in found if one.kind == "bios"}
+    assert bios == {"fake": True, "no-bios": False}
+    for kind in INTERFACES:
+        assert sum(one.default for one in found if one.kind == kind) == 1
+
+
+def test_properties_are_those_of_the_default_interfaces():
+    assert "B1" in load().properties_of("fake-hardware")
+    with pytest.raises(errors.DriverNotFound):
+        load().properties_of("no-such")
