@@ -19,7 +19,7 @@ class Abort(NamedTuple):
 
     events: tuple[str, ...]
     take_away: Callable[[TaskManager], None]
-    of: str  # whose traces in driver_internal_info are wiped
+    of: str | None  # whose traces in driver_internal_info are wiped
     shows: str | None  # the node's field that shows the step
 
 
@@ -41,8 +41,8 @@ TABLE: Final[dict[State, Abort]] = {
     State.CLEANHOLD: Abort(("abort",), clean.tear_down, "clean", "clean_step"),
     State.DEPLOYWAIT: Abort(("abort",), deploy.clean_up, "deploy", "deploy_step"),
     State.DEPLOYHOLD: Abort(("abort",), deploy.clean_up, "deploy", "deploy_step"),
-    State.INSPECTWAIT: Abort(("abort",), _stop_inspection, "instance", None),
-    State.RESCUEWAIT: Abort(("abort",), _stop_rescue, "instance", None),
+    State.INSPECTWAIT: Abort(("abort",), _stop_inspection, None, None),
+    State.RESCUEWAIT: Abort(("abort",), _stop_rescue, None, None),
     State.SERVICEWAIT: Abort(("fail", "abort"), servicing.tear_down, "service", "service_step"),
     State.SERVICEHOLD: Abort(("fail", "abort"), servicing.tear_down, "service", "service_step"),
     State.SERVICEFAIL: Abort(("abort",), servicing.tear_down, "service", "service_step"),
@@ -116,7 +116,7 @@ def _end_rows(runs: list[StepRun], sentence: str) -> list[Write]:
 
 def _take_away(task: TaskManager, how: Abort) -> None:
     how.take_away(task)
-    internal_info.wipe(task.node, how.of)
+    internal_info.wipe(task.node, *([how.of] if how.of else []))
     if how.shows is not None:
         setattr(task.node, how.shows, {})
     task.save()

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
 from bloomery import errors
-from bloomery.conductor.states import ENDS_ON, State
+from bloomery.conductor.states import ENDS_ON, WAIT_STATES
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base
 from bloomery.drivers.fake import behaviour
@@ -116,7 +116,7 @@ class FakeDeploy(_Fake, base.Deploy):
             base.Periodic(
                 name="fake_agent",
                 every_s=1.0,
-                states=(State.DEPLOYWAIT, State.CLEANWAIT, State.SERVICEWAIT, State.RESCUEWAIT),
+                states=tuple(sorted(WAIT_STATES)),
                 look=behaviour.agent_call,
             ),
         )
