@@ -1,0 +1,52 @@
+"""Names, UUIDs and MAC addresses."""
+
+from __future__ import annotations
+
+import uuid as uuids
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from bloomery import errors
+from bloomery.operations import idents
+
+
+@given(st.uuids())
+def test_every_common_spelling_of_a_uuid_counts(value):
+    for spelt in (str(value), str(value).upper(), value.hex):
+        assert idents.is_uuid(spelt)
+        with pytest.raises(errors.InvalidName):
+            idents.check_node_name(spelt, 115)
+
+
+@pytest.mark.parametrize("value", [None, 5, "", "x", [], f"urn:uuid:{uuids.uuid4()}", "x" * 10_000])
+def test_other_things_are_no_uuid(value):
+    assert not idents.is_uuid(value)
+
+
+@given(st.text(max_size=300))
+def test_name_is_ascii_and_short(text):
+    try:
+        idents.check_node_name(text, 115)
+    except errors.InvalidName:
+        return
+    assert text.isascii()
+    assert 0 < len(text) <= 255
+
+
+@given(st.text(max_size=300))
+def test_host_names_are_names(text):
+    try:
+        idents.check_node_name(text, 9)
+    except errors.InvalidName:
+        return
+    idents.check_node_name(text, 10)
+
+
+@pytest.mark.parametrize(
+    "text", ["52-54-00-12-34-56", "525400123456", "52:54:00:12:34", "", None, "52:54:00:12:34:5g"]
+)
+def test_mac_has_colons(text):
+    with pytest.raises(errors.InvalidMAC):
+        idents.mac(text)
