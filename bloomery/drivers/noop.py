@@ -19,8 +19,16 @@ class NoBios(_Absent, base.Bios):
     pass
 
 
+class NoBoot(_Absent, base.Boot):
+    """For machines that nothing here can boot into anything."""
+
+
 class NoConsole(_Absent, base.Console):
     pass
+
+
+class NoDeploy(_Absent, base.Deploy):
+    """For machines that are watched, powered and cleaned out of band, and never deployed."""
 
 
 class NoFirmware(_Absent, base.Firmware):

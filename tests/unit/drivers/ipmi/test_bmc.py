@@ -78,7 +78,7 @@ def test_a_bmc_that_failed_too_often_is_left_alone(make_bmc, made_up):
 
 def test_a_refusal_is_final(make_bmc, made_up, clock):
     made_up.answers["power status"] = [WRONG]
-    with pytest.raises(errors.BmcRefused, match="ipmi_password .* is wrong: RAKP 2 HMAC"):
+    with pytest.raises(errors.BmcRefused, match=r"ipmi_password .* is wrong: RAKP 2 HMAC"):
         make_bmc().ask(*ASK)
     assert made_up.asked == ["power status"]
 

@@ -1,0 +1,162 @@
+"""One BMC, as a driver asks it: how long, how often, how fast one after another.
+
+``ask`` waits and repeats in its thread, for plain calls; ``tell`` runs a command once.  Steps
+look at ``rest_s`` first and return Again, so that no thread waits for a gap to pass.  Each run
+of ipmitool has its place at the gateway.
+"""
+
+from __future__ import annotations
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers import base
+from bloomery.drivers.bmc import gateway
+from bloomery.drivers.ipmi import info, tool, verdicts
+from bloomery.drivers.ipmi.pace import Pace
+
+PACE = Pace()
+
+
+class Bmc:
+    """Raises MissingParameterValue or InvalidParameterValue for a driver_info that is no use."""
+
+    def __init__(self, conf: Conf, held: base.HeldNode, pace: Pace = PACE) -> None:
+        self.info = info.parse(held.driver_info)
+        self._conf = conf.ipmi
+        self._held = held
+        self._gateway = gateway.of(conf)
+        self._pace = pace
+        self._gap_s = float(self._conf.min_command_interval)
+        self._budget_s = float(self._conf.command_retry_timeout)
+
+    def rest_s(self) -> float:
+        """How many seconds until it may get its next command."""
+        return self._pace.rest_s(self.info.key)
+
+    @property
+    def keeps_boot_device(self) -> bool:
+        """Is it to be told not to forget a boot device after a minute?"""
+        own = self.info.disable_boot_timeout
+        return self._conf.disable_boot_timeout if own is None else own
+
+    def ask(self, *words: str, write: bool = False) -> str:
+        """Run a command, again while that may help and there is time.  Keeps its thread.
+
+        Raises BmcUnreachable, BmcRefused.
+        """
+        now = self._pace.clock
+        give_up_at = now() + self._budget_s
+        for tries_left in range(self._tries - 1, -1, -1):
+            try:
+                return self.tell(*words, write=write, within_s=give_up_at - now())
+            except errors.BmcUnreachable as silent:
+                in_time = now() + self.rest_s() < give_up_at
+                if not (tries_left and in_time and self._may_repeat(str(silent))):
+                    raise
+        raise AssertionError("the last try returns or raises")
+
+    def tell(self, *words: str, write: bool = False, within_s: float | None = None) -> str:
+        """Run a command once, as soon as the gap has passed.
+
+        Raises BmcUnreachable (a retry may help), BmcRefused (it will not); for a write
+        ExclusiveLockRequired, LockLost.
+        """
+        budget_s = self._budget_s if within_s is None else within_s
+        with self._gateway.guard(self.info.key, self._held, write=write) as call:
+            give_up_at = self._pace.clock() + min(budget_s, call.left_s())
+            self._pass_gap(give_up_at)
+            began_at = self._pace.clock()
+            try:
+                said = self._run(words, give_up_at)
+                call.bmc.latency.add(self._pace.clock() - began_at)
+                return said
+            finally:
+                self._pace.ended(self.info.key, self._gap_s)
+
+    @property
+    def _tries(self) -> int:
+        return max(1, int(self._budget_s / max(1.0, self._gap_s)))
+
+    @property
+    def _patience(self) -> tool.Patience:
+        """By default the service repeats; ipmitool does where it was told to."""
+        retries = self._tries if self._conf.use_ipmitool_retries else 1
+        return tool.Patience(retries=retries, interval_s=max(1, int(self._gap_s)))
+
+    def _may_repeat(self, text: str) -> bool:
+        if self._gateway.bmc(self.info.key).breaker.is_open:
+            return False
+        also = self._conf.additional_retryable_ipmi_errors
+        return not self._conf.use_ipmitool_retries or verdicts.is_put_off(text, also)
+
+    def _pass_gap(self, give_up_at: float) -> None:
+        """Wait for this command's turn."""
+        left_s = give_up_at - self._pace.clock()
+        rest_s = self._pace.claim(self.info.key, self._gap_s, left_s)
+        if rest_s is None:
+            raise self._unreachable(f"other commands keep it busy for more than {left_s:.0f} s")
+        if rest_s:
+            self._pace.pause(rest_s)
+
+    def _run(self, words: tuple[str, ...], give_up_at: float) -> str:
+        """Run with the first cipher suite that the BMC takes."""
+        failed = tool.Failed("no cipher suite to try")
+        for suite in self._suites():
+            left_s = max(1.0, give_up_at - self._pace.clock())
+            try:
+                said = tool.run(
+                    self.info, words, suite=suite, patience=self._patience,
+                    within_s=left_s if self._conf.kill_on_timeout else None,
+                )  # fmt: skip
+            except tool.Failed as again:
+                failed = again
+                if not verdicts.is_about_suite(str(again)):
+                    break
+            else:
+                self._pace.remember_suite(self.info.key, suite)
+                return said
+        raise self._error(str(failed)) from None
+
+    def _suites(self) -> list[int | None]:
+        """The node's own suite, or those of the configuration, the last one first."""
+        if self.info.interface == "lan":
+            return [None]
+        if self.info.cipher_suite is not None:
+            return [self.info.cipher_suite]
+        named: list[int | None] = [int(word) for word in self._conf.cipher_suite_versions]
+        return self._pace.by_luck(self.info.key, named[::-1]) or [None]
+
+    def _error(self, text: str) -> errors.Failure:
+        if verdicts.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
+            return errors.BmcRefused(
+                node=self._held.node.uuid, address=self.info.key, reason=verdicts.sentence(text),
+            )  # fmt: skip
+        return self._unreachable(text)
+
+    def _unreachable(self, reason: str) -> errors.BmcUnreachable:
+        return errors.BmcUnreachable(
+            node=self._held.node.uuid, address=self.info.key, reason=reason,
+        )  # fmt: skip
+
+
+class Ipmitool(base.Interface):
+    """What the interfaces named ``ipmitool`` share.  Raises CannotStart for wrong options."""
+
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self.gateway = gateway.of(conf)  # kept, so that it lives as long as we do
+        for word in conf.ipmi.cipher_suite_versions:
+            if not word.isdecimal():
+                raise errors.CannotStart(
+                    reason=f"cannot use the configuration, group [ipmi]: option "
+                    f"cipher_suite_versions takes numbers such as 3,17, not {word!r}",
+                )
+
+    def get_properties(self) -> dict[str, str]:
+        return dict(info.PROPERTIES)
+
+    def validate(self, held: base.HeldNode) -> None:
+        info.parse(held.driver_info)
+
+    def bmc(self, held: base.HeldNode) -> Bmc:
+        return Bmc(self.conf, held)

@@ -1,0 +1,229 @@
+"""driver_info of a node with an IPMI BMC, read into one value.
+
+Each error names the key, and what would be allowed.  Sources: spec of driver_info; the limits
+of user name and password are those of IPMI 2.0, section 22.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from oslo_utils import strutils
+
+from bloomery import errors
+
+_HOST_NAME: Final = re.compile(r"[A-Za-z0-9]([A-Za-z0-9._-]{0,252}[A-Za-z0-9])?\.?")
+_HEX: Final = re.compile(r"([0-9A-Fa-f]{2})+")
+_LEVELS: Final = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
+_INTERFACES: Final = {"2.0": "lanplus", "1.5": "lan"}
+_MOST_USERNAME_BYTES: Final = 16
+_MOST_PASSWORD_BYTES: Final = {"2.0": 20, "1.5": 16}
+_BRIDGE_KEYS: Final = {
+    "no": (),
+    "single": ("ipmi_target_channel", "ipmi_target_address"),
+    "dual": (
+        "ipmi_target_channel", "ipmi_target_address",
+        "ipmi_transit_channel", "ipmi_transit_address",
+    ),
+}  # fmt: skip
+
+PROPERTIES: Final = {
+    "ipmi_address": "Required. IP address or host name of the BMC.",
+    "ipmi_username": "User name; none when not given.",
+    "ipmi_password": "Password; empty when not given.",
+    "ipmi_port": "UDP port of the BMC; 623 when not given.",
+    "ipmi_priv_level": f"Privilege level: {', '.join(_LEVELS)}; the first when not given.",
+    "ipmi_protocol_version": "Version of the protocol: 2.0 (when not given) or 1.5.",
+    "ipmi_cipher_suite": "Number of the cipher suite; only with protocol version 2.0.",
+    "ipmi_hex_kg_key": "Kg key of the BMC: an even number of hexadecimal digits.",
+    "ipmi_bridging": "Bridging: no (when not given), single or dual.",
+    "ipmi_target_channel": "Destination channel; needed for single and dual bridging.",
+    "ipmi_target_address": "Destination address; needed for single and dual bridging.",
+    "ipmi_transit_channel": "Transit channel; needed for dual bridging.",
+    "ipmi_transit_address": "Transit address; needed for dual bridging.",
+    "ipmi_local_address": "Local IPMB address for bridged requests.",
+    "ipmi_terminal_port": "TCP port of the serial console on the conductor.",
+    "ipmi_force_boot_device": "Set a persistent boot device anew before each power on.",
+    "ipmi_disable_boot_timeout": "Tell the BMC not to forget a boot device after a minute.",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Info:
+    """How to reach one BMC.  Its secrets do not show when it is printed."""
+
+    address: str
+    username: str | None = None
+    password: str = field(default="", repr=False)
+    port: int | None = None
+    priv_level: str = _LEVELS[0]
+    interface: str = "lanplus"
+    cipher_suite: int | None = None
+    hex_kg_key: str | None = field(default=None, repr=False)
+    target_channel: str | None = None
+    target_address: str | None = None
+    transit_channel: str | None = None
+    transit_address: str | None = None
+    local_address: str | None = None
+    terminal_port: int | None = None
+    force_boot_device: bool = False
+    disable_boot_timeout: bool | None = None
+
+    @property
+    def key(self) -> str:
+        """What tells this BMC from others."""
+        host = f"[{self.address}]" if ":" in self.address else self.address
+        return f"{host}:{self.port or 623}"
+
+
+def parse(said: Mapping[str, Any]) -> Info:
+    """Read driver_info.  Raises MissingParameterValue, InvalidParameterValue."""
+    version = _choice(said, "ipmi_protocol_version", tuple(_INTERFACES))
+    bridge = _bridge(said)
+    return Info(
+        address=_address(said),
+        username=_username(said),
+        password=_password(said, version),
+        port=_number(said, "ipmi_port", 1, 65535),
+        priv_level=_choice(said, "ipmi_priv_level", _LEVELS),
+        interface=_INTERFACES[version],
+        cipher_suite=_cipher_suite(said, version),
+        hex_kg_key=_kg_key(said),
+        target_channel=bridge.get("ipmi_target_channel"),
+        target_address=bridge.get("ipmi_target_address"),
+        transit_channel=bridge.get("ipmi_transit_channel"),
+        transit_address=bridge.get("ipmi_transit_address"),
+        local_address=_byte(said, "ipmi_local_address"),
+        terminal_port=_number(said, "ipmi_terminal_port", 1, 65535),
+        force_boot_device=_yes(said, "ipmi_force_boot_device") or False,
+        disable_boot_timeout=_yes(said, "ipmi_disable_boot_timeout"),
+    )
+
+
+def _wrong(key: str, allowed: str) -> errors.InvalidParameterValue:
+    """The error for a value; it does not repeat the value, which may be a secret."""
+    return errors.InvalidParameterValue(reason=f"driver_info/{key} must be {allowed}")
+
+
+def _missing(keys: list[str], why: str) -> errors.MissingParameterValue:
+    named = ", ".join(f"driver_info/{key}" for key in keys)
+    return errors.MissingParameterValue(reason=f"cannot reach the BMC without {named}: {why}")
+
+
+def _text(said: Mapping[str, Any], key: str) -> str | None:
+    value = said.get(key)
+    if value is None or value == "":
+        return None
+    if not isinstance(value, str) or any(char in value for char in "\0\r\n"):
+        raise _wrong(key, "text on one line")
+    return value
+
+
+def _address(said: Mapping[str, Any]) -> str:
+    address = _text(said, "ipmi_address")
+    if address is None:
+        raise _missing(["ipmi_address"], "give its IP address or host name")
+    if not _is_ip(address) and not _HOST_NAME.fullmatch(address):
+        raise _wrong("ipmi_address", "an IP address or a host name")
+    return address
+
+
+def _is_ip(address: str) -> bool:
+    try:
+        ipaddress.ip_address(address)
+    except ValueError:
+        return False
+    return True
+
+
+def _username(said: Mapping[str, Any]) -> str | None:
+    name = _text(said, "ipmi_username")
+    if name is not None and len(name.encode()) > _MOST_USERNAME_BYTES:
+        raise _wrong("ipmi_username", f"at most {_MOST_USERNAME_BYTES} bytes long")
+    return name
+
+
+def _password(said: Mapping[str, Any], version: str) -> str:
+    password = _text(said, "ipmi_password") or ""
+    most = _MOST_PASSWORD_BYTES[version]
+    if len(password.encode()) > most:
+        raise _wrong("ipmi_password", f"at most {most} bytes long for IPMI {version}")
+    return password
+
+
+def _choice(said: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
+    """One of ``allowed``; the first when nothing is said."""
+    value = said.get(key)
+    if value is None or value == "":
+        return allowed[0]
+    found = next((word for word in allowed if str(value).upper() == word.upper()), None)
+    if found is None:
+        raise _wrong(key, f"one of {', '.join(allowed)}")
+    return found
+
+
+def _number(said: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
+    value = said.get(key)
+    if value is None or value == "":
+        return None
+    number = _as_int(value, 10)
+    if number is None or not least <= number <= most:
+        raise _wrong(key, f"a number from {least} to {most}")
+    return number
+
+
+def _byte(said: Mapping[str, Any], key: str) -> str | None:
+    """A channel or an address: a number below 256, as a number or text such as ``0x20``."""
+    value = said.get(key)
+    if value is None or value == "":
+        return None
+    number = _as_int(value, 0)
+    if number is None or not 0 <= number <= 0xFF:
+        raise _wrong(key, "a number from 0 to 255, such as 7 or 0x20")
+    return str(value)
+
+
+def _as_int(value: Any, base: int) -> int | None:
+    if isinstance(value, bool) or not isinstance(value, int | str):
+        return None
+    try:
+        return value if isinstance(value, int) else int(value, base)
+    except ValueError:
+        return None
+
+
+def _cipher_suite(said: Mapping[str, Any], version: str) -> int | None:
+    suite = _number(said, "ipmi_cipher_suite", 0, 255)
+    if suite is not None and version == "1.5":
+        raise _wrong("ipmi_cipher_suite", "left out with ipmi_protocol_version 1.5")
+    return suite
+
+
+def _kg_key(said: Mapping[str, Any]) -> str | None:
+    key = _text(said, "ipmi_hex_kg_key")
+    if key is not None and not _HEX.fullmatch(key):
+        raise _wrong("ipmi_hex_kg_key", "an even number of hexadecimal digits")
+    return key
+
+
+def _bridge(said: Mapping[str, Any]) -> dict[str, str | None]:
+    """The channels and addresses that the kind of bridging needs; no others."""
+    kind = _choice(said, "ipmi_bridging", tuple(_BRIDGE_KEYS))
+    found = {key: _byte(said, key) for key in _BRIDGE_KEYS[kind]}
+    if missing := [key for key, value in found.items() if value is None]:
+        raise _missing(missing, f"ipmi_bridging is {kind}")
+    return found
+
+
+def _yes(said: Mapping[str, Any], key: str) -> bool | None:
+    value = said.get(key)
+    if value is None or value == "":
+        return None
+    try:
+        return bool(strutils.bool_from_string(value, strict=True))
+    except ValueError:
+        raise _wrong(key, "true or false") from None

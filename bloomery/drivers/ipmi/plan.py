@@ -1,0 +1,117 @@
+"""What a power request comes to: acts, one after another, and how far a node has come.
+
+The acts follow from the request and the node alone, so only the finger on them is remembered,
+in driver_internal_info: a step that is called again, by this process or by the next one after
+a crash, goes on where it was.  An act that was carried out, and not noted any more, is carried
+out twice; each of them lands in the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from bloomery.conductor.states import Power
+from bloomery.drivers.ipmi import boot_device
+from bloomery.model.node import Node
+
+KEY: Final = "ipmi_power"
+_LEFT_BEHIND_S: Final = 60.0  # so long after its time is up, a mark is of a flow that died
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Act:
+    """One command, and the power state that shows that it worked (None: nothing does)."""
+
+    words: tuple[str, ...]
+    until: str | None
+    soft: bool = False
+    settle_s: float = 1.0
+
+
+_ON: Final = Act(words=("power", "on"), until=Power.ON)
+_OFF: Final = Act(words=("power", "off"), until=Power.OFF)
+_SOFT: Final = Act(words=("power", "soft"), until=Power.OFF, soft=True)
+_RESET: Final = Act(words=("power", "reset"), until=Power.ON, settle_s=15.0)
+_ACTS: Final[dict[str, tuple[Act, ...]]] = {
+    Power.ON: (_ON,),
+    Power.OFF: (_OFF,),
+    Power.SOFT_OFF: (_SOFT,),
+    Power.REBOOT: (_OFF, _ON),
+    Power.SOFT_REBOOT: (_SOFT, _ON),
+}
+
+
+@dataclass(slots=True, kw_only=True)
+class Mark:
+    """How far a request has come.
+
+    ``told``: the act's command was given; ``refused``: the BMC answered no, which counts only
+    if the power state does not say yes.
+    """
+
+    target: str
+    at: int = 0
+    told: bool = False
+    refused: str | None = None
+    until: str = ""  # when the act must have worked, ISO 8601
+    silent_since: str | None = None
+
+
+def acts(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list[Act]:
+    """Return the acts of a request; ``boot_first`` goes before each power on."""
+    if target == Power.REBOOT and node.disable_power_off:
+        return [_RESET]
+    found = []
+    for act in _ACTS[target]:
+        if act is _ON:
+            found += [Act(words=words, until=None) for words in boot_first]
+        found.append(act)
+    return found
+
+
+def boot_commands(
+    node: Node, *, forced: bool, keep_for_longer: bool, uefi: bool
+) -> list[tuple[str, ...]]:
+    """Return what sets the persistent boot device anew; nothing where it need not be forced."""
+    inner = node.driver_internal_info
+    device = inner.get("persistent_boot_device")
+    if not forced or device is None or inner.get("is_next_boot_persistent") is False:
+        return []
+    said = boot_device.command(
+        device, persistent=False, uefi=uefi, vendor=node.properties.get("vendor"),
+    )  # fmt: skip
+    return [boot_device.KEEP_FOR_LONGER, said] if keep_for_longer else [said]
+
+
+def recall(node: Node, target: str, *, first_turn: bool) -> Mark | None:
+    """Return how far this request has come; None where it has not begun."""
+    stored = node.driver_internal_info.get(KEY)
+    if stored is None or first_turn or stored["target"] != target:
+        return None
+    mark = Mark(**stored)
+    late_s = (now() - datetime.fromisoformat(mark.until)).total_seconds()
+    return None if late_s > _LEFT_BEHIND_S else mark
+
+
+def remember(node: Node, mark: Mark) -> None:
+    stored: dict[str, Any] = asdict(mark)
+    node.driver_internal_info[KEY] = stored
+
+
+def forget(node: Node) -> None:
+    node.driver_internal_info.pop(KEY, None)
+
+
+def now() -> datetime:
+    return datetime.now(UTC)
+
+
+def deadline(after_s: float) -> str:
+    return (now() + timedelta(seconds=after_s)).isoformat()
+
+
+def is_past(moment: str) -> bool:
+    return now() >= datetime.fromisoformat(moment)

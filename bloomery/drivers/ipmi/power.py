@@ -1,0 +1,176 @@
+"""Power through ipmitool: ask, then look until it reads so.
+
+Each turn gives the BMC one command at most, and none before its gap has passed; in between no
+thread waits.  A BMC that refuses a command may have nothing left to do: what it reads decides.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base
+from bloomery.drivers.ipmi import info, plan, tool
+from bloomery.drivers.ipmi.bmc import Ipmitool
+from bloomery.drivers.ipmi.management import is_uefi
+from bloomery.drivers.ipmi.plan import Act, Mark
+from bloomery.outcome import DONE, Again, Outcome
+
+_STATUS: Final = ("power", "status")
+_READINGS: Final = {
+    "Chassis Power is on": PowerState.ON,
+    "Chassis Power is off": PowerState.OFF,
+}
+_LOOK_AGAIN_S: Final = 2.0
+
+
+class IpmitoolPower(Ipmitool, base.Power):
+    """What is remembered between turns stands in driver_internal_info: see ``plan``."""
+
+    def describe_bmc(self, held: base.HeldNode) -> dict[str, Any]:
+        return self.gateway.bmc(info.parse(held.driver_info).key).shown()
+
+    def get_power_state(self, held: base.HeldNode) -> str | None:
+        return _reading(self.bmc(held).ask(*_STATUS))
+
+    def set_power_state(
+        self,
+        held: base.HeldNode,
+        state: str,
+        timeout_s: float | None = None,
+    ) -> Outcome:
+        if state == PowerState.SOFT_REBOOT and held.node.disable_power_off:
+            raise errors.InvalidParameterValue(
+                reason=f"cannot soft reboot node {held.node.uuid}: IPMI would switch it off, and "
+                "disable_power_off is set; ask for rebooting instead",
+            )
+        return self._take_turn(held, state, timeout_s)
+
+    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
+        return self._take_turn(held, PowerState.REBOOT, timeout_s)
+
+    def get_supported_power_states(self, held: base.HeldNode) -> Sequence[str]:
+        return (
+            PowerState.ON, PowerState.OFF, PowerState.REBOOT,
+            PowerState.SOFT_REBOOT, PowerState.SOFT_OFF,
+        )  # fmt: skip
+
+    def _take_turn(self, held: base.HeldNode, target: str, timeout_s: float | None) -> Outcome:
+        request = _Request(self, held, target, timeout_s)
+        try:
+            return request.take_turn()
+        except errors.Failure:
+            plan.forget(held.node)
+            raise
+
+
+class _Request:
+    """One turn of a power request."""
+
+    def __init__(
+        self,
+        power: IpmitoolPower,
+        held: base.HeldNode,
+        target: str,
+        timeout_s: float | None,
+    ) -> None:
+        self.held, self.conf, self.target, self.timeout_s = held, power.conf, target, timeout_s
+        self.bmc = power.bmc(held)
+        boot_first = plan.boot_commands(
+            held.node,
+            forced=self.bmc.info.force_boot_device,
+            keep_for_longer=self.bmc.keeps_boot_device,
+            uefi=is_uefi(held.node),
+        )
+        self.acts = plan.acts(held.node, target, boot_first)
+        self.mark = plan.recall(held.node, target, first_turn=held.turn == 0) or self._begin(0)
+
+    @property
+    def act(self) -> Act:
+        return self.acts[self.mark.at]
+
+    def take_turn(self) -> Outcome:
+        """Give a command or look, whichever is due.
+
+        Raises PowerStateFailure, BmcUnreachable, BmcRefused, LockLost.
+        """
+        rest_s = self.bmc.rest_s()
+        if rest_s > 0:
+            return self._again(rest_s)
+        try:
+            after_s = self._look() if self.mark.told else self._tell()
+        except errors.BmcUnreachable as silent:
+            after_s = self._bear(silent)
+        else:
+            self.mark.silent_since = None
+        return self._arrive() if after_s is None else self._again(after_s)
+
+    def _begin(self, at: int) -> Mark:
+        """Stand before the act; its time runs from here."""
+        act = self.acts[at]
+        ours = self.conf.conductor
+        own_s = ours.soft_power_off_timeout if act.soft else ours.power_state_change_timeout
+        asked_for = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
+        return Mark(target=self.target, at=at, until=plan.deadline(asked_for or own_s))
+
+    def _tell(self) -> float | None:
+        """Give the act's command; return when to look, None: nothing to see."""
+        try:
+            self.bmc.tell(*self.act.words, write=True)
+        except errors.BmcRefused as no:
+            if self.act.until is None:
+                raise
+            self.mark.refused = no.facts["reason"]
+        self.mark.told = True
+        return None if self.act.until is None else self.act.settle_s
+
+    def _look(self) -> float | None:
+        """Return None if it reads as wanted, else when to look again."""
+        reads = _reading(self.bmc.tell(*_STATUS))
+        if reads == self.act.until:
+            return None
+        if self.mark.refused is not None:
+            raise errors.PowerStateFailure(state=self.target, reason=self.mark.refused)
+        if plan.is_past(self.mark.until):
+            words = f"{tool.PROGRAM} {' '.join(self.act.words)}"
+            raise errors.PowerStateFailure(
+                state=self.target,
+                reason=f"the BMC took `{words}` and still reads {reads} when the time is up; "
+                "look at its console, or raise [conductor]power_state_change_timeout",
+            )
+        return _LOOK_AGAIN_S
+
+    def _bear(self, silent: errors.BmcUnreachable) -> float:
+        """Silence is borne for as long as one command may take."""
+        since = self.mark.silent_since = self.mark.silent_since or plan.deadline(0)
+        lasted_s = (plan.now() - datetime.fromisoformat(since)).total_seconds()
+        if lasted_s >= self.conf.ipmi.command_retry_timeout:
+            raise silent
+        return _LOOK_AGAIN_S
+
+    def _arrive(self) -> Outcome:
+        """The act is over: go on to the next one, or be done."""
+        node = self.held.node
+        if self.mark.at + 1 < len(self.acts):
+            self.mark = self._begin(self.mark.at + 1)
+            return self._again(self.bmc.rest_s())
+        plan.forget(node)
+        node.driver_internal_info.pop("is_next_boot_persistent", None)
+        node.power_state = self.act.until
+        return DONE
+
+    def _again(self, after_s: float) -> Again:
+        plan.remember(self.held.node, self.mark)
+        what = self.act.until or "its boot device to be set"
+        return Again(after_s=max(after_s, self.bmc.rest_s()), reason=f"waiting for {what}")
+
+
+_SOFT_TARGETS: Final = (PowerState.SOFT_OFF, PowerState.SOFT_REBOOT)
+
+
+def _reading(said: str) -> str:
+    """``error`` for whatever is neither on nor off."""
+    return _READINGS.get(said.strip(), PowerState.ERROR)

@@ -1,0 +1,65 @@
+"""What only IPMI has: raw commands, and a reset of the BMC itself; as steps of any flow.
+
+Neither is repeated by itself: nobody knows what a raw command does twice.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.drivers import base
+from bloomery.drivers.ipmi.bmc import Ipmitool
+from bloomery.outcome import Again
+
+_BYTE: Final = re.compile(r"0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}")
+_RAW: Final[dict[str, Any]] = {
+    "raw_bytes": {
+        "description": "Bytes to send, the network function and the command first, each such as "
+        "0x06 or 6, with spaces between.",
+        "required": True,
+    },
+}
+_RESET: Final[dict[str, Any]] = {
+    "warm": {
+        "description": "True: a warm reset (as when left out); false: a cold one.",
+        "required": False,
+    },
+}
+
+
+class IpmitoolVendor(Ipmitool, base.Vendor):
+    @base.clean_step(priority=0, argsinfo=_RAW, requires_ramdisk=False)
+    @base.deploy_step(priority=0, argsinfo=_RAW)
+    @base.service_step(argsinfo=_RAW, requires_ramdisk=False)
+    def send_raw(self, held: base.HeldNode, raw_bytes: str) -> Again | None:
+        """Send the bytes; what the BMC answers with is not kept."""
+        return self._send(held, "raw", *parse_bytes(raw_bytes))
+
+    @base.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
+    @base.deploy_step(priority=0, argsinfo=_RESET)
+    @base.service_step(argsinfo=_RESET, requires_ramdisk=False)
+    def bmc_reset(self, held: base.HeldNode, warm: bool = True) -> Again | None:
+        """Start the BMC anew; the machine runs on."""
+        if not isinstance(warm, bool):
+            raise errors.InvalidParameterValue(reason="argument warm must be true or false")
+        return self._send(held, "mc", "reset", "warm" if warm else "cold")
+
+    def _send(self, held: base.HeldNode, *words: str) -> Again | None:
+        bmc = self.bmc(held)
+        if (rest_s := bmc.rest_s()) > 0:
+            return Again(after_s=rest_s, reason="waiting until the BMC may get a command")
+        bmc.tell(*words, write=True)
+        return None
+
+
+def parse_bytes(said: Any) -> list[str]:
+    """Read ``0x06 0x01``.  Raises InvalidParameterValue."""
+    found = said.split() if isinstance(said, str) else []
+    wrong = [word for word in found if not _BYTE.fullmatch(word) or int(word, 0) > 0xFF]
+    if len(found) < 2 or wrong:
+        raise errors.InvalidParameterValue(
+            reason="argument raw_bytes must be two bytes or more, such as 0x06 0x01",
+        )
+    return found

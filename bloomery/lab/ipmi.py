@@ -1,0 +1,336 @@
+"""A rack of IPMI BMCs: one ``ipmi_sim`` (Debian package openipmi) for each machine.
+
+    with IpmiRack(folder, nodes=2) as rack:
+        rack.machines[0].driver_info      # what a node of the driver ``ipmi`` needs
+        rack.machines[0].pause()          # now it hangs
+
+Each answers IPMI 2.0 and 1.5 on a UDP port of its own, and has a temperature, a fan and a
+voltage.  No machine runs behind it: power is a word in a file, next to the file of the boot
+device.  What really happened stands in the file ``calls``.
+
+What ipmi_sim lacks: it does not answer which cipher suites there are, so name one, or ipmitool
+waits for seconds; it forgets whether a boot device is for good; it knows no NMI.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import shutil
+import signal
+import socket
+import subprocess
+import time
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from types import TracebackType
+from typing import Any, Final, Self
+
+from bloomery import errors
+
+HOST: Final = "127.0.0.1"
+USERNAME: Final = "admin"
+PASSWORD: Final = "password"  # noqa: S105  that of a simulated machine
+CIPHER_SUITE: Final = 3
+PROGRAM: Final = "ipmi_sim"
+_START_S: Final = 10.0
+_ARE_YOU_THERE: Final = bytes.fromhex("0600ff07000000000000000000092018c88100388e04b5")
+
+# ipmi_sim calls it: get ITEM..., set ITEM VALUE..., check ITEM.  In a folder with a file named
+# ``stuck`` power requests are taken and forgotten; with one named ``hard-of-hearing``, soft ones.
+_CHASSIS: Final = """\
+#!/bin/sh
+cd "$(dirname "$0")" || exit 1
+echo "$*" >>calls
+verb=$1; shift
+put() { if [ ! -e stuck ]; then echo "$1" >power; fi; }
+case $verb in
+get)
+    for item; do
+        case $item in
+        power) echo "power:$(cat power)" ;;
+        boot) echo "boot:$(cat bootdev)" ;;
+        *) echo "no $item here"; exit 1 ;;
+        esac
+    done ;;
+set)
+    while [ $# -ge 2 ]; do
+        case $1 in
+        power) put "$2" ;;
+        shutdown) if [ ! -e hard-of-hearing ]; then put 0; fi ;;
+        boot) echo "$2" >bootdev ;;
+        esac
+        shift 2
+    done ;;
+esac
+"""
+
+_LAN: Final = """\
+name "{name}"
+set_working_mc 0x20
+startlan 1
+  addr {host} {port}
+  priv_limit admin
+  allowed_auths_callback none md2 md5 straight
+  allowed_auths_user none md2 md5 straight
+  allowed_auths_operator none md2 md5 straight
+  allowed_auths_admin none md2 md5 straight
+  guid {guid}
+endlan
+chassis_control "{chassis}"
+user 1 true "" "" user 10 none md2 md5 straight
+user 2 true "{username}" "{password}" admin 10 none md2 md5 straight
+"""
+
+_MC: Final = """\
+mc_setbmc 0x20
+mc_add 0x20 0 no-device-sdrs 0x23 9 8 0x9f 0x1291 0xf02 persist_sdr
+sel_enable 0x20 1000 0x0a
+{sensors}
+mc_enable 0x20
+"""
+
+_SENSOR: Final = """\
+sensor_add 0x20 0 {number} {kind} 1
+sensor_set_value 0x20 0 {number} {value} 0
+sensor_set_event_support 0x20 0 {number} enable scanning per-state {none} {none} {none} {none}
+main_sdr_add 0x20 {record}
+"""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensor:
+    """What a type 1 record of IPMI 2.0, section 43.1, says; values are raw ones."""
+
+    number: int
+    kind: int
+    name: str
+    unit: int
+    value: int
+    factor: int = 1
+    exponent: int = 0
+    lowest: int
+    highest: int
+
+    @property
+    def record(self) -> bytes:
+        high, low = self.highest, self.lowest
+        body = bytes(
+            [
+                0x20, 0, self.number, 0x07, 0x01, 0x7F, 0x68, self.kind, 0x01,
+                0x85, 0x32, 0x85, 0x32, 0x1B, 0x1B, 0x00, self.unit, 0x00, 0x00,
+                self.factor, 0, 0, 0, 0, (self.exponent & 0xF) << 4, 0x07,
+                self.value, high, low, 0xFF, 0x00, high, high, high - 5, low, low, low + 5,
+                1, 1, 0, 0, 0, 0xC0 | len(self.name), *self.name.encode(),
+            ],
+        )  # fmt: skip
+        return bytes([0, 0, 0x51, 0x01, len(body)]) + body
+
+    @property
+    def lines(self) -> str:
+        record = " ".join(f"0x{byte:02x}" for byte in self.record)
+        return _SENSOR.format(
+            number=self.number, kind=self.kind, value=self.value, none="0" * 15, record=record,
+        )  # fmt: skip
+
+
+SENSORS: Final = (
+    Sensor(number=1, kind=1, name="CPU Temp", unit=1, value=41, lowest=5, highest=95),
+    Sensor(number=2, kind=4, name="Fan 1", unit=18, value=60, factor=100, lowest=10, highest=250),
+    Sensor(number=3, kind=2, name="12V", unit=4, value=120, exponent=-1, lowest=108, highest=132),
+)
+
+
+class IpmiMachine:
+    """One BMC: a process, and a folder of files that tell what it did and what it is to do."""
+
+    def __init__(self, folder: Path, name: str, port: int) -> None:
+        self.folder, self.name, self.port = folder, name, port
+        self._process: subprocess.Popen[bytes] | None = None
+
+    @property
+    def driver_info(self) -> dict[str, Any]:
+        return {
+            "ipmi_address": HOST,
+            "ipmi_port": self.port,
+            "ipmi_username": USERNAME,
+            "ipmi_password": PASSWORD,
+            "ipmi_cipher_suite": CIPHER_SUITE,
+        }
+
+    @property
+    def is_on(self) -> bool:
+        return self._said("power") == "1"
+
+    @property
+    def boot_device(self) -> str:
+        return self._said("bootdev")
+
+    @property
+    def calls(self) -> list[str]:
+        """What the BMC did, in order: ``get power``, ``set power 1``."""
+        return self._said("calls").splitlines()
+
+    def _said(self, file: str) -> str:
+        return (self.folder / file).read_text(encoding="utf-8").strip()
+
+    def behave(self, how: str, *, so: bool = True) -> None:
+        """Be ``stuck`` or ``hard-of-hearing``, or not any more."""
+        if so:
+            (self.folder / how).touch()
+        else:
+            (self.folder / how).unlink(missing_ok=True)
+
+    def start(self) -> None:
+        """Start the BMC; ``wait`` until it answers."""
+        self._configure()
+        with (self.folder / "log").open("wb") as log:
+            self._process = subprocess.Popen(
+                [
+                    *_ends_with_us(), PROGRAM, "-n", "-c", "lan.conf", "-f", "bmc.emu",
+                    "-s", "state",
+                ],
+                cwd=self.folder, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+            )  # fmt: skip
+
+    def wait(self) -> None:
+        """Return as soon as it answers.  Raises CannotStart."""
+        give_up_at = time.monotonic() + _START_S
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+            sock.settimeout(0.05)
+            sock.connect((HOST, self.port))
+            while not self._answers(sock):
+                if time.monotonic() > give_up_at:
+                    raise errors.CannotStart(
+                        reason=f"cannot start {self.name}: {PROGRAM} does not answer on UDP port "
+                        f"{self.port}; see {self.folder / 'log'}",
+                    )
+
+    def _answers(self, sock: socket.socket) -> bool:
+        try:
+            sock.send(_ARE_YOU_THERE)
+            return bool(sock.recv(512))
+        except TimeoutError:
+            return False
+        except ConnectionRefusedError:
+            time.sleep(0.02)
+            return False
+
+    def _configure(self) -> None:
+        (self.folder / "state").mkdir(parents=True, exist_ok=True)
+        chassis = self.folder / "chassis"
+        guid = uuid.uuid5(uuid.NAMESPACE_DNS, self.name).hex
+        lan = _LAN.format(
+            name=self.name, host=HOST, port=self.port, guid=guid, chassis=chassis,
+            username=USERNAME, password=PASSWORD,
+        )  # fmt: skip
+        sensors = "".join(sensor.lines for sensor in SENSORS)
+        files = {"lan.conf": lan, "bmc.emu": _MC.format(sensors=sensors), "chassis": _CHASSIS}
+        fresh = {"power": "0\n", "bootdev": "default\n", "calls": ""}
+        fresh = {name: text for name, text in fresh.items() if not (self.folder / name).exists()}
+        for name, text in (files | fresh).items():
+            (self.folder / name).write_text(text, encoding="utf-8")
+        chassis.chmod(0o755)
+
+    def pause(self) -> None:
+        """Hang: its port is there, and nobody answers."""
+        self._require().send_signal(signal.SIGSTOP)
+
+    def resume(self) -> None:
+        self._require().send_signal(signal.SIGCONT)
+
+    def stop(self) -> None:
+        """Be gone, as when its cable is pulled; ``start`` brings it back."""
+        if self._process is not None:
+            self._process.kill()
+            self._process.wait()
+            self._process = None
+
+    def _require(self) -> subprocess.Popen[bytes]:
+        if self._process is None:
+            raise RuntimeError(f"{self.name} does not run")
+        return self._process
+
+
+class IpmiRack:
+    """So many machines, each in a folder of its own.
+
+    ``port``: of the first BMC, those of the others follow; 0: any free ones.
+    """
+
+    def __init__(self, folder: Path, nodes: int, *, port: int = 0) -> None:
+        ports = range(port, port + nodes) if port else _free_ports(nodes)
+        self.machines = [
+            IpmiMachine(folder.absolute() / f"ipmi-{n:04d}", f"ipmi-{n:04d}", each)
+            for n, each in enumerate(ports)
+        ]
+
+    def start(self) -> Self:
+        """Start all BMCs and wait until they answer.  Raises CannotStart."""
+        _require_program()
+        for machine in self.machines:
+            _require_free(machine.port)
+            machine.start()
+        with self._stopped_on_error():
+            for machine in self.machines:
+                machine.wait()
+        return self
+
+    @contextlib.contextmanager
+    def _stopped_on_error(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            self.stop()
+            raise
+
+    def stop(self) -> None:
+        for machine in self.machines:
+            machine.stop()
+
+    def __enter__(self) -> Self:
+        return self.start()
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        exc: BaseException | None,
+        tb: TracebackType | None,
+    ) -> None:
+        self.stop()
+
+
+def _ends_with_us() -> list[str]:
+    """ipmi_sim outlives a parent that is killed, unless the kernel is told otherwise."""
+    return ["setpriv", "--pdeathsig", "KILL"] if shutil.which("setpriv") else []
+
+
+def _require_program() -> None:
+    if shutil.which(PROGRAM) is None:
+        raise errors.CannotStart(
+            reason=f"cannot start an IPMI rack: the program {PROGRAM} is not on PATH; "
+            "install the package openipmi",
+        )
+
+
+def _require_free(port: int) -> None:
+    """ipmi_sim itself goes on without a port that is taken."""
+    with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as sock:
+        try:
+            sock.bind((HOST, port))
+        except OSError:
+            raise errors.CannotStart(
+                reason=f"cannot start an IPMI rack: UDP port {port} of {HOST} is taken",
+            ) from None
+
+
+def _free_ports(count: int) -> list[int]:
+    """Find ports that nobody has; all are held until the last is found."""
+    with contextlib.ExitStack() as held:
+        found = []
+        for _ in range(count):
+            sock = held.enter_context(socket.socket(socket.AF_INET, socket.SOCK_DGRAM))
+            sock.bind((HOST, 0))
+            found.append(int(sock.getsockname()[1]))
+        return found
