@@ -4,3 +4,28 @@ A request passes these files in this order: ``server`` (HTTP), ``front`` (reques
 version, body), ``routing`` (which controller), ``declare`` (the endpoint's declaration:
 arguments, schema), ``controllers`` (which operation), ``replies`` (the answer, also to errors).
 """
+
+from __future__ import annotations
+
+import importlib
+import sys
+from typing import Final
+
+_NOT_FOR_US: Final = ("genshi", "jinja2", "kajiki", "pygments")
+
+
+def _import_pecan_alone() -> None:
+    """Import Pecan without what it would only take along because it is there.
+
+    Template engines, and the lexers of fifty languages for mako's error pages: 7 MiB that
+    nothing here uses.  Whoever wants them later finds them.
+    """
+    hidden = [name for name in _NOT_FOR_US if name not in sys.modules]
+    for name in hidden:
+        sys.modules[name] = None  # type: ignore[assignment]  # counts as not installed
+    importlib.import_module("pecan")
+    for name in hidden:
+        del sys.modules[name]
+
+
+_import_pecan_alone()
