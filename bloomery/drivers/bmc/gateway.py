@@ -105,7 +105,7 @@ class Gateway:
             raise errors.BmcUnreachable(node=held.node.uuid, address=address, reason=busy)
         try:
             if write:
-                held.assert_exclusive()
+                held.assert_lease()
             self._admit(bmc, held)
             with _reporting(bmc):
                 yield call

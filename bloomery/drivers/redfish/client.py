@@ -10,7 +10,7 @@ import logging
 import ssl
 import threading
 import urllib.parse
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
@@ -191,66 +191,69 @@ def translating(account: Account, node: str, conf: Redfish) -> Iterator[None]:
     """
 
     def said(kind: type[errors.Failure], reason: str, **more: Any) -> errors.Failure:
-        return kind(node=node, address=account.address, reason=_clean(reason, account), **more)
+        return kind(node=node, address=account.address, reason=reason, **more)
+
+    def clean(words: object) -> str:
+        return _clean(str(words), account)
 
     try:
         yield
     except sushy_errors.ConnectionError as exc:
-        raise said(errors.BmcUnreachable, _silence(exc, conf)) from None
+        raise said(errors.BmcUnreachable, _silence(exc, conf, clean)) from None
     except sushy_errors.HTTPError as exc:
-        raise said(*_answer(exc), http_status=exc.status_code, message_id=exc.code) from None
+        told = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
+        raise said(*_answer(exc, told), http_status=exc.status_code, message_id=exc.code) from None
     except sushy_errors.UnknownDefaultError:
         reason = "it has more than one system, or none: set driver_info/redfish_system_id"
         raise said(errors.BmcRefused, reason) from None
     except sushy_errors.SushyError as exc:
-        raise said(errors.BmcRefused, str(exc)) from None
-    except requests.RequestException as exc:
-        raise said(errors.BmcUnreachable, _malformed(exc)) from None
+        raise said(errors.BmcRefused, clean(exc)) from None
+    except requests.JSONDecodeError:
+        raise said(errors.BmcUnreachable, "its answer is not JSON") from None
     except TimeoutError as exc:
         raise said(errors.BmcUnreachable, str(exc)) from None
-    except _ODD as exc:
+    except (requests.RequestException, *_ODD) as exc:
         LOG.debug("odd answer of %s", account.address, exc_info=True)
-        raise said(errors.BmcUnreachable, _malformed(exc)) from None
+        reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
+        raise said(errors.BmcUnreachable, reason) from None
 
 
-def _clean(reason: str, account: Account) -> str:
-    """A BMC that repeats a password must not spread it."""
+def _clean(words: str, account: Account) -> str:
+    """What a BMC says, in one line; one that repeats a password must not spread it."""
     secret = account.password
-    shown = " ".join(reason.split())[:600]
+    shown = " ".join(words.split())[:600]
     return shown.replace(secret, "***") if secret and len(secret) > 2 else shown
 
 
-def _malformed(exc: Exception) -> str:
-    if isinstance(exc, requests.JSONDecodeError):
-        return "its answer is not JSON"
-    return f"its answer makes no sense ({type(exc).__name__}: {exc})"
-
-
-def _silence(exc: BaseException, conf: Redfish) -> str:
+def _silence(exc: BaseException, conf: Redfish, clean: Callable[[object], str]) -> str:
     """Say in a few words why there was no answer."""
     cause = exc.__context__
-    if isinstance(cause, requests.exceptions.SSLError):
-        return (
-            f"TLS refused: {_innermost(cause)}; set driver_info/redfish_verify_ca to the CA of "
-            "its certificate, or to false"
-        )
-    if isinstance(cause, requests.ConnectTimeout):
-        return f"no connection within {conf.connect_timeout} s"
-    if isinstance(cause, requests.ReadTimeout):
-        return f"it accepted the connection and gave no answer within {conf.read_timeout} s"
-    if isinstance(cause, requests.exceptions.InvalidURL):
-        return f"the answer leads away from this BMC: {cause}"
-    return _innermost(cause) if cause is not None else str(exc)
+    match cause:
+        case requests.exceptions.SSLError():
+            return (
+                f"TLS refused: {clean(_innermost(cause))}; set driver_info/redfish_verify_ca to "
+                "the CA of its certificate, or to false"
+            )
+        case requests.ConnectTimeout():
+            return f"no connection within {conf.connect_timeout} s"
+        case requests.ReadTimeout():
+            return f"it accepted the connection and gave no answer within {conf.read_timeout} s"
+        case requests.exceptions.InvalidURL():
+            return f"its answer leads away from this BMC: {clean(cause)}"
+        case requests.exceptions.ChunkedEncodingError():
+            return f"its answer broke off ({clean(_innermost(cause))})"
+        case None:
+            return clean(exc)
+        case _:
+            return clean(_innermost(cause))
 
 
 def _innermost(exc: BaseException) -> str:
     """The words of the error that the others wrap."""
-    seen: BaseException = exc
+    seen = exc
     for _ in range(8):
-        inside = next(
-            (e for e in (getattr(seen, "reason", None), *seen.args, seen.__context__)
-             if isinstance(e, BaseException) and e is not seen), None,
-        )  # fmt: skip
+        wrapped = (getattr(seen, "reason", None), *seen.args, seen.__context__)
+        inside = next((e for e in wrapped if isinstance(e, BaseException)), None)
         if inside is None:
             break
         seen = inside
@@ -259,9 +262,8 @@ def _innermost(exc: BaseException) -> str:
     return str(getattr(seen, "strerror", None) or seen) or type(seen).__name__
 
 
-def _answer(exc: Any) -> tuple[type[errors.Failure], str]:
+def _answer(exc: Any, told: str) -> tuple[type[errors.Failure], str]:
     """Which error an HTTP status stands for, and what it says."""
-    told = f"HTTP {exc.status_code}" + (f": {exc.detail}" if exc.detail else "")
     match exc:
         case sushy_errors.AccessError():
             return errors.BmcRefused, (

@@ -65,7 +65,8 @@ class RedfishPower(Redfish, base.Power):
             if order.pointless_when_there and self.get_power_state(held) == order.ends:
                 return DONE
             return self._ask(held, order, self._begin(held, state, timeout_s))
-        if self._reads(held, memory) == order.ends and not memory.get("again"):
+        is_there = self._reads(held, memory) == order.ends
+        if is_there and (order.pointless_when_there or not memory.get("no_answer")):
             _forget(held)
             return DONE
         if datetime.now(UTC) > datetime.fromisoformat(memory["until"]):
@@ -77,15 +78,21 @@ class RedfishPower(Redfish, base.Power):
     def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
         """Off and on again; a restart where the power may not go off."""
         if held.node.disable_power_off:
-            is_on = held.turn or self.get_power_state(held) == PowerState.ON
-            state = PowerState.REBOOT if is_on else PowerState.ON
-            return self.set_power_state(held, state, timeout_s)
+            return self.set_power_state(held, self._restart_state(held), timeout_s)
         return stages.in_order(
             held,
             "redfish_reboot",
             lambda: self.set_power_state(held, PowerState.OFF, timeout_s),
             lambda: self.set_power_state(held, PowerState.ON, timeout_s),
         )
+
+    def _restart_state(self, held: base.HeldNode) -> str:
+        """What restarts it without going off: a machine that is off is switched on."""
+        memory = held.node.driver_internal_info.get(_MEMORY)
+        if held.turn and memory:
+            return str(memory["asked"])
+        is_on = self.get_power_state(held) == PowerState.ON
+        return PowerState.REBOOT if is_on else PowerState.ON
 
     def _begin(self, held: base.HeldNode, state: str, timeout_s: float | None) -> dict[str, Any]:
         limit_s = timeout_s or self.conf.conductor.power_state_change_timeout
@@ -132,10 +139,12 @@ class RedfishPower(Redfish, base.Power):
     def _reads(self, held: base.HeldNode, memory: dict[str, Any]) -> str | None:
         """Read the power state; a BMC that is silent for once is no reason to give up."""
         try:
-            return self.get_power_state(held)
+            found = self.get_power_state(held)
         except errors.BmcUnreachable as silent:
             memory["last"] = silent.facts["reason"]
             return None
+        memory["last"] = f"it reads {found}"
+        return found
 
     def _late(
         self,
@@ -179,8 +188,11 @@ def _reason(memory: dict[str, Any]) -> str:
 
 def _look_again(memory: dict[str, Any]) -> Again:
     """Look soon after the order, and less often later on."""
-    waited_s = (datetime.now(UTC) - datetime.fromisoformat(memory["since"])).total_seconds()
-    return Again(after_s=min(2.0, 0.5 + waited_s / 4), reason=_reason(memory))
+    now = datetime.now(UTC)
+    waited_s = (now - datetime.fromisoformat(memory["since"])).total_seconds()
+    left_s = (datetime.fromisoformat(memory["until"]) - now).total_seconds()
+    pause_s = min(2.0, 0.5 + waited_s / 4, max(left_s, 0.1))
+    return Again(after_s=pause_s, reason=_reason(memory))
 
 
 def _read(system: Any) -> str | None:
