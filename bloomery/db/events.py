@@ -48,7 +48,10 @@ def encode(event: Event) -> dict[str, Any]:
 
 
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
+    """Write rows.  On PostgreSQL the transaction is numbered before its rows: see Horizon."""
     if encoded:
+        if conn.dialect.name == "postgresql":
+            conn.execute(sa.select(sa.func.pg_current_xact_id()))
         conn.execute(sa.insert(EVENTS), list(encoded))
 
 
@@ -89,18 +92,58 @@ _STORED = sa.select(
 ).order_by(_T.id)  # fmt: skip
 
 
-def list_after(conn: sa.Connection, last_id: int, limit: int) -> list[Stored]:
-    """Return the next rows after ``last_id``, with no gap that could still be filled.
-
-    A row's number is taken before its commit.  SQLite has one writer, so numbers appear in
-    order.  A server database has many: there this is the place to stop before the first number
-    that a running transaction may hold.  Comparing each row's transaction with the oldest one
-    running (PostgreSQL: pg_snapshot_xmin) is not enough while the cursor is a number: a younger
-    transaction may hold a lower number.  What is enough: note the last number handed out and
-    pg_snapshot_xmax, and read up to that number once pg_snapshot_xmin has reached the noted xmax.
-    """
+def list_after(
+    conn: sa.Connection,
+    last_id: int,
+    limit: int,
+    up_to: int | None = None,
+) -> list[Stored]:
+    """Return the next rows after ``last_id``, none beyond ``up_to`` (see ``Horizon``)."""
     wanted = _STORED.where(_T.id > last_id).limit(limit)
+    if up_to is not None:
+        wanted = wanted.where(_T.id <= up_to)
     return [Stored(**row) for row in conn.execute(wanted).mappings()]
+
+
+_LAST_NUMBER = sa.text("SELECT last_value FROM events_id_seq")
+_NEXT = sa.text("SELECT pg_current_xact_id()::text::bigint")
+_OLDEST = sa.text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
+
+
+class Horizon:
+    """Up to which number no row can appear any more; one for each reader.
+
+    A row's number is taken before its commit, so a reader that goes by numbers must not pass one
+    that may still be filled.  SQLite has one writer: numbers appear in order.  On PostgreSQL the
+    last number handed out is noted, and then the number of a transaction of our own; when all
+    older ones have ended, every number up to the noted one is filled or lost.  (To compare each
+    row's transaction with the oldest one running is not enough: a younger one may hold a lower
+    number.  Nor is a snapshot's xmax: it is past the last that ended, not the last that began.)
+    MariaDB is read as SQLite is until there is a way to wait out its transactions.
+    """
+
+    def __init__(self) -> None:
+        self._settled = 0
+        self._noted: tuple[int, int] | None = None  # last number, a transaction after it
+
+    @property
+    def waits(self) -> bool:
+        """Are there numbers that transactions which still run may hold?"""
+        return self._noted is not None
+
+    def look(self, conn: sa.Connection) -> int | None:
+        """Return the number, None where numbers appear in order."""
+        if conn.dialect.name != "postgresql":
+            return None
+        if self._noted is None:
+            number: int = conn.execute(_LAST_NUMBER).scalar_one()
+            if number == self._settled:
+                return number
+            self._noted = number, conn.execute(_NEXT).scalar_one()
+        number, after = self._noted
+        if conn.execute(_OLDEST).scalar_one() >= after:
+            self._settled, self._noted = number, None
+        return self._settled
 
 
 def last_id(conn: sa.Connection) -> int:

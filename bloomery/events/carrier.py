@@ -28,9 +28,13 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often things are done; ``poll_s`` is the net below ``poke``."""
+    """How often things are done; ``poll_s`` is the net below ``poke``.
+
+    ``settle_s``: until the next look at events that a running transaction holds up.
+    """
 
     poll_s: float = 5.0
+    settle_s: float = 0.05
     acknowledge_s: float = 0.5
     lease_s: float = 30.0
     retry_least_s: float = 0.5
@@ -59,6 +63,7 @@ class Carrier:
         self._pace = pace or Pace()
         self._cursor: Cursor | None = None
         self._passed = 0
+        self._horizon = events.Horizon()
         self._written_at = 0.0
         self._seen: tuple[Cursor, float] | None = None
         self._failures = 0
@@ -131,7 +136,8 @@ class Carrier:
             return self._pace.poll_s
         self._renew()
         with self._db.read() as conn:
-            batch = events.list_after(conn, self._passed, self._pace.batch)
+            up_to = self._horizon.look(conn)
+            batch = events.list_after(conn, self._passed, self._pace.batch, up_to)
         try:
             if batch:
                 self.sink.open()
@@ -146,10 +152,11 @@ class Carrier:
 
     def _idle_s(self) -> float:
         """Until the next poll, or sooner if an acknowledgement is due before."""
+        most_s = self._pace.settle_s if self._horizon.waits else self._pace.poll_s
         if self._cursor is not None and self._passed == self._cursor.last_id:
-            return self._pace.poll_s
+            return most_s
         due_in_s = self._written_at + self._pace.acknowledge_s - self._clock()
-        return max(0.0, min(due_in_s, self._pace.poll_s))
+        return max(0.0, min(due_in_s, most_s))
 
     # ------------------------------------------------------------------------------ the cursor
 
