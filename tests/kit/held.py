@@ -31,6 +31,9 @@ class Held:
         if self.shared:
             raise errors.ExclusiveLockRequired
 
+    def assert_lease(self) -> None:
+        self.assert_exclusive()
+
 
 def walk(held: Held, step: Callable[[], Outcome | None], *, most: int = 50) -> list[Again]:
     """Take the turns of a step until it is done; return the answers on the way."""
