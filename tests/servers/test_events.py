@@ -123,7 +123,8 @@ def test_many_writers_lose_no_event(db: engine.Database):
 
     def write(number: int) -> None:
         for turn in range(20):
-            db.transact(lambda conn: events.insert(conn, [event(f"{number}.{turn}")]))
+            row = event(f"{number}.{turn}")
+            db.transact(lambda conn, row=row: events.insert(conn, [row]))
             relay.poke()
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
