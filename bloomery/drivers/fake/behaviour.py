@@ -20,16 +20,29 @@ _never = threading.Event()
 _calls: dict[tuple[str, str], Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
 
-def act(conf: Conf, held: HeldNode, kind: str, method: str) -> Outcome | None:
-    """Behave as told in a step: fail, ask for another turn, wait for the agent, or go on."""
+def act(
+    conf: Conf,
+    held: HeldNode,
+    kind: str,
+    method: str,
+    limit_s: float | None = None,
+) -> Outcome | None:
+    """Behave as told in a step: fail, ask for another turn, wait for the agent, or go on.
+
+    Raises StepFailure after ``limit_s`` where ``driver_info`` says that it takes longer.
+    """
     told = _told(held)
     _misbehave(told, held, kind, method)
+    own_s = _number(told, "delay", kind, method)
+    too_slow = limit_s is not None and own_s > limit_s
     if held.turn == 0:
-        delay_s = _delay_s(conf, told, kind, method)
-        if delay_s > 0:
+        delay_s = limit_s if too_slow else _delay_s(conf, told, kind, method)
+        if delay_s:
             return Again(after_s=delay_s, reason=f"fake {kind}.{method} takes {delay_s:g} s")
         if _number(told, "wait", kind, method):
             return WaitForCall(reason="waiting for the fake agent to call back", then="same")
+    elif too_slow:
+        raise errors.StepFailure(reason=f"fake {kind}.{method} took more than {limit_s:g} s")
     return None
 
 

@@ -38,8 +38,13 @@ class _Fake(base.Interface):
     def validate(self, held: base.HeldNode) -> None:
         behaviour.validate(held)
 
-    def act(self, held: base.HeldNode, method: str) -> Outcome | None:
-        return behaviour.act(self.conf, held, self.kind, method)
+    def act(
+        self,
+        held: base.HeldNode,
+        method: str,
+        limit_s: float | None = None,
+    ) -> Outcome | None:
+        return behaviour.act(self.conf, held, self.kind, method, limit_s)
 
     def answer(self, held: base.HeldNode, method: str) -> None:
         behaviour.answer(self.conf, held, self.kind, method)
@@ -58,13 +63,13 @@ class FakePower(_Fake, base.Power):
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        pending = self.act(held, "set_power_state")
+        pending = self.act(held, "set_power_state", timeout_s)
         if pending is None:
             held.node.power_state = PowerState.ON if state in ENDS_ON else PowerState.OFF
         return pending or DONE
 
     def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
-        pending = self.act(held, "reboot")
+        pending = self.act(held, "reboot", timeout_s)
         if pending is None:
             held.node.power_state = PowerState.ON
         return pending or DONE

@@ -1,0 +1,91 @@
+"""BMCs that say what a test wants: a power interface beside the fake ones.
+
+    bmc = Bmc()
+    site = make_site(registry=bmc.registry())
+    bmc.reads = "power on"              # whatever the row says
+    bmc.reads = BmcUnreachable(...)     # raised by each look
+"""
+
+from __future__ import annotations
+
+import threading
+from typing import Any
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conductor.states import ENDS_ON
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, registry
+from bloomery.drivers.fake.hardware import FakePower
+from bloomery.drivers.registry import Registry
+from bloomery.outcome import DONE, Again, Outcome
+from tests.kit import site
+
+UNREACHABLE = errors.BmcUnreachable(node="it", address="bmc.test", reason="no route")
+AS_RECORDED = object()
+
+
+class Bmc:
+    """What every BMC says, unless one of them is told apart in ``one``; and what was asked."""
+
+    def __init__(self) -> None:
+        self.reads: Any = AS_RECORDED
+        self.one: dict[str, Any] = {}
+        self.accepts: BaseException | None = None
+        self.usable: BaseException | None = None
+        self.syncs = True
+        self.obeys = True
+        self.is_busy = False
+        self.looks: list[str] = []
+        self.orders: list[tuple[str, float | None]] = []
+        self.may_answer = threading.Event()
+        self.may_answer.set()
+
+    def registry(self, conf: Conf | None = None) -> Registry:
+        conf = conf or site.conf()
+        found = registry.load(conf)
+        interfaces = found.interfaces | {"power": {"fake": _Power(conf, self)}}
+        return Registry(found.types, interfaces, dict.fromkeys(interfaces))
+
+    def read(self, node: Any) -> Any:
+        self.looks.append(node.uuid)
+        assert self.may_answer.wait(20), "nobody let the BMC answer"
+        said = self.one.get(node.uuid, self.reads)
+        if isinstance(said, BaseException):
+            raise said
+        return node.power_state if said is AS_RECORDED else said
+
+    def order(self, node: Any, state: str, timeout_s: float | None) -> Outcome:
+        self.orders.append((state, timeout_s))
+        if self.accepts is not None:
+            raise self.accepts
+        if self.is_busy:
+            return Again(after_s=0.01, reason="the BMC is busy")
+        if self.obeys:
+            node.power_state = PowerState.ON if state in ENDS_ON else PowerState.OFF
+            self.one[node.uuid] = node.power_state
+        return DONE
+
+
+class _Power(FakePower):
+    def __init__(self, conf: Conf, bmc: Bmc) -> None:
+        super().__init__(conf)
+        self.bmc, self.name = bmc, "fake"
+
+    def validate(self, held: base.HeldNode) -> None:
+        if self.bmc.usable is not None:
+            raise self.bmc.usable
+
+    def get_power_state(self, held: base.HeldNode) -> str | None:
+        return self.bmc.read(held.node)
+
+    def set_power_state(
+        self, held: base.HeldNode, state: str, timeout_s: float | None = None,
+    ) -> Outcome:  # fmt: skip
+        return self.bmc.order(held.node, state, timeout_s)
+
+    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
+        return self.bmc.order(held.node, "rebooting", timeout_s)
+
+    def supports_power_sync(self, held: base.HeldNode) -> bool:
+        return self.bmc.syncs
