@@ -1,0 +1,72 @@
+"""A machine's life through the API, with a real conductor behind it."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from bloomery.api import app
+from bloomery.conf import Conf
+from bloomery.operations.context import Site
+from bloomery.rpc.client import Client
+from bloomery.rpc.ring import Ring
+from bloomery.rpc.transports import InProcess
+from tests.fakes.client import Client as ApiClient
+from tests.kit.site import HOST
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def api(make_site):
+    made = make_site()
+    rpc = Client(Ring(made.db), InProcess({HOST: made.service.manager}))
+    return ApiClient(app.make_app(Site(db=made.db, rpc=rpc, conf=Conf())))
+
+
+def ask(api, verb, ends_in, **along):
+    answer = api.put("/v1/nodes/web-1/states/provision", {"target": verb} | along)
+    assert answer.status == 202, answer.body
+
+    def arrived():
+        node = api.get("/v1/nodes/web-1?fields=provision_state,reservation,last_error").json
+        return node["provision_state"] == ends_in and node["reservation"] is None
+
+    wait_for(arrived, f"{verb} to end in {ends_in}")
+
+
+def test_machine_goes_from_enrolled_to_running_and_back(api):
+    secret = {"redfish_address": "https://bmc", "redfish_password": "secret"}
+    made = api.node(name="web-1", driver_info=secret)
+    assert made["driver_info"] == secret | {"redfish_password": "******"}
+    assert made["boot_interface"] == "fake"
+    ask(api, "manage", "manageable")
+    ask(api, "provide", "available")
+    ask(api, "active", "active", configdrive={"meta_data": {"name": "web-1"}})
+    assert api.get("/v1/nodes/web-1").json["target_provision_state"] is None
+    ask(api, "rebuild", "active")
+    assert api.delete("/v1/nodes/web-1").status == 409
+    ask(api, "deleted", "available")
+    history = api.get("/v1/nodes/web-1/history").json["history"]
+    assert len(history) >= 8
+    assert api.delete("/v1/nodes/web-1").status == 204
+    assert api.get("/v1/nodes").json == {"nodes": []}
+
+
+def test_no_acknowledged_patch_is_lost(api):
+    api.node(name="web-1")
+
+    def patch(key):
+        operation = {"op": "add", "path": f"/extra/k{key}", "value": key}
+        answers[key] = api.patch("/v1/nodes/web-1", [operation])
+
+    answers = {}
+    callers = [threading.Thread(target=patch, args=(key,)) for key in range(16)]
+    for caller in callers:
+        caller.start()
+    for caller in callers:
+        caller.join()
+    acknowledged = {f"k{key}" for key, answer in answers.items() if answer.status == 200}
+    assert set(api.get("/v1/nodes/web-1").json["extra"]) == acknowledged
+    assert {answer.status for answer in answers.values()} <= {200, 409}
+    assert acknowledged
