@@ -20,7 +20,7 @@ HEAD: Final = """\
 Made by `make states` from the table in `bloomery/conductor/states.py`; edit that one.
 
 Round states are stable: nothing happens there until somebody asks. In the others a conductor is at
-work, waits for a call, or needs somebody to look. A move is made by `TaskManager.process_event` alone.
+work, waits for a call, or needs somebody to look. Only `TaskManager.process_event` makes a move.
 """
 
 

@@ -34,7 +34,8 @@ STILL_TO_COME = ("available", "deploying")
 
 
 def say(**facts: Any) -> None:
-    print(json.dumps(facts), flush=True)
+    sys.stdout.write(f"{json.dumps(facts)}\n")
+    sys.stdout.flush()
 
 
 class Process:

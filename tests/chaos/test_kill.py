@@ -20,7 +20,8 @@ import sqlalchemy as sa
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODE_HISTORY, NODES, STEP_RUNS
 from tests.chaos import conductor_process
-from tests.chaos.conductor_process import GIVES_UP_S, NODES as HOW_MANY
+from tests.chaos.conductor_process import GIVES_UP_S
+from tests.chaos.conductor_process import NODES as HOW_MANY
 
 PROGRAM = Path(conductor_process.__file__)
 WHOLE_S = 2.2  # about how long the deployments take, from the first order on
@@ -99,7 +100,9 @@ def rows(path: Path, table: sa.Table) -> list[dict[str, Any]]:
         db.close()
 
 
-def test_deployments_go_on_after_kill_9(tmp_path: Path, children: list[Child], seed: int):
+def test_deployments_go_on_after_kill_9(
+    tmp_path: Path, children: list[Child], seed: int, record_property
+):
     lots = random.Random(f"kill {seed}")
     first = Child(tmp_path, seed)
     children.append(first)
@@ -124,7 +127,8 @@ def test_deployments_go_on_after_kill_9(tmp_path: Path, children: list[Child], s
         assert "while step" in node["last_error"]
     assert [node["reservation"] for node in found.values()] == [None] * HOW_MANY
     assert took_s < 60
-    print(f"{len(interrupted)} interrupted, {len(active)} active after {took_s} s")
+    record_property("interrupted", len(interrupted))
+    record_property("recovered_s", took_s)
 
     told = {(row["request_id"], row["node_uuid"]) for row in rows(tmp_path, NODE_HISTORY)}
     assert first.acknowledged().items() <= told

@@ -64,7 +64,7 @@ def test_a_whole_cycle_of_a_node_takes_18_commits(site: Site, meter: Meter):
     assert meter.commits <= 22
 
 
-@pytest.mark.parametrize(("method", "args", "state", "commits"), CYCLE, ids=lambda v: str(v))
+@pytest.mark.parametrize(("method", "args", "state", "commits"), CYCLE, ids=str)
 def test_a_verb_takes_its_commits(
     site: Site, meter: Meter, method: str, args: tuple[Any, ...], state: str, commits: int
 ):
@@ -135,9 +135,7 @@ def test_creating_a_node_is_one_commit(site: Site, meter: Meter):
 def test_a_port_is_one_commit(site: Site, meter: Meter):
     node = site.enrol()
     meter.reset()
-    site.order(
-        "create_port", {"uuid": "port-1", "node_uuid": node, "address": "52:54:00:00:00:01"}
-    )
+    site.order("create_port", {"uuid": "port-1", "node_uuid": node, "address": "52:54:00:00:00:01"})
     assert meter.commits == 1
 
 

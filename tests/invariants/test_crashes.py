@@ -121,7 +121,6 @@ class Life:
 
         wait_for(ended, f"{order.method} to end in {order.ends_in}")
 
-
     def call_back(self, node: Node) -> None:
         """What the agent does, where the flow waits for it."""
         if node.provision_state in states.WAIT_STATES and node.reservation is None:
@@ -292,7 +291,7 @@ FAILING = [
 ]
 
 
-@pytest.mark.parametrize(("order", "step", "ends_in"), FAILING, ids=lambda v: str(v))
+@pytest.mark.parametrize(("order", "step", "ends_in"), FAILING, ids=str)
 def test_a_failure_is_told_once_more_after_a_crash(
     tmp_path: Path, order: Order, step: str, ends_in: str
 ):
@@ -315,8 +314,9 @@ def test_a_failure_is_told_once_more_after_a_crash(
 def test_a_small_pool_takes_up_many_flows(tmp_path: Path):
     """More flows were left than there are workers: they are taken up as workers are free."""
     script = Script()
-    script.add("deploy", "slow", lambda held: Again(after_s=0.01, reason="slow") if not held.turn
-               else None)
+    script.add(
+        "deploy", "slow", lambda held: Again(after_s=0.01, reason="slow") if not held.turn else None
+    )
     path = tmp_path / "site.sqlite"
     site = Site(path, db=database(path, Mortal), registry=script.registry(), workers_pool_size=30)
     nodes = [site.enrol(provision_state="available") for _ in range(30)]

@@ -90,7 +90,7 @@ class Walker:
                 act(node)
             except errors.NodeLocked:
                 self.ledger.note("told that it is locked")
-            except Exception as exc:
+            except Exception as exc:  # noqa: BLE001  whatever else it is, it is wrong
                 self.ledger.fault(f"{self.who}: {act.__name__} raised {exc!r}")
         self.pool.shutdown(wait=True)
 

@@ -61,7 +61,11 @@ def a_dead_peer_loses_its_nodes(site: Site) -> None:
     peer = site.another_host("host-b")
     site.db.transact(
         lambda conn: conductors.register(
-            conn, hostname="host-b", group="", drivers=["fake-hardware"], interfaces=[],
+            conn,
+            hostname="host-b",
+            group="",
+            drivers=["fake-hardware"],
+            interfaces=[],
         ),
     )
     node = site.enrol(provision_state="available")

@@ -1,8 +1,8 @@
 """Hardware that does what a test wrote down: steps by name, each a function of the held node.
 
-    script = Script()
-    script.deploy("write", lambda held: DONE)
-    site = make_site(registry=script.registry())
+script = Script()
+script.deploy("write", lambda held: DONE)
+site = make_site(registry=script.registry())
 """
 
 from __future__ import annotations

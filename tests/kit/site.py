@@ -161,9 +161,7 @@ class Site:
 
     def everything(self) -> dict[str, list[Mapping[str, Any]]]:
         """Every row that a task could write."""
-        return {
-            table.name: self.rows(table) for table in (NODES, NODE_HISTORY, STEP_RUNS, EVENTS)
-        }
+        return {table.name: self.rows(table) for table in (NODES, NODE_HISTORY, STEP_RUNS, EVENTS)}
 
     # ---------------------------------------------------------------------------- waiting
 
@@ -182,7 +180,9 @@ class Site:
             return wait_for(arrived, f"{node} to be {' or '.join(states)}", timeout_s=timeout_s)
         except AssertionError as late:
             now = self.node(node)
-            late.add_note(f"it is {now.provision_state}, held by {now.reservation}, {now.last_error}")
+            late.add_note(
+                f"it is {now.provision_state}, held by {now.reservation}, {now.last_error}"
+            )
             raise
 
     def set(self, node: str, **values: Any) -> None:

@@ -49,8 +49,15 @@ def reservation_off(patch: Patch) -> None:
 
 def fence_off(patch: Patch) -> None:
     """The guard compares the holder's name, and no generation."""
-    patch.setattr(locks, "_HELD", locks._HELD[:2])
+    held = sa.update(NODES).where(*locks._HELD[:2])
     patch.setattr(locks, "_proof", _proof_without_generation)
+    patch.setattr(locks, "_RELEASE", held.values(locks._FREE))
+    patch.setattr(locks, "_CHECK", held.values(lock_generation=_T.lock_generation))
+    patch.setattr(
+        locks,
+        "_guarded",
+        lambda columns: held.values({name: sa.bindparam(f"to_{name}") for name in columns}),
+    )
 
 
 def _proof_without_generation(guard: locks.Guard) -> dict[str, Any]:

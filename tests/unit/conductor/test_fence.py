@@ -21,7 +21,9 @@ def void(site: Site) -> None:
 
 @pytest.mark.parametrize("write", ["save", "journal", "let_go", "process_event"])
 def test_a_holder_that_was_voided_writes_nothing(site: Site, write: str):
-    probes.a_holder_that_was_voided_writes_nothing(site, site.enrol(provision_state="available"), write)
+    probes.a_holder_that_was_voided_writes_nothing(
+        site, site.enrol(provision_state="available"), write
+    )
 
 
 def test_a_holder_whose_reservation_is_gone_writes_nothing(site: Site):
@@ -87,9 +89,7 @@ def test_the_next_holder_is_not_disturbed(make_site):
     site.deploy(node)
     wait_for(lambda: "slow" in script.calls, "the step to run")
     void(site)
-    other = probes.task_manager.acquire(
-        probes.context_of(site.another_host("host-b"), site), node
-    )
+    other = probes.task_manager.acquire(probes.context_of(site.another_host("host-b"), site), node)
     wait_for(lambda: site.house.gates.held == 0, "the flow to end")
     assert site.node(node).reservation == "host-b"
     other.node.description = "from the next one"

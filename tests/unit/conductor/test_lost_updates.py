@@ -72,9 +72,7 @@ def test_a_held_node_is_not_changed(site: Site, call: tuple[Any, ...]):
 def test_a_node_that_another_process_holds_is_not_changed(site: Site, call: tuple[Any, ...]):
     node = site.enrol(provision_state="available")
     site.patience_s = 0.02
-    other = probes.task_manager.acquire(
-        probes.context_of(site.another_host("host-b"), site), node
-    )
+    other = probes.task_manager.acquire(probes.context_of(site.another_host("host-b"), site), node)
     before = site.everything()
     with pytest.raises(errors.NodeLocked, match="host-b"):
         site.order(call[0], node, *call[1:])

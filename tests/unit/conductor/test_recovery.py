@@ -50,9 +50,7 @@ def test_a_node_that_nothing_works_on_fails_at_start(site: Site, state: str, end
     again.close()
 
 
-@pytest.mark.parametrize(
-    "state", sorted(set(states.State) - STUCK_STATES_TREATED_AS_FAIL), ids=str
-)
+@pytest.mark.parametrize("state", sorted(set(states.State) - STUCK_STATES_TREATED_AS_FAIL), ids=str)
 def test_a_node_at_rest_is_left_alone_at_start(site: Site, state: str):
     node = site.enrol(provision_state=state, target_provision_state=states.TARGETS.get(state))
     again = site.restarted()
@@ -174,8 +172,9 @@ def test_a_moment_without_the_database_fails_no_deployment(make_site: MakeSite, 
             raise failures.pop()
         return plain(work)
 
-    script.add("deploy", "one", lambda held: Again(after_s=0.001, reason="x")
-               if not held.turn else None)
+    script.add(
+        "deploy", "one", lambda held: Again(after_s=0.001, reason="x") if not held.turn else None
+    )
     script.add("deploy", "two")
     monkeypatch.setattr(site.db, "transact", refuse)
     node = site.enrol(provision_state="available")

@@ -107,7 +107,7 @@ CAUSES = [
 
 @pytest.mark.parametrize("cause", CAUSES, ids=lambda cause: type(cause).__name__)
 @pytest.mark.parametrize(
-    ("order", "before", "step", "skipped", "after", "target"), FAILURES, ids=lambda v: str(v)
+    ("order", "before", "step", "skipped", "after", "target"), FAILURES, ids=str
 )
 def test_a_flow_that_fails_says_where_and_ends_clean(
     site: Site, script: Script, order: Any, before: str, step: str, skipped: int, after: str,
@@ -224,9 +224,7 @@ def test_a_step_is_called_again_with_its_turn_and_keeps_the_lock(site: Site, scr
     assert script.calls.count("deploy_two") == 1
 
 
-def test_the_row_of_a_step_that_waits_its_turn_says_until_when_and_why(
-    site: Site, script: Script
-):
+def test_the_row_of_a_step_that_waits_its_turn_says_until_when_and_why(site: Site, script: Script):
     go_on = threading.Event()
     script.when(
         "deploy_one",

@@ -89,9 +89,9 @@ def test_every_named_set_is_in_the_specification_or_known_to_be_ours():
     classes = {f"{word}_STATES" for word in ("STABLE", "UNSTABLE", "FAILURE", "WAIT", "HOLD")}
     named = {name for name, value in vars(states).items() if isinstance(value, frozenset)}
     named -= {"DRAWN", "ENDS_ON"}
-    assert named - {"STUCK_STATES_TREATED_AS_FAIL"} == (
-        set(state_tables.SETS) | classes | ours
-    ) - {"STUCK_STATES_TREATED_AS_FAIL"}
+    assert named - {"STUCK_STATES_TREATED_AS_FAIL"} == (set(state_tables.SETS) | classes | ours) - {
+        "STUCK_STATES_TREATED_AS_FAIL"
+    }
 
 
 def test_the_targets_are_all_stable():

@@ -463,7 +463,7 @@ def test_the_usual_shape_runs_in_the_background_and_frees_the_node(site: Site, n
 
 def test_a_body_that_raises_spawns_nothing_and_calls_no_hook(site: Site, node: str):
     called: list[Any] = []
-    with pytest.raises(Boom), site.acquire(node) as task:
+    with pytest.raises(Boom), site.acquire(node) as task:  # noqa: PT012  its end raises
         task.spawn_after(called.append)
         task.set_spawn_error_hook(called.append)
         raise Boom
@@ -480,7 +480,7 @@ def test_a_spawn_that_fails_calls_the_hook_and_is_raised(site: Site, node: str):
     def hook(exc: Exception, *args: Any, **more: Any) -> None:
         called.append((type(exc), args, more, site.node(node).reservation))
 
-    with pytest.raises(Boom, match="no thread"), site.acquire(node) as task:
+    with pytest.raises(Boom, match="no thread"), site.acquire(node) as task:  # noqa: PT012  its end raises
         task.spawn_after(refuse)
         task.set_spawn_error_hook(hook, 1, two=2)
     assert called == [(Boom, (1,), {"two": 2}, HOST)]
@@ -497,7 +497,7 @@ def test_a_hook_without_arguments_gets_the_exception_alone(site: Site, node: str
         if isinstance(e, Exception):
             seen.append(e)
 
-    with pytest.raises(Boom), site.acquire(node) as task:
+    with pytest.raises(Boom), site.acquire(node) as task:  # noqa: PT012  its end raises
         task.spawn_after(refuse)
         task.set_spawn_error_hook(on_error)
     assert len(seen) == 1
@@ -510,7 +510,7 @@ def test_a_hook_that_fails_does_not_hide_why_nothing_was_spawned(site: Site, nod
     def hook(exc: Exception) -> None:
         raise LookupError("second")
 
-    with pytest.raises(Boom, match="first"), site.acquire(node) as task:
+    with pytest.raises(Boom, match="first"), site.acquire(node) as task:  # noqa: PT012  its end raises
         task.spawn_after(refuse)
         task.set_spawn_error_hook(hook)
     assert site.is_free(node)
@@ -611,7 +611,7 @@ def test_an_error_handler_without_a_callback_is_not_kept(site: Site, node: str):
     def refuse() -> Future[None]:
         raise Boom
 
-    with pytest.raises(Boom), site.acquire(node) as task:
+    with pytest.raises(Boom), site.acquire(node) as task:  # noqa: PT012  its end raises
         task.process_event("manage", err_handler=lambda *args: called.append(args))
         task.spawn_after(refuse)
     assert called == []

@@ -48,9 +48,7 @@ def test_an_instance_may_choose_its_own():
 
 
 def test_the_operator_may_choose_the_default():
-    found = load(
-        enabled_bios_interfaces=("fake", "no-bios"), default_bios_interface="no-bios"
-    )
+    found = load(enabled_bios_interfaces=("fake", "no-bios"), default_bios_interface="no-bios")
     assert found.default_for("fake-hardware", "bios") == "no-bios"
 
 

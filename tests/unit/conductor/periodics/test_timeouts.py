@@ -1,0 +1,136 @@
+"""Time-outs: what waits too long for a call fails, and says for how long it waited."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+import pytest
+
+from bloomery.conductor.periodics import timeouts
+from bloomery.db import rows
+from tests.kit.stories import Stage
+
+WAITS = {
+    "wait call-back": ("deploy_callback_timeout", "deploy failed", "active"),
+    "clean wait": ("clean_callback_timeout", "clean failed", "available"),
+    "service wait": ("service_callback_timeout", "service failed", "active"),
+    "rescue wait": ("rescue_callback_timeout", "rescue failed", "rescue"),
+    "inspect wait": ("inspect_wait_timeout", "inspect failed", "manageable"),
+}
+OLD = timedelta(seconds=30)
+
+
+def wait_in(site, state, *, since=OLD, **values):
+    """Return a node that waits in ``state``, with no flow that would account for it."""
+    node = site.enrol()
+    then = rows.now() - since
+    said = {"provision_state": state, "target_provision_state": WAITS[state][2]}
+    said |= {"provision_updated_at": then, "inspection_started_at": then}
+    site.set(node, **said | values)
+    return node
+
+
+def fast(make_site, **more):
+    return make_site(**{option: 1 for option, _, _ in WAITS.values()} | more)
+
+
+@pytest.mark.parametrize("state", WAITS)
+def test_each_wait_ends(make_site, state):
+    site = fast(make_site)
+    option, becomes, target = WAITS[state]
+    node = wait_in(site, state)
+    timeouts.run(site.house)
+    shown = site.wait_for_state(node, becomes)
+    assert shown.target_provision_state == target
+    assert f"timed out in {state}" in shown.last_error
+    assert f"1 s ([conductor]{option})" in shown.last_error
+    assert site.history(node)[-1]["event"] == shown.last_error
+    assert (shown.maintenance, shown.fault) == (False, None), "no step was running"
+
+
+@pytest.mark.parametrize("state", WAITS)
+def test_zero_means_no_limit(make_site, state):
+    site = make_site(**{option: 0 for option, _, _ in WAITS.values()})
+    node = wait_in(site, state, since=timedelta(days=400))
+    timeouts.run(site.house)
+    assert site.node(node).provision_state == state
+
+
+@pytest.mark.parametrize("state", WAITS)
+def test_who_has_time_left_waits_on(make_site, state):
+    site = make_site()
+    node = wait_in(site, state)
+    timeouts.run(site.house)
+    assert site.node(node).provision_state == state
+
+
+@pytest.mark.parametrize("values", [{"maintenance": True}, {"reservation": "somebody"}])
+@pytest.mark.parametrize("state", WAITS)
+def test_busy_nodes_and_maintenance_are_left_alone(make_site, state, values):
+    site = fast(make_site)
+    node = wait_in(site, state, **values)
+    timeouts.run(site.house)
+    assert site.node(node).provision_state == state
+    site.set(node, reservation=None)
+
+
+def test_manual_cleaning_keeps_its_target(make_site):
+    site = fast(make_site)
+    node = wait_in(site, "clean wait", target_provision_state="manageable")
+    timeouts.run(site.house)
+    assert site.wait_for_state(node, "clean failed").target_provision_state == "manageable"
+
+
+def test_oldest_go_first_and_so_many_per_pass(make_site):
+    site = fast(make_site, periodic_max_workers=2)
+    nodes = [wait_in(site, "wait call-back", since=OLD * age) for age in (1, 3, 2)]
+    timeouts.run(site.house)
+    site.wait_for_state(nodes[1], "deploy failed")
+    site.wait_for_state(nodes[2], "deploy failed")
+    assert site.node(nodes[0]).provision_state == "wait call-back"
+
+
+def test_cleaning_that_waits_in_a_step_needs_an_operator(make_site):
+    stage = Stage(fast(make_site))
+    node = stage.bring_to("manageable", {"wait": {"vendor.log_passthrough": -1}})
+    stage.ask(node, "provide")
+    stage.wait_for(node, "clean wait")
+    stage.let_time_pass(node)
+    assert stage.standing(node) == ("clean failed", "available")
+    assert stage.care(node) == (True, "clean failure")
+    assert stage.show(node)["clean_step"] == {}
+
+
+def test_cleaning_that_waits_before_its_steps_does_not(make_site):
+    stage = Stage(fast(make_site))
+    node = stage.bring_to("manageable", {"wait": {"deploy.prepare_cleaning": -1}})
+    stage.ask(node, "provide")
+    stage.wait_for(node, "clean wait")
+    stage.let_time_pass(node)
+    assert stage.standing(node) == ("clean failed", "available")
+    assert stage.care(node) == (False, None)
+
+
+def test_sign_of_life_begins_the_time_anew(make_site):
+    stage = Stage(fast(make_site))
+    node = stage.bring_to("available", {"wait": {"deploy.deploy": -1}})
+    stage.ask(node, "active")
+    stage.wait_for(node, "wait call-back")
+    stage.site.set(node, provision_updated_at=rows.now())
+    timeouts.run(stage.site.house)
+    assert stage.standing(node)[0] == "wait call-back"
+
+
+def test_full_pool_leaves_the_work_to_the_next_pass(make_site):
+    site = fast(make_site, workers_pool_size=3)
+    node = wait_in(site, "wait call-back")
+    workers = site.house.workers
+    taken = []
+    while workers.busy < 3:
+        taken.append(workers.slot())
+    timeouts.run(site.house)
+    for slot in taken:
+        slot.__exit__(None, None, None)
+    assert site.node(node).provision_state == "wait call-back"
+    timeouts.run(site.house)
+    site.wait_for_state(node, "deploy failed")
