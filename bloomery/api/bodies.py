@@ -15,6 +15,10 @@ KIB: Final = 1024
 _NUL: Final = b"\\u0000"
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
 _CHUNK: Final = 64 * KIB
+# Brackets, and texts as a whole so that brackets inside do not count.  A text always matches, also
+# one that never ends, and is never gone through twice: time grows with the length alone.
+_BRACKETS: Final = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]""", re.DOTALL)
+_STEPS: Final = {b"{": 1, b"[": 1, b"}": -1, b"]": -1}
 
 
 class TooLarge(Exception):
@@ -54,19 +58,11 @@ def check_depth(body: bytes, most: int) -> None:
     """Raise TooDeep if brackets nest deeper than ``most``; only suspects are looked at."""
     if body.count(b"{") + body.count(b"[") <= most:
         return
-    depth, in_text, escaped = 0, False, False
-    for byte in body:
-        if in_text:
-            in_text = escaped or byte != 0x22  # a quote
-            escaped = byte == 0x5C and not escaped  # a backslash
-        elif byte == 0x22:
-            in_text = True
-        elif byte in b"{[":
-            depth += 1
-            if depth > most:
-                raise TooDeep
-        elif byte in b"}]":
-            depth -= 1
+    depth = 0
+    for token in _BRACKETS.finditer(body):
+        depth += _STEPS.get(token[0], 0)
+        if depth > most:
+            raise TooDeep
 
 
 def parse(body: bytes) -> Any:
