@@ -6,6 +6,7 @@ transaction as the node.  The end of a step and the start of the next are one tr
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any
@@ -18,6 +19,17 @@ from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
 _STEP_FACTS = ("priority", "abortable", "requires_ramdisk", "argsinfo", "resumable", "inner")
+
+
+_INSERT = sa.insert(STEP_RUNS)
+
+
+@functools.lru_cache(maxsize=64)
+def _change(columns: tuple[str, ...]) -> sa.Update:
+    """The change of these columns of one row, built once."""
+    values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
+    here = _T.flow == sa.bindparam("in_flow"), _T.position == sa.bindparam("at_position")
+    return sa.update(STEP_RUNS).where(*here).values(values)
 
 
 def encode(run: StepRun) -> dict[str, Any]:
@@ -68,18 +80,14 @@ def from_row(row: sa.RowMapping) -> StepRun:
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
     """Write the rows of a flow that begins."""
     if encoded:
-        conn.execute(sa.insert(STEP_RUNS), list(encoded))
+        conn.execute(_INSERT, list(encoded))
 
 
 def change(conn: sa.Connection, flow: str, position: int, values: Mapping[str, Any]) -> None:
     """Change one row of a flow: its state, times, reason or error."""
-    changed = (
-        sa.update(STEP_RUNS)
-        .where(_T.flow == sa.bindparam("in_flow"), _T.position == sa.bindparam("at_position"))
-        .values({name: sa.bindparam(f"to_{name}") for name in values})
-    )
     found = {"in_flow": flow, "at_position": position}
-    conn.execute(changed, found | {f"to_{name}": value for name, value in values.items()})
+    told = {f"to_{name}": value for name, value in values.items()}
+    conn.execute(_change(tuple(values)), found | told)
 
 
 def skip_rest(conn: sa.Connection, flow: str) -> None:
