@@ -1,0 +1,136 @@
+"""What a BMC does wrong reaches the node in words, in time, and no other node notices."""
+
+from __future__ import annotations
+
+import socket
+import time
+
+import pytest
+
+from tests.functional.redfish.conftest import BUDGET_S, available, enrol, manageable
+
+MUTE = "it accepted the connection and gave no answer within 1 s"
+
+# fault of every request, what last_error then says
+FAULTS = [
+    ({"kind": "status", "status": 500}, "it answers HTTP 500: lab fault"),
+    ({"kind": "status", "status": 503}, "it answers HTTP 503: lab fault"),
+    ({"kind": "status", "status": 401}, "refused: the user name or the password (HTTP 401"),
+    ({"kind": "status", "status": 403}, "refused: the user name or the password (HTTP 403"),
+    ({"kind": "status", "status": 404}, "check driver_info/redfish_system_id"),
+    ({"kind": "hang", "seconds": 30}, MUTE),
+    ({"kind": "delay", "seconds": 30}, MUTE),
+    ({"kind": "reset"}, "Connection reset by peer"),
+    ({"kind": "truncate"}, "its answer broke off"),
+    ({"kind": "nojson"}, "its answer is not JSON"),
+    ({"kind": "expire"}, "refused: the user name or the password"),
+]
+
+
+@pytest.mark.parametrize(("fault", "told"), FAULTS, ids=[str(f) for f, _ in FAULTS])
+def test_a_bmc_that_is_broken_fails_verification_in_words(stage, machine, fault, told) -> None:
+    machine.bmc.faults.add(times=-1, **fault)
+    node = enrol(stage, machine)
+    began_at = time.monotonic()
+    stage.ask(node, "manage")
+    shown = stage.wait_for(node, "enroll")
+    assert time.monotonic() - began_at < BUDGET_S
+    assert told in shown["last_error"]
+    assert machine.address in shown["last_error"]
+
+
+@pytest.mark.parametrize(("fault", "told"), FAULTS[:-1], ids=[str(f) for f, _ in FAULTS[:-1]])
+def test_a_bmc_that_breaks_later_fails_a_power_change_in_words(stage, machine, fault, told) -> None:
+    node = manageable(stage, machine)
+    machine.bmc.faults.add(times=-1, **fault)
+    began_at = time.monotonic()
+    shown = stage.power(node, "power on")
+    assert time.monotonic() - began_at < 2 * BUDGET_S
+    assert told in shown["last_error"]
+    assert (shown["power_state"], shown["target_power_state"]) == ("power off", None)
+
+
+@pytest.mark.parametrize("kind", ["reset", "truncate", "nojson", "status"])
+def test_one_bad_answer_to_a_read_is_no_failure(stage, machine, kind) -> None:
+    node = enrol(stage, machine)
+    machine.bmc.faults.add(kind=kind, path="/Systems/")
+    stage.ask(node, "manage")
+    assert stage.wait_for(node, "manageable")["last_error"] is None
+
+
+@pytest.mark.parametrize("fault", [{"kind": "after"}, {"kind": "status"}, {"kind": "reset"}])
+def test_an_order_without_a_clear_answer_is_looked_after(stage, machine, fault) -> None:
+    node = manageable(stage, machine)
+    machine.bmc.faults.add(path="Reset", **fault)
+    assert stage.power(node, "power on")["last_error"] is None
+    assert machine.system.power == "On"
+
+
+def test_a_machine_that_does_not_move_is_given_up_in_time(stage, machine) -> None:
+    node = manageable(stage, machine)
+    machine.bmc.faults.add(kind="stuck", times=-1)
+    shown = stage.power(node, "power on")
+    assert "did not get there within 3 s; at last: it reads power off" in shown["last_error"]
+    assert "redfish_power" not in stage.site.node(node).driver_internal_info
+
+
+def test_a_bmc_that_cannot_have_the_image_fails_the_deployment_in_words(stage, machine) -> None:
+    node = available(stage, machine)
+    machine.bmc.faults.add(kind="status", status=400, path="InsertMedia", times=-1)
+    stage.ask(node, "active")
+    shown = stage.wait_for(node, "deploy failed")
+    assert "deploy step" in shown["last_error"]
+    assert "refused: HTTP 400: lab fault" in shown["last_error"]
+
+
+@pytest.mark.parametrize(
+    ("info", "told"),
+    [
+        ({"redfish_password": "mistyped"}, "refused: the user name or the password (HTTP 401"),
+        ({"redfish_address": "http://127.0.0.1:1"}, "Connection refused"),
+        ({"redfish_address": "http://bmc.invalid"}, "at http://bmc.invalid: "),
+        ({"redfish_system_id": "/redfish/v1/Systems/9"}, "no such resource: 9"),
+    ],
+)
+def test_a_mistake_in_driver_info_is_named(stage, machine, info, told) -> None:
+    node = enrol(stage, machine, **info)
+    stage.ask(node, "manage")
+    assert told in stage.wait_for(node, "enroll")["last_error"]
+
+
+def test_a_connection_that_nobody_answers_is_given_up(stage, machine) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as hole:
+        address = f"http://127.0.0.1:{hole.getsockname()[1]}"
+        node = enrol(stage, machine, redfish_address=address)
+        stage.ask(node, "manage")
+        assert MUTE in stage.wait_for(node, "enroll")["last_error"]
+
+
+def test_a_bmc_that_failed_too_often_is_left_alone_and_the_node_says_so(stage, machine) -> None:
+    node = enrol(stage, machine)
+    machine.bmc.faults.add(kind="status", status=503, times=-1)
+    for _ in range(3):
+        stage.ask(node, "manage")
+        stage.wait_for(node, "enroll")
+    asked = machine.bmc.requests
+    stage.ask(node, "manage")
+    shown = stage.wait_for(node, "enroll")
+    assert "HTTP 503: lab fault (left alone after 3 failures in a row since" in shown["last_error"]
+    assert "next try in" in shown["last_error"]
+    assert machine.bmc.requests == asked
+
+
+def test_dead_bmcs_do_not_slow_down_a_living_one(stage, make_rack) -> None:
+    *dead, living = make_rack(nodes=9).machines
+    for machine in dead:
+        machine.bmc.faults.add(kind="hang", seconds=30, times=-1)
+    mute = [enrol(stage, machine) for machine in dead]
+    for node in mute:
+        stage.ask(node, "manage")
+    node = enrol(stage, living)
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    still_waiting = [n for n in mute if stage.standing(n)[0] == "verifying"]
+    assert still_waiting, "the living one had to wait for the dead"
+    for node in mute:
+        assert MUTE in stage.wait_for(node, "enroll")["last_error"]

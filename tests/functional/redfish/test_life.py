@@ -1,0 +1,129 @@
+"""A machine's life over real HTTP: what we say of it is what happened in the rack."""
+
+from __future__ import annotations
+
+from bloomery.lab.rack import Machine
+from tests.functional.redfish.conftest import ISO, available, enrol, manageable
+from tests.kit.stories import Stage
+
+
+def test_a_machine_is_verified_by_reading_its_power(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    assert stage.show(node)["power_state"] == "power off"
+    assert machine.system.happened == []
+
+
+def test_a_machine_that_is_deployed_runs_from_the_iso_that_was_named(stage, machine) -> None:
+    node = available(stage, machine)
+    stage.ask(node, "active")
+    shown = stage.wait_for(node, "active")
+    assert shown["power_state"] == machine_power(machine) == "power on"
+    assert machine.system.booted["image"] == ISO
+    assert machine.system.boot == {"target": "Cd", "enabled": "Continuous", "mode": "UEFI"}
+    assert machine.system.happened == [
+        f"media inserted: {ISO}", "reset On", "boots from Cd in UEFI mode", "power is On",
+    ]  # fmt: skip
+    assert set(stage.site.node(node).driver_internal_info) == set()
+
+
+def test_a_machine_that_runs_is_switched_off_before_it_is_deployed(stage, machine) -> None:
+    node = available(stage, machine)
+    stage.power(node, "power on")
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    happened = machine.system.happened
+    assert happened.index("reset ForceOff") < happened.index(f"media inserted: {ISO}")
+    assert happened[-1] == "power is On"
+    assert machine.system.booted["image"] == ISO
+
+
+def test_an_iso_of_a_former_user_is_taken_out(stage: Stage, machine: Machine) -> None:
+    machine.system.insert("http://images.test/old.iso")
+    node = available(stage, machine)
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    assert machine.system.media == {"Cd": ISO}
+
+
+def test_a_torn_down_machine_is_off_and_has_no_media(stage: Stage, machine: Machine) -> None:
+    node = available(stage, machine)
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    stage.ask(node, "deleted")
+    shown = stage.wait_for(node, "available")
+    assert shown["power_state"] == machine_power(machine) == "power off"
+    assert machine.system.media == {"Cd": None}
+    assert machine.system.happened[-1] == "media ejected"
+
+
+def test_reboot_switches_off_and_on(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    stage.power(node, "power on")
+    machine.system.history.clear()
+    assert stage.power(node, "rebooting")["power_state"] == "power on"
+    orders = [what for what in machine.system.happened if what.startswith("reset")]
+    assert orders == ["reset ForceOff", "reset On"]
+
+
+def test_soft_power_off_asks_the_guest(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    stage.power(node, "power on")
+    assert stage.power(node, "soft power off")["power_state"] == "power off"
+    assert "reset GracefulShutdown" in machine.system.happened
+
+
+def test_power_that_is_there_already_is_not_asked_for(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    assert stage.power(node, "power off")["last_error"] is None
+    assert machine.system.happened == []
+
+
+def test_a_boot_device_is_set_and_read_back(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    path = f"/v1/nodes/{node}/management/boot_device"
+    wanted = {"boot_device": "pxe", "persistent": True}
+    assert stage.api.put(path, wanted).status == 204
+    assert machine.system.boot["target"] == "Pxe"
+    assert stage.api.get(path).json == wanted
+    refused = stage.api.put(path, {"boot_device": "floppy"})
+    assert refused.status == 400
+    assert b"it knows pxe, disk, cdrom, bios, uefihttp" in refused.body
+
+
+def test_inspection_finds_out_what_schedulers_ask_for(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    stage.patch(node, **{"properties.capabilities": "boot_mode:bios,raid:yes"})
+    stage.ask(node, "inspect")
+    shown = stage.wait_for(node, "manageable")
+    assert shown["last_error"] is None
+    assert shown["properties"] == {
+        "memory_mb": 16384, "cpus": 8, "cpu_arch": "x86_64", "local_gb": 479,
+        "capabilities": "raid:yes,boot_mode:uefi",
+    }  # fmt: skip
+
+
+def test_a_bmc_of_one_system_needs_no_system_id(stage: Stage, machine: Machine) -> None:
+    info = machine.driver_info | {"redfish_address": machine.address}
+    del info["redfish_system_id"]
+    node = stage.enrol(driver="redfish", driver_info=info)
+    stage.ask(node, "manage")
+    assert stage.wait_for(node, "manageable")["power_state"] == "power off"
+
+
+def test_what_is_missing_is_named_before_anything_is_tried(stage: Stage, machine: Machine) -> None:
+    node = enrol(stage, machine)
+    report = stage.api.get(f"/v1/nodes/{node}/validate").json
+    assert report["power"] == {"result": True}
+    assert report["deploy"]["result"] is False
+    assert "instance_info/boot_iso is missing" in report["deploy"]["reason"]
+
+
+def test_a_lost_session_is_renewed(stage: Stage, machine: Machine) -> None:
+    node = manageable(stage, machine)
+    machine.bmc.sessions.clear()
+    assert stage.power(node, "power on")["last_error"] is None
+    assert machine_power(machine) == "power on"
+
+
+def machine_power(machine: Machine) -> str:
+    return f"power {machine.system.power.lower()}"
