@@ -35,7 +35,7 @@ CONFIGDRIVE_OBJECT_SINCE: Final = 56
 VENDOR_DATA_SINCE: Final = 59
 DEPLOY_STEPS_SINCE: Final = 69
 RUNBOOK_SINCE: Final = 92
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*={0,2}\s*")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*+(?:=\s*+){0,2}")  # never tries twice
 
 _STEP: Final[Json] = {
     "type": "object",

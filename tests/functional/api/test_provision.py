@@ -148,6 +148,8 @@ def test_protected_node_stays(world, node, verb, state):
         ("available", "active", {"configdrive": ""}, 1, 202),
         ("available", "active", {"configdrive": None}, 1, 202),
         ("available", "active", {"configdrive": "not base64!"}, 115, 400),
+        ("available", "active", {"configdrive": "QUI=\n"}, 115, 202),
+        ("available", "active", {"configdrive": " " * 200_000 + "!"}, 115, 400),
         ("available", "active", {"configdrive": 5}, 115, 400),
         ("available", "active", {"configdrive": {"meta_data": {}}}, 55, 400),
         ("available", "active", {"configdrive": {"meta_data": {}}}, 56, 202),
@@ -198,7 +200,7 @@ def test_protected_node_stays(world, node, verb, state):
             400,
         ),
     ],
-    ids=str,
+    ids=lambda value: str(value)[:60],
 )
 def test_arguments_belong_to_verbs_and_versions(world, node, state, verb, along, version, status):
     world.set(node, provision_state=state)
