@@ -16,6 +16,7 @@ import shutil
 import socket
 import subprocess
 import tempfile
+import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
@@ -25,8 +26,10 @@ from typing import Final
 import psycopg
 
 USERS: Final = ("postgres", "root")
+TOOLS: Final = {"ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"}}  # program: package
 DATABASE: Final = "test"
 PORT: Final = 5432
+ONE_AT_A_TIME: Final = threading.Lock()
 
 
 class ServerMissing(Exception):
@@ -95,16 +98,34 @@ def find_programs() -> Path | None:
 
 def install_programs() -> Path:
     """Install the Debian package if we are root on Debian; without its default cluster."""
-    if os.geteuid() != 0 or not shutil.which("apt-get"):
+    if not may_install():
         raise ServerMissing(
             f"cannot find PostgreSQL: neither a server on 127.0.0.1:{PORT} that lets "
             f"{' or '.join(USERS)} into database {DATABASE}, nor the Debian package postgresql"
         )
-    run("apt-get", "-qq", "update")
-    run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", "postgresql")
+    install("postgresql")
     if not (programs := find_programs()):
         raise ServerMissing("cannot find PostgreSQL's initdb after installing postgresql")
     return programs
+
+
+def provide(tool: str) -> None:
+    """Install what a tool lacks, if that is possible; else its tests say what is missing."""
+    missing = [package for program, package in TOOLS[tool].items() if not shutil.which(program)]
+    if missing and may_install():
+        with contextlib.suppress(ServerMissing):
+            install(*missing)
+
+
+def may_install() -> bool:
+    return os.geteuid() == 0 and shutil.which("apt-get") is not None
+
+
+def install(*packages: str) -> None:
+    """Install Debian packages; suites that run side by side wait for each other."""
+    with ONE_AT_A_TIME:
+        run("apt-get", "-qq", "update")
+        run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", *packages)
 
 
 def run(program: str | Path, *args: str | int) -> None:

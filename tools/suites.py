@@ -31,7 +31,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from servers import SERVERS, Server, ServerMissing
+from servers import SERVERS, Server, ServerMissing, provide
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 GRACE_S: Final = 10  # from asking a suite to stop until it is killed; pytest shows where it hangs
@@ -49,6 +49,7 @@ class Suite(NamedTuple):
     budget_s: int
     on: str = "-"  # the database and broker below it
     needs: str | None = None  # a key of SERVERS, which then names the database
+    tools: tuple[str, ...] = ()  # keys of TOOLS; without them some of its tests skip
     extra: bool = False  # runs only when named
 
     @property
@@ -62,7 +63,7 @@ SUITES: Final = (
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
     Suite("unit", f"{PYTEST} tests/unit", 120, "no database"),
-    Suite("functional", f"{PYTEST} tests/functional", 600, IN_PROCESS),
+    Suite("functional", f"{PYTEST} tests/functional", 600, IN_PROCESS, tools=("ipmi",)),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
@@ -166,6 +167,8 @@ class Session:
     def run(self, suite: Suite) -> Report:
         try:
             with contextlib.ExitStack() as stack:
+                for tool in suite.tools:
+                    provide(tool)
                 server = stack.enter_context(SERVERS[suite.needs]()) if suite.needs else None
                 return self.run_on(suite, server)
         except ServerMissing as exc:

@@ -7,6 +7,8 @@ of ipmitool has its place at the gateway.
 
 from __future__ import annotations
 
+import itertools
+
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
@@ -45,15 +47,19 @@ class Bmc:
         Raises BmcUnreachable, BmcRefused.
         """
         now = self._pace.clock
-        give_up_at = now() + self._budget_s
-        for tries_left in range(self._tries - 1, -1, -1):
+        began_at = now()
+        for tries in itertools.count(1):
+            left_s = self._budget_s - (now() - began_at)
             try:
-                return self.tell(*words, write=write, within_s=give_up_at - now())
+                return self.tell(*words, write=write, within_s=left_s)
             except errors.BmcUnreachable as silent:
-                in_time = now() + self.rest_s() < give_up_at
-                if not (tries_left and in_time and self._may_repeat(str(silent))):
-                    raise
-        raise AssertionError("the last try returns or raises")
+                in_time = now() + self.rest_s() - began_at < self._budget_s
+                if not (tries < self._tries and in_time and self._may_repeat(str(silent))):
+                    tried = (
+                        f"{tries} {'try' if tries == 1 else 'tries'} in {now() - began_at:.0f} s"
+                    )
+                    raise self._unreachable(f"{silent.facts['reason']} ({tried})") from None
+        raise AssertionError("it counts for ever")
 
     def tell(self, *words: str, write: bool = False, within_s: float | None = None) -> str:
         """Run a command once, as soon as the gap has passed.

@@ -97,13 +97,13 @@ class _Request:
 
         Raises PowerStateFailure, BmcUnreachable, BmcRefused, LockLost.
         """
-        rest_s = self.bmc.rest_s()
+        rest_s, began_at = self.bmc.rest_s(), plan.now()
         if rest_s > 0:
             return self._again(rest_s)
         try:
             after_s = self._look() if self.mark.told else self._tell()
         except errors.BmcUnreachable as silent:
-            after_s = self._bear(silent)
+            after_s = self._bear(silent, began_at)
         else:
             self.mark.silent_since = None
         return self._arrive() if after_s is None else self._again(after_s)
@@ -143,9 +143,9 @@ class _Request:
             )
         return _LOOK_AGAIN_S
 
-    def _bear(self, silent: errors.BmcUnreachable) -> float:
+    def _bear(self, silent: errors.BmcUnreachable, began_at: datetime) -> float:
         """Silence is borne for as long as one command may take."""
-        since = self.mark.silent_since = self.mark.silent_since or plan.deadline(0)
+        since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
         lasted_s = (plan.now() - datetime.fromisoformat(since)).total_seconds()
         if lasted_s >= self.conf.ipmi.command_retry_timeout:
             raise silent

@@ -29,6 +29,7 @@ _NOISE: Final = (
 )  # fmt: skip
 _VAGUE: Final = ("Error: Unable to establish",)
 _UNLOGGED: Final = 1  # below every level: oslo would log the command line
+_NO_ANSWER: Final = "no answer"
 _SILENCE: Final = ("Get Auth Capabilities error", "Error issuing Get Channel Authentication")
 
 
@@ -42,10 +43,6 @@ class Patience:
 
 class Failed(Exception):
     """ipmitool ended without success; the text is what it said, without noise."""
-
-
-class TimedOut(Failed):
-    """ipmitool was ended because its time was up."""
 
 
 def require() -> None:
@@ -95,7 +92,7 @@ def run(
     suite: int | None = None,
     within_s: float | None = None,
 ) -> str:
-    """Run one command and return what it printed.  Raises Failed, TimedOut.
+    """Run one command and return what it printed.  Raises Failed.
 
     ``within_s``: after so many seconds it is killed; None: it may take its time.
     """
@@ -126,7 +123,7 @@ def _execute(line: Sequence[str], within_s: float | None) -> str:
         raise Failed(_explain(failed)) from None
     except subprocess.TimeoutExpired:
         _kill(started[0])
-        raise TimedOut(f"no answer within {within_s:.0f} s") from None
+        raise Failed(_NO_ANSWER) from None
     except OSError as refused:
         raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
     return _printable(said)
@@ -144,7 +141,7 @@ def _explain(failed: processutils.ProcessExecutionError) -> str:
     lines = [line.strip(" >\t") for line in _printable(said).splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     if any(line.startswith(_SILENCE) for line in lines):
-        return "no answer"
+        return _NO_ANSWER
     plain = [line for line in lines if not line.startswith(_VAGUE)] or lines
     return "; ".join(plain)[:500] or f"{PROGRAM} ended with {failed.exit_code}"
 

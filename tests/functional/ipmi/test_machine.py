@@ -1,0 +1,126 @@
+"""A machine with an IPMI BMC is enrolled, powered, and told what to boot."""
+
+from __future__ import annotations
+
+import pytest
+
+from bloomery.outcome import Again
+
+RAW = {"interface": "vendor", "step": "send_raw", "args": {"raw_bytes": "0x00 0x08 0x03 0x08"}}
+
+
+def reset(**args):
+    return {"interface": "vendor", "step": "bmc_reset", "args": args}
+
+
+@pytest.fixture
+def node(stage, machine):
+    node = stage.enrol(driver="ipmi", driver_info=machine.driver_info)
+    stage.ask(node, "manage")
+    stage.wait_for(node, "manageable")
+    return node
+
+
+def test_verifying_reads_the_power(stage, machine, node):
+    assert stage.show(node)["power_state"] == "power off"
+    assert machine.calls == ["get power"]
+
+
+def test_every_interface_but_boot_and_deploy_is_usable(stage, node):
+    said = stage.api.get(f"/v1/nodes/{node}/validate").json
+    assert [kind for kind in ("power", "management", "network") if said[kind]["result"]] == [
+        "power", "management", "network",
+    ]  # fmt: skip
+    assert said["deploy"]["reason"].startswith("Driver ipmi does not support deploy")
+
+
+@pytest.mark.parametrize(
+    ("before", "target", "after", "asked"),
+    [
+        ("0", "power on", True, ["set power 1"]),
+        ("1", "power off", False, ["set power 0"]),
+        ("1", "rebooting", True, ["set power 0", "set power 1"]),
+        ("0", "rebooting", True, ["set power 0", "set power 1"]),
+        ("1", "soft power off", False, ["set shutdown 1"]),
+        ("1", "soft rebooting", True, ["set shutdown 1", "set power 1"]),
+    ],
+)
+def test_power(stage, machine, node, before, target, after, asked):
+    (machine.folder / "power").write_text(before)
+    shown = stage.power(node, target)
+    assert (shown["last_error"], shown["target_power_state"]) == (None, None)
+    assert machine.is_on is after
+    assert shown["power_state"] == ("power on" if after else "power off")
+    assert [call for call in machine.calls if call.startswith("set")] == asked
+    assert shown["driver_internal_info"].keys() == {"last_power_state_change"}
+
+
+def test_a_machine_that_may_not_go_off_is_reset(stage, machine, node):
+    stage.patch(node, disable_power_off=True)
+    (machine.folder / "power").write_text("1")
+    with stage.site.acquire(node) as task:
+        assert task.driver.power.reboot(task) == Again(after_s=15, reason="waiting for power on")
+    assert machine.calls[-1] == "set reset 1"
+
+
+@pytest.mark.parametrize("uefi", [True, False])
+def test_boot_device(stage, machine, node, uefi):
+    stage.patch(node, **{"properties.capabilities": f"boot_mode:{'uefi' if uefi else 'bios'}"})
+    place = f"/v1/nodes/{node}/management/boot_device"
+    for device, kept in (("pxe", "pxe"), ("cdrom", "cdrom"), ("disk", "default")):
+        answer = stage.api.put(place, {"boot_device": device, "persistent": True})
+        assert answer.status == 204, answer.body
+        assert machine.boot_device == kept
+    stage.api.put(place, {"boot_device": "pxe", "persistent": False})
+    assert stage.api.get(place).json == {"boot_device": "pxe", "persistent": False}
+    assert stage.api.get(f"{place}/supported").json == {
+        "supported_boot_devices": ["pxe", "disk", "safe", "cdrom", "bios"]
+    }
+
+
+def test_unknown_boot_device_is_refused(stage, node):
+    answer = stage.api.put(f"/v1/nodes/{node}/management/boot_device", {"boot_device": "tape"})
+    assert answer.status == 400
+    assert "pxe, disk, safe, cdrom, bios" in answer.said
+
+
+def test_sensors_and_vendor(stage, node):
+    with stage.site.acquire(node) as task:
+        found = task.driver.management.get_sensors_data(task)
+        assert task.driver.management.detect_vendor(task) == "montavista software, inc."
+    readings = {
+        kind: {name: record["Sensor Reading"] for name, record in records.items()}
+        for kind, records in found.items()
+    }
+    assert readings == {
+        "Temperature": {"CPU Temp (0x1)": "41 (+/- 0) degrees C"},
+        "Fan": {"Fan 1 (0x2)": "6000 (+/- 0) RPM"},
+        "Voltage": {"12V (0x3)": "12 (+/- 0) Volts"},
+    }
+
+
+def test_raw_commands_and_a_reset_of_the_bmc_are_steps(stage, node):
+    stage.site.order("do_node_clean", node, [RAW, reset(warm=False)], False)
+    stage.site.wait_for_state(node, "manageable", "clean failed")
+    assert stage.show(node)["last_error"] is None
+    assert [name for name, _ in stage.steps(node, "clean")][1:3] == [
+        "vendor.send_raw", "vendor.bmc_reset",
+    ]  # fmt: skip
+
+
+def test_what_the_bmc_refuses_fails_the_step(stage, node):
+    stage.ask(node, "clean", clean_steps=[reset()])  # ipmi_sim knows no warm reset
+    stage.wait_for(node, "clean failed")
+    assert "refused: MC reset command failed: Invalid command" in stage.show(node)["last_error"]
+
+
+def test_why_tells_of_the_bmc(stage, machine, node):
+    told = stage.why(node)["contact"]["bmc"]
+    assert told["address"] == f"127.0.0.1:{machine.port}"
+    assert told["last_error"] is None
+
+
+def test_the_properties_of_the_driver(stage):
+    properties = stage.api.get("/v1/drivers/ipmi/properties").json
+    assert properties["ipmi_address"].startswith("Required.")
+    assert "ipmi_force_boot_device" in properties
