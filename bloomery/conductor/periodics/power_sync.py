@@ -7,6 +7,7 @@ force_power_state_during_sync says.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Callable, Iterator
@@ -19,6 +20,7 @@ from bloomery.conductor.house import Context, House
 from bloomery.conductor.periodics import looking
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
 from bloomery.db import nodes
 from bloomery.model.node import Node
 
@@ -141,21 +143,31 @@ class PowerSync:
 
     def _drive(self, task: TaskManager, recorded: str) -> None:
         """Bring the machine back to the recorded state, as if somebody had asked for it."""
-        slot = self._house.workers.slot()
-        with slot:
+        with contextlib.ExitStack() as until_spawned:
+            slot = until_spawned.enter_context(self._house.workers.slot())
             kept = task.node.last_error
             power.begin(task, recorded)
             if task.node.provision_state in _KEEPS_ITS_ERROR:
                 task.node.last_error = kept
             flow = runner.plan(task, power.PHASE, power.steps(task, recorded, None))
             task.save(flow.opening, power.told(task, "start", recorded))
-            task.spawn_after(runner.launch, slot, flow)
-        self._house.told()
+            task.set_spawn_error_hook(power.undo, task.node, flow, recorded)
+            task.spawn_after(_launch, slot, flow)
+            until_spawned.pop_all()  # the slot goes over to what is spawned when the task ends
+
+
+def _launch(slot: Slot, flow: runner.Flow) -> Future[None]:
+    with slot:
+        return runner.launch(slot, flow)
 
 
 def _is_idle(node: Node) -> bool:
     """Nobody works on the node, and nobody asked that it be left alone."""
-    left_alone = node.maintenance or node.provision_state in states.POWER_SYNC_EXCLUDED_STATES
+    left_alone = (
+        node.maintenance
+        or node.provision_state in states.POWER_SYNC_EXCLUDED_STATES
+        or "redfish_fw_updates" in node.driver_internal_info  # its BMC restarts as it likes
+    )
     return not left_alone and node.target_power_state is None
 
 
