@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import operator
 import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -54,7 +55,13 @@ _NOT_SAVED: Final = frozenset(
         "reserved_at", "lock_generation",
     },
 )  # fmt: skip
-_SAVED: Final = tuple(name for name in node_model.COLUMNS if name not in _NOT_SAVED)
+_PLAIN: Final = tuple(
+    name for name in node_model.COLUMNS if name not in _NOT_SAVED | node_model.OBJECTS
+)
+_OBJECTS: Final = tuple(name for name in node_model.COLUMNS if name in node_model.OBJECTS)
+_SAVED: Final = _PLAIN + _OBJECTS
+_plain_of = operator.attrgetter(*_PLAIN)
+_objects_of = operator.attrgetter(*_OBJECTS)
 _FREE: Final = {"reservation": None, "reserved_for": None, "reserved_at": None}
 _RETRY_RELEASE_S: Final = 1.0
 
@@ -203,7 +210,7 @@ class TaskManager:
     def _forget_lists(self) -> None:
         self._node, self.fsm = None, None
         self._lists: dict[str, Sequence[Any]] = {}
-        self._columns: dict[str, Any] = {}
+        self._columns: tuple[Any, ...] = (None,) * len(_SAVED)
 
     def _take(self, node: Node) -> None:
         self.node = node
@@ -407,7 +414,8 @@ class TaskManager:
         self._require_node()
         guard = self._proof()
         columns = _columns_of(self.node)
-        changed = {name: v for name, v in columns.items() if v != self._columns.get(name)}
+        both = zip(_SAVED, columns, self._columns, strict=True)
+        changed = {name: now for name, now, was in both if now != was}
         values = changed | (_FREE if let_go else {})
         if not values and not writes:
             return
@@ -544,9 +552,10 @@ def _machine_at(node: Node) -> states.Machine:
     return states.at(node.provision_state or State.AVAILABLE, node.target_provision_state)
 
 
-def _columns_of(node: Node) -> dict[str, Any]:
-    """The columns that a task saves, encoded: what changed is told by comparing two of these."""
-    return rows.encode({name: getattr(node, name) for name in _SAVED}, node_model.OBJECTS)
+def _columns_of(node: Node) -> tuple[Any, ...]:
+    """The columns of ``_SAVED``, encoded: what changed is told by comparing two of these."""
+    plain: tuple[Any, ...] = _plain_of(node)
+    return plain + tuple(map(rows.dump, _objects_of(node)))
 
 
 def _fit(text: str | None, most: int) -> str | None:
