@@ -118,7 +118,8 @@ def _changed(context: Context, node: Node, patch: Sequence[Json], reset: bool) -
     changed = _PATCHER.apply(node, patch)
     _apply_rules(node, changed, patch)
     if changed.keys() & (_INTERFACE_FIELDS | {"driver"}) or reset:
-        changed |= _interfaces_after(context, node, changed, reset)
+        chosen = _interfaces_after(context, node, changed, reset)
+        changed = {n: v for n, v in changed.items() if n not in _INTERFACE_FIELDS} | chosen
     _refuse_in_state(node, changed)
     return changed
 
@@ -133,7 +134,7 @@ def _apply_rules(node: Node, changed: Json, patch: Sequence[Json]) -> None:
     _apply_guard_rules(node, changed, "protected", (State.ACTIVE, State.RESCUE))
     _apply_guard_rules(node, changed, "retired", None)
     _check_numbers(changed.get("properties") or {})
-    if changed.get("network_data") == {} and any(op.get("value") == {} for op in patch):
+    if any((op["path"], op.get("value")) == ("/network_data", {}) for op in patch):
         raise errors.InvalidParameterValue(
             reason="Invalid network_data: {} names no links; remove /network_data to clear it",
         )
@@ -188,7 +189,7 @@ def _check_numbers(properties: Json) -> None:
 
 
 def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) -> Json:
-    """Return the interface fields as they will be, defaults filled in and all checked."""
+    """Return the interface fields that change: defaults filled in, and all checked."""
     future = copy.copy(node)
     if reset:
         for name in _INTERFACE_FIELDS:
