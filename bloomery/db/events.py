@@ -12,6 +12,8 @@ import sqlalchemy as sa
 from bloomery.db import rows
 from bloomery.db.tables import EVENTS
 
+_INSERT = sa.insert(EVENTS)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
@@ -52,7 +54,7 @@ def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
     if encoded:
         if conn.dialect.name == "postgresql":
             conn.execute(sa.select(sa.func.pg_current_xact_id()))
-        conn.execute(sa.insert(EVENTS), list(encoded))
+        conn.execute(_INSERT, list(encoded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
