@@ -1,0 +1,140 @@
+"""The register of periodics: what runs, how it stands, and that a bad job harms nobody."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+
+from bloomery.conductor.periodics import table
+from bloomery.conductor.periodics.table import Periodic, Periodics
+from bloomery.conf.conductor import Conductor
+from tests.kit.waiting import wait_for
+
+SOON = 0.005
+
+
+def job(work, name="job", every_s=SOON):
+    return Periodic(
+        name=name, every_s=lambda _: every_s, make=lambda _: work, why="the test wants it",
+    )  # fmt: skip
+
+
+@pytest.fixture
+def start(site):
+    started = []
+
+    def begin(*jobs, house=site.house):
+        periodics = Periodics(house, tuple(jobs))
+        periodics.start()
+        started.append(periodics)
+        return periodics
+
+    yield begin
+    for periodics in started:
+        periodics.stop()
+
+
+def test_job_runs_again_and_again_and_its_standing_shows(start):
+    periodics = start(job(lambda: None))
+    standing = periodics.standing["job"]
+    wait_for(lambda: standing.runs > 2, "a third run")
+    assert standing.last_started is not None
+    assert standing.last_took_s >= 0
+    assert standing.last_error is None
+
+
+def test_failing_job_is_tried_again_and_ends_no_other(start):
+    def broken():
+        raise RuntimeError("out of luck")
+
+    periodics = start(job(broken, "broken"), job(lambda: None, "sound"))
+    wait_for(lambda: periodics.standing["broken"].runs > 2, "a third failure")
+    wait_for(lambda: periodics.standing["sound"].runs > 2, "a third run")
+    assert periodics.standing["broken"].last_error == "RuntimeError: out of luck"
+    assert periodics.standing["sound"].last_error is None
+
+
+def test_error_is_forgotten_when_the_next_run_is_well(start):
+    said = iter([RuntimeError("once")])
+
+    def flaky():
+        if (exc := next(said, None)) is not None:
+            raise exc
+
+    standing = start(job(flaky)).standing["job"]
+    wait_for(lambda: standing.runs > 1, "a second run")
+    assert standing.last_error is None
+
+
+def test_job_is_never_run_beside_itself(start):
+    inside, most = threading.Semaphore(1), []
+
+    def work():
+        most.append(inside.acquire(blocking=False))
+        inside.release()
+
+    standing = start(job(work)).standing["job"]
+    wait_for(lambda: standing.runs > 5, "some runs")
+    assert all(most)
+
+
+def test_zero_switches_a_job_off(start):
+    periodics = start(job(lambda: None, "off", every_s=0), job(lambda: None, "on"))
+    wait_for(lambda: periodics.standing["on"].runs > 2, "a third run")
+    assert periodics.standing["off"].runs == 0
+
+
+def test_nothing_runs_after_the_end(start):
+    periodics = start(job(lambda: None))
+    standing = periodics.standing["job"]
+    wait_for(lambda: standing.runs, "a run")
+    periodics.stop()
+    other = start(job(lambda: None, "other")).standing["other"]
+    runs = standing.runs
+    wait_for(lambda: other.runs > 3, "time to pass")
+    assert standing.runs <= runs + 1, "one that had begun may end"
+
+
+def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
+    monkeypatch.setattr(table, "_NO_WORKER_RETRY_S", SOON)
+    workers = site.house.workers
+    taken = []
+    while workers.busy < workers._size:
+        taken.append(workers.slot())
+    standing = start(job(lambda: None)).standing["job"]
+    for slot in taken:
+        slot.__exit__(None, None, None)
+    wait_for(lambda: standing.runs, "a run")
+
+
+@pytest.mark.parametrize("periodic", table.TABLE, ids=lambda one: one.name)
+def test_each_job_may_be_run_at_any_time_and_twice(site, periodic):
+    work = periodic.make(site.house)
+    before = site.everything()
+    work()
+    work()
+    assert site.everything() == before
+    assert periodic.why
+
+
+def test_names_are_unique_and_periods_are_options_or_short():
+    names = [periodic.name for periodic in table.TABLE]
+    assert len(set(names)) == len(names)
+    assert all(periodic.every_s(Conductor()) > 0 for periodic in table.TABLE)
+
+
+@pytest.mark.parametrize(
+    ("option", "name"),
+    [
+        ("sync_power_state_interval", "sync_power"),
+        ("power_failure_recovery_interval", "recover_power"),
+        ("check_provision_state_interval", "time_out"),
+        ("node_history_cleanup_interval", "trim_history"),
+    ],
+)
+def test_option_that_is_zero_switches_its_job_off(option, name):
+    ours = dataclasses.replace(Conductor(), **{option: 0})
+    [periodic] = [one for one in table.TABLE if one.name == name]
+    assert periodic.every_s(ours) == 0
