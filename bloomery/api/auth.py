@@ -23,7 +23,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
-PUBLIC: Final = re.compile(r"/|/v1/?")  # routes that ask nobody's name
+PUBLIC: Final = re.compile(r"/|/v1/?|/ext/v1/openapi\.json")  # routes that ask nobody's name
 MAX_REMEMBERED: Final = 1000
 _BCRYPT: Final = re.compile(rb"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
 _NOBODY: Final = bcrypt.hashpw(b"nobody", bcrypt.gensalt(rounds=10))

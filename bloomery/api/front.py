@@ -27,6 +27,7 @@ Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]
 REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
 SUFFIX: Final = ".json"
 SUFFIX_UNTIL: Final = 91
+EXT: Final = "/ext/"
 MAX_WAIT_S: Final = 60.0
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
@@ -181,6 +182,8 @@ def _cut_suffix(environ: dict[str, Any], path: str, version: versions.Negotiated
     bare = path.rstrip("/")
     if not version.explicit or version.minor >= SUFFIX_UNTIL or not bare.endswith(SUFFIX):
         return ""
+    if bare.startswith(EXT):
+        return ""  # microversions do not apply there
     environ["PATH_INFO"] = bare.removesuffix(SUFFIX)
     return SUFFIX
 

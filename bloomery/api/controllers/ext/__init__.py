@@ -8,14 +8,17 @@ from typing import Any, ClassVar
 from webob import exc as statuses
 
 from bloomery.api.call import Call
-from bloomery.api.controllers.ext import nodes
+from bloomery.api.controllers.ext import description, nodes
 from bloomery.api.routing import Rest
 
 
 class V1(Rest):
     """Only what is below it answers."""
 
-    words: ClassVar[Mapping[str, Rest]] = {"nodes": nodes.Nodes()}
+    words: ClassVar[Mapping[str, Rest]] = {
+        "nodes": nodes.Nodes(),
+        "openapi.json": description.Openapi(),
+    }
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         if not segments or segments[0] not in self.words:
