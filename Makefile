@@ -12,7 +12,7 @@ TEST_SET := .[mysql,postgresql,redfish,test]
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
 ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit functional invariants mutants counts postgresql fuzz
+SUITE_NAMES := lint types floors unit functional invariants mutants chaos counts postgresql fuzz
 
 .PHONY: help run test test-long bench docs states lock clean $(SUITE_NAMES)
 
@@ -35,6 +35,7 @@ unit: ## Test pure logic
 functional: ## Test the whole service in one process
 invariants: ## Test what holds for every row of a table
 mutants: ## Show that the tests notice when a safeguard is switched off
+chaos: ## Kill a conductor in the middle of its work
 counts: ## Count statements and commits per operation
 postgresql: ## Test on PostgreSQL, started for the purpose if none runs
 fuzz: ## Throw bad input at the API

@@ -66,6 +66,7 @@ SUITES: Final = (
     Suite("functional", f"{PYTEST} tests/functional", 600, IN_PROCESS, tools=("ipmi",)),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
+    Suite("chaos", f"{PYTEST} tests/chaos", 120, IN_PROCESS),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 180, needs="postgresql"),
     Suite("fuzz", f"{PYTEST} tests/fuzz", 900, IN_PROCESS, extra=True),

@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -103,6 +103,20 @@ def rows(path: Path, table: sa.Table) -> list[dict[str, Any]]:
 def test_deployments_go_on_after_kill_9(
     tmp_path: Path, children: list[Child], seed: int, record_property
 ):
+    kill_and_start_anew(tmp_path, children, seed, record_property)
+
+
+@pytest.mark.long
+@pytest.mark.parametrize("number", range(20))
+def test_deployments_go_on_20_times_in_a_row(
+    tmp_path: Path, children: list[Child], seed: int, record_property, number: int
+):
+    kill_and_start_anew(tmp_path, children, seed * 1000 + number, record_property)
+
+
+def kill_and_start_anew(
+    tmp_path: Path, children: list[Child], seed: int, record_property: Callable[[str, Any], None]
+) -> None:
     lots = random.Random(f"kill {seed}")
     first = Child(tmp_path, seed)
     children.append(first)
