@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 import time
 import weakref
@@ -17,6 +18,7 @@ from bloomery.drivers.base import HeldNode
 from bloomery.drivers.bmc.breaker import Breaker
 from bloomery.drivers.bmc.latency import Latency
 from bloomery.drivers.bmc.slots import Slots
+from bloomery.metrics import METRICS
 
 Clock = Callable[[], float]
 
@@ -47,14 +49,20 @@ class Bmc:
             self.answered()
 
     def shown(self) -> dict[str, Any]:
-        """Return what the node's ``why`` says of its BMC."""
+        """Return what the node's ``why`` says of its BMC, as JSON has it."""
+        latency = self.latency.summary()
         return {
             "address": self.address,
-            "last_contact_at": self.last_contact_at,
+            "last_contact_at": _text(self.last_contact_at),
             "last_error": self.last_error,
-            "last_error_at": self.last_error_at,
+            "last_error_at": _text(self.last_error_at),
             "left_alone": self.breaker.is_open,
+            "latency": None if latency is None else dataclasses.asdict(latency),
         }
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,11 +70,17 @@ class Call:
     """One call to a BMC and the time that it has."""
 
     bmc: Bmc
+    driver: str
     deadline: float
     clock: Clock
 
     def left_s(self) -> float:
         return self.deadline - self.clock()
+
+    def took(self, seconds: float) -> None:
+        """Record how long one request of the call took."""
+        self.bmc.latency.add(seconds)
+        METRICS.send_timer(f"bmc_call:{self.driver}", seconds * 1000)
 
 
 class Gateway:
@@ -99,7 +113,8 @@ class Gateway:
         for a write ExclusiveLockRequired or LockLost, if the node is not, or no longer, ours.
         """
         bmc = self.bmc(address)
-        call = Call(bmc, self.clock() + self.conf.bmc.call_timeout, self.clock)
+        deadline = self.clock() + self.conf.bmc.call_timeout
+        call = Call(bmc, held.node.driver, deadline, self.clock)
         if not bmc.slots.enter(write=write, timeout_s=call.left_s()):
             busy = f"other calls kept it busy for {self.conf.bmc.call_timeout} s"
             raise errors.BmcUnreachable(node=held.node.uuid, address=address, reason=busy)

@@ -74,7 +74,7 @@ class Bmc:
             began_at = self._pace.clock()
             try:
                 said = self._run(words, give_up_at)
-                call.bmc.latency.add(self._pace.clock() - began_at)
+                call.took(self._pace.clock() - began_at)
                 return said
             finally:
                 self._pace.ended(self.info.key, self._gap_s)

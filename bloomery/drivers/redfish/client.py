@@ -26,6 +26,8 @@ from bloomery.drivers.bmc.gateway import Call
 from bloomery.drivers.redfish.driver_info import Account
 
 LOG = logging.getLogger(__name__)
+# sushy logs whole answers, whatever is in them; what matters of them is in our errors.
+logging.getLogger("sushy").setLevel(logging.CRITICAL)
 
 _MOST_BYTES: Final = 32 << 20
 _CHUNK: Final = 1 << 16
@@ -69,7 +71,9 @@ class Wire(requests.Session):
         answer = super().request(method, url, *args, **more | {"stream": True})
         with answer:
             answer._content = _read(answer, call)  # noqa: SLF001
-        call.bmc.latency.add(call.clock() - began_at)
+        took_s = call.clock() - began_at
+        call.took(took_s)
+        LOG.debug("%s %s: %s in %.3f s", method, url, answer.status_code, took_s)
         if answer.is_redirect:
             raise requests.exceptions.InvalidURL(f"redirected to {answer.headers['Location']}")
         return answer

@@ -23,6 +23,7 @@ Json: TypeAlias = dict[str, Any]
 
 _ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
 _LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
+_NOT_OFFERED: Final = (404, 405, 500, 501)
 _REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
 
 
@@ -63,13 +64,17 @@ def look(system: Any) -> Json:
 
 
 def _optional(read: Callable[[Any], T], source: Any) -> T | None:
-    """Read what a BMC need not have."""
+    """Read what a BMC need not have, or has and cannot show."""
     import sushy
 
     try:
         return read(source)
-    except (sushy.exceptions.MissingAttributeError, sushy.exceptions.ResourceNotFoundError):
+    except sushy.exceptions.MissingAttributeError:
         return None
+    except sushy.exceptions.HTTPError as no:
+        if no.status_code in _NOT_OFFERED:
+            return None
+        raise
 
 
 def _memory_mb(system: Any) -> int | None:

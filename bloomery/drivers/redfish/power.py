@@ -46,6 +46,9 @@ _ORDERS: Final = {
 
 
 class RedfishPower(Redfish, base.Power):
+    def describe_bmc(self, held: base.HeldNode) -> dict[str, Any]:
+        return self.access.bmc(held).shown()
+
     def get_power_state(self, held: base.HeldNode) -> str | None:
         return self.access.read(held, _read)
 

@@ -32,7 +32,7 @@ def test_no_password_and_no_token_is_told(stage, secretive, caplog) -> None:
     tokens = list(secretive.bmc.sessions)
     said = everything(stage, caplog)
     assert tokens
-    assert "requests" in said or "redfish" in said
+    assert f"POST {secretive.address}" in said
     assert [secret for secret in (PASSWORD, *tokens) if secret in said] == []
 
 
@@ -52,6 +52,4 @@ def test_a_bmc_that_repeats_the_password_does_not_spread_it(stage, secretive, ca
     secretive.bmc.faults.add(kind="status", status=400, body=message, times=-1, path="Reset")
     shown = stage.power(node, "power on")
     assert "what is ***?" in shown["last_error"]
-    assert PASSWORD not in repr(stage.site.everything())
-    ours = [r.getMessage() for r in caplog.records if r.name.startswith("bloomery")]
-    assert PASSWORD not in "\n".join(ours)
+    assert PASSWORD not in everything(stage, caplog)
