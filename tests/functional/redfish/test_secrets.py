@@ -9,7 +9,7 @@ import pytest
 from bloomery.lab.bmc import Rules
 from tests.functional.redfish.conftest import available, manageable
 
-PASSWORD = "correct-horse-battery"  # noqa: S105  of a BMC that is not there
+PASSWORD = "correct-horse-battery"
 
 
 @pytest.fixture

@@ -1,0 +1,189 @@
+from __future__ import annotations
+
+import dataclasses
+import threading
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Bmc
+from bloomery.drivers.bmc import gateway
+from bloomery.drivers.bmc.gateway import Gateway
+from bloomery.drivers.bmc.latency import Latency
+from bloomery.drivers.bmc.slots import Slots
+from tests.kit.held import Held
+
+ADDRESS = "https://bmc-1"
+SILENT = errors.BmcUnreachable(node="n", address=ADDRESS, reason="no route")
+REFUSED = errors.BmcRefused(node="n", address=ADDRESS, reason="not now")
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 0.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+@pytest.fixture
+def made(clock):
+    limits = Bmc(call_timeout=20, breaker_failures=2, breaker_pause=30)
+    return Gateway(dataclasses.replace(Conf(), bmc=limits), clock)
+
+
+@pytest.fixture
+def held():
+    return Held({})
+
+
+def call(made, held, exc=None, *, address=ADDRESS, write=False):
+    with made.guard(address, held, write=write) as one:
+        if exc is not None:
+            raise exc
+    return one
+
+
+def test_a_call_has_what_is_left_of_its_time(made, held, clock):
+    with made.guard(ADDRESS, held, write=False) as one:
+        clock.now += 8
+        assert one.left_s() == 12
+
+
+def test_a_bmc_that_stays_silent_is_not_asked_any_more(made, held):
+    for _ in range(2):
+        with pytest.raises(errors.BmcUnreachable, match="no route"):
+            call(made, held, SILENT)
+    with pytest.raises(errors.BmcUnreachable, match=r"no route \(left alone after 2 failures"):
+        call(made, held)
+
+
+def test_it_is_asked_again_after_the_pause(made, held, clock):
+    for _ in range(2):
+        with pytest.raises(errors.BmcUnreachable):
+            call(made, held, SILENT)
+    clock.now += 30
+    call(made, held)
+    assert made.bmc(ADDRESS).breaker.admit() == 0
+
+
+def test_other_bmcs_are_asked_meanwhile(made, held):
+    for _ in range(2):
+        with pytest.raises(errors.BmcUnreachable):
+            call(made, held, SILENT)
+    call(made, held, address="https://bmc-2")
+
+
+def test_a_no_is_an_answer_and_no_silence(made, held):
+    for _ in range(5):
+        with pytest.raises(errors.BmcRefused):
+            call(made, held, REFUSED)
+    shown = made.bmc(ADDRESS).shown()
+    assert shown["left_alone"] is False
+    assert shown["last_contact_at"] is not None
+    assert "not now" in shown["last_error"]
+
+
+def test_an_error_of_ours_counts_for_nothing(made, held):
+    for _ in range(5):
+        with pytest.raises(ZeroDivisionError):
+            call(made, held, ZeroDivisionError())
+    assert made.bmc(ADDRESS).shown()["last_error"] is None
+    call(made, held)
+
+
+def test_a_write_needs_an_exclusive_lock_and_a_read_does_not(made):
+    looking = Held({}, shared=True)
+    call(made, looking)
+    with pytest.raises(errors.ExclusiveLockRequired):
+        call(made, looking, write=True)
+
+
+def test_a_write_without_a_lease_is_not_sent(made, held):
+    def lost():
+        raise errors.LockLost(node="n", holder="other")
+
+    held.assert_lease = lost
+    with pytest.raises(errors.LockLost):
+        call(made, held, write=True)
+    assert made.bmc(ADDRESS).last_contact_at is None
+
+
+def test_one_write_and_two_calls_in_all_are_let_in_at_a_time(made, held):
+    slots = made.bmc(ADDRESS).slots
+    with made.guard(ADDRESS, held, write=True):
+        assert not slots.enter(write=True, timeout_s=0)
+        assert slots.enter(write=False, timeout_s=0)
+        assert not slots.enter(write=False, timeout_s=0)
+        slots.leave(write=False)
+
+
+def test_a_bmc_that_stays_busy_is_told(held):
+    made = Gateway(dataclasses.replace(Conf(), bmc=Bmc(call_timeout=0)))
+    with made.guard(ADDRESS, held, write=True), pytest.raises(errors.BmcUnreachable) as told:
+        call(made, held, write=True)
+    assert "other calls kept it busy for 0 s" in str(told.value)
+
+
+def test_places_are_given_back_after_errors(made, held):
+    for _ in range(10):
+        with pytest.raises(errors.BmcRefused):
+            call(made, held, REFUSED, write=True)
+    call(made, held, write=True)
+
+
+def test_no_lock_is_held_while_a_bmc_is_asked(made, held):
+    inside, may_end = threading.Event(), threading.Event()
+
+    def slow():
+        with made.guard(ADDRESS, held, write=True):
+            inside.set()
+            assert may_end.wait(10)
+
+    thread = threading.Thread(target=slow)
+    thread.start()
+    assert inside.wait(10)
+    call(made, held, address="https://bmc-2", write=True)
+    call(made, held)
+    may_end.set()
+    thread.join()
+
+
+def test_who_waits_for_a_place_gets_the_next_one():
+    slots, entered = Slots(2, 1), []
+    assert slots.enter(write=True, timeout_s=0)
+    waiting = threading.Thread(
+        target=lambda: entered.append(slots.enter(write=True, timeout_s=10)),
+    )
+    waiting.start()
+    slots.leave(write=True)
+    waiting.join()
+    assert entered == [True]
+
+
+def test_latency_is_that_of_the_last_requests():
+    latency = Latency()
+    assert latency.summary() is None
+    for n in range(100):
+        latency.add(float(n))
+    told = latency.summary()
+    assert (told.count, told.least_s, told.median_s, told.most_s) == (100, 36.0, 67.5, 99.0)
+
+
+def test_interfaces_of_one_configuration_share_a_gateway():
+    one, other = Conf(), Conf()
+    shared = gateway.of(one)
+    assert gateway.of(one) is shared
+    assert gateway.of(other) is not shared
+
+
+def test_metrics_may_ask_for_every_bmc(made, held):
+    call(made, held)
+    call(made, held, address="https://bmc-2")
+    assert {bmc.address for bmc in made.bmcs()} == {ADDRESS, "https://bmc-2"}

@@ -1,0 +1,36 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Redfish
+from bloomery.lab.rack import Rack
+from tests.kit.held import Held
+
+
+@pytest.fixture
+def rack():
+    with Rack(1) as made:
+        yield made
+
+
+@pytest.fixture
+def machine(rack):
+    return rack.machines[0]
+
+
+@pytest.fixture
+def held(machine):
+    made = Held(machine.driver_info)
+    made.node.driver = "redfish"
+    return made
+
+
+@pytest.fixture
+def conf():
+    return dataclasses.replace(
+        Conf(),
+        redfish=Redfish(power_on_conflict_retry_interval=1, connect_timeout=1, read_timeout=1),
+    )

@@ -1,0 +1,117 @@
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Redfish
+from bloomery.drivers.redfish import access
+from tests.kit.held import Held
+
+
+def power(system):
+    return system.power_state.value
+
+
+def test_one_login_serves_all_calls(conf, held, machine):
+    way = access.of(conf)
+    for _ in range(5):
+        assert way.read(held, power) == "Off"
+    assert len(machine.bmc.sessions) == 1
+
+
+def test_another_password_is_another_login(conf, held, machine):
+    way = access.of(conf)
+    way.read(held, power)
+    stranger = Held(machine.driver_info | {"redfish_password": "guess"})
+    with pytest.raises(errors.BmcRefused, match="the user name or the password"):
+        way.read(stranger, power)
+    assert way.read(held, power) == "Off"
+
+
+def test_keys_of_logins_hold_no_password(conf, held):
+    way = access.of(conf)
+    way.read(held, power)
+    assert "password" not in repr(list(way._logins))
+
+
+def test_the_oldest_login_is_dropped_when_there_are_too_many(machine):
+    way = access.of(conf := dataclasses.replace(Conf(), redfish=Redfish(connection_cache_size=2)))
+    for auth in ("basic", "session", "auto"):
+        way.read(Held(machine.driver_info | {"redfish_auth_type": auth}), power)
+    assert len(way._logins) == 2
+    assert access.of(conf) is way
+
+
+def test_without_a_cache_each_call_logs_in(held, machine):
+    way = access.of(conf := dataclasses.replace(Conf(), redfish=Redfish(connection_cache_size=0)))
+    way.read(held, power)
+    way.read(held, power)
+    assert len(machine.bmc.sessions) == 2
+    assert conf.redfish.connection_cache_size == 0
+
+
+def test_basic_authentication_keeps_no_session(conf, machine):
+    held = Held(machine.driver_info | {"redfish_auth_type": "basic"})
+    assert access.of(conf).read(held, power) == "Off"
+    assert machine.bmc.sessions == {}
+
+
+def test_a_bmc_without_sessions_is_asked_with_a_password(conf, held, machine):
+    machine.bmc.faults.add(kind="status", status=403, path="Sessions$", method="POST", times=-1)
+    assert access.of(conf).read(held, power) == "Off"
+
+
+def test_a_change_is_asked_once(conf, held, machine):
+    machine.bmc.faults.add(kind="status", status=500, method="PATCH", times=-1)
+    import sushy
+
+    with pytest.raises(errors.BmcRefused, match="HTTP 500"):
+        access.of(conf).change(
+            held, lambda system: system.set_indicator_led(sushy.IndicatorLED.LIT)
+        )
+    assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [1]
+
+
+def test_many_systems_and_no_id_is_told_with_the_way_out(conf):
+    from bloomery.lab.rack import Rack
+
+    with Rack(2) as rack:
+        info = rack.machines[0].driver_info
+        del info["redfish_system_id"]
+        with pytest.raises(errors.BmcRefused, match="set driver_info/redfish_system_id"):
+            access.of(conf).read(Held(info), power)
+
+
+def test_an_answer_that_leads_elsewhere_is_not_followed(conf, held, machine):
+    headers = {"Location": "http://elsewhere.invalid/redfish/v1/"}
+    machine.bmc.faults.add(kind="status", status=302, headers=headers, path="/Systems/", times=-1)
+    with pytest.raises(errors.BmcUnreachable, match=r"redirected to http://elsewhere\.invalid"):
+        access.of(conf).read(held, power)
+
+
+def test_a_link_that_leads_elsewhere_is_not_followed(conf, held, machine):
+    def follow(system):
+        return system.root._conn.get("http://elsewhere.invalid/x")
+
+    with pytest.raises(
+        errors.BmcUnreachable, match=r"leads away from this BMC.*elsewhere\.invalid"
+    ):
+        access.of(conf).read(held, follow)
+
+
+def test_an_answer_without_end_is_given_up(conf, held, machine, monkeypatch):
+    from bloomery.drivers.redfish import client
+
+    monkeypatch.setattr(client, "_MOST_BYTES", 100)
+    with pytest.raises(errors.BmcUnreachable, match="an answer of more than"):
+        access.of(conf).read(held, power)
+
+
+@pytest.mark.parametrize("body", [[], "text", {"PowerState": 5, "Id": []}, {"@odata.id": None}, 7])
+def test_an_answer_that_makes_no_sense_is_an_error_of_the_bmc(conf, held, machine, body):
+    machine.bmc.faults.add(kind="status", status=200, body=body, path="/Systems/", times=-1)
+    with pytest.raises((errors.BmcUnreachable, errors.BmcRefused)):
+        access.of(conf).read(held, power)

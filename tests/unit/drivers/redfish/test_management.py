@@ -1,0 +1,97 @@
+from __future__ import annotations
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.redfish.bios import RedfishBios
+from bloomery.drivers.redfish.firmware import RedfishFirmware
+from bloomery.drivers.redfish.management import RedfishManagement
+from bloomery.outcome import DONE
+
+ONCE_ONLY = {"kind": "status", "status": 400, "path": "/Systems/", "method": "PATCH"}
+
+
+@pytest.fixture
+def management(conf):
+    return RedfishManagement(conf)
+
+
+def test_a_bmc_that_keeps_no_device_is_asked_for_one_boot(management, held, machine):
+    machine.bmc.faults.add(times=2, **ONCE_ONLY)
+    management.set_boot_device(held, "pxe", persistent=True)
+    assert machine.system.boot["enabled"] == "Once"
+    assert held.node.driver_internal_info == {"redfish_boot_device": "pxe"}
+    management.set_boot_device(held, "disk", persistent=True)
+    assert machine.system.boot == {"target": "Hdd", "enabled": "Continuous", "mode": "UEFI"}
+    assert held.node.driver_internal_info == {}
+
+
+def test_how_long_it_counts_is_not_repeated_when_it_is_so(management, held, machine):
+    management.set_boot_device(held, "pxe", persistent=True)
+    management.set_boot_device(held, "disk", persistent=True)
+    assert management.get_boot_device(held) == {"boot_device": "disk", "persistent": True}
+
+
+def test_no_override_is_no_device(management, held):
+    assert management.get_boot_device(held) == {"boot_device": None, "persistent": None}
+
+
+def test_the_boot_mode_is_set_where_it_differs(management, held, machine):
+    assert management.get_boot_mode(held) == "uefi"
+    assert management.set_boot_mode(held, "bios") == DONE
+    assert machine.system.boot["mode"] == "Legacy"
+    asked = machine.bmc.requests
+    assert management.set_boot_mode(held, "bios") == DONE
+    assert machine.bmc.requests <= asked + 2
+    with pytest.raises(errors.InvalidParameterValue, match="it knows uefi, bios"):
+        management.set_boot_mode(held, "coreboot")
+
+
+def test_secure_boot_needs_uefi(management, held, machine):
+    assert management.get_secure_boot_state(held) is False
+    assert management.set_secure_boot_state(held, True) == DONE
+    assert machine.system.secure_next is True
+    management.set_boot_mode(held, "bios")
+    with pytest.raises(errors.InvalidParameterValue, match="set boot mode uefi first"):
+        management.set_secure_boot_state(held, True)
+
+
+def test_an_nmi_reaches_a_machine_that_runs(management, held, machine):
+    with pytest.raises(errors.BmcRefused, match="the system is Off already"):
+        management.inject_nmi(held)
+    machine.system._on = True
+    management.inject_nmi(held)
+    assert machine.system.happened[-2:][0] == "reset Nmi"
+
+
+def test_vendor_and_health_are_told(management, held):
+    assert management.detect_vendor(held) == "Lab"
+    assert management.get_node_health(held) == "OK"
+
+
+def test_sensors_are_named_after_their_place(management, held, machine):
+    found = management.get_sensors_data(held)
+    place = machine.uuid
+    assert found["Temperature"][f"0@{place}"]["reading_celsius"] == 22
+    assert found["Temperature"][f"0@{place}"]["health"] == "OK"
+    assert set(found["Fan"]) == {f"0@{place}"}
+    assert set(found["Power"]) == {f"0:Power@{place}"}
+    assert set(found["Drive"]) == {f"Drive {n}:1@{place}" for n in (0, 1)}
+    assert found["Extra"] == {"Manufacturer": "Lab", "Model": "Simulated", "UUID": place}
+
+
+def test_bios_settings_come_with_what_the_registry_says(conf, held):
+    found = RedfishBios(conf).cache_bios_settings(held).result["bios_settings"]
+    by_name = {setting["name"]: setting for setting in found}
+    assert by_name["ProcTurboMode"]["value"] == "Enabled"
+    assert by_name["ProcTurboMode"]["allowable_values"] == ["Enabled", "Disabled"]
+    assert by_name["NumCores"] | {"value": "2", "attribute_type": "Integer"} == by_name["NumCores"]
+    assert by_name["QuietBoot"]["reset_required"] is True
+
+
+def test_firmware_is_that_of_bios_and_bmc(conf, held):
+    found = RedfishFirmware(conf).cache_firmware_components(held).result["firmware"]
+    assert found == [
+        {"component": "bios", "current_version": "2.0.0"},
+        {"component": "bmc", "current_version": "1.0.0", "model": "Lab BMC"},
+    ]

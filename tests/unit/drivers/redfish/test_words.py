@@ -1,0 +1,64 @@
+from __future__ import annotations
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers import stages
+from bloomery.drivers.redfish import boot, inspect
+from bloomery.outcome import DONE, Again
+from tests.kit.held import Held, walk
+
+AGAIN = Again(after_s=1, reason="not yet")
+
+
+@pytest.mark.parametrize(
+    ("instance", "properties", "mode"),
+    [
+        ({}, {}, None),
+        ({}, {"capabilities": "boot_mode:uefi,raid:1"}, "uefi"),
+        ({"capabilities": {"boot_mode": "bios"}}, {"capabilities": "boot_mode:uefi"}, "bios"),
+        ({"capabilities": "boot_mode:nonsense"}, {}, None),
+    ],
+)
+def test_an_instance_chooses_the_boot_mode_before_its_node(instance, properties, mode):
+    assert boot.wanted_mode(instance, properties) == mode
+
+
+def test_a_found_boot_mode_leaves_other_capabilities_alone():
+    assert inspect.with_boot_mode(None, "uefi") == "boot_mode:uefi"
+    assert inspect.with_boot_mode("a:1,boot_mode:bios,b:2", "uefi") == "a:1,b:2,boot_mode:uefi"
+
+
+def test_stages_go_on_where_they_stood():
+    held, done = Held({}), []
+    answers = iter([None, AGAIN, AGAIN, DONE, None])
+
+    def part(name):
+        def do():
+            done.append(name)
+            return next(answers)
+
+        return do
+
+    said = walk(held, lambda: stages.in_order(held, "x", part("a"), part("b"), part("c")))
+    assert (done, len(said)) == (["a", "b", "b", "b", "c"], 2)
+    assert held.node.driver_internal_info == {}
+
+
+def test_stages_begin_anew_in_a_new_run():
+    held, done = Held({}), []
+    held.node.driver_internal_info = {"x": 1}
+    stages.in_order(held, "x", lambda: done.append("a"), lambda: done.append("b"))
+    assert done == ["a", "b"]
+
+
+def test_a_stage_that_fails_leaves_nothing_behind():
+    held = Held({})
+    held.turn, held.node.driver_internal_info = 1, {"x": 1}
+
+    def broken():
+        raise errors.StepFailure(reason="no")
+
+    with pytest.raises(errors.StepFailure):
+        stages.in_order(held, "x", lambda: None, broken)
+    assert held.node.driver_internal_info == {}

@@ -1,0 +1,221 @@
+from __future__ import annotations
+
+import json
+import urllib.error
+import urllib.request
+
+import pytest
+
+from bloomery import errors
+from bloomery.lab.bmc import Rules
+from bloomery.lab.rack import Rack
+from bloomery.lab.system import Spec
+from tests.kit.waiting import wait_for
+
+
+class Client:
+    """The least that asks a BMC."""
+
+    def __init__(self, machine) -> None:
+        self.machine = machine
+        self.headers = {"Authorization": "Basic YWRtaW46cGFzc3dvcmQ="}
+
+    def __call__(self, method, path, body=None, **headers):
+        request = urllib.request.Request(
+            self.machine.address + path,
+            method=method,
+            data=None if body is None else json.dumps(body).encode(),
+            headers=self.headers | headers,
+        )
+        try:
+            with urllib.request.urlopen(request, timeout=10) as answer:
+                return answer.status, json.loads(answer.read() or b"{}"), answer.headers
+        except urllib.error.HTTPError as no:
+            with no:
+                return no.code, json.loads(no.read() or b"{}"), no.headers
+
+
+@pytest.fixture
+def make():
+    racks = []
+
+    def made(nodes=1, **more):
+        racks.append(Rack(nodes, **more).start())
+        return racks[-1]
+
+    yield made
+    for rack in racks:
+        rack.stop()
+
+
+@pytest.fixture
+def machine(make):
+    return make().machines[0]
+
+
+@pytest.fixture
+def ask(machine):
+    return Client(machine)
+
+
+def reset(ask, kind):
+    target = f"{ask.machine.system_id}/Actions/ComputerSystem.Reset"
+    return ask("POST", target, {"ResetType": kind})[0]
+
+
+def wait_until(machine, power):
+    wait_for(lambda: machine.system.power == power, f"power {power}")
+
+
+def test_machines_are_the_same_at_every_start(make):
+    first, again = ([(m.uuid, m.name, m.mac) for m in make(nodes=3).machines] for _ in range(2))
+    assert first == again
+    assert len({mac for _, _, mac in first}) == 3
+
+
+def test_one_bmc_has_all_machines_unless_they_stand_apart(make):
+    assert len({m.address for m in make(nodes=3).machines}) == 1
+    assert len({m.address for m in make(nodes=3, apart=True).machines}) == 3
+
+
+def test_a_port_that_is_taken_is_told_with_the_way_out(make):
+    port = int(make().address.rpartition(":")[2])
+    with pytest.raises(errors.CannotStart, match=f"port {port}.*choose another --port"):
+        Rack(1, port=port)
+
+
+def test_who_shows_no_password_sees_the_root_only(ask):
+    ask.headers = {}
+    assert ask("GET", "/redfish/v1/")[0] == 200
+    assert ask("GET", "/redfish/v1/Systems")[0] == 401
+
+
+def test_a_session_lets_in_until_it_is_ended(ask):
+    ask.headers = {}
+    sessions = "/redfish/v1/SessionService/Sessions"
+    login = {"UserName": "admin", "Password": "password"}
+    assert ask("POST", sessions, login | {"Password": "x"})[0] == 401
+    status, _, headers = ask("POST", sessions, login)
+    assert status == 201
+    ask.headers = {"X-Auth-Token": headers["X-Auth-Token"]}
+    assert ask("GET", "/redfish/v1/Systems")[0] == 200
+    assert ask("DELETE", headers["Location"])[0] == 204
+    assert ask("GET", "/redfish/v1/Systems")[0] == 401
+
+
+def test_power_takes_its_time(make):
+    machine = make(power_s=0.2).machines[0]
+    ask = Client(machine)
+    assert reset(ask, "On") == 204
+    assert machine.system.power == "Off"
+    wait_until(machine, "On")
+
+
+def test_power_that_is_there_is_refused(ask):
+    assert reset(ask, "On") == 204
+    wait_until(ask.machine, "On")
+    assert reset(ask, "On") == 409
+    assert reset(ask, "Jump") == 400
+
+
+def test_an_override_for_once_is_spent_by_one_boot(ask):
+    boot = {"BootSourceOverrideTarget": "Pxe", "BootSourceOverrideEnabled": "Once"}
+    assert ask("PATCH", ask.machine.system_id, {"Boot": boot})[0] == 204
+    reset(ask, "On")
+    wait_until(ask.machine, "On")
+    assert ask.machine.system.booted["target"] == "Pxe"
+    reset(ask, "ForceRestart")
+    wait_for(lambda: ask.machine.system.booted["target"] == "None", "the second boot")
+
+
+def test_bios_settings_apply_at_the_next_boot(ask):
+    path = f"{ask.machine.system_id}/Bios"
+    assert ask("PATCH", f"{path}/Settings", {"Attributes": {"NumCores": 4}})[0] == 204
+    assert ask("GET", path)[1]["Attributes"]["NumCores"] == 2
+    reset(ask, "On")
+    wait_until(ask.machine, "On")
+    assert ask("GET", path)[1]["Attributes"]["NumCores"] == 4
+
+
+def test_what_is_unknown_or_wrong_is_refused(ask):
+    path = ask.machine.system_id
+    assert ask("PATCH", path, {"Colour": "red"})[0] == 400
+    assert ask("PATCH", path, {"IndicatorLED": "Red"})[0] == 400
+    assert ask("PATCH", path, [])[0] == 400
+    assert ask("DELETE", path)[0] == 405
+    assert ask("GET", "/redfish/v1/Systems/none")[0] == 404
+
+
+def test_an_etag_that_does_not_match_is_refused(ask):
+    path = ask.machine.system_id
+    tag = ask("GET", path)[2]["ETag"]
+    assert ask("PATCH", path, {"AssetTag": "a"}, **{"If-Match": tag})[0] == 204
+    assert ask("PATCH", path, {"AssetTag": "b"}, **{"If-Match": tag})[0] == 412
+
+
+def test_media_are_fetched_where_the_rack_is_told_so(make):
+    machine = make(fetch=True).machines[0]
+    ask = Client(machine)
+    insert = f"/redfish/v1/Managers/{machine.uuid}/VirtualMedia/Cd/Actions/VirtualMedia.InsertMedia"
+    assert ask("POST", insert, {"Image": "http://127.0.0.1:1/x.iso"})[0] == 500
+    assert ask("POST", insert, {"Image": f"{machine.address}/redfish/v1/"})[0] == 204
+    assert "fetched" in machine.system.happened[0]
+    assert ask("POST", insert, {"Image": f"{machine.address}/redfish/v1/"})[0] == 409
+
+
+def test_faults_hit_as_often_as_told(ask):
+    fault = {"kind": "status", "status": 503, "path": "Systems", "skip": 1, "times": 1}
+    assert ask("POST", "/lab/faults", fault)[0] == 200
+    said = [ask("GET", "/redfish/v1/Systems")[0] for _ in range(3)]
+    assert said == [200, 503, 200]
+    assert ask("GET", "/lab/faults")[1]["faults"][0]["hits"] == 1
+    assert ask("DELETE", "/lab/faults")[1] == {"faults": []}
+    assert ask("POST", "/lab/faults", {"kind": "magic"})[0] == 400
+
+
+def test_an_update_is_a_task_that_ends(make):
+    machine = make(rules=Rules(update_s=0.05)).machines[0]
+    ask = Client(machine)
+    update = "/redfish/v1/UpdateService/Actions/UpdateService.SimpleUpdate"
+    status, _, headers = ask("POST", update, {"ImageURI": "http://x/bios-3.0"})
+    assert status == 202
+    wait_for(lambda: ask("GET", headers["Location"])[0] == 200, "the task to end")
+    assert machine.system.firmware["BIOS"] == "bios-3.0"
+
+
+def test_a_volume_may_be_made_and_removed(ask):
+    path = f"{ask.machine.system_id}/Storage/1/Volumes"
+    status, made, headers = ask("POST", path, {"RAIDType": "RAID1", "Name": "root"})
+    assert (status, made["Name"]) == (201, "root")
+    assert ask("DELETE", headers["Location"])[0] == 204
+    assert ask("GET", path)[1]["Members"] == []
+
+
+def test_what_really_happened_is_told_without_a_password(ask):
+    ask.headers = {}
+    told = ask("GET", f"/lab/systems/{ask.machine.uuid}")[1]
+    assert (told["power"], told["media"]) == ("Off", {"Cd": None})
+
+
+def test_every_resource_that_is_linked_can_be_read(make):
+    machine = make(machines=[Spec(uuid="u-1", name="one", macs=("52:54:00:00:00:01",))]).machines[
+        -1
+    ]
+    ask, seen, todo = Client(machine), set(), ["/redfish/v1"]
+    while todo:
+        path = todo.pop()
+        seen.add(path)
+        status, document, _ = ask("GET", path)
+        assert status == 200, path
+        todo += [link for link in links(document) if link not in seen and link not in todo]
+    assert len(seen) > 25
+
+
+def links(value):
+    if isinstance(value, dict):
+        yield from (v for k, v in value.items() if k in ("@odata.id", "Uri"))
+        for inner in value.values():
+            yield from links(inner)
+    elif isinstance(value, list):
+        for inner in value:
+            yield from links(inner)
