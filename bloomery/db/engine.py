@@ -37,6 +37,7 @@ _BROKEN_SIGNS = {
     "database disk image is malformed": "it is damaged",
     "unable to open database file": "it cannot be opened",
 }
+_PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
 _RETRYABLE_STATES = frozenset({"40001", "40P01", "1213", "1205"})
 
 
@@ -191,6 +192,7 @@ def _engine(url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) ->
         dbapi.execute("PRAGMA journal_mode=WAL")
         dbapi.execute(f"PRAGMA synchronous={settings.synchronous}")
         dbapi.execute("PRAGMA foreign_keys=ON")
+        dbapi.execute(f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}")
 
     sa.event.listen(engine, "connect", prepare)
     return engine
