@@ -7,8 +7,6 @@ of ipmitool has its place at the gateway.
 
 from __future__ import annotations
 
-import itertools
-
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
@@ -46,20 +44,20 @@ class Bmc:
 
         Raises BmcUnreachable, BmcRefused.
         """
-        now = self._pace.clock
-        began_at = now()
-        for tries in itertools.count(1):
-            left_s = self._budget_s - (now() - began_at)
+        began_at, tries = self._pace.clock(), 0
+        while True:
+            tries += 1
+            left_s = self._budget_s - (self._pace.clock() - began_at)
             try:
                 return self.tell(*words, write=write, within_s=left_s)
             except errors.BmcUnreachable as silent:
-                in_time = now() + self.rest_s() - began_at < self._budget_s
-                if not (tries < self._tries and in_time and self._may_repeat(str(silent))):
-                    tried = (
-                        f"{tries} {'try' if tries == 1 else 'tries'} in {now() - began_at:.0f} s"
-                    )
-                    raise self._unreachable(f"{silent.facts['reason']} ({tried})") from None
-        raise AssertionError("it counts for ever")
+                took_s = self._pace.clock() - began_at
+                if self._may_repeat(str(silent), tries, took_s):
+                    continue
+                if tries == 1:
+                    raise
+                tried = f"{silent.facts['reason']} ({tries} tries in {took_s:.0f} s)"
+                raise self._unreachable(tried) from None
 
     def tell(self, *words: str, write: bool = False, within_s: float | None = None) -> str:
         """Run a command once, as soon as the gap has passed.
@@ -89,8 +87,9 @@ class Bmc:
         retries = self._tries if self._conf.use_ipmitool_retries else 1
         return tool.Patience(retries=retries, interval_s=max(1, int(self._gap_s)))
 
-    def _may_repeat(self, text: str) -> bool:
-        if self._gateway.bmc(self.info.key).breaker.is_open:
+    def _may_repeat(self, text: str, tries: int, took_s: float) -> bool:
+        in_time = tries < self._tries and took_s + self.rest_s() < self._budget_s
+        if not in_time or self._gateway.bmc(self.info.key).breaker.is_open:
             return False
         also = self._conf.additional_retryable_ipmi_errors
         return not self._conf.use_ipmitool_retries or verdicts.is_put_off(text, also)
