@@ -158,7 +158,8 @@ class _Request:
             self.mark = self._begin(self.mark.at + 1)
             return self._again(self.bmc.rest_s())
         plan.forget(node)
-        node.driver_internal_info.pop("is_next_boot_persistent", None)
+        if self.act.until == PowerState.ON:
+            node.driver_internal_info.pop("is_next_boot_persistent", None)
         node.power_state = self.act.until
         return DONE
 

@@ -211,6 +211,7 @@ def test_a_device_for_one_boot_is_left_alone_once(power, made_up):
     management.set_boot_device(held, "disk", persistent=True)
     management.set_boot_device(held, "pxe")
     assert made_up.asked[-1] == PXE
+    ask(power, held, Power.OFF)
     made_up.asked.clear()
     ask(power, held, Power.ON)
     assert made_up.asked == ["power on", "power status"]
