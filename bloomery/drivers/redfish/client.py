@@ -161,6 +161,16 @@ class _Basic(_OneLogin, sushy_auth.BasicAuth):  # type: ignore[misc]
     pass
 
 
+class _Open(_OneLogin, sushy_auth.AuthBase):  # type: ignore[misc]
+    """For a node without a user name: nothing is shown to the BMC."""
+
+    def _do_authenticate(self) -> None:
+        """There is nothing to log in with."""
+
+    def can_refresh_session(self) -> bool:
+        return False
+
+
 _AUTH: Final[dict[str, Any]] = {"auto": _Auto, "session": _Session, "basic": _Basic}
 
 
@@ -170,7 +180,8 @@ class Client:
     def __init__(self, account: Account, conf: Redfish, call: Call) -> None:
         self.wire = Wire(account.address, conf)
         self.connector = _Connector(account, self.wire)
-        auth = _AUTH[account.auth_type](account.username, account.password)
+        kind = _Open if account.username is None else _AUTH[account.auth_type]
+        auth = kind(account.username, account.password or "")
         with self.wire.during(call):
             self.root = sushy.Sushy(
                 account.address,

@@ -59,6 +59,13 @@ def test_basic_authentication_keeps_no_session(conf, machine):
     assert machine.bmc.sessions == {}
 
 
+def test_without_a_user_name_nothing_is_shown_to_the_bmc(conf, machine):
+    info = {k: v for k, v in machine.driver_info.items() if "name" not in k and "word" not in k}
+    with pytest.raises(errors.BmcRefused, match="the user name or the password"):
+        access.of(conf).read(Held(info), power)
+    assert machine.bmc.sessions == {}
+
+
 def test_a_bmc_without_sessions_is_asked_with_a_password(conf, held, machine):
     machine.bmc.faults.add(kind="status", status=403, path="Sessions$", method="POST", times=-1)
     assert access.of(conf).read(held, power) == "Off"
