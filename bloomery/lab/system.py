@@ -42,6 +42,7 @@ class Spec:
 
     ``graceful_s``: how long its guest takes to shut down.  ``strict``: power on when on is 409.
     ``fetch``: inserted media are really fetched, and an image that cannot be had is refused.
+    ``mode_at_boot``: a new boot mode shows only after the next boot.
     """
 
     uuid: str
@@ -55,6 +56,7 @@ class Spec:
     graceful_s: float = 0.0
     strict: bool = True
     fetch: bool = False
+    mode_at_boot: bool = False
 
 
 def factory_bios() -> dict[str, Any]:
@@ -71,6 +73,7 @@ class System:
         self._stopping = stopping
         self._on = False
         self.boot = {"target": "None", "enabled": "Disabled", "mode": spec.mode}
+        self.mode_next = spec.mode
         self.http_uri = ""
         self.booted: dict[str, Any] = {}
         self.media: dict[str, str | None] = {"Cd": None}
@@ -96,6 +99,14 @@ class System:
     @property
     def power(self) -> str:
         return "On" if self._on else "Off"
+
+    def set_boot(self, **settings: str) -> None:
+        """Set ``target``, ``enabled`` and ``mode``."""
+        with self.lock:
+            self.mode_next = settings.get("mode", self.mode_next)
+            if self.spec.mode_at_boot:
+                settings.pop("mode", None)
+            self.boot.update(settings)
 
     # --------------------------------------------------------------------------------- power
 
@@ -154,6 +165,7 @@ class System:
             if self.secure_next is not None:
                 self.secure, self.secure_next = self.secure_next, None
             boot = self.boot
+            boot["mode"] = self.mode_next
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
             if boot["enabled"] == "Once":
                 boot.update(target="None", enabled="Disabled")

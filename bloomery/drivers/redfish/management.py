@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from datetime import UTC, datetime, timedelta
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Any
 
 from bloomery import errors
-from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, stages
+from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, sensors
 from bloomery.drivers.redfish.interface import Redfish
-from bloomery.outcome import Again, Outcome
-
-_POLL_S: Final = 15.0
-_UNTIL: Final = "redfish_firmware_setting_until"
+from bloomery.drivers.redfish.settling import Setting
+from bloomery.outcome import Outcome
 
 
 class RedfishManagement(Redfish, base.Management):
@@ -40,12 +36,13 @@ class RedfishManagement(Redfish, base.Management):
                 reason=f"redfish cannot set boot mode {mode!r}: it knows "
                 f"{', '.join(boot_device.MODES)}",
             )
-        return self._settle(
-            held,
-            f"boot mode {mode}",
-            set_=lambda system: boot_device.set_mode(system, mode),
+        return Setting(
+            access=self.access,
+            held=held,
+            what=f"boot mode {mode}",
+            change=lambda system: boot_device.set_mode(system, mode),
             is_so=lambda system: boot_device.mode(system) == mode,
-        )
+        ).settle()
 
     def get_secure_boot_state(self, held: base.HeldNode) -> bool | None:
         enabled: bool | None = self.access.read(held, lambda system: system.secure_boot.enabled)
@@ -58,53 +55,13 @@ class RedfishManagement(Redfish, base.Management):
                 reason=f"cannot enable secure boot on node {held.node.uuid}: it boots in mode "
                 "bios; set boot mode uefi first",
             )
-        return self._settle(
-            held,
-            f"secure boot {'on' if on else 'off'}",
-            set_=lambda system: system.secure_boot.set_enabled(on),
+        return Setting(
+            access=self.access,
+            held=held,
+            what=f"secure boot {'on' if on else 'off'}",
+            change=lambda system: system.secure_boot.set_enabled(on),
             is_so=lambda system: system.secure_boot.enabled == on,
-        )
-
-    def _settle(
-        self,
-        held: base.HeldNode,
-        what: str,
-        *,
-        set_: Callable[[Any], None],
-        is_so: Callable[[Any], bool],
-    ) -> Outcome:
-        """Set a value; if it does not read so at once, restart, and look until it does."""
-        memory = held.node.driver_internal_info
-
-        def ask() -> None:
-            memory.pop(_UNTIL, None)
-            if not self.access.read(held, is_so):
-                self.access.change(held, set_)
-
-        def restart() -> Outcome | None:
-            if _UNTIL not in memory and self.access.read(held, is_so):
-                return None
-            limit_s = self.conf.redfish.boot_mode_config_timeout
-            memory.setdefault(_UNTIL, (datetime.now(UTC) + timedelta(seconds=limit_s)).isoformat())
-            return held.driver.power.reboot(held)
-
-        def look() -> Outcome | None:
-            until = memory.get(_UNTIL)
-            if until is None or self.access.read(held, is_so):
-                return None
-            if datetime.now(UTC) > datetime.fromisoformat(until):
-                raise errors.StepFailure(
-                    reason=f"{what} was set and did not take effect within "
-                    f"{self.conf.redfish.boot_mode_config_timeout} s",
-                )
-            return Again(after_s=_POLL_S, reason=f"waiting for {what} to take effect")
-
-        def restore() -> Outcome | None:
-            if memory.get(_UNTIL) is None or held.node.power_state != PowerState.OFF:
-                return None
-            return held.driver.power.set_power_state(held, PowerState.OFF)
-
-        return stages.in_order(held, "redfish_setting", ask, restart, look, restore)
+        ).settle()
 
     def get_sensors_data(self, held: base.HeldNode) -> dict[str, Any]:
         return self.access.read(held, sensors.read)

@@ -75,8 +75,10 @@ def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
     body = checked(ask.body, {"Boot": dict, "IndicatorLED": LEDS, "AssetTag": str})
     boot = checked(body.get("Boot", {}), _BOOT, "Boot")
     with system.lock:
-        for key in ("target", "enabled", "mode"):
-            system.boot[key] = boot.get(f"BootSourceOverride{key.capitalize()}", system.boot[key])
+        named = {
+            key: f"BootSourceOverride{key.capitalize()}" for key in ("target", "enabled", "mode")
+        }
+        system.set_boot(**{key: boot[name] for key, name in named.items() if name in boot})
         system.http_uri = boot.get("HttpBootUri", system.http_uri) or ""
         system.led = body.get("IndicatorLED", system.led)
         system.asset = body.get("AssetTag", system.asset)

@@ -1,12 +1,17 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 
 from bloomery import errors
 from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.management import RedfishManagement
+from bloomery.drivers.redfish.power import RedfishPower
+from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE
+from tests.kit.held import Held, walk
 
 ONCE_ONLY = {"kind": "status", "status": 400, "path": "/Systems/", "method": "PATCH"}
 
@@ -45,6 +50,32 @@ def test_the_boot_mode_is_set_where_it_differs(management, held, machine):
     assert machine.bmc.requests <= asked + 2
     with pytest.raises(errors.InvalidParameterValue, match="it knows uefi, bios"):
         management.set_boot_mode(held, "coreboot")
+
+
+@pytest.mark.parametrize("power", ["power off", "power on"])
+def test_a_mode_that_takes_a_restart_gets_one_and_power_is_as_before(conf, management, power):
+    with Rack(1, mode_at_boot=True) as rack:
+        machine = rack.machines[0]
+        machine.system._on = power == "power on"
+        held = Held(machine.driver_info, power_state=power)
+        held.driver = SimpleNamespace(power=RedfishPower(conf))
+        walk(held, lambda: management.set_boot_mode(held, "bios"), most=1000)
+        assert machine.system.boot["mode"] == "Legacy"
+        assert f"power {machine.system.power.lower()}" == power
+        assert "boots from None in Legacy mode" in machine.system.happened
+        assert held.node.driver_internal_info == {}
+
+
+def test_a_mode_that_never_takes_effect_is_given_up(management, held, machine):
+    held.driver = SimpleNamespace(power=RedfishPower(management.conf))
+    held.turn = 1
+    held.node.driver_internal_info = {
+        "redfish_setting": 2,
+        "redfish_setting_until": "2026-01-01T00:00:00+00:00",
+    }
+    with pytest.raises(errors.StepFailure, match="boot mode bios was set and did not take effect"):
+        management.set_boot_mode(held, "bios")
+    assert held.node.driver_internal_info == {}
 
 
 def test_secure_boot_needs_uefi(management, held, machine):

@@ -1,0 +1,81 @@
+"""Firmware settings that may take a restart: set one, and look until it is so.
+
+A BMC that shows the new value at once is taken at its word.  Otherwise the machine is restarted,
+and, once the value is there, brought back to the power state that it had.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, stages
+from bloomery.drivers.redfish.access import Access
+from bloomery.outcome import Again, Outcome
+
+_POLL_S: Final = 15.0
+_UNTIL: Final = "redfish_setting_until"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Setting:
+    """One value: how to set it, and how to tell that it is so.  ``what`` is told to users."""
+
+    access: Access
+    held: base.HeldNode
+    what: str
+    change: Callable[[Any], None]
+    is_so: Callable[[Any], bool]
+
+    def settle(self) -> Outcome:
+        """Take a turn.  Raises StepFailure when it takes longer than boot_mode_config_timeout."""
+        return stages.in_order(
+            self.held, "redfish_setting", self._ask, self._restart, self._look, self._restore,
+        )  # fmt: skip
+
+    @property
+    def _memory(self) -> dict[str, Any]:
+        return self.held.node.driver_internal_info
+
+    @property
+    def _limit_s(self) -> int:
+        return self.access.conf.redfish.boot_mode_config_timeout
+
+    def _reads_so(self) -> bool:
+        return self.access.read(self.held, self.is_so)
+
+    def _ask(self) -> None:
+        """Set it unless it is so; remember until when we look if that was not enough."""
+        self._memory.pop(_UNTIL, None)
+        if self._reads_so():
+            return
+        self.access.change(self.held, self.change)
+        if not self._reads_so():
+            until = datetime.now(UTC) + timedelta(seconds=self._limit_s)
+            self._memory[_UNTIL] = until.isoformat()
+
+    def _restart(self) -> Outcome | None:
+        return self.held.driver.power.reboot(self.held) if _UNTIL in self._memory else None
+
+    def _look(self) -> Outcome | None:
+        if _UNTIL not in self._memory or self._reads_so():
+            return None
+        if datetime.now(UTC) < datetime.fromisoformat(self._memory[_UNTIL]):
+            return Again(after_s=_POLL_S, reason=f"waiting for {self.what} to take effect")
+        del self._memory[_UNTIL]
+        raise errors.StepFailure(
+            reason=f"{self.what} was set and did not take effect within {self._limit_s} s",
+        )
+
+    def _restore(self) -> Outcome | None:
+        """Switch off again what was off."""
+        said: Outcome | None = None
+        if _UNTIL in self._memory and self.held.node.power_state == PowerState.OFF:
+            said = self.held.driver.power.set_power_state(self.held, PowerState.OFF)
+        if not isinstance(said, Again):
+            self._memory.pop(_UNTIL, None)
+        return said
