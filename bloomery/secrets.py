@@ -15,6 +15,7 @@ import functools
 import hashlib
 import os
 import tempfile
+import traceback
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -84,6 +85,16 @@ def _masked(name: str, value: Any, instance_info: bool) -> Any:
     if instance_info and name in _ALSO_MASKED:
         return MASK
     return MASK if is_secret_key(name) else mask(value, instance_info=instance_info)
+
+
+def brief(error: BaseException) -> str:
+    """Return what may be told of ``error``: drivers quote what they sent, passwords included."""
+    return str(mask(errors.brief(error)))
+
+
+def trace(error: BaseException) -> str:
+    """Return the traceback of ``error`` as a log may keep it."""
+    return str(mask("".join(traceback.format_exception(error)).rstrip()))
 
 
 class Sealer:

@@ -2,14 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Final
+import logging
+from collections.abc import Callable
+from typing import Final, TypeVar
 
 import sqlalchemy as sa
 
+from bloomery import errors
 from bloomery.conductor import announce, step_lists
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager, Write
+from bloomery.drivers.base import HeldNode
 from bloomery.model.step import Step, StepRun
+
+LOG = logging.getLogger(__name__)
+T = TypeVar("T")
 
 _CHECK_POWER: Final = Step(interface="power", step="check_power", inner=True, resumable=True)
 
@@ -26,6 +33,28 @@ def _check_power(task: TaskManager) -> None:
     was, task.node.power_state = task.node.power_state, task.driver.power.get_power_state(task)
     if task.node.power_state != was:
         task.notes["from_power"] = was
+    _note_facts(task)
+
+
+def _note_facts(task: TaskManager) -> None:
+    """Note what the BMC tells of vendor and boot mode; one that does not tell is no failure."""
+    node, management = task.node, task.driver.management
+    vendor = _asked(task, management.detect_vendor)
+    if vendor is not None:
+        node.properties = node.properties | {"vendor": vendor}
+    node.boot_mode = _asked(task, management.get_boot_mode) or node.boot_mode
+    secure_boot = _asked(task, management.get_secure_boot_state)
+    node.secure_boot = node.secure_boot if secure_boot is None else secure_boot
+
+
+def _asked(task: TaskManager, read: Callable[[HeldNode], T]) -> T | None:
+    try:
+        return read(task)
+    except errors.UnsupportedDriverExtension:
+        return None
+    except errors.Failure as exc:
+        LOG.warning("node %s: %s", task.node.uuid, exc)
+        return None
 
 
 def _finish(task: TaskManager) -> Move:

@@ -1,0 +1,44 @@
+"""What verifying notes of a machine beside its power state."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.fake.hardware import FakeManagement
+from tests.kit.site import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    found = Site(tmp_path / "site.sqlite")
+    yield found
+    found.close()
+
+
+def _verified(site: Site) -> str:
+    node = site.enrol()
+    site.order("do_provisioning_action", node, "manage")
+    site.wait_for_state(node, "manageable")
+    return node
+
+
+def test_vendor_and_boot_mode_are_noted(site: Site, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(FakeManagement, "detect_vendor", lambda *_: "acme", raising=False)
+    monkeypatch.setattr(FakeManagement, "get_boot_mode", lambda *_: "uefi", raising=False)
+    found = site.node(_verified(site))
+    assert (found.properties["vendor"], found.boot_mode) == ("acme", "uefi")
+
+
+def test_a_bmc_that_does_not_tell_its_vendor_is_manageable_all_the_same(
+    site: Site,
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    def refuse(_self: FakeManagement, held: object) -> str:
+        raise errors.BmcRefused(node="n", address="a", reason="no")
+
+    monkeypatch.setattr(FakeManagement, "detect_vendor", refuse, raising=False)
+    assert "vendor" not in site.node(_verified(site)).properties
