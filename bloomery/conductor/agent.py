@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import recovery, runner, states, task_manager
 from bloomery.conductor.house import Context
 from bloomery.conductor.states import State
@@ -53,7 +53,7 @@ def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
     except errors.LockLost:
         raise
     except errors.Failure as exc:
-        task.spawn_after(runner.launch_failure, slot, flow, str(exc))
+        task.spawn_after(runner.launch_failure, slot, flow, secrets.brief(exc))
         return
     if isinstance(said, Done):
         runner.resume(task, slot, "resume", flow)

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import (
     abort,
     adopt,
@@ -360,7 +360,7 @@ def _undo(task: TaskManager, flow: Flow) -> Any:
     def put_back(exc: Exception, node: Node, state: str | None, target: str | None) -> None:
         moved = node.provision_state, node.target_provision_state
         node.provision_state, node.target_provision_state = state, target
-        node.provision_updated_at, node.last_error = rows.now(), errors.brief(exc)
+        node.provision_updated_at, node.last_error = rows.now(), secrets.brief(exc)
         runner.hide(flow)
         entry = task.remember(node.last_error, event_type="transition", failed=True)
         told = announce.emit_provision_set_notification(task, "error", "error", *moved, "fail")

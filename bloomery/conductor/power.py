@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import announce, internal_info, states
 from bloomery.conductor.runner import Flow, Move, Phase
 from bloomery.conductor.states import Power
@@ -86,7 +86,7 @@ def undo(exc: Exception, node: Any, flow: Flow, power_state: str | None) -> None
     """No worker came: the node is as it was, and says why."""
     task, target = flow.task, flow.runs[0].step.args["target"]
     node.power_state, node.target_power_state = power_state, None
-    node.last_error = errors.brief(exc)
+    node.last_error = secrets.brief(exc)
     entry = task.remember(node.last_error, event_type="power", failed=True)
     task.save(flow.cancelled, entry, told(task, "error", target))
 

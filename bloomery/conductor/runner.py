@@ -23,7 +23,7 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import findings, reserved_steps, states
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
@@ -155,10 +155,7 @@ def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
     ends_here = not again and _was_aborted(flow, run)
     if again:
         task.turn = 1
-    if again or ends_here:
-        writes = [flow.mark(run, Run.RUNNING)]
-    else:
-        writes = _step_on(flow, run)
+    writes = [flow.mark(run, Run.RUNNING)] if again or ends_here else _step_on(flow, run)
     task.process_event(
         event,
         callback=launch_failure if ends_here else launch,
@@ -415,9 +412,10 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     what = flow.phase.name if run.step.inner else f"{flow.phase.name} step {run.step.name}"
-    return f"Node {flow.task.node.uuid} failed {what}: {errors.brief(exc)}"
+    return f"Node {flow.task.node.uuid} failed {what}: {secrets.brief(exc)}"
 
 
 def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:
     if not isinstance(exc, errors.Failure):
-        LOG.error("node %s: step %s broke", flow.task.node.uuid, run.step.name, exc_info=exc)
+        name, told = run.step.name, secrets.trace(exc)
+        LOG.error("node %s: step %s broke\n%s", flow.task.node.uuid, name, told)

@@ -382,10 +382,10 @@ class TaskManager:
             self.release_resources()
 
     def _note_death(self, exc: BaseException) -> None:
-        LOG.error("node %s: %s died", self.node_id, self._work, exc_info=exc)
+        LOG.error("node %s: %s died\n%s", self.node_id, self._work, secrets.trace(exc))
         if self._node is None or self.shared or self.node.last_error is not None:
             return
-        said = f"{self._work} died: {errors.brief(exc)}"
+        said = f"{self._work} died: {secrets.brief(exc)}"
         self.node.last_error = _fit(said, self.house.conf.default.log_in_db_max_size)
         try:
             self.save()

@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 from collections.abc import Callable
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.step import StepRun
@@ -20,8 +20,8 @@ def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None
     except errors.LockLost:
         raise
     except Exception as exc:  # noqa: BLE001  drivers may raise anything; the flow fails anyway
-        LOG.warning("node %s: cannot tidy up: %s", task.node.uuid, errors.brief(exc))
-        return errors.brief(exc)
+        LOG.warning("node %s: cannot tidy up: %s", task.node.uuid, secrets.brief(exc))
+        return secrets.brief(exc)
     return None
 
 

@@ -84,7 +84,7 @@ def _told(at: datetime | None) -> str | None:
 def _maintenance(node: Node) -> Json | None:
     if not node.maintenance:
         return None
-    return {"reason": node.maintenance_reason, "fault": node.fault}
+    return {"reason": secrets.mask(node.maintenance_reason), "fault": node.fault}
 
 
 def _lock(node: Node, now: datetime) -> Json | None:

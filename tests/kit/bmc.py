@@ -1,9 +1,6 @@
 """BMCs that say what a test wants: a power interface beside the fake ones.
 
-    bmc = Bmc()
-    site = make_site(registry=bmc.registry())
-    bmc.reads = "power on"              # whatever the row says
-    bmc.reads = BmcUnreachable(...)     # raised by each look
+``bmc.reads`` is what each look returns, or raises; ``bmc.one[uuid]`` is the same for one node.
 """
 
 from __future__ import annotations
@@ -12,9 +9,9 @@ import threading
 from typing import Any
 
 from bloomery import errors
-from bloomery.conf import Conf
 from bloomery.conductor.states import ENDS_ON
 from bloomery.conductor.states import Power as PowerState
+from bloomery.conf import Conf
 from bloomery.drivers import base, registry
 from bloomery.drivers.fake.hardware import FakePower
 from bloomery.drivers.registry import Registry

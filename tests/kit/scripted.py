@@ -25,7 +25,8 @@ Act = Callable[[base.HeldNode], Outcome | None]
 class Script:
     """What the hardware does, and what it was asked to do, in order."""
 
-    def __init__(self) -> None:
+    def __init__(self, *, has_agents: bool = False) -> None:
+        self.has_agents = has_agents
         self.steps: dict[str, list[Step]] = {phase: [] for phase in base.PHASES}
         self.acts: dict[str, Act] = {}
         self.calls: list[str] = []
@@ -65,8 +66,8 @@ class ScriptedDeploy(FakeDeploy):
         self.script, self.name = script, "fake"
 
     def periodics(self) -> tuple[base.Periodic, ...]:
-        """No fake agent calls: the test does."""
-        return ()
+        """No fake agent calls: the test does, unless the script has agents."""
+        return tuple(super().periodics()) if self.script.has_agents else ()
 
     def steps(self, phase: str) -> tuple[Step, ...]:
         return tuple(self.script.steps[phase])

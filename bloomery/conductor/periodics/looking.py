@@ -22,7 +22,10 @@ def context_of(house: House) -> Context:
 
 @contextlib.contextmanager
 def skipping(uuid: str) -> Iterator[None]:
-    """Leave a node alone that is gone or busy, that no worker is free for, or of a driver that is not enabled any more."""
+    """Leave a node alone that is gone or busy, or of a driver that is not enabled any more.
+
+    Where no worker is free it is left to the next run.
+    """
     try:
         yield
     except (

@@ -6,7 +6,7 @@ import logging
 from collections.abc import Callable
 from functools import partial
 
-from bloomery import errors
+from bloomery import secrets
 from bloomery.conductor import power
 from bloomery.conductor.house import House
 from bloomery.conductor.periodics import looking
@@ -36,7 +36,7 @@ def _recover(house: House, uuid: str) -> None:
             task.driver.power.validate(task)
             actual = task.driver.power.get_power_state(task)
         except Exception as exc:  # noqa: BLE001  whatever it raises: still gone
-            LOG.info("node %s: still no power state: %s", uuid, errors.brief(exc))
+            LOG.info("node %s: still no power state: %s", uuid, secrets.brief(exc))
             return
         if actual is None or actual == Power.ERROR:
             return

@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterator
 from concurrent.futures import Future
 from typing import Any
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import power, runner, states
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.periodics import looking
@@ -82,7 +82,7 @@ class PowerSync:
                 self._failed(task, count, str(unusable))
                 return
             except Exception as exc:  # noqa: BLE001  whatever a driver raises counts as silence
-                self._failed(task, count, errors.brief(exc))
+                self._failed(task, count, secrets.brief(exc))
                 return
             self._compare(task, actual, count)
 

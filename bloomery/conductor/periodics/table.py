@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.house import House
 from bloomery.conductor.periodics import (
     agents,
@@ -133,8 +133,8 @@ class Periodics:
         try:
             job()
             standing.last_error = None
-        except Exception as exc:  # the supervisor of jobs: the period tries again
-            standing.last_error = errors.brief(exc)
-            LOG.exception("periodic %s failed", periodic.name)
+        except Exception as exc:  # noqa: BLE001  the supervisor of jobs: the period tries again
+            standing.last_error = secrets.brief(exc)
+            LOG.error("periodic %s failed\n%s", periodic.name, secrets.trace(exc))  # noqa: TRY400
         standing.runs += 1
         standing.last_took_s = time.monotonic() - standing.last_started

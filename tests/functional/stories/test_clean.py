@@ -20,7 +20,7 @@ def node(stage):
 
 @pytest.fixture
 def script():
-    return Script()
+    return Script(has_agents=True)
 
 
 @pytest.fixture

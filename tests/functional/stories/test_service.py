@@ -121,7 +121,7 @@ def test_abort_in_hold_leads_back_to_active(stage, node):
 
 
 def test_abort_in_wait_leads_back_to_active(make_stage):
-    script = Script()
+    script = Script(has_agents=True)
     script.add("service", "wash", in_turn(WaitForCall(reason="until it calls")), abortable=True)
     stage = make_stage(registry=script.registry())
     node = stage.bring_to("active")

@@ -63,7 +63,10 @@ def test_agent_of_a_former_deployment_does_not_disturb_the_next_one(stage):
     stage.ask(node, "active")
     stage.wait_for(node, "wait call-back")
     stage.let_agents_call(node, "active")
-    assert stage.steps(node, "deploy")[2:] == [("deploy.prepare", "done"), ("deploy.deploy", "done")]
+    assert stage.steps(node, "deploy")[2:] == [
+        ("deploy.prepare", "done"),
+        ("deploy.deploy", "done"),
+    ]
 
 
 def test_failing_tear_down_ends_in_error_and_may_be_repeated(stage):

@@ -66,7 +66,11 @@ def peer(site, script):
     )  # fmt: skip
     site.db.transact(
         lambda conn: conductors.register(
-            conn, hostname=PEER, group="", drivers=["fake-hardware"], interfaces=[],
+            conn,
+            hostname=PEER,
+            group="",
+            drivers=["fake-hardware"],
+            interfaces=[],
         ),
     )
     return house

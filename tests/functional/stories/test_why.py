@@ -1,0 +1,152 @@
+"""Why: one question that tells an operator where a node stands, and what to do."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bloomery.conductor.periodics import power_sync
+from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.waiting import wait_for
+
+PASSWORD = "hunter2-why"
+SECRET = {"driver_info": {"redfish_password": PASSWORD, "redfish_address": "https://bmc.test"}}
+HOLD = {"interface": "deploy", "step": "hold", "args": {}}
+
+
+@pytest.fixture
+def bmc():
+    return Bmc()
+
+
+@pytest.fixture
+def watched(make_stage, bmc):
+    return make_stage(registry=bmc.registry(), power_state_sync_max_retries=0)
+
+
+def why(stage, node):
+    told = stage.why(node)
+    assert PASSWORD not in json.dumps(told)
+    shown = stage.show(node)
+    assert told["provision_state"] == shown["provision_state"]
+    assert told["power_state"] == shown["power_state"]
+    return told
+
+
+def test_node_that_is_new(stage):
+    told = why(stage, stage.enrol(**SECRET))
+    assert told["next_action"] == "ask for manage: the node is known but was not checked yet"
+    assert (told["last_error"], told["lock"], told["step"]) == (None, None, None)
+
+
+def test_node_whose_bmc_refused(stage):
+    node = stage.enrol({"fail": ["power"]}, **SECRET)
+    request = stage.ask(node, "manage")
+    stage.wait_for(node, "enroll")
+    told = why(stage, node)
+    assert told["next_action"] == "read last_error, set it right, and ask for manage again"
+    assert "was told to fail" in told["last_error"]["now"]
+    assert told["last_error"]["last"] == told["last_error"]["now"]
+    assert told["last_error"]["request_id"] == request
+    assert (told["lock"], told["step"], told["maintenance"]) == (None, None, None)
+
+
+def test_node_whose_bmc_takes_its_time(watched, bmc):
+    node = watched.enrol(**SECRET)
+    bmc.may_answer.clear()
+    request = watched.ask(node, "manage")
+    wait_for(lambda: bmc.looks, "the BMC to be asked")
+    told = why(watched, node)
+    assert told["provision_state"] == "verifying"
+    assert told["next_action"] == "wait: step power.check_power of verify is going on"
+    assert told["lock"]["holder"] == watched.site.house.host
+    assert told["lock"]["purpose"] == "manage"
+    assert told["lock"]["age_s"] >= 0
+    assert told["step"]["request_id"] == request
+    assert (told["step"]["position"], told["step"]["of"]) == (1, 1)
+    bmc.may_answer.set()
+    watched.wait_for(node, "manageable")
+    assert why(watched, node)["next_action"] == "ask for provide, inspect, clean or adopt"
+
+
+def test_node_that_waits_for_its_agent(stage):
+    node = stage.bring_to("available", {"wait": {"deploy.deploy": -1}}, **SECRET)
+    stage.ask(node, "active")
+    stage.wait_for(node, "wait call-back")
+    told = why(stage, node)
+    assert told["next_action"] == (
+        "wait for the call, or ask for abort: waiting for the fake agent to call back"
+    )
+    assert told["lock"] is None
+    assert (told["step"]["flow"], told["step"]["name"]) == ("deploy", "deploy.deploy")
+    assert told["step"]["state"] == "waiting"
+
+
+def test_node_that_is_held_and_then_unheld(stage):
+    node = stage.bring_to("manageable", **SECRET)
+    stage.ask(node, "clean", clean_steps=[HOLD])
+    stage.wait_for(node, "clean hold")
+    told = why(stage, node)
+    assert told["next_action"] == "ask for unhold to go on, or for abort"
+    assert told["step"]["reason"] == "a hold step: unhold the node to go on, or abort"
+    stage.ask(node, "unhold")
+    told = why(stage, node)
+    assert told["provision_state"] == "clean wait"
+    assert told["next_action"].startswith("wait for the call, or ask for abort")
+    stage.let_agents_call(node, "manageable")
+    assert why(stage, node)["step"] is None
+
+
+def test_node_whose_cleaning_failed_in_a_step(stage):
+    node = stage.bring_to("manageable", {"fail": ["vendor"]}, **SECRET)
+    stage.ask(node, "provide")
+    stage.wait_for(node, "clean failed")
+    told = why(stage, node)
+    assert told["next_action"] == (
+        "read last_error, set it right, end maintenance, and ask for manage"
+    )
+    assert told["maintenance"]["fault"] == "clean failure"
+    assert told["maintenance"]["reason"] == told["last_error"]["now"]
+
+
+def test_node_whose_bmc_fell_silent(watched, bmc):
+    node = watched.bring_to("active", **SECRET)
+    watched.power(node, "power on")
+    bmc.reads, bmc.one = UNREACHABLE, {}
+    power_sync.PowerSync(watched.site.house).run()
+    told = why(watched, node)
+    assert told["next_action"] == (
+        "look at the BMC: maintenance ends by itself when it answers again"
+    )
+    assert told["maintenance"]["fault"] == "power failure"
+    assert "no route" in told["last_error"]["now"]
+
+
+def test_node_that_serves_its_user(stage):
+    node = stage.bring_to("active", **SECRET)
+    told = why(stage, node)
+    assert told["next_action"] == "nothing: it runs its user's system"
+    assert (told["last_error"], told["lock"], told["step"]) == (None, None, None)
+
+
+def test_node_that_an_operator_works_on(stage):
+    node = stage.bring_to("active", **SECRET)
+    stage.api.put(f"/v1/nodes/{node}/maintenance", {"reason": f"password={PASSWORD}"})
+    told = why(stage, node)
+    assert told["next_action"] == "end maintenance when the work on the machine is done"
+
+
+def test_node_whose_deployment_failed(stage):
+    node = stage.bring_to("available", {"fail": ["deploy.deploy"]}, **SECRET)
+    stage.ask(node, "active")
+    stage.wait_for(node, "deploy failed")
+    told = why(stage, node)
+    assert told["next_action"] == (
+        "read last_error, set it right, and ask for active, or for deleted"
+    )
+    assert "deploy.deploy" in told["last_error"]["now"]
+
+
+def test_node_that_nobody_knows(stage):
+    assert stage.api.get("/ext/v1/nodes/nobody/why").status == 404
