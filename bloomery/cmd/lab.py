@@ -36,8 +36,8 @@ def up(nodes: int, port: int, apart: bool, power_seconds: float) -> None:
     """Serve emulated Redfish servers on loopback until Ctrl-C, and say how to enrol them."""
     built = rack.Rack(nodes, port=port, apart=apart, power_s=power_seconds)
     with built:
-        tell(built)
         try:
+            tell(built)
             threading.Event().wait()
         except KeyboardInterrupt:
             click.echo("\nthe rack is off")

@@ -1,0 +1,32 @@
+from __future__ import annotations
+
+import signal
+import subprocess
+import sys
+
+from bloomery.cmd import lab
+from bloomery.lab.rack import Rack
+
+
+def test_a_rack_says_how_to_enrol_its_machines(capsys):
+    with Rack(2) as rack:
+        lab.tell(rack)
+    said = capsys.readouterr().out
+    for machine in rack.machines:
+        assert f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}" in said
+    assert "baremetal node create --driver redfish --name sim-0000" in said
+    assert f"--driver-info redfish_address={rack.address}" in said
+    assert "baremetal port create --node $(baremetal node show sim-0000 -f value -c uuid)" in said
+
+
+def test_the_command_serves_until_it_is_interrupted():
+    program = "from bloomery.cmd import main; main()"
+    words = [sys.executable, "-c", program, "lab", "up", "--nodes", "1", "--port", "0"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as rack:
+        assert rack.stdout is not None
+        assert rack.stdout.readline().startswith("1 servers at http://127.0.0.1:")
+        while "Ctrl-C switches the rack off" not in rack.stdout.readline():
+            continue
+        rack.send_signal(signal.SIGINT)
+        said, _ = rack.communicate(timeout=20)
+    assert (rack.returncode, said) == (0, "\nthe rack is off\n")

@@ -1,0 +1,141 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.redfish.power import RedfishPower
+from bloomery.lab.rack import Rack
+from bloomery.outcome import DONE, Again
+from tests.kit.held import Held, walk
+from tests.kit.waiting import wait_for
+
+CONFLICT = {"kind": "status", "status": 409, "path": "Reset"}
+
+
+@pytest.fixture
+def power(conf):
+    return RedfishPower(conf)
+
+
+def take(power, held, state, **more):
+    return walk(held, lambda: power.set_power_state(held, state, **more), most=1000)
+
+
+def orders(machine):
+    return [what for what in machine.system.happened if what.startswith("reset")]
+
+
+def test_it_asks_once_and_looks_until_it_is_so(power, held, machine):
+    said = take(power, held, "power on")
+    assert said
+    assert {again.reason for again in said} == {"waiting for power on"}
+    assert machine.system.power == "On"
+    assert orders(machine) == ["reset On"]
+    assert held.node.driver_internal_info == {}
+
+
+def test_what_is_there_is_not_asked_for(power, held, machine):
+    assert power.set_power_state(held, "power off") == DONE
+    assert orders(machine) == []
+
+
+def test_whoever_asks_again_after_a_crash_lands_in_the_same_place(power, held):
+    with Rack(1, power_s=0.1) as rack:
+        held.driver_info = rack.machines[0].driver_info
+        assert isinstance(power.set_power_state(held, "power on"), Again)
+        held.turn = 0
+        assert isinstance(power.set_power_state(held, "power on"), Again)
+        wait_for(lambda: rack.machines[0].system.power == "On", "power on")
+        held.turn = 1
+        assert power.set_power_state(held, "power on") == DONE
+
+
+def test_a_refusal_where_it_is_so_by_now_is_no_failure(power, held, machine):
+    machine.bmc.faults.add(kind="status", status=400, path="Reset")
+    reads = iter(["power off", "power on"])
+    power.get_power_state = lambda held: next(reads)
+    assert power.set_power_state(held, "power on") == DONE
+
+
+def test_a_refusal_that_will_stay_is_raised(power, held, machine):
+    machine.bmc.faults.add(kind="status", status=400, path="Reset", times=-1)
+    with pytest.raises(errors.BmcRefused, match="HTTP 400"):
+        power.set_power_state(held, "power on")
+    assert held.node.driver_internal_info == {}
+
+
+def test_a_machine_that_is_busy_is_asked_again(power, held, machine):
+    machine.bmc.faults.add(**CONFLICT)
+    said = take(power, held, "power on")
+    assert said[0].after_s == 1
+    assert machine.system.power == "On"
+
+
+def test_power_that_does_not_come_in_time_is_told_with_what_it_reads(power, held, machine):
+    machine.bmc.faults.add(kind="stuck", times=-1)
+    with pytest.raises(
+        errors.PowerStateFailure, match=r"within 0.02 s; at last: it reads power off"
+    ):
+        take(power, held, "power on", timeout_s=0.02)
+    assert held.node.driver_internal_info == {}
+
+
+def test_a_silent_bmc_does_not_end_the_wait_at_once(power, held, machine):
+    assert isinstance(power.set_power_state(held, "power on"), Again)
+    wait_for(lambda: machine.system.power == "On", "power on")
+    machine.bmc.faults.add(kind="reset", times=2)
+    held.turn = 1
+    assert isinstance(power.set_power_state(held, "power on"), Again)
+    assert power.set_power_state(held, "power on") == DONE
+
+
+def test_reboot_goes_off_and_on(power, held, machine):
+    take(power, held, "power on")
+    walk(held, lambda: power.reboot(held), most=1000)
+    assert orders(machine) == ["reset On", "reset ForceOff", "reset On"]
+    assert machine.system.power == "On"
+
+
+def test_a_machine_that_may_not_go_off_is_restarted(power, held, machine):
+    held.node.disable_power_off = True
+    walk(held, lambda: power.reboot(held), most=1000)
+    walk(held, lambda: power.reboot(held), most=1000)
+    assert orders(machine) == ["reset On", "reset ForceRestart"]
+
+
+def test_a_restart_without_a_clear_answer_is_asked_again(power, held, machine):
+    take(power, held, "power on")
+    machine.bmc.faults.add(kind="status", status=503, path="Reset")
+    take(power, held, "rebooting")
+    assert orders(machine) == ["reset On", "reset ForceRestart"]
+
+
+def test_a_boot_device_that_does_not_last_is_set_before_each_power_on(power, held, machine):
+    held.node.driver_internal_info = {"redfish_boot_device": "pxe"}
+    for _ in range(2):
+        take(power, held, "power on")
+        assert machine.system.booted["target"] == "Pxe"
+        take(power, held, "power off")
+
+
+def test_a_state_that_redfish_does_not_know_is_refused(power, held):
+    with pytest.raises(errors.InvalidParameterValue, match="it takes power on, power off"):
+        power.set_power_state(held, "standby")
+
+
+def test_what_is_remembered_of_the_bmc_is_shown_without_asking_it(power, held, machine):
+    assert power.describe_bmc(held)["last_contact_at"] is None
+    power.get_power_state(held)
+    asked = machine.bmc.requests
+    shown = power.describe_bmc(held)
+    assert (shown["address"], shown["left_alone"]) == (machine.address, False)
+    assert shown["latency"]["count"] == asked == machine.bmc.requests
+
+
+def test_a_mistake_is_named_before_the_bmc_is_asked(power):
+    stranger = Held({})
+    stranger.driver = SimpleNamespace(power=power)
+    with pytest.raises(errors.MissingParameterValue, match="redfish_address"):
+        power.validate(stranger)

@@ -1,0 +1,98 @@
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.drivers.ramdisk import RamdiskDeploy
+from bloomery.outcome import DONE, Again
+from tests.kit.held import Held, walk
+
+ISO = "https://images.test/rescue.iso"
+
+
+class Boot:
+    name = "made-up"
+    capabilities = frozenset({"ramdisk_boot"})
+
+    def __init__(self, log) -> None:
+        self.log = log
+
+    def validate(self, held):
+        self.log.append("validate")
+
+    def prepare_instance(self, held):
+        self.log.append("prepare")
+
+    def clean_up_instance(self, held):
+        self.log.append("clean up")
+
+
+class Power:
+    """Each change takes one more turn."""
+
+    def __init__(self, log) -> None:
+        self.log = log
+
+    def set_power_state(self, held, state, timeout_s=None):
+        self.log.append(state)
+        return DONE if self.log.count(state) > 1 else Again(after_s=1, reason=state)
+
+
+@pytest.fixture
+def log():
+    return []
+
+
+@pytest.fixture
+def held(log):
+    made = Held({}, instance_info={"boot_iso": ISO}, power_state="power on")
+    made.driver = SimpleNamespace(boot=Boot(log), power=Power(log))
+    return made
+
+
+@pytest.fixture
+def deploy():
+    return RamdiskDeploy(Conf())
+
+
+def test_it_switches_off_prepares_the_boot_and_switches_on(deploy, held, log):
+    walk(held, lambda: deploy.deploy(held))
+    assert log == ["power off", "power off", "prepare", "power on", "power on"]
+    assert held.node.power_state == "power on"
+    assert held.node.driver_internal_info == {}
+
+
+def test_tear_down_switches_off_and_takes_the_iso_away(deploy, held, log):
+    walk(held, lambda: deploy.tear_down(held))
+    assert log == ["power off", "power off", "clean up"]
+    assert held.node.power_state == "power off"
+
+
+def test_the_step_may_be_repeated(deploy):
+    (step,) = deploy.steps("deploy")
+    assert (step.step, step.priority, step.resumable) == ("deploy", 100, True)
+    assert deploy.steps("clean") == ()
+
+
+def test_the_iso_must_be_named(deploy, held):
+    held.node.instance_info = {}
+    with pytest.raises(errors.MissingParameterValue, match="instance_info/boot_iso is missing"):
+        deploy.validate(held)
+
+
+@pytest.mark.parametrize("iso", ["rescue.iso", "ftp://images.test/x", 5, ["x"]])
+def test_the_iso_must_be_a_url(deploy, held, iso):
+    held.node.instance_info = {"boot_iso": iso}
+    with pytest.raises(errors.InvalidParameterValue, match="must be a URL of http, https, file"):
+        deploy.validate(held)
+
+
+def test_the_boot_interface_must_be_able_to(deploy, held, log):
+    deploy.validate(held)
+    assert log == ["validate"]
+    held.driver.boot.capabilities = frozenset()
+    with pytest.raises(errors.InvalidParameterValue, match="made-up cannot"):
+        deploy.validate(held)
