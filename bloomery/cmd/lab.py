@@ -48,8 +48,11 @@ def tell(built: rack.Rack) -> None:
     click.echo(f"{len(built.machines)} servers at {built.address}; user admin, password password\n")
     for machine in built.machines:
         click.echo(f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}")
-    click.echo("\nEnrol the first one with:\n")
+    click.echo("\nA service that was started with --config-file FILE knows redfish; FILE says:\n")
+    click.echo("[DEFAULT]\nenabled_hardware_types = fake-hardware,redfish")
+    click.echo("\nEnrol the first one, and deploy it with any URL of an ISO, with:\n")
     click.echo(enrolment(built.machines[0]))
+    click.echo(deployment(built.machines[0]))
     click.echo(f"\nWhat happened to it: curl {built.address}/lab/systems/{built.machines[0].uuid}")
     click.echo(
         f"Faults on request:   curl {built.address}/lab/faults\n\nCtrl-C switches the rack off."
@@ -66,4 +69,14 @@ def enrolment(machine: rack.Machine) -> str:
         f"baremetal node create --driver redfish --name {machine.name} \\\n    {told}\n"
         f"baremetal port create --node $(baremetal node show {machine.name} -f value -c uuid) "
         f"{machine.mac}"
+    )
+
+
+def deployment(machine: rack.Machine) -> str:
+    """Return the commands that take the enrolled ``machine`` to active."""
+    return (
+        f"baremetal node manage {machine.name} --wait\n"
+        f"baremetal node provide {machine.name} --wait\n"
+        f"baremetal node set {machine.name} --instance-info boot_iso=http://127.0.0.1/any.iso\n"
+        f"baremetal node deploy {machine.name} --wait"
     )
