@@ -108,7 +108,8 @@ class Ring:
             return errors.TemporaryFailure(reason="No conductor is on line.")
         return errors.NoValidHost(
             reason=f"no conductor serves driver {driver!r} in conductor group {group!r}; "
-            f"drivers that are served: {', '.join(self._current().drivers)}",
+            f"drivers that are served: {', '.join(self._current().drivers)}; "
+            "others are named in [DEFAULT]enabled_hardware_types",
         )
 
     def _current(self) -> _View:
