@@ -16,6 +16,8 @@ from bloomery.cmd import options
 from bloomery.cmd.serving import Service
 from bloomery.home import CLOUD, Home
 
+LOG = logging.getLogger(__name__)
+
 
 @click.command()
 @options.state_dir
@@ -33,6 +35,7 @@ def serve(
     """Run API and conductor in one process."""
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = listening_on(conf.load(config_files), host_ip, port)
+    warn_of(conf.unknown(config_files))
     stop = until_told()
     with Home(state_dir) as home, Service(settings, home, config_files) as service:
         click.echo(told(service, home))
@@ -45,6 +48,15 @@ def listening_on(settings: conf.Conf, host_ip: str | None, port: int | None) -> 
     said: dict[str, Any] = {"host_ip": host_ip, "port": port}
     given = {name: value for name, value in said.items() if value is not None}
     return dataclasses.replace(settings, api=dataclasses.replace(settings.api, **given))
+
+
+def warn_of(options: list[str]) -> None:
+    """Say which options of the files have no effect: a misspelt one might matter."""
+    if options:
+        LOG.warning(
+            "no effect: %s; `bloomery config sample` prints every option that has one",
+            ", ".join(options),
+        )
 
 
 def log_to_stderr(level: int) -> None:

@@ -69,7 +69,7 @@ def load(config_files: Sequence[str] = ()) -> Conf:
     """Read the files in order, later ones win.
 
     Raises CannotStart that names the file or the option.  Options that are not ours are left
-    alone: the file may be one of the reference's.
+    alone, since the file may be one of the reference's; ``unknown`` names them.
     """
     source = cfg.ConfigOpts()
     register(source)
@@ -78,6 +78,30 @@ def load(config_files: Sequence[str] = ()) -> Conf:
     except cfg.Error as exc:
         raise errors.CannotStart(reason=f"cannot use the configuration: {_line(exc)}") from exc
     return Conf(**{name.lower(): _read_group(source, name) for name in GROUPS})
+
+
+def unknown(config_files: Sequence[str]) -> list[str]:
+    """Return what ``load`` left alone, as "[group]option": misspelt, or an option of another."""
+    ours = {
+        (group, option.name.replace("-", "_"))
+        for group, declared in list_opts()
+        for option in declared
+    }
+    return sorted({f"[{group}]{name}" for group, name in _said(config_files) - ours})
+
+
+def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
+    """Return group and option of each line, without those that oslo.messaging reads itself."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    for name in config_files:
+        cfg.ConfigParser(name, sections).parse()
+    return {
+        (group, option)
+        for group, options_said in sections.items()
+        if not group.startswith("oslo_messaging")
+        for option in options_said
+        if (group, option) != ("DEFAULT", "transport_url")
+    }
 
 
 def _read_group(source: cfg.ConfigOpts, name: str) -> Any:

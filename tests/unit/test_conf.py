@@ -119,3 +119,23 @@ def test_groups_are_values_that_nobody_can_change(group: str):
 
 def test_every_group_is_read():
     assert set(typing.get_type_hints(conf.Conf)) == {group.lower() for group in conf.GROUPS}
+
+
+def test_options_that_are_not_ours_are_named(tmp_path: Path):
+    path = tmp_path / "bloomery.conf"
+    path.write_text(
+        "[DEFAULT]\ntransport_url = rabbit://\nenabled_hardware_type = redfish\n"
+        "[conductor]\nautomated_clean = false\nautomatic_clean = false\n"
+        "[oslo_messaging_rabbit]\nssl = true\n[neutron]\nurl = x\n",
+    )
+    assert conf.unknown([str(path)]) == [
+        "[DEFAULT]enabled_hardware_type",
+        "[conductor]automatic_clean",
+        "[neutron]url",
+    ]
+
+
+def test_options_that_are_ours_are_not(tmp_path: Path):
+    for group, options in conf.list_opts():
+        for option in options:
+            assert conf.unknown(written(tmp_path, group, option.name, "1")) == []
