@@ -15,6 +15,7 @@ from bloomery.conductor import (
     adopt,
     agent,
     announce,
+    boot_settings,
     clean,
     deploy,
     inspect,
@@ -258,14 +259,14 @@ class ConductorManager:
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, "mode") as task:
-            task.spawn_after(slot.spawn, _set_boot_mode, task, new_mode)
+            _set_boot(task, slot, "boot_mode", new_mode)
 
     def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
         with (
             self.house.workers.slot() as slot,
             self._hold(request, node_uuid, "mode") as task,
         ):
-            task.spawn_after(slot.spawn, _set_secure_boot, task, on)
+            _set_boot(task, slot, "secure_boot", on)
 
     def set_boot_device(
         self,
@@ -388,15 +389,9 @@ def _validated(task: TaskManager, kind: str) -> Json:
     return {"result": True}
 
 
-def _set_boot_mode(task: TaskManager, mode: str) -> None:
-    if task.node.boot_mode != mode:
-        task.driver.management.set_boot_mode(task, mode)
-        task.node.boot_mode = mode
-        task.save()
-
-
-def _set_secure_boot(task: TaskManager, on: bool) -> None:
-    if task.node.secure_boot != on:
-        task.driver.management.set_secure_boot_state(task, on)
-        task.node.secure_boot = on
-        task.save()
+def _set_boot(task: TaskManager, slot: Slot, field: str, value: Any) -> None:
+    """Let a flow set the boot mode, or secure boot."""
+    flow = runner.plan(task, boot_settings.PHASE, boot_settings.steps(field, value))
+    task.save(flow.opening)
+    task.set_spawn_error_hook(boot_settings.undo, flow)
+    task.spawn_after(runner.launch, slot, flow)

@@ -14,6 +14,7 @@ from typing import Final
 from bloomery import errors
 from bloomery.conductor import adopt as adoption
 from bloomery.conductor import (
+    boot_settings,
     clean,
     deploy,
     inspect,
@@ -40,6 +41,7 @@ PHASES: Final[dict[str, Phase]] = {
     phase.name: phase
     for phase in (
         verify.PHASE, inspect.PHASE, clean.PHASE, deploy.PHASE, undeploy.PHASE, power.PHASE,
+        boot_settings.PHASE,
         adoption.PHASE, rescue.PHASE, rescue.UNRESCUE, servicing.PHASE,
     )
 }  # fmt: skip

@@ -90,13 +90,38 @@ def test_a_boot_device_is_set_and_read_back(stage: Stage, machine: Machine) -> N
     assert b"it knows pxe, disk, cdrom, bios, uefihttp" in refused.body
 
 
+def test_a_boot_mode_that_takes_a_restart_is_followed_to_its_end(stage, make_rack) -> None:
+    machine = make_rack(mode_at_boot=True).machines[0]
+    node = manageable(stage, machine)
+    assert stage.api.put(f"/v1/nodes/{node}/states/boot_mode", {"target": "bios"}).status == 202
+    stage.wait_until_free(node)
+    shown = stage.api.get(f"/v1/nodes/{node}/states").json
+    assert (shown["boot_mode"], shown["last_error"]) == ("bios", None)
+    assert machine.system.boot["mode"] == "Legacy"
+    assert machine_power(machine) == shown["power_state"] == "power off"
+
+
+def test_secure_boot_that_the_machine_cannot_have_is_told(stage, machine) -> None:
+    node = manageable(stage, machine)
+    path = f"/v1/nodes/{node}/states"
+    assert stage.api.put(f"{path}/secure_boot", {"target": True}).status == 202
+    stage.wait_until_free(node)
+    assert machine.system.secure_next is True
+    machine.system.set_boot(mode="Legacy")
+    machine.system.secure_next = False
+    stage.site.set(node, secure_boot=False)
+    assert stage.api.put(f"{path}/secure_boot", {"target": True}).status == 202
+    stage.wait_until_free(node)
+    assert "set boot mode uefi first" in stage.show(node)["last_error"]
+
+
 def test_inspection_finds_out_what_schedulers_ask_for(stage: Stage, machine: Machine) -> None:
     node = manageable(stage, machine)
     stage.patch(node, **{"properties.capabilities": "boot_mode:bios,raid:yes"})
     stage.ask(node, "inspect")
     shown = stage.wait_for(node, "manageable")
     assert shown["last_error"] is None
-    assert shown["properties"] == {
+    assert {k: v for k, v in shown["properties"].items() if k != "vendor"} == {
         "memory_mb": 16384, "cpus": 8, "cpu_arch": "x86_64", "local_gb": 479,
         "capabilities": "raid:yes,boot_mode:uefi",
     }  # fmt: skip
