@@ -58,6 +58,7 @@ class ConductorService:
         self.house = house
         self.manager = ConductorManager(house)
         self.periodics = table.Periodics(house)
+        self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
         self._stopping = False
 
     def start(self) -> None:
@@ -80,18 +81,17 @@ class ConductorService:
         adopted = recovery.adopt_all(house)
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
+        self._heart.start()
         self._beat()
         self.periodics.start()
 
     def _beat(self) -> None:
-        if self._stopping:
-            return
-        house = self.house
+        house, online = self.house, not self._stopping
         try:
-            house.db.transact(lambda conn: conductors.beat(conn, house.host))
+            house.db.transact(lambda conn: conductors.beat(conn, house.host, online=online))
             house.lease.renew()
         finally:
-            house.timers.after(house.conf.conductor.heartbeat_interval, self._beat)
+            self._heart.after(house.conf.conductor.heartbeat_interval, self._beat)
 
     def stop(self) -> None:
         """Take the conductor off line, wait for the work that goes on, and end.
@@ -106,5 +106,6 @@ class ConductorService:
         while house.gates.held and time.monotonic() < give_up_at:
             time.sleep(_STOP_POLL_S)
         house.timers.stop()
+        self._heart.stop()
         if not house.gates.held:
             house.workers.stop()

@@ -19,13 +19,17 @@ LOG = logging.getLogger(__name__)
 class Timers:
     """Callbacks in order of their due times, on one monotonic clock."""
 
-    def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        name: str = "timers",
+    ) -> None:
         self._clock = clock
         self._wake = threading.Condition()
         self._due: list[tuple[float, int, Callable[..., Any], tuple[Any, ...]]] = []
         self._order = itertools.count()
         self._stopping = False
-        self._thread = threading.Thread(target=self._run, name="timers", daemon=True)
+        self._thread = threading.Thread(target=self._run, name=name, daemon=True)
 
     def start(self) -> None:
         self._thread.start()

@@ -51,12 +51,12 @@ def _interface_row(conductor_id: int, one: EnabledInterface, now: Any) -> dict[s
     }
 
 
-def beat(conn: sa.Connection, hostname: str) -> None:
-    """Raise the counter that says that this conductor lives."""
+def beat(conn: sa.Connection, hostname: str, *, online: bool = True) -> None:
+    """Raise the counter that says that this conductor lives; off line, it only ends its work."""
     conn.execute(
         sa.update(CONDUCTORS)
         .where(_T.hostname == hostname)
-        .values(heartbeat=_T.heartbeat + 1, online=True, updated_at=rows.now()),
+        .values(heartbeat=_T.heartbeat + 1, online=online, updated_at=rows.now()),
     )
 
 

@@ -106,6 +106,7 @@ class Site:
         self.service._stopping = True
         self.service.periodics.stop()
         self.house.timers.stop()
+        self.service._heart.stop()
         wait_for(lambda: not self.house.workers.busy, "the workers to end")
         self.house.workers._pool.shutdown(wait=False)  # an idle thread takes a second to notice
         self.db.close()
