@@ -12,8 +12,9 @@ look at history, steps and events, and let a periodic run when the story says so
 
 from __future__ import annotations
 
+import contextlib
 import json
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from datetime import timedelta
 from typing import Any
 
@@ -32,6 +33,18 @@ from tests.kit.site import Site
 from tests.kit.waiting import wait_for
 
 Json = dict[str, Any]
+
+
+@contextlib.contextmanager
+def full_pool(site: Site) -> Iterator[None]:
+    """Let every worker be busy meanwhile; periodics run no more, so that none gets free."""
+    site.service.periodics.stop()
+    workers = site.house.workers
+    wait_for(lambda: not workers.busy, "the workers to be free")
+    with contextlib.ExitStack() as taken:
+        while workers.busy < workers._size:
+            taken.enter_context(workers.slot())
+        yield
 
 
 class Stage:
@@ -156,10 +169,13 @@ class Stage:
     def wait_for(self, node: str, state: str) -> Json:
         """Wait until the node stands in ``state`` and nobody holds it."""
         self.site.wait_for_state(node, state)
+        self.wait_until_free(node)
         return self.show(node)
 
     def wait_until_free(self, node: str) -> None:
-        wait_for(lambda: self.site.is_free(node), f"{node} to be free")
+        """Wait until its row names no holder and its gate, which opens a moment later, is open."""
+        gates = self.site.house.gates
+        wait_for(lambda: self.site.is_free(node) and node not in gates._users, f"{node} to be free")
 
     def let_agents_call(self, node: str, state: str) -> Json:
         """Let the fake agents call, as the periodic does, until the node stands in ``state``."""

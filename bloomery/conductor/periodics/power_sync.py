@@ -79,7 +79,7 @@ class PowerSync:
                 if node.power_state is None:
                     self._failures.pop(uuid, None)
                     return
-                self._failed(task, count, str(unusable))
+                self._failed(task, count, secrets.brief(unusable))
                 return
             except Exception as exc:  # noqa: BLE001  whatever a driver raises counts as silence
                 self._failed(task, count, secrets.brief(exc))

@@ -7,6 +7,7 @@ import json
 import pytest
 
 from bloomery.db.tables import NODES
+from tests.kit.stories import full_pool
 
 DRIVE = "H4sIAAAAAAAAAwMAAAAAAAAAAAA="
 CALLS = {"wait": {"deploy.deploy": 0.01}}
@@ -172,15 +173,9 @@ def test_limit_on_deployments_is_told_and_nothing_is_written(make_stage):
 def test_full_pool_is_told_and_nothing_is_written(make_stage):
     stage = make_stage(workers_pool_size=3)
     node = stage.bring_to("available")
-    workers = stage.site.house.workers
-    stage.nothing_is_left()
-    before = stage.site.everything()
-    taken = []
-    while workers.busy < 3:
-        taken.append(workers.slot())
-    answer = stage.try_to(node, "active")
-    for slot in taken:
-        slot.__exit__(None, None, None)
+    with full_pool(stage.site):
+        before = stage.site.everything()
+        answer = stage.try_to(node, "active")
     assert answer.status == 503
     assert "worker" in answer.said
     assert stage.site.everything() == before

@@ -6,6 +6,7 @@ import pytest
 
 from bloomery import errors
 from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.stories import full_pool
 from tests.kit.waiting import wait_for
 
 ENDS = {
@@ -121,7 +122,6 @@ def test_what_is_asked_shows_while_the_bmc_works(watched, bmc):
     assert told["step"]["reason"] == "the BMC is busy"
     assert told["next_action"] == "wait: step power.change of power is going on"
     assert watched.try_power(node, "power off").status == 409
-    assert not watched.site.house.workers.busy, "no thread waits for it"
     bmc.is_busy = False
     watched.wait_until_free(node)
     assert watched.power_of(node) == ("power on", None)
@@ -158,13 +158,9 @@ def test_unknown_target_is_refused_with_the_power_state(stage, node):
 def test_full_pool_is_told_and_nothing_is_written(make_stage):
     stage = make_stage(workers_pool_size=3)
     node = stage.enrol()
-    stage.nothing_is_left()
-    workers = stage.site.house.workers
-    before = stage.site.everything()
-    taken = [workers.slot() for _ in range(3)]
-    answer = stage.try_power(node, "power on")
-    for slot in taken:
-        slot.__exit__(None, None, None)
+    with full_pool(stage.site):
+        before = stage.site.everything()
+        answer = stage.try_power(node, "power on")
     assert answer.status == 503
     assert stage.site.everything() == before
 

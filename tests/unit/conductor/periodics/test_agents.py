@@ -9,7 +9,7 @@ import pytest
 from bloomery.conductor import states
 from bloomery.conductor.periodics import agents
 from bloomery.db import rows
-from tests.kit.stories import Stage
+from tests.kit.stories import Stage, full_pool
 
 
 @pytest.fixture
@@ -61,13 +61,9 @@ def test_busy_nodes_and_maintenance_are_left_alone(stage, values):
 def test_full_pool_leaves_the_call_to_the_next_pass(make_site):
     stage = Stage(make_site(workers_pool_size=3))
     node = wait_for_agent(stage, 0.001)
-    stage.nothing_is_left()
-    workers = stage.site.house.workers
-    taken = [workers.slot() for _ in range(3)]
-    agents.make(stage.site.house)()
+    with full_pool(stage.site):
+        agents.make(stage.site.house)()
     assert stage.standing(node)[0] == "wait call-back"
-    for slot in taken:
-        slot.__exit__(None, None, None)
     stage.let_agents_call(node, "active")
 
 

@@ -9,6 +9,8 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics.power_sync import PowerSync
 from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.stories import full_pool
+from tests.kit.waiting import wait_for
 
 ON, OFF = "power on", "power off"
 RETRIES = 3
@@ -44,10 +46,7 @@ class Rack:
     def run(self, times=1):
         for _ in range(times):
             self.sync.run()
-            with self.site.db.read() as conn:
-                held = [n for (n,) in conn.exec_driver_sql("SELECT uuid FROM nodes")]
-            for node in held:
-                self.site.wait_for_state(node, self.site.node(node).provision_state)
+            wait_for(lambda: not self.site.house.gates.held, "what was driven to arrive")
 
     def power(self, node):
         shown = self.site.node(node)
@@ -246,20 +245,15 @@ def test_nodes_that_failed_most_are_asked_first(make_rack, bmc):
 
 def test_full_pool_leaves_the_work_to_the_next_pass(make_rack, bmc):
     rack = make_rack(workers_pool_size=3, power_state_sync_max_retries=99)
-    workers = rack.site.house.workers
     nodes = [rack.node() for _ in range(3)]
     bmc.reads = OFF
-    taken = []
-    while workers.busy < 3:
-        taken.append(workers.slot())
-    rack.sync.run()
-    for slot in taken:
-        slot.__exit__(None, None, None)
+    with full_pool(rack.site):
+        rack.sync.run()
     assert set(bmc.looks) == set(nodes)
     assert bmc.orders == []
     assert [rack.power(node) for node in nodes] == [ON] * 3
     rack.run()
-    assert rack.site.house.workers.busy == 0
+    wait_for(lambda: rack.site.house.workers.busy == 0, "every worker to be given back once")
     assert {state for state, _ in bmc.orders} == {ON}
 
 

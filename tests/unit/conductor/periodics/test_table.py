@@ -10,6 +10,7 @@ import pytest
 from bloomery.conductor.periodics import table
 from bloomery.conductor.periodics.table import Periodic, Periodics
 from bloomery.conf.conductor import Conductor
+from tests.kit.stories import full_pool
 from tests.kit.waiting import wait_for
 
 SOON = 0.005
@@ -99,13 +100,8 @@ def test_nothing_runs_after_the_end(start):
 
 def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
     monkeypatch.setattr(table, "_NO_WORKER_RETRY_S", SOON)
-    workers = site.house.workers
-    taken = []
-    while workers.busy < workers._size:
-        taken.append(workers.slot())
-    standing = start(job(lambda: None)).standing["job"]
-    for slot in taken:
-        slot.__exit__(None, None, None)
+    with full_pool(site):
+        standing = start(job(lambda: None)).standing["job"]
     wait_for(lambda: standing.runs, "a run")
 
 

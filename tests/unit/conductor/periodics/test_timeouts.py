@@ -8,7 +8,7 @@ import pytest
 
 from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
-from tests.kit.stories import Stage
+from tests.kit.stories import Stage, full_pool
 
 WAITS = {
     "wait call-back": ("deploy_callback_timeout", "deploy failed", "active"),
@@ -124,13 +124,8 @@ def test_sign_of_life_begins_the_time_anew(make_site):
 def test_full_pool_leaves_the_work_to_the_next_pass(make_site):
     site = fast(make_site, workers_pool_size=3)
     node = wait_in(site, "wait call-back")
-    workers = site.house.workers
-    taken = []
-    while workers.busy < 3:
-        taken.append(workers.slot())
-    timeouts.run(site.house)
-    for slot in taken:
-        slot.__exit__(None, None, None)
+    with full_pool(site):
+        timeouts.run(site.house)
     assert site.node(node).provision_state == "wait call-back"
     timeouts.run(site.house)
     site.wait_for_state(node, "deploy failed")
