@@ -9,7 +9,7 @@ from pathlib import Path
 from bench import harness, population
 from bench.harness import Line, Server
 
-WINDOW_S = 10.0
+WINDOW_S = 8.0
 SYNC_S = 120  # the usual interval, which the cost of one pass is spread over
 _FIRST_S = 2
 _QUIET_S = 0.5

@@ -11,7 +11,7 @@ from bench import harness, population
 from bench.harness import Line, Server
 
 AT_ONCE = 8
-HEAVY_ROUNDS = 3  # each walks 10,000 nodes ten times
+HEAVY_ROUNDS = 2  # each walks 10,000 nodes ten times
 DETAIL = "/v1/nodes/detail?limit=1000"
 _SYNC_S = 2
 

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from bench import bare, harness
 from bench.harness import Client, Line
 
-GETS = 800
-WRITES = 300
+GETS = 600
+WRITES = 200
 
 Ask = Callable[[Client, int], object]
 Peer = harness.Server | bare.Bare

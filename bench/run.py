@@ -57,16 +57,21 @@ def _measured(name: str) -> list[dict[str, Any]]:
 def _report(found: list[dict[str, Any]], failed: list[str]) -> None:
     aimed = [line for line in found if line["at_most"] is not None]
     met = [line for line in aimed if line["verdict"] == "ok"]
-    print(f"{len(met)} of {len(aimed)} targets met")
+    print(f"{len(met)} of {len(aimed)} targets met; {_load()}")
     for name in failed:
         print(f"bench.{name} failed")
+
+
+def _load() -> str:
+    """How busy the machine was: neighbours on its cores double what an operation costs."""
+    return f"load {os.getloadavg()[1]:.1f} on {os.cpu_count()} cores over the last 5 minutes"
 
 
 def _document(found: list[dict[str, Any]]) -> dict[str, Any]:
     return {
         "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
         "python": platform.python_version(),
-        "machine": f"{platform.system()} {platform.machine()}, {os.cpu_count()} cores",
+        "machine": f"{platform.system()} {platform.machine()}, {_load()}",
         "lines": found,
     }
 
