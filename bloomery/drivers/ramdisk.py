@@ -19,9 +19,6 @@ _SCHEMES: Final = ("http", "https", "file")
 
 
 class RamdiskDeploy(base.Deploy):
-    def get_properties(self) -> dict[str, str]:
-        return {}
-
     def validate(self, held: base.HeldNode) -> None:
         """Raise unless the node names an ISO and can boot one."""
         boot = held.driver.boot
