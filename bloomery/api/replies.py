@@ -22,7 +22,6 @@ from bloomery import errors
 LOG = logging.getLogger(__name__)
 
 JSON: Final = ("Content-Type", "application/json")
-RETRY_LOCKED: Final = ("Retry-After", "1")
 UNEXPECTED: Final = "The service met an unexpected error; its log tells more under this request id."
 _SERVER_FAULT: Final = 500
 
@@ -89,7 +88,11 @@ def _encoded(inner: Any) -> str:
 
 
 def failure(error: Exception, headers: Headers = ()) -> webob.Response:
-    """Answer with an error that left a handler: ours with its status, others are our bug."""
+    """Answer with an error that left a handler: ours with its status, others are our bug.
+
+    Never with Retry-After: python-ironicclient fails on a 409 that has it, and retries one
+    that has not.
+    """
     if not isinstance(error, errors.Failure):
         LOG.error("unexpected error", exc_info=error)
         return first_form(_SERVER_FAULT, UNEXPECTED, headers)
@@ -97,5 +100,4 @@ def failure(error: Exception, headers: Headers = ()) -> webob.Response:
         LOG.info("%s: %s", error.code, error.log)
     if error.status >= _SERVER_FAULT:
         LOG.warning("%s: %s", error.code, error)
-    more = [RETRY_LOCKED] if isinstance(error, errors.NodeLocked) else []
-    return first_form(error.status, errors.brief(error), [*headers, *more])
+    return first_form(error.status, errors.brief(error), headers)

@@ -265,7 +265,7 @@ def test_maintenance_of_a_locked_node_is_a_conflict(world):
     answer = world.api.put(f"/v1/nodes/{uuid}/maintenance")
     assert answer.status == 409
     assert "is locked by host somebody" in answer.said
-    assert answer.headers["retry-after"] == "1"
+    assert "retry-after" not in answer.headers  # python-ironicclient fails on it
 
 
 @pytest.mark.parametrize("method", ["PUT", "DELETE"])

@@ -114,7 +114,7 @@ def test_locked_node_says_so_to_any_word(world, node, word):
     answer = ask(world, node, word)
     assert answer.status == 409
     assert "is locked by host somebody" in answer.said
-    assert answer.headers["retry-after"] == "1"
+    assert "retry-after" not in answer.headers  # python-ironicclient fails on it
 
 
 def test_locked_node_says_so_to_a_verb_that_fits(world, node):
