@@ -27,7 +27,7 @@ class Errors(hooks.PecanHook):
         if isinstance(exc, statuses.HTTPNotAcceptable):
             return replies.page(406, "Not Acceptable: this API speaks application/json only")
         if isinstance(exc, statuses.HTTPException):
-            return replies.second_form(exc.status_int, exc.detail or "", _allow(exc))
+            return replies.second_form(exc.status_int, _described(exc), _allow(exc))
         headers = routing.version_headers(state.request.environ[KEY])
         return replies.failure(exc, headers)
 
@@ -35,6 +35,16 @@ class Errors(hooks.PecanHook):
 def _allow(error: statuses.HTTPException) -> list[tuple[str, str]]:
     told = error.headers.get("Allow")
     return [] if told is None else [("Allow", told)]
+
+
+def _described(error: statuses.HTTPException) -> str:
+    if error.detail:
+        return str(error.detail)
+    if "Allow" in error.headers:
+        return f"Allowed here: {error.headers['Allow'] or 'nothing'}"
+    if error.status_int == statuses.HTTPNotFound.code:
+        return "This API version knows nothing of that path"
+    return ""
 
 
 def make_app(site: Site, metrics: Wsgi | None = None) -> Wsgi:

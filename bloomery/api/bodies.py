@@ -8,12 +8,14 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
+from cheroot.errors import MaxSizeExceeded
 
 from bloomery import errors
 
 KIB: Final = 1024
 _NUL: Final = b"\\u0000"
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
+_LENGTH: Final = re.compile(r"\d{1,18}", re.ASCII)
 _CHUNK: Final = 64 * KIB
 # Brackets, and texts as a whole so that brackets inside do not count.  A text always matches, also
 # one that never ends, and is never gone through twice: time grows with the length alone.
@@ -29,10 +31,17 @@ class TooDeep(Exception):
     """The body nests deeper than anybody needs."""
 
 
+class Unreadable(Exception):
+    """The client broke off, took too long, or sent what is no chunked body."""
+
+
 def read(environ: dict[str, Any], limit: int) -> bytes:
-    """Return the body.  Raises TooLarge, by what the client declares and by what it sends."""
+    """Return the body.
+
+    Raises TooLarge, by what the client declares and by what it sends, and Unreadable.
+    """
     declared = environ.get("CONTENT_LENGTH") or ""
-    if not declared.isdigit():
+    if _LENGTH.fullmatch(declared) is None:
         if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
             return b""
         return _read(environ["wsgi.input"], limit)
@@ -46,12 +55,21 @@ def _read(stream: Any, limit: int) -> bytes:
     parts: list[bytes] = []
     size = 0
     while size <= limit:
-        part = stream.read(min(_CHUNK, limit + 1 - size))
+        part = _part(stream, min(_CHUNK, limit + 1 - size))
         if not part:
             return b"".join(parts)
         parts.append(part)
         size += len(part)
     raise TooLarge
+
+
+def _part(stream: Any, size: int) -> bytes:
+    try:
+        return bytes(stream.read(size))
+    except (OSError, ValueError) as exc:  # the connection, or the form of its chunks
+        raise Unreadable(str(exc)) from exc
+    except MaxSizeExceeded:
+        raise TooLarge from None
 
 
 def check_depth(body: bytes, most: int) -> None:

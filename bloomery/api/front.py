@@ -68,6 +68,8 @@ class Front:
             return _unacceptable(exc, environ)
         except bodies.TooLarge:
             return replies.bare(413, "Request body too large: " + self._limits_told())
+        except bodies.Unreadable as exc:
+            return replies.bare(400, f"The body cannot be read: {exc}")
         except bodies.TooDeep:
             most = self._site.conf.api.max_json_body_depth
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")

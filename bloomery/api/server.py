@@ -1,7 +1,7 @@
 """The HTTP server inside the process: cheroot, few threads, many idle connections.
 
-An idle connection waits in a selector and costs no thread.  More threads than a few cost,
-measured, and help nobody: work is done by conductors.
+An idle connection waits in a selector and costs no thread (``connections``).  More threads than
+a few cost, measured, and help nobody: work is done by conductors.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ import threading
 from typing import Any, Final
 
 from cheroot import errors as server_errors
-from cheroot import wsgi
 
 from bloomery import errors
+from bloomery.api import connections
 from bloomery.api.bodies import KIB
 from bloomery.api.front import Wsgi
 from bloomery.conf import Conf
@@ -71,8 +71,8 @@ class Server:
             LOG.warning("a client broke off TLS")
 
 
-def _server(app: Wsgi, conf: Conf) -> wsgi.Server:
-    server = wsgi.Server(
+def _server(app: Wsgi, conf: Conf) -> connections.Server:
+    server = connections.Server(
         (conf.api.host_ip, conf.api.port),
         app,
         numthreads=conf.api.threads,
