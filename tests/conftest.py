@@ -10,6 +10,7 @@ import os  # noqa: E402  the line above comes first
 import random  # noqa: E402
 from collections.abc import Callable, Iterator  # noqa: E402
 from pathlib import Path  # noqa: E402
+from typing import Any  # noqa: E402
 
 import pytest  # noqa: E402
 
@@ -47,3 +48,12 @@ def make_site(tmp_path: Path) -> Iterator[MakeSite]:
 @pytest.fixture
 def site(make_site: MakeSite) -> Site:
     return make_site()
+
+
+@pytest.fixture
+def target(make_site: MakeSite) -> Iterator[Any]:
+    """What bad input is thrown at: nodes in many states, behind the API."""
+    from tests.kit import fuzzing  # hypothesis and the API take their time to load
+
+    with fuzzing.Target.standing(make_site()) as standing:
+        yield standing

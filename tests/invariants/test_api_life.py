@@ -1,0 +1,9 @@
+"""Clients do anything in any order: every node rests, and what was acknowledged is kept."""
+
+from __future__ import annotations
+
+from tests.kit import fuzz_life
+
+
+def test_whatever_clients_do_nodes_rest_and_keep_what_was_acknowledged(target, seed):
+    fuzz_life.run(target, seed, lives=15, steps=25)
