@@ -45,9 +45,9 @@ VERBS: list[dict[str, Any]] = [
 DRAWN = {(edge.source.value, edge.event) for edge in states.EDGES}
 KINDS = st.sampled_from(
     [
-        "power", "power.set_power_state", "power.reboot", "deploy", "deploy.deploy",
-        "deploy.prepare", "deploy.tear_down", "deploy.prepare_cleaning", "boot", "management", "inspect", "rescue",
-        "power.get_power_state",
+        "power", "power.get_power_state", "power.set_power_state", "power.reboot", "deploy",
+        "deploy.deploy", "deploy.prepare", "deploy.tear_down", "deploy.prepare_cleaning", "boot",
+        "management", "inspect", "rescue",
     ],
 )  # fmt: skip
 MOODS = (

@@ -23,7 +23,15 @@ def test_error_of_a_handler_is_encoded_twice(api):
 
 
 def test_error_of_routing_names_code_and_title(api):
-    assert api.get("/v1/nonsense").fault == {"code": 404, "title": "Not Found", "description": ""}
+    assert api.get("/v1/nonsense").fault == {
+        "code": 404,
+        "title": "Not Found",
+        "description": "This API version knows nothing of that path",
+    }
+
+
+def test_refused_method_is_told_what_is_allowed(api):
+    assert api.put("/v1/drivers").fault["description"] == "Allowed here: GET"
 
 
 @pytest.mark.parametrize(
