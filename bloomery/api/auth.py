@@ -7,7 +7,6 @@ hash, so that it is paid once per process and password, not per request.
 from __future__ import annotations
 
 import base64
-import binascii
 import hashlib
 import hmac
 import os
@@ -122,7 +121,7 @@ def _credentials(header: str) -> tuple[str, bytes]:
         if not colon or b"\0" in password:
             raise Malformed
         return name.decode(), password
-    except (binascii.Error, UnicodeDecodeError) as exc:
+    except ValueError as exc:  # not ASCII, not base64, not UTF-8
         raise Malformed from exc
 
 

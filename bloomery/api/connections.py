@@ -18,6 +18,7 @@ from typing import Any, Final
 from cheroot import connections, server, wsgi
 
 MOST: Final = 64 * 1024  # what is looked at; of a longer request a thread reads the rest
+SILENCE_S: Final = 15  # how long a thread waits for the next piece of a long request
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _LENGTH: Final = re.compile(rb"\ncontent-length:[ \t]*(\d{1,9})\s", re.IGNORECASE)
 _ASKS_FIRST: Final = re.compile(rb"\nexpect:", re.IGNORECASE)  # sends its body when told to
@@ -38,6 +39,10 @@ class Connection(server.HTTPConnection):
 
     RequestHandlerClass = Request
     seen = 0
+
+    def __init__(self, server: Any, sock: Any, *more: Any) -> None:
+        super().__init__(server, sock, *more)
+        sock.settimeout(SILENCE_S)
 
 
 class Connections(connections.ConnectionManager):

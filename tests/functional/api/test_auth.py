@@ -60,7 +60,7 @@ def test_others_are_challenged(api, headers):
     assert answer.headers["x-openstack-request-id"].startswith("req-")
 
 
-@pytest.mark.parametrize("said", ["Basic", "Basic !!!", "Basic YWJj", "Basic /w=="])
+@pytest.mark.parametrize("said", ["Basic", "Basic !!!", "Basic YWJj", "Basic /w==", "Basic \xff"])
 def test_malformed_login_is_a_bad_request(api, said):
     assert api.get("/v1/nodes", headers={"Authorization": said}).status == 400
 
