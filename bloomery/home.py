@@ -35,6 +35,10 @@ _ADVICE: Final = {
     errno.ENOTDIR: "remove the file that is in the way, or choose another --state-dir",
     errno.EEXIST: "remove the file that is in the way, or choose another --state-dir",
 }
+_LOGIN_HINT: Final = """\
+# The password: baremetal --os-password, or a file of your own that OS_CLIENT_SECURE_FILE names:
+# {"clouds": {"bloomery": {"auth": {"password": "..."}}}}
+"""
 
 
 def default_path() -> Path:
@@ -173,7 +177,7 @@ class Home:
 def _clouds(url: str, username: str | None) -> str:
     kind = "none" if username is None else "http_basic"
     login = "" if username is None else f"      username: {json.dumps(username)}\n"
-    hint = "" if username is None else "# Put the password into secure.yaml beside this file.\n"
+    hint = "" if username is None else _LOGIN_HINT
     return (
         "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
         f"{hint}"

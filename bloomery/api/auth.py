@@ -69,6 +69,11 @@ class HttpBasic:
             self._remember(proof)
         return name
 
+    @property
+    def names(self) -> tuple[str, ...]:
+        """Who may log in, in the order of the file."""
+        return tuple(self._hashes)
+
     def _verify(self, name: str, password: bytes) -> None:
         """Raise Unauthorized unless it is the password; unknown names take as long."""
         stored = self._hashes.get(name)
@@ -130,3 +135,9 @@ def chosen(conf: Conf) -> Auth:
     if conf.default.auth_strategy == "http_basic":
         return HttpBasic(Path(conf.default.http_basic_auth_user_file))
     return NoAuth()
+
+
+def first_name(conf: Conf) -> str | None:
+    """Return the first name that may log in, for a client to begin with; None: nobody must."""
+    found = chosen(conf)
+    return next(iter(found.names), None) if isinstance(found, HttpBasic) else None

@@ -80,12 +80,13 @@ def until_told() -> threading.Event:
 
 def told(service: Service, home: Home) -> str:
     """What to do next, in the words of a shell."""
+    login = "" if service.conf.default.auth_strategy == "noauth" else " --os-password PASSWORD"
     return "\n".join(
         (
             f"Bloomery answers at {service.url} (state in {home.path})",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
-            "  baremetal driver list",
-            "  baremetal node create --driver fake-hardware --name node-1",
+            f"  baremetal{login} driver list",
+            f"  baremetal{login} node create --driver fake-hardware --name node-1",
             "Ctrl-C stops it.",
         ),
     )

@@ -12,7 +12,7 @@ import logging
 from collections.abc import Sequence
 from typing import Self
 
-from bloomery.api import app, scrape, server
+from bloomery.api import app, auth, scrape, server
 from bloomery.cmd import threads
 from bloomery.conductor import service as conductor_service
 from bloomery.conf import Conf
@@ -82,7 +82,7 @@ class Service:
         self.relay.start()
         self.conductor.start()
         self.api.start()
-        self._home.write_clouds(self.url)
+        self._home.write_clouds(self.url, username=auth.first_name(self.conf))
 
     def stop(self) -> None:
         """Refuse new requests, wait for the work that goes on, and close the database."""

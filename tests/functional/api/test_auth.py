@@ -125,3 +125,9 @@ def test_file_of_other_hashes_is_refused(tmp_path, text):
 def test_missing_file_is_named(tmp_path):
     with pytest.raises(errors.CannotStart, match="http_basic_auth_user_file"):
         auth.HttpBasic(tmp_path / "gone")
+
+
+def test_first_name_of_the_file_is_offered_to_clients(htpasswd):
+    default = Default(auth_strategy="http_basic", http_basic_auth_user_file=str(htpasswd))
+    assert auth.first_name(Conf(default=default)) == htpasswd.read_text().partition(":")[0]
+    assert auth.first_name(Conf()) is None
