@@ -6,6 +6,7 @@ server.Server(app, site.conf).start()
 
 from __future__ import annotations
 
+import logging
 from typing import Any
 
 import pecan
@@ -50,6 +51,7 @@ def _described(error: statuses.HTTPException) -> str:
 def make_app(site: Site, metrics: Wsgi | None = None) -> Wsgi:
     """Return the WSGI application of a site; ``metrics`` answers /metrics."""
     routing.memoise_argspecs()
+    logging.getLogger("pecan.core").setLevel(logging.CRITICAL)  # an odd Accept is no error of ours
     routed = pecan.Pecan(
         root.Root(),
         hooks=[Errors()],

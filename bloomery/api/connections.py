@@ -13,6 +13,7 @@ from __future__ import annotations
 import re
 import selectors
 import socket
+from collections.abc import Callable
 from typing import Any, Final
 
 from cheroot import connections, server, wsgi
@@ -43,6 +44,16 @@ class Connection(server.HTTPConnection):
     def __init__(self, server: Any, sock: Any, *more: Any) -> None:
         super().__init__(server, sock, *more)
         sock.settimeout(SILENCE_S)
+        self.rfile.readline = _bounded(self.rfile.readline)
+
+
+def _bounded(readline: Callable[[int], bytes]) -> Callable[..., bytes]:
+    """Read no endless line: cheroot sets no limit to the line that tells the size of a chunk."""
+
+    def read(size: int = MOST) -> bytes:
+        return readline(size)
+
+    return read
 
 
 class Connections(connections.ConnectionManager):

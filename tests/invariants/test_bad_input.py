@@ -20,6 +20,6 @@ def test_requests_that_nobody_should_send(target, seed):
 def test_bytes_that_are_hardly_http(target, seed):
     with fuzz_wire.served(target) as address:
         fuzz_wire.send_all(address, target.told)
-        fuzz_wire.throw(address, seed, 300, target.told)
+        fuzz_wire.throw(address, seed, 600, target.told)
         fuzz_wire.dawdle(address, target.told)
         fuzz_wire.break_off(address, seed, 100)
