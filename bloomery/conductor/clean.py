@@ -11,6 +11,7 @@ from bloomery.conductor import internal_info, step_lists, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.node import Node
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
 
@@ -92,10 +93,16 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     )  # fmt: skip
 
 
+def _called(node: Node) -> str:
+    manual = node.target_provision_state == State.MANAGEABLE
+    return "manual_cleaning" if manual else "automated_cleaning"
+
+
 PHASE: Final = Phase(
     name="clean",
     shows="clean_step",
     frame={"refuse": _refuse, "prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
     finish=_finish,
     fail=_fail,
+    called=_called,
 )

@@ -23,6 +23,7 @@ def check(task: TaskManager, *, rebuild: bool) -> None:
         raise errors.NodeInMaintenance(node=node.uuid, action=action)
     if rebuild and node.protected:
         raise errors.NodeProtected(node=node.uuid, action=action)
+    _check_boot_mode(task)
     try:
         task.driver.power.validate(task)
         task.driver.deploy.validate(task)
@@ -30,6 +31,27 @@ def check(task: TaskManager, *, rebuild: bool) -> None:
         raise errors.InstanceDeployFailure(
             reason=f"cannot validate node {node.uuid}: {exc}", cause_status=exc.status,
         ) from exc  # fmt: skip
+
+
+def _check_boot_mode(task: TaskManager) -> None:
+    """Raise BootModeNotAllowed where the node asks for a boot mode that the operator forbids."""
+    wanted = capability(task.node.instance_info, "boot_mode") or capability(
+        task.node.properties,
+        "boot_mode",
+    )
+    option = "disallowed_deployment_boot_modes"
+    if wanted in getattr(task.house.conf.conductor, option):
+        raise errors.BootModeNotAllowed(mode=wanted, option=f"[conductor]{option}")
+
+
+def capability(holder: Mapping[str, Any], name: str) -> str | None:
+    """Return one of the capabilities: an object, or the text "name:value,name:value"."""
+    told = holder.get("capabilities")
+    if isinstance(told, Mapping):
+        found = told.get(name)
+        return None if found is None else str(found)
+    pairs = (pair.partition(":") for pair in str(told or "").split(","))
+    return next((value.strip() for key, _, value in pairs if key.strip() == name), None)
 
 
 def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]] | None) -> list[Step]:
@@ -80,4 +102,5 @@ PHASE: Final = Phase(
     frame={"prepare": _prepare},
     finish=_finish,
     fail=_fail,
+    called=lambda _node: "deployment",
 )

@@ -6,12 +6,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery.conductor.task_manager import TaskManager, Write
-from bloomery.db import hardware
+from bloomery.db import hardware, ports
 
 _STORED: Final[dict[str, Callable[..., None]]] = {
     "inventory": hardware.replace_inventory,
     "bios_settings": hardware.replace_bios_settings,
     "firmware": hardware.replace_firmware,
+    "ports": ports.add_missing,
 }
 
 
@@ -19,7 +20,7 @@ def writes(task: TaskManager, result: Mapping[str, Any]) -> list[Write]:
     """Return the writes for the findings in a step's result.
 
     ``inventory``: {"inventory": ..., "plugin_data": ...}; ``bios_settings`` and ``firmware``:
-    lists of rows; ``node``: fields of the node itself, set at once.
+    lists of rows; ``ports``: MAC addresses; ``node``: fields of the node itself, set at once.
     """
     for name, value in result.get("node", {}).items():
         setattr(task.node, name, value)

@@ -23,6 +23,8 @@ from dataclasses import dataclass, field, replace
 from datetime import timedelta
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 from bloomery import errors, secrets
 from bloomery.conductor import findings, reserved_steps, states
 from bloomery.conductor.states import State
@@ -30,6 +32,7 @@ from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
 from bloomery.metrics import METRICS
+from bloomery.model.node import Node
 from bloomery.model.step import Run, Step, StepRun
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
@@ -62,7 +65,7 @@ class Phase:
     ``shows`` is the node's field that shows the step; ``frame`` holds the conductor's own steps
     around those of the interfaces, called with the task and the step's arguments; ``finish`` and
     ``fail`` set the node's fields and say how it moves.  ``tolerant``: a step that fails is
-    recorded, and the flow goes on.
+    recorded, and the flow goes on.  ``called``: what the history calls the flow, if it tells of it.
     """
 
     name: str
@@ -71,6 +74,7 @@ class Phase:
     fail: Callable[[TaskManager, StepRun, str], Move]
     shows: str | None = None
     tolerant: bool = False
+    called: Callable[[Node], str] | None = None
 
 
 @dataclass(slots=True)
@@ -98,7 +102,13 @@ class Flow:
     def opening(self) -> Write:
         """The write of all its rows, the first one running."""
         encoded = [steps.encode(run) for run in self.runs]
-        return lambda conn: steps.insert(conn, encoded)
+
+        def write(conn: sa.Connection) -> None:
+            steps.insert(conn, encoded)
+            for entry in _remembered(self, "start"):  # made when the node shows where it is
+                entry(conn)
+
+        return write
 
     @property
     def cancelled(self) -> Write:
@@ -285,8 +295,24 @@ def _finish(flow: Flow) -> None:
     closing = []
     if run is not None and run.state != Run.FAILED:
         closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
+    remembered = _remembered(flow, "end")
     hide(flow)
-    _end(flow, flow.phase.finish(flow.task), [*closing, *_found(flow)])
+    _end(flow, flow.phase.finish(flow.task), [*closing, *_found(flow), *remembered])
+
+
+def _remembered(flow: Flow, what: str) -> list[Write]:
+    """The history entry that tells of the start or the end of a flow, if it is to be told."""
+    task, called = flow.task, flow.phase.called
+    if called is None or not task.house.conf.conductor.record_step_flows_in_history:
+        return []
+    listed = secrets.mask([run.step.shown() for run in flow.runs if not run.step.inner])
+    name = called(task.node)
+    plain = name.replace("_", " ")
+    text = {
+        "start": f"Starting {plain} with steps={listed}",
+        "end": f"{plain.capitalize()} completed successfully with steps={listed}",
+    }[what]
+    return [task.remember(text, event_type=f"{name}_{what}")] if listed else []
 
 
 def _fail(flow: Flow, run: StepRun, sentence: str) -> None:

@@ -74,4 +74,5 @@ PHASE: Final = Phase(
     frame={"prepare_service": _prepare, "tear_down_service": _tear_down},
     finish=_finish,
     fail=_fail,
+    called=lambda _node: "servicing",
 )

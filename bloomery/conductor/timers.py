@@ -13,6 +13,8 @@ import time
 from collections.abc import Callable
 from typing import Any
 
+from bloomery import secrets
+
 LOG = logging.getLogger(__name__)
 
 
@@ -55,8 +57,9 @@ class Timers:
             call, args = due
             try:
                 call(*args)
-            except Exception:  # the supervisor of this thread: one bad call must not end it
-                LOG.exception("timer call %s failed", getattr(call, "__name__", call))
+            except Exception as exc:  # noqa: BLE001  the supervisor: one bad call must not end it
+                told = secrets.trace(exc)
+                LOG.error("timer call %s failed: %s", call, told)  # noqa: TRY400  masked
 
     def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """Wait for the next call that is due; None when stopping."""

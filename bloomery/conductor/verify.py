@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable
-from typing import Final, TypeVar
+from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 
@@ -14,6 +14,7 @@ from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.drivers.base import HeldNode
 from bloomery.model.step import Step, StepRun
+from bloomery.outcome import Done, Outcome
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -28,12 +29,25 @@ def steps(task: TaskManager) -> list[Step]:
     return [_CHECK_POWER, *step_lists.by_priority(found, "verify")]
 
 
-def _check_power(task: TaskManager) -> None:
+def _check_power(task: TaskManager) -> Outcome:
     task.driver.power.validate(task)
     was, task.node.power_state = task.node.power_state, task.driver.power.get_power_state(task)
     if task.node.power_state != was:
         task.notes["from_power"] = was
     _note_facts(task)
+    return Done(result=_cached(task))
+
+
+def _cached(task: TaskManager) -> dict[str, Any]:
+    """Return the BIOS settings and firmware versions that the BMC tells, to be stored."""
+    found: dict[str, Any] = {}
+    for read in (
+        task.driver.bios.cache_bios_settings,
+        task.driver.firmware.cache_firmware_components,
+    ):
+        said = _asked(task, read)
+        found |= said.result if isinstance(said, Done) else {}
+    return found
 
 
 def _note_facts(task: TaskManager) -> None:

@@ -37,7 +37,6 @@ class Conductor:
     power_state_change_timeout: int = option(60, "seconds for power to change", least=2)
     conductor_group: str = option("", "group whose nodes this conductor serves")
     max_conductor_wait_step_seconds: int = option(30, "longest wait step", least=0, most=1800)
-    check_rescue_state_interval: int = option(60, "seconds between checks of rescue wait", least=0)
     poweroff_in_cleanfail: bool = option(False, "power off when cleaning fails")
     poweroff_in_servicefail: bool = option(False, "power off when servicing fails")
     automated_clean: bool = option(True, "clean nodes on their way to available")

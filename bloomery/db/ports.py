@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -177,3 +178,14 @@ def find_group(conn: sa.Connection, uuid: str) -> GroupFacts | None:
         .one_or_none()
     )
     return None if row is None else GroupFacts(**row)
+
+
+def add_missing(conn: sa.Connection, node_uuid: str, addresses: Sequence[str]) -> None:
+    """Give the node a port for each address that no port has yet, whosever it is."""
+    lower = [address.lower() for address in dict.fromkeys(addresses)]
+    known = set(conn.execute(sa.select(_T.address).where(_T.address.in_(lower))).scalars())
+    for address in lower:
+        if address not in known:
+            port = Port(uuid=str(uuids.uuid4()), address=address, node_uuid=node_uuid)
+            values = {name: getattr(port, name) for name in model.COLUMNS if name != "id"}
+            insert(conn, rows.encode(values, model.OBJECTS) | {"created_at": rows.now()})

@@ -1,0 +1,59 @@
+"""The history tells of flows: when they began, with which steps, and that they ended well."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor import deploy
+from tests.kit.site import Site
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Site]:
+    found = Site(tmp_path / "site.sqlite", disallowed_deployment_boot_modes=("bios",))
+    yield found
+    found.close()
+
+
+def _told(site: Site, node: str) -> list[str]:
+    return [e["event_type"] for e in site.history(node) if e["event_type"] != "transition"]
+
+
+def _available(site: Site) -> str:
+    node = site.enrol()
+    site.order("do_provisioning_action", node, "manage")
+    site.wait_for_state(node, "manageable")
+    site.order("do_provisioning_action", node, "provide")
+    site.wait_for_state(node, "available")
+    return node
+
+
+def test_cleaning_and_deploying_are_told_with_start_and_end(site: Site) -> None:
+    node = _available(site)
+    site.order("do_node_deploy", node, False, None, None)
+    site.wait_for_state(node, "active")
+    assert _told(site, node) == [
+        "automated_cleaning_start",
+        "automated_cleaning_end",
+        "deployment_start",
+        "deployment_end",
+    ]
+    assert any("'step': 'deploy'" in entry["event"] for entry in site.history(node))
+
+
+def test_a_boot_mode_that_the_operator_forbids_is_not_deployed(site: Site) -> None:
+    node = _available(site)
+    patch = [{"op": "add", "path": "/properties/capabilities", "value": "a:b,boot_mode:bios"}]
+    site.order("update_node", node, patch, False)
+    with pytest.raises(errors.BootModeNotAllowed):
+        site.order("do_node_deploy", node, False, None, None)
+
+
+def test_capabilities_are_read_as_text_and_as_object() -> None:
+    assert deploy.capability({"capabilities": "x:1, boot_mode:uefi"}, "boot_mode") == "uefi"
+    assert deploy.capability({"capabilities": {"boot_mode": "bios"}}, "boot_mode") == "bios"
+    assert deploy.capability({}, "boot_mode") is None
