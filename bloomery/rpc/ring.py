@@ -12,14 +12,15 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Final
-
-from tooz import hashring
+from typing import TYPE_CHECKING, Final
 
 from bloomery import errors
 from bloomery.db import conductors
 from bloomery.db.engine import Database
 from bloomery.model.conductor import Conductor, EnabledInterface
+
+if TYPE_CHECKING:
+    from tooz import hashring
 
 GOOD_FOR_S: Final = 15.0
 PARTITIONS: Final = 2**5  # per host
@@ -132,8 +133,15 @@ class Ring:
         with self._mutex:
             ring = view.rings.get(key)
             if ring is None:
-                ring = view.rings[key] = hashring.HashRing(view.hosts[key], partitions=PARTITIONS)
+                ring = view.rings[key] = _ring(view.hosts[key])
         return str(next(iter(ring.get_nodes(uuid.encode()))))
+
+
+def _ring(hosts: tuple[str, ...]) -> hashring.HashRing:
+    """Make a ring.  One host needs none: so tooz is imported by those who have two."""
+    from tooz import hashring as rings
+
+    return rings.HashRing(hosts, partitions=PARTITIONS)
 
 
 def _hosts(living: list[Conductor]) -> dict[tuple[str, str], tuple[str, ...]]:

@@ -43,7 +43,8 @@ class PowerSync:
         with house.db.read() as conn:
             uuids = nodes.list_for_power_sync(conn)
         uuids.sort(key=lambda uuid: -self._failures.get(uuid, 0))
-        self._failures = {u: n for u, n in self._failures.items() if n and u in set(uuids)}
+        looked_at = set(uuids)
+        self._failures = {u: n for u, n in self._failures.items() if n and u in looked_at}
         work = _Shared(uuids)
         ours = house.conf.conductor
         threads = min(ours.sync_power_state_workers, ours.periodic_max_workers, len(uuids))
