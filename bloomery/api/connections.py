@@ -26,13 +26,16 @@ _ASKS_FIRST: Final = re.compile(rb"\nexpect:", re.IGNORECASE)  # sends its body 
 
 
 class Request(server.HTTPRequest):
-    def read_request_line(self) -> bool:
-        """Read the first line; what ``urlsplit`` can't split is the client's fault, too."""
+    def parse_request(self) -> None:
+        """Read first line and headers; what can't be parsed is the client's fault.
+
+        cheroot forgets that ``urlsplit`` refuses some addresses, and slips (NameError) where the
+        first header begins with a blank.
+        """
         try:
-            return bool(super().read_request_line())
-        except ValueError:
-            self.simple_response("400 Bad Request", "Malformed Request-URI")
-            return False
+            super().parse_request()
+        except (ValueError, NameError):
+            self.simple_response("400 Bad Request", "Malformed request line or headers")
 
 
 class Connection(server.HTTPConnection):

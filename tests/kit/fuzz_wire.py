@@ -49,6 +49,7 @@ MESSAGES = [
     b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n", b"get /v1/nodes HTTP/1.1\r\nHost: b\r\n\r\n",
     HEAD, HEAD + b"X: " + b"x" * 100_000 + b"\r\n\r\n", HEAD + b"X: y\r\n" * 3000 + b"\r\n",
     HEAD + b"no colon\r\n\r\n", HEAD + b": nameless\r\n\r\n", HEAD + b" folded\r\n\r\n",
+    b"GET /v1/nodes HTTP/1.1\r\n folded\r\n\r\n",
     HEAD + b"X: \0\xff\r\n\r\n", HEAD + b"X\xff: y\r\n\r\n", HEAD + b"X: y\n\n", HEAD + b"\n",
     HEAD + b"Connection: \xff\r\n\r\n", HEAD + b"Expect: 100-continue\r\n\r\n",
     HEAD + b"Host: y\r\nHost: z\r\n\r\n", HEAD + b"\r\n" + HEAD + b"\r\n" + HEAD + b"\r\n",
