@@ -19,7 +19,9 @@ from typing import Any, Final
 from cheroot import connections, server, wsgi
 
 MOST: Final = 64 * 1024  # what is looked at; of a longer request a thread reads the rest
+USUAL: Final = 4 * 1024  # looked at first: memory for the most is hardly ever needed
 SILENCE_S: Final = 15  # how long a thread waits for the next piece of a long request
+_PEEK: Final = socket.MSG_PEEK | socket.MSG_DONTWAIT
 _END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
 _LENGTH: Final = re.compile(rb"\ncontent-length:[ \t]*(\d{1,9})\s", re.IGNORECASE)
 _ASKS_FIRST: Final = re.compile(rb"\nexpect:", re.IGNORECASE)  # sends its body when told to
@@ -117,7 +119,8 @@ def _missing(seen: bytes) -> int:
 
 def _peek(connection: socket.socket) -> bytes:
     try:
-        return connection.recv(MOST, socket.MSG_PEEK | socket.MSG_DONTWAIT)
+        seen = connection.recv(USUAL, _PEEK)
+        return seen if len(seen) < USUAL else connection.recv(MOST, _PEEK)
     except OSError:
         return b""  # the thread will find out why
 
