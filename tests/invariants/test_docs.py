@@ -1,0 +1,119 @@
+"""What the pages name is there: files, links, make targets, commands, options, metrics."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import pytest
+
+from bloomery import conf, metrics
+from bloomery.cmd import COMMANDS, main
+
+ROOT = Path(__file__).parents[2]
+PAGES = [ROOT / "README.md", *sorted((ROOT / "doc").rglob("*.md"))]
+NAMES = [str(page.relative_to(ROOT)) for page in PAGES]
+ROOMS = sorted(path.name for path in ROOT.iterdir() if path.is_dir())
+PLACEHOLDER = re.compile(r"[A-Z]{4,}")  # NOUN, NAME, NNNN: for the reader to fill in
+every_page = pytest.mark.parametrize("page", PAGES, ids=NAMES)
+
+
+def code(page: Path) -> Iterator[str]:
+    """What a page shows as code: spans, indented lines and fenced blocks, line by line."""
+    fenced = False
+    for line in page.read_text(encoding="utf-8").splitlines():
+        if line.lstrip().startswith("```"):
+            fenced = not fenced
+        elif fenced or line.startswith("    "):
+            yield line.strip()
+        else:
+            yield from re.findall(r"`([^`]+)`", line)
+
+
+def paths(page: Path) -> Iterator[str]:
+    for said in code(page):
+        for found in re.findall(r"(?<![\w./$:-])(\w[\w-]*(?:/[\w.-]+)+)", said):
+            first = found.split("/")[0]
+            is_ours = first in ROOMS or (ROOT / "bloomery" / first).is_dir()
+            if is_ours and not PLACEHOLDER.search(found):
+                yield found
+
+
+def words_after(page: Path, program: str) -> Iterator[list[str]]:
+    """The words behind each call of ``program`` in the page's code."""
+    for said in code(page):
+        found = re.match(rf"(?:\$ )?(?:\.venv/bin/)?{program}\s+(.+)", said)
+        if found:
+            yield found[1].split()
+
+
+@every_page
+def test_local_links_lead_somewhere(page: Path):
+    for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
+        if "://" not in link:
+            assert (page.parent / link).exists(), link
+
+
+@every_page
+def test_paths_that_are_named_exist(page: Path):
+    for path in paths(page):
+        assert (ROOT / path).exists() or (ROOT / "bloomery" / path).exists(), path
+
+
+@every_page
+def test_make_targets_that_are_named_exist(page: Path):
+    makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+    targets = set(re.findall(r"^([a-z][a-z-]*):", makefile, re.MULTILINE))
+    for words in words_after(page, "make"):
+        assert words[0] in targets, words
+
+
+@every_page
+def test_commands_that_are_named_exist_with_their_options(page: Path):
+    for words in words_after(page, "bloomery"):
+        command: click.Command = main
+        context = click.Context(main)
+        while isinstance(command, click.Group) and words and not words[0].startswith("-"):
+            found = command.get_command(context, words.pop(0))
+            assert found is not None, words
+            command = found
+        known = {name for parameter in command.params for name in parameter.opts} | {"--version"}
+        assert {word for word in words if word.startswith("--")} <= known, words
+
+
+@every_page
+def test_options_that_are_named_exist(page: Path):
+    known = {(group, option.name) for group, options in conf.list_opts() for option in options}
+    named = re.findall(r"`\[([\w]+)\]([a-z_]+)", page.read_text(encoding="utf-8"))
+    assert set(named) <= known
+
+
+def test_time_outs_and_limits_are_options():
+    page = (ROOT / "doc/operating.md").read_text(encoding="utf-8")
+    table = page.split("## Time-outs and limits")[1].split("\n## ")[0]
+    known = {option.name for option in dict(conf.list_opts())["conductor"]}
+    named = {
+        name
+        for row in re.findall(r"^\|.*\|(.*)\|$", table, re.MULTILINE)
+        for name in re.findall(r"`([a-z_]+)`", row)
+    }
+    assert len(named) > 15
+    assert named <= known
+
+
+def test_readme_lists_every_command():
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `bloomery (\w+)` \| (.*) \|$", text, re.MULTILINE))
+    assert rows == {name: command.help for name, command in COMMANDS.items()}
+
+
+def test_every_metric_has_a_row():
+    page = (ROOT / "doc/operating.md").read_text(encoding="utf-8")
+    rows = dict(re.findall(r"^\| `(bloomery_\w+)` \| *([^|]*?) *\|", page, re.MULTILINE))
+    ending = {"counter": "total", "timer": "seconds"}
+    for name, one in metrics.DECLARED.items():
+        assert rows.pop(f"bloomery_{name}_{ending[one.kind]}") == ", ".join(one.labels)
+    serving = (ROOT / "bloomery/cmd/serving.py").read_text(encoding="utf-8")
+    assert set(rows) == {f"bloomery_{name}" for name in re.findall(r'Watched\("(\w+)"', serving)}
