@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ipaddress
 import logging
+import re
 import threading
 from typing import Any, Final
 
@@ -26,6 +27,7 @@ IDLE_CONNECTIONS: Final = 10_000  # cheroot's own limit of 10 would cut clients 
 BACKLOG: Final = 1024
 IDLE_S: Final = 60
 STOP_S: Final = 5
+_ERRNO: Final = re.compile(r"\[Errno -?\d+\] ([^)\]]+)")
 
 
 class Server:
@@ -61,7 +63,8 @@ class Server:
             self._server.prepare()
         except OSError as exc:
             raise errors.CannotStart(
-                reason=f"cannot listen on {conf.api.host_ip} port {conf.api.port}: {exc}",
+                reason=f"cannot listen on {conf.api.host_ip} port {conf.api.port}: "
+                f"{_reason(exc)}; choose another --host or --port",
             ) from exc
 
     def _serve(self) -> None:
@@ -89,6 +92,12 @@ def _server(app: Wsgi, conf: Conf) -> connections.Server:
 
 def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
     LOG.log(level, message, exc_info=traceback)
+
+
+def _reason(exc: OSError) -> str:
+    """Return what the kernel said; cheroot wraps it in words of its own, brackets included."""
+    found = _ERRNO.findall(str(exc))
+    return found[-1] if found else str(exc)
 
 
 def _check_exposure(conf: Conf) -> None:

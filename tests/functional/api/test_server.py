@@ -132,7 +132,8 @@ def test_stopped_server_listens_no_more(world):
 @pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_taken_port_is_named(serving, world):
     taken = Conf(api=Api(port=serving.address[1]))
-    with pytest.raises(errors.CannotStart, match=str(serving.address[1])):
+    said = f"127.0.0.1 port {serving.address[1]}: Address already in use; choose another"
+    with pytest.raises(errors.CannotStart, match=said):
         server.Server(world.app, taken)
     gc.collect()  # cheroot leaves the socket that it could not bind to the collector
 
