@@ -6,8 +6,8 @@ PIP := PIP_DISABLE_PIP_VERSION_CHECK=1 $(BIN)/python -m pip -qq --no-input insta
 INSTALL := $(PIP) --constraint requirements.lock
 
 # What the service needs, and what its tests need in addition.
-RUN_SET := .[redfish]
-TEST_SET := .[mysql,postgresql,redfish,test]
+RUN_SET := .
+TEST_SET := .[mysql,postgresql,test]
 
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
 ARGS ?=

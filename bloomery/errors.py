@@ -135,7 +135,8 @@ class NoValidDefaultForInterface(Invalid):
     code = "driver.no_default_interface"
     text = (
         "cannot choose a default {kind} interface for hardware type {driver}: none that it "
-        "supports ({supported}) is enabled ({enabled})"
+        "supports ({supported}) is enabled ({enabled}); name one in enabled_{kind}_interfaces, or "
+        "take {driver} out of enabled_hardware_types"
     )
 
 

@@ -62,7 +62,7 @@ SUITES: Final = (
     Suite("lint", STYLE, 60),
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
-    Suite("unit", f"{PYTEST} tests/unit", 120, "no database"),
+    Suite("unit", f"{PYTEST} tests/unit", 300, "no database"),
     Suite("functional", f"{PYTEST} tests/functional", 600, IN_PROCESS, tools=("ipmi",)),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),

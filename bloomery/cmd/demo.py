@@ -18,10 +18,12 @@ from bloomery.cli.fleet import Fleet, Machine
 from bloomery.cmd.serve import log_to_stderr, until_told
 from bloomery.cmd.serving import Service
 from bloomery.home import CLOUD, Home
+from bloomery.lab import rack
 
 NODES = 8
 DEPLOYED = 3
-_DELAYS = {"deploy.deploy": 1.5, "vendor.log_passthrough": 0.7, "deploy.prepare": 0.4}
+_IMAGE = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address as inserted
+_POWER_S = 1.2  # how long a simulated server takes to switch
 
 
 @click.command()
@@ -32,11 +34,12 @@ def demo(once: bool, port: int) -> None:
     log_to_stderr(logging.WARNING)
     stop = until_told()
     with (
+        rack.Rack(NODES, apart=True, power_s=_POWER_S) as servers,
         tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder,
         Home(Path(folder)) as home,
         _service(home, port) as service,
     ):
-        _job(service)
+        _job(service, servers)
         if once:
             return
         click.echo(_told(service, home))
@@ -58,34 +61,34 @@ def _service(home: Home, port: int) -> Iterator[Service]:
         yield service
 
 
-def _job(service: Service) -> None:
+def _job(service: Service, servers: rack.Rack) -> None:
     """Take every node to available and some of them to active, live."""
     began = time.monotonic()
-    machines = _machines()
+    machines = [_enrolled(number, one) for number, one in enumerate(servers.machines, 1)]
     fleet = Fleet(Client(service.url), machines)
-    click.echo(f"{service.url}: enrolling {NODES} simulated servers")
+    click.echo(f"{service.url}: enrolling {NODES} servers, each with a Redfish BMC on loopback")
     fleet.enrol()
     click.echo("manage: does each BMC answer?")
     fleet.take("manage", "manageable")
     click.echo("provide: clean them")
     fleet.take("provide", "available")
-    click.echo(f"deploy {DEPLOYED} of them")
-    fleet.take("active", "active", [machine.name for machine in machines[:DEPLOYED]])
+    click.echo(f"deploy {DEPLOYED} of them: each boots an image from its virtual CD drive")
+    chosen = [machine.name for machine in machines[:DEPLOYED]]
+    for name in chosen:
+        fleet.patch(name, [{"op": "add", "path": "/instance_info/boot_iso", "value": _IMAGE}])
+    fleet.take("active", "active", chosen)
     click.echo(f"done in {time.monotonic() - began:.1f} s")
 
 
-def _machines() -> list[Machine]:
-    return [
-        Machine(
-            name=f"rack-1-u{number}",
-            driver="fake-hardware",
-            driver_info={"fake": {"delay": _DELAYS}},
-            addresses=[f"52:54:00:00:01:{number:02x}"],
-            properties={"cpu_arch": "x86_64", "memory_mb": 65536, "local_gb": 480, "cpus": 16},
-            more={"resource_class": "bm.demo"},
-        )
-        for number in range(1, NODES + 1)
-    ]
+def _enrolled(number: int, server: rack.Machine) -> Machine:
+    """Return what to tell the API of a server in the rack."""
+    return Machine(
+        name=f"rack-1-u{number}",
+        driver="redfish",
+        driver_info=server.driver_info,
+        addresses=[server.mac],
+        more={"resource_class": "bm.demo"},
+    )
 
 
 def _told(service: Service, home: Home) -> str:

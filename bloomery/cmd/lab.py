@@ -48,8 +48,6 @@ def tell(built: rack.Rack) -> None:
     click.echo(f"{len(built.machines)} servers at {built.address}; user admin, password password\n")
     for machine in built.machines:
         click.echo(f"{machine.name}  {machine.address}  {machine.system_id}  {machine.mac}")
-    click.echo("\nA service that was started with --config-file FILE knows redfish; FILE says:\n")
-    click.echo("[DEFAULT]\nenabled_hardware_types = fake-hardware,redfish")
     click.echo("\nEnrol the first one, and deploy it with any URL of an ISO, with:\n")
     click.echo(enrolment(built.machines[0]))
     click.echo(deployment(built.machines[0]))

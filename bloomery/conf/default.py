@@ -24,7 +24,7 @@ class Default:
         "file of user:bcrypt lines for auth_strategy=http_basic",
     )
     enabled_hardware_types: tuple[str, ...] = option(
-        ("fake-hardware",),
+        ("fake-hardware", "redfish"),
         "hardware types that this conductor serves",
     )
     enabled_bios_interfaces: tuple[str, ...] = option((), "empty: what the hardware types name")

@@ -9,7 +9,8 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-NAMED = re.findall(r"^\d\. `([\w/.]+):([\w.]+)`", (ROOT / "doc/architecture.md").read_text(), re.M)
+PAGE = (ROOT / "doc/architecture.md").read_text()
+NAMED = re.findall(r"^\d\. `([\w/.]+):([\w.]+)`", PAGE, re.MULTILINE)
 
 
 def test_six_places_are_named() -> None:

@@ -66,7 +66,8 @@ def database(path: Path, kind: type[Database] = Database) -> Database:
 def conf(host: str = HOST, **conductor: Any) -> Conf:
     """The defaults, but for what is said of the conductor; nobody waits long."""
     said: dict[str, Any] = {"workers_pool_size": 20, "graceful_shutdown_timeout": 5} | conductor
-    return Conf(default=Default(host=host), conductor=Conductor(**said))
+    default = Default(host=host, enabled_hardware_types=("fake-hardware",))
+    return Conf(default=default, conductor=Conductor(**said))
 
 
 class Site:

@@ -23,7 +23,8 @@ def node(**values: Any) -> Node:
 
 def test_without_options_a_hardware_type_brings_what_it_prefers():
     found = load()
-    assert set(found.types) == {"fake-hardware"}
+    assert set(found.types) == {"fake-hardware", "redfish"}
+    assert found.default_for("redfish", "boot") == "redfish-virtual-media"
     assert found.default_for("fake-hardware", "power") == "fake"
     assert found.default_for("fake-hardware", "network") == "noop"
 
@@ -87,7 +88,10 @@ def test_a_default_that_is_not_enabled_stops_the_start():
 
 
 def test_every_pair_that_works_is_registered_with_one_default_each():
-    found = load(enabled_bios_interfaces=("fake", "no-bios")).enabled()
+    types = ("fake-hardware",)
+    found = load(
+        enabled_hardware_types=types, enabled_bios_interfaces=("fake", "no-bios")
+    ).enabled()
     bios = {one.name: one.default for one in found if one.kind == "bios"}
     assert bios == {"fake": True, "no-bios": False}
     for kind in INTERFACES:
