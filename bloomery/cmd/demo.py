@@ -53,8 +53,8 @@ def _service(home: Home, port: int) -> Iterator[Service]:
     settings = conf.Conf(api=dataclasses.replace(conf.Conf().api, port=port))
     try:
         service = Service(settings, home)
-    except errors.CannotStart as exc:
-        click.echo(f"{exc}; taking another port", err=True)
+    except errors.CannotStart:
+        click.echo(f"cannot serve on port {port}: trying any free one", err=True)
         settings = dataclasses.replace(settings, api=dataclasses.replace(settings.api, port=0))
         service = Service(settings, home)
     with service:
