@@ -1,0 +1,26 @@
+"""A whole service in this process, on a state dir of its own and a free port."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery.cmd.serving import Service
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.conf.conductor import Conductor
+from bloomery.home import Home
+
+
+@pytest.fixture
+def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
+    """The clouds.yaml of a running service; clients find it through the environment."""
+    conf = Conf(
+        api=Api(port=0), conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5)
+    )
+    with Home(tmp_path / "state") as home, Service(conf, home):
+        monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(home.clouds))
+        monkeypatch.setenv("OS_CLOUD", "bloomery")
+        yield home.clouds

@@ -1,0 +1,41 @@
+"""A machine's life through the ``baremetal`` command, as an operator types it."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+COMMAND = str(Path(sys.executable).parent / "baremetal")
+
+
+def baremetal(*words: str) -> str:
+    done = subprocess.run([COMMAND, *words], capture_output=True, text=True, timeout=90)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+def told(*words: str) -> Any:
+    return json.loads(baremetal(*words, "-f", "json"))
+
+
+def test_a_node_lives_its_life(clouds: Path) -> None:
+    told("node", "create", "--driver", "fake-hardware", "--name", "web-1")
+    for verb in ("manage", "provide", "deploy"):
+        baremetal("node", verb, "web-1", "--wait", "60")
+    baremetal("node", "set", "web-1", "--extra", "rack=4")
+    baremetal("node", "power", "on", "web-1")
+    assert told("node", "list", "--fields", "name", "provision_state", "extra") == [
+        {"name": "web-1", "provision_state": "active", "extra": {"rack": 4}}
+    ]
+    [row] = told("node", "list", "--long")
+    assert "fake-hardware" in row.values()
+    events = [entry["event"] for entry in told("node", "history", "list", "web-1")]
+    assert events[0] == "enroll -> verifying on manage"
+    shown = told("node", "show", "web-1")
+    assert (shown["provision_state"], shown["power_state"]) == ("active", "power on")
+    baremetal("node", "undeploy", "web-1", "--wait", "60")
+    baremetal("node", "delete", "web-1")
+    assert told("node", "list") == []

@@ -1,0 +1,58 @@
+"""A machine's life through openstacksdk, from the clouds.yaml that the service wrote."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import openstack
+import pytest
+from openstack import exceptions
+
+# The client's own: it warns about parts of itself.
+pytestmark = [
+    pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK50Warning"),
+    pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK60Warning"),
+]
+
+
+@pytest.fixture
+def baremetal(clouds: Path) -> Iterator[Any]:
+    connection = openstack.connect(cloud="bloomery")
+    yield connection.baremetal
+    connection.close()
+
+
+def test_a_node_lives_its_life(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware", name="web-1", properties={"cpus": 4})
+    assert node.provision_state == "enroll"
+    assert all(found.result for found in baremetal.validate_node(node, required=None).values())
+    for verb, state in (("manage", "manageable"), ("provide", "available"), ("active", "active")):
+        node = baremetal.set_node_provision_state(node, verb, wait=True, timeout=60)
+        assert node.provision_state == state
+    node = baremetal.patch_node(node, [{"op": "add", "path": "/extra/rack", "value": "4"}])
+    assert node.extra == {"rack": "4"}
+    baremetal.set_node_power_state(node, "power on", wait=True, timeout=60)
+    assert baremetal.get_node(node).power_state == "power on"
+    node = baremetal.set_node_provision_state(node, "deleted", wait=True, timeout=60)
+    assert (node.provision_state, node.last_error) == ("available", None)
+    baremetal.delete_node(node)
+    with pytest.raises(exceptions.NotFoundException):
+        baremetal.get_node(node.id)
+
+
+def test_a_reservation_is_waited_for_and_ports_are_found(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware", name="web-2")
+    port = baremetal.create_port(node_id=node.id, address="52:54:00:12:34:56")
+    assert [found.id for found in baremetal.ports(node=node.id)] == [port.id]
+    baremetal.set_node_maintenance(node, reason="DIMM 3")
+    assert baremetal.get_node(node).is_maintenance
+    baremetal.unset_node_maintenance(node)
+    assert baremetal.wait_for_node_reservation(baremetal.get_node(node), timeout=10) is not None
+
+
+def test_what_is_refused_says_what_would_be_allowed(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware", name="web-3")
+    with pytest.raises(exceptions.BadRequestException, match="manage"):
+        baremetal.set_node_provision_state(node, "active")
