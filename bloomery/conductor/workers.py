@@ -10,18 +10,24 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Self
+from typing import Any, Final, Self
 
 import futurist
 
 from bloomery import errors
 
 
+_KEPT: Final = 16  # threads that stay: ending and starting them cost a tenth of a node's life
+
+
 class Workers:
     """So many threads; a slot is the right to use one of them."""
 
     def __init__(self, size: int, reserved_percentage: int = 0) -> None:
-        self._pool = futurist.DynamicThreadPoolExecutor(max_workers=size)
+        self._pool = futurist.DynamicThreadPoolExecutor(
+            max_workers=size,
+            min_workers=min(size - 1, _KEPT),
+        )
         self._mutex = threading.Lock()
         self._size = size
         self._open_to_all = size - size * reserved_percentage // 100

@@ -359,13 +359,13 @@ NODE_HISTORY = _table(
     _text("state", 15),
     _text("target_provision_state", 15),
     sa.Column("duration_seconds", sa.Float),
-    _text("request_id", 64, index=True),
+    _text("request_id", 64),
 )
 
 STEP_RUNS = _table(
     "step_runs",
     _of_node(),
-    _text("flow", 36, nullable=False, index=True),
+    _text("flow", 36, nullable=False),
     _text("phase", 16, nullable=False),
     sa.Column("position", sa.Integer, nullable=False),
     _text("interface", 16, nullable=False),
@@ -392,7 +392,7 @@ EVENTS = sa.Table(
     sa.Column("id", BigId, primary_key=True, autoincrement=True),
     sa.Column("created_at", UtcTime, nullable=False),
     _text("object", 32, nullable=False),
-    _text("object_uuid", 36, nullable=False, index=True),
+    _text("object_uuid", 36, nullable=False),
     _text("action", 32, nullable=False),
     _text("status", 16, nullable=False),
     _text("level", 16, nullable=False),

@@ -149,7 +149,6 @@ def create_events() -> None:
         sqlite_autoincrement=True,
         **MySql,
     )
-    op.create_index(op.f("ix_events_object_uuid"), "events", ["object_uuid"])
 
 
 def create_home() -> None:
@@ -423,7 +422,6 @@ def create_node_history() -> None:
         **MySql,
     )
     op.create_index(op.f("ix_node_history_node_uuid"), "node_history", ["node_uuid"])
-    op.create_index(op.f("ix_node_history_request_id"), "node_history", ["request_id"])
 
 
 def create_node_inventory() -> None:
@@ -522,7 +520,6 @@ def create_step_runs() -> None:
         sa.UniqueConstraint("flow", "position", name=op.f("uq_step_runs_flow_position")),
         **MySql,
     )
-    op.create_index(op.f("ix_step_runs_flow"), "step_runs", ["flow"])
     op.create_index(op.f("ix_step_runs_node_uuid"), "step_runs", ["node_uuid"])
     op.create_index(op.f("ix_step_runs_state"), "step_runs", ["state"])
 
