@@ -421,7 +421,7 @@ class SchemaOutdated(CannotStart):
 class StateDirInUse(CannotStart):
     code = "start.state_dir_in_use"
     text = (
-        "cannot start on {path}: process {pid} already serves from it; "
+        "cannot use {path}: process {pid} already serves from it; "
         "stop that one, or choose another --state-dir"
     )
 

@@ -52,12 +52,14 @@ class Service:
 
     def _watched(self) -> tuple[Watched, ...]:
         """What /metrics asks when somebody looks."""
-        house = self.conductor.house
+        house, jobs = self.conductor.house, self.conductor.periodics
         return (
             Watched("nodes", "Nodes by provision state.", ("state",), self._nodes_by_state),
             Watched("workers_busy", "Workers in use.", (), lambda: {(): house.workers.busy}),
             Watched("nodes_held", "Nodes locked here.", (), lambda: {(): house.gates.held}),
             Watched("lock_waiters", "Callers waiting now.", (), lambda: {(): house.gates.waiting}),
+            Watched("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
+            Watched("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),
         )
 
     def _nodes_by_state(self) -> Readings:

@@ -16,7 +16,6 @@ import futurist
 
 from bloomery import errors
 
-
 _KEPT: Final = 16  # threads that stay: ending and starting them cost a tenth of a node's life
 
 

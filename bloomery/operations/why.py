@@ -6,7 +6,7 @@ why.explain(ctx, "web-1")["next_action"]
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
 from typing import Any, Final
 
 from bloomery import errors, secrets
@@ -35,6 +35,13 @@ _BY_STATE: Final[dict[State, str]] = {
     State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
     State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
 }
+_LIMITS: Final[dict[str, str]] = {
+    State.DEPLOYWAIT: "deploy_callback_timeout",
+    State.CLEANWAIT: "clean_callback_timeout",
+    State.SERVICEWAIT: "service_callback_timeout",
+    State.RESCUEWAIT: "rescue_callback_timeout",
+    State.INSPECTWAIT: "inspect_wait_timeout",
+}
 
 
 def explain(ctx: Context, ident: str) -> Json:
@@ -60,7 +67,7 @@ def explain(ctx: Context, ident: str) -> Json:
         "target_power_state": node.target_power_state,
         "maintenance": _maintenance(node),
         "lock": _lock(node, now),
-        "step": None if run is None else _step(run, runs, now),
+        "step": None if run is None else _step(run, runs, now, _deadline(ctx, node, run)),
         "contact": {"agent": _agent(node), "bmc": _remembered(ctx, node)},
         "last_error": _error(node, failed),
         "next_action": _next_action(node, run),
@@ -98,7 +105,18 @@ def _lock(node: Node, now: datetime) -> Json | None:
     }
 
 
-def _step(run: StepRun, runs: list[StepRun], now: datetime) -> Json:
+def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
+    """When the wait ends by itself: the step's own limit, or that of the state, the earlier."""
+    if run.state != Run.WAITING:
+        return None
+    limit_s = getattr(ctx.site.conf.conductor, _LIMITS.get(str(node.provision_state), ""), 0)
+    since = node.inspection_started_at or node.provision_updated_at
+    ends = [run.deadline_at]
+    ends += [since + timedelta(seconds=limit_s)] if limit_s and since else []
+    return min((end for end in ends if end is not None), default=None)
+
+
+def _step(run: StepRun, runs: list[StepRun], now: datetime, deadline: datetime | None) -> Json:
     return {
         "flow": run.phase,
         "name": run.step.name,
@@ -109,7 +127,7 @@ def _step(run: StepRun, runs: list[StepRun], now: datetime) -> Json:
         "since": _told(run.started_at),
         "age_s": _age(run.started_at, now),
         "due_at": _told(run.due_at) if run.state == Run.AGAIN else None,
-        "deadline_at": _told(run.deadline_at) if run.state == Run.WAITING else None,
+        "deadline_at": _told(deadline),
         "conductor": run.conductor,
         "request_id": run.request_id,
     }

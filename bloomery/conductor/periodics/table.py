@@ -1,7 +1,7 @@
 """The register of periodics, and what runs them.
 
 A job takes the house and nothing else, may be run at any time, twice, or after a crash, and
-does not retry itself: the period does.  Jobs run in workers; their last run shows in the API.
+does not retry itself: the period does.  Jobs run in workers; how they stand shows in /metrics.
 """
 
 from __future__ import annotations
@@ -99,6 +99,16 @@ class Periodics:
         self._table = table
         self._stopped = False
         self.standing = {periodic.name: Standing() for periodic in table}
+
+    def ages_s(self) -> dict[tuple[str, ...], float]:
+        """Return the seconds since each job last began; jobs that never ran are left out."""
+        now = time.monotonic()
+        began = {name: one.last_started for name, one in self.standing.items()}
+        return {(name,): now - at for name, at in began.items() if at is not None}
+
+    def failing(self) -> dict[tuple[str, ...], float]:
+        """Return 1 for each job whose last run failed, 0 for the others."""
+        return {(name,): float(one.last_error is not None) for name, one in self.standing.items()}
 
     def start(self) -> None:
         for periodic in self._table:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 
@@ -81,6 +82,8 @@ def test_node_that_waits_for_its_agent(stage):
     assert told["lock"] is None
     assert (told["step"]["flow"], told["step"]["name"]) == ("deploy", "deploy.deploy")
     assert told["step"]["state"] == "waiting"
+    waits = datetime.fromisoformat(told["step"]["deadline_at"]) - datetime.now(UTC)
+    assert timedelta(seconds=1700) < waits <= timedelta(seconds=1800)  # deploy_callback_timeout
 
 
 def test_node_that_is_held_and_then_unheld(stage):
