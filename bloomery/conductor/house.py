@@ -21,6 +21,7 @@ class House:
     """What the rooms of a conductor share; built once in ``cmd``.
 
     ``told`` is called after each commit that wrote event rows: it wakes the relay.
+    ``orphaned`` is called with the node of a flow whose worker the database gave up on.
     ``snapshots``: event rows carry the whole object, because a sink makes notifications of them.
     """
 
@@ -35,6 +36,7 @@ class House:
     lease: Lease
     told: Callable[[], None] = lambda: None
     snapshots: bool = False
+    orphaned: Callable[[str], None] = lambda _uuid: None
 
     @property
     def patience_s(self) -> float:

@@ -47,6 +47,7 @@ PHASES: Final[dict[str, Phase]] = {
 }  # fmt: skip
 _PARKED: Final = (Run.WAITING, Run.HELD)
 _RETRY_S: Final = 1.0
+_MOST_TAKEN_UP: Final = 3
 
 
 def void_reservations(house: House) -> int:
@@ -69,15 +70,22 @@ def _is_parked(runs: list[StepRun]) -> bool:
     return any(run.state in _PARKED for run in runs)
 
 
-def adopt(house: House, uuid: str) -> None:
-    """Take up the flow of one node as soon as a worker is free."""
+def adopt(house: House, uuid: str, tries: int = 0) -> None:
+    """Take up the flow of one node as soon as a worker is free.
+
+    ``tries``: how often to come back while somebody holds the node.
+    """
     try:
         with house.workers.slot() as slot:
             _adopt(house, uuid, slot)
     except (errors.NoFreeConductorWorker, errors.DatabaseBusy):
-        house.timers.after(_RETRY_S, adopt, house, uuid)
-    except (errors.NodeLocked, errors.NodeNotFound) as gone:
-        LOG.info("not adopting: %s", gone)
+        house.timers.after(_RETRY_S, adopt, house, uuid, tries)
+    except errors.NodeLocked as held:
+        if tries:
+            house.timers.after(_RETRY_S, adopt, house, uuid, tries - 1)
+        LOG.info("not adopting: %s", held)
+    except errors.Failure as unable:  # gone, or of a driver that is not enabled any more
+        LOG.warning("cannot take up the flow of node %s: %s", uuid, unable)
 
 
 def _adopt(house: House, uuid: str, slot: Slot) -> None:
@@ -102,9 +110,21 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun]) -> Future[None]:
     flow = runner.reopen(task, PHASES[runs[0].phase], runs)
     run = flow.current
     task.node.last_error = None  # what its last worker died of; the flow may yet succeed
-    if run is None or run.step.resumable or run.state == Run.PLANNED:
+    if run is None:
         return runner.launch(slot, flow)
-    return runner.launch_failure(slot, flow, _interrupted(task, run))
+    if run.taken_up >= _MOST_TAKEN_UP:
+        return runner.launch_failure(slot, flow, _hopeless(task, run))
+    if not run.step.resumable and run.state != Run.PLANNED:
+        return runner.launch_failure(slot, flow, _interrupted(task, run))
+    task.save(flow.mark(run, Run.RUNNING, taken_up=run.taken_up + 1))
+    return runner.launch(slot, flow)
+
+
+def _hopeless(task: TaskManager, run: StepRun) -> str:
+    return (
+        f"Node {task.node.uuid} failed {run.phase}: its worker died {run.taken_up + 1} times at "
+        f"step {run.step.name}; the log of conductor {task.house.host} says of what"
+    )
 
 
 def _interrupted(task: TaskManager, run: StepRun) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable
@@ -25,6 +26,8 @@ from bloomery.secrets import Sealer
 LOG = logging.getLogger(__name__)
 
 _STOP_POLL_S: Final = 0.05
+_ADOPT_AFTER_S: Final = 1.0
+_ADOPT_TRIES: Final = 30
 
 
 def build(
@@ -55,7 +58,7 @@ class ConductorService:
     """A conductor that runs in this process."""
 
     def __init__(self, house: House) -> None:
-        self.house = house
+        self.house = house = dataclasses.replace(house, orphaned=self._adopt_soon)
         self.manager = ConductorManager(house)
         self.periodics = table.Periodics(house)
         self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
@@ -84,6 +87,10 @@ class ConductorService:
         self._heart.start()
         self._beat()
         self.periodics.start()
+
+    def _adopt_soon(self, uuid: str) -> None:
+        """Take up a flow that the database gave up on, without waiting for the next check."""
+        self.house.timers.after(_ADOPT_AFTER_S, recovery.adopt, self.house, uuid, _ADOPT_TRIES)
 
     def _beat(self) -> None:
         house, online = self.house, not self._stopping

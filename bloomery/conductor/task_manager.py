@@ -373,13 +373,16 @@ class TaskManager:
 
     def _after_worker(self, future: Future[Any]) -> None:
         """Tell the node what its worker died of, then let it go."""
+        exc = None if future.cancelled() else future.exception()
         try:
             if future.cancelled():
                 LOG.warning("node %s: the worker was cancelled", self.node_id)
-            elif (exc := future.exception()) is not None:
+            elif exc is not None:
                 self._note_death(exc)
         finally:
             self.release_resources()
+            if isinstance(exc, errors.DatabaseBusy):
+                self.house.orphaned(self.node_id)
 
     def _note_death(self, exc: BaseException) -> None:
         LOG.error("node %s: %s died\n%s", self.node_id, self._work, secrets.trace(exc))
@@ -389,8 +392,8 @@ class TaskManager:
         self.node.last_error = _fit(said, self.house.conf.default.log_in_db_max_size)
         try:
             self.save()
-        except (errors.LockLost, errors.NodeNotFound) as gone:
-            LOG.warning("node %s: %s", self.node_id, gone)
+        except (errors.LockLost, errors.NodeNotFound, errors.DatabaseBusy) as unable:
+            LOG.warning("node %s: %s", self.node_id, unable)
 
     # -------------------------------------------------------------------------------- writing
 

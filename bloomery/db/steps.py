@@ -51,6 +51,7 @@ def encode(run: StepRun) -> dict[str, Any]:
         "reason": run.reason,
         "error": run.error,
         "resume_then": run.resume_then,
+        "taken_up": run.taken_up,
         "due_at": run.due_at,
         "deadline_at": run.deadline_at,
         "started_at": run.started_at,
@@ -64,7 +65,7 @@ def from_row(row: sa.RowMapping) -> StepRun:
         name: row[name]
         for name in (
             "id", "flow", "node_uuid", "phase", "position", "state", "conductor",
-            "lock_generation", "request_id", "reason", "error", "resume_then", "due_at",
+            "lock_generation", "request_id", "reason", "error", "resume_then", "taken_up", "due_at",
             "deadline_at", "started_at", "finished_at",
         )
     }  # fmt: skip

@@ -379,6 +379,7 @@ STEP_RUNS = _table(
     sa.Column("reason", LongText),
     sa.Column("error", LongText),
     _text("resume_then", 8),
+    sa.Column("taken_up", sa.Integer, nullable=False),
     _time("due_at"),
     _time("deadline_at"),
     _time("started_at"),

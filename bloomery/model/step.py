@@ -74,6 +74,7 @@ class StepRun:
     reason: str | None = None
     error: str | None = None
     resume_then: str | None = None
+    taken_up: int = 0  # how often it was found with nobody walking it
     due_at: datetime | None = None
     deadline_at: datetime | None = None
     started_at: datetime | None = None

@@ -507,6 +507,7 @@ def create_step_runs() -> None:
         sa.Column("reason", LongText),
         sa.Column("error", LongText),
         sa.Column("resume_then", sa.String(length=8)),
+        sa.Column("taken_up", sa.Integer(), nullable=False),
         sa.Column("due_at", UtcTime),
         sa.Column("deadline_at", UtcTime),
         sa.Column("started_at", UtcTime),
