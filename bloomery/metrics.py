@@ -8,7 +8,7 @@ The one seam to ironic-lib (retired upstream): rooms use its ``MetricLogger`` in
 
 A name is a row of ``DECLARED``, then the values of its labels.  Timers are sent in milliseconds,
 as that API does, and shown in seconds, as Prometheus wants.  What is only known when somebody
-looks (how many nodes are in which state) is asked for then: ``watch``.
+looks (how many nodes are in which state) is asked for then: ``Watched``.
 """
 
 from __future__ import annotations

@@ -11,7 +11,7 @@ from bloomery.model.fields import Field, FieldTable, table
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HistoryEntry:
-    """One row of ``node_history``; ``duration_s`` counts from the last change of state."""
+    """One row of ``node_history``; ``duration_seconds`` counts from the last change of state."""
 
     uuid: str
     node_uuid: str

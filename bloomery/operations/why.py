@@ -1,7 +1,7 @@
 """Why a node is where it is: what holds it, what it waits for, what went wrong, what to do.
 
 why.explain(ctx, "web-1")["next_action"]
-# "wait: a step of the deployment is running"
+# "wait: step deploy.deploy of deploy is going on"
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
 """The one contract between callers and conductors.
 
-Client, server and version table come from ``Conductor``: a method is an RPC method, its
-``since`` the version that brought it, and its arguments are JSON-able.  Every method takes the
-``Request`` first and may raise any ``errors.Failure``; callers get the same class back.
+A method of ``Conductor`` is an RPC method, its ``since`` the version that brought it, and its
+arguments are JSON-able; ``METHODS`` lists them.  Every method takes the ``Request`` first and
+may raise any ``errors.Failure``; callers get the same class back.
 Orders are committed before they are acknowledged.
 """
 
@@ -93,8 +93,8 @@ class Conductor(Protocol):
     def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
         """Return what this conductor remembers of the node's BMC, without asking it.
 
-        None where it never spoke with it.  Keys: address, last_contact, last_error, breaker,
-        latency.
+        None where it never spoke with it.  Keys: address, last_contact_at, last_error,
+        last_error_at, left_alone, latency.
         """
 
     # ------------------------------------------------------------------ verbs
