@@ -5,10 +5,6 @@ is for programs and is never renamed; ``text`` is for people: it names the thing
 and the way out; ``log`` is for us and reaches no client.  Secrets go in neither.
 
     raise errors.NodeLocked(node=uuid, holder=host, log=f"waited {waited_s:.1f} s")
-
-An error crosses RPC as its class name and facts, and comes back as the same class:
-
-    errors.revive(*error.packed())
 """
 
 from __future__ import annotations
@@ -29,18 +25,6 @@ class Failure(Exception):
         super().__init__(self.text.format(**facts))
         self.facts = facts
         self.log = log
-
-    def packed(self) -> tuple[str, dict[str, Any]]:
-        """Return what RPC carries: class name and JSON-able facts."""
-        return type(self).__name__, self.facts
-
-
-def revive(name: str, facts: dict[str, Any]) -> Failure:
-    """Rebuild an error that crossed RPC; an unknown class becomes a plain Failure."""
-    found = globals().get(name)
-    if isinstance(found, type) and issubclass(found, Failure):
-        return found(**facts)
-    return Failure(reason=str(facts.get("reason", name)))
 
 
 # ---------------------------------------------------------------- 400: the request is wrong
@@ -99,10 +83,6 @@ class NodeIsRetired(Invalid):
     text = "cannot {action} node {node}: it is retired; set retired to false first"
 
 
-class NodeNotLocked(Invalid):
-    code, text = "node.not_locked", "cannot release node {node}: it is not locked"
-
-
 class UnsupportedDriverExtension(Invalid):
     code = "driver.unsupported"
     text = "Driver {driver} does not support {extension} (disabled or not implemented)."
@@ -153,20 +133,8 @@ class BootModeNotAllowed(Invalid):
     code, text = "boot_mode.not_allowed", "cannot use boot mode {mode}: disallowed by {option}"
 
 
-class PortgroupNotEmpty(Invalid):
-    code, text = "portgroup.not_empty", "cannot delete port group {portgroup}: it has ports"
-
-
-class ChassisNotEmpty(Invalid):
-    code, text = "chassis.not_empty", "cannot delete chassis {chassis}: it has nodes"
-
-
 class InvalidRunbook(Invalid):
     code, text = "runbook.invalid", "cannot use runbook {runbook}: {reason}"
-
-
-class NodeConsoleNotEnabled(Invalid):
-    code, text = "console.not_enabled", "Console access is not enabled on node {node}"
 
 
 # ------------------------------------------------------------------------- 403: not allowed
@@ -323,10 +291,6 @@ class PortDuplicateName(Conflict):
 
 class MACAlreadyExists(Conflict):
     code, text = "port.mac_exists", "A port with MAC address {mac} already exists."
-
-
-class AlreadyExists(Conflict):
-    code, text = "exists", "{thing} already exists."
 
 
 # ------------------------------------------------------------------------ 503: come back later

@@ -24,7 +24,6 @@ class Patcher:
         self._patchable = tuple(patchable)
         self._secret = frozenset(n for n in patchable if n in fields and fields[n].secret)
         self._booleans = frozenset(n for n in patchable if n in fields and fields[n].kind == "bool")
-        self._nullable = frozenset(n for n in patchable if n in fields and fields[n].nullable)
         self._defaults = defaults
         self._validators = {
             name: jsonschema_rs.validator_for(schema_of(fields[name]))

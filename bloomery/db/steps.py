@@ -114,11 +114,6 @@ def give_up(conn: sa.Connection, node_uuid: str) -> None:
     )
 
 
-def drop_planned(conn: sa.Connection, flow: str) -> None:
-    """Forget the planned rest of a flow that is about to be planned anew."""
-    conn.execute(sa.delete(STEP_RUNS).where(_T.flow == flow, _T.state == Run.PLANNED))
-
-
 def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     """Return the rows of the node's flow that has not ended, in order; none: []."""
     open_flow = (

@@ -50,11 +50,6 @@ def table(*fields: Field) -> FieldTable:
     return {field.name: field for field in fields}
 
 
-def writable(fields: FieldTable) -> frozenset[str]:
-    """Names that POST takes."""
-    return frozenset(f.name for f in fields.values() if f.access in ("RW", "C"))
-
-
 def patchable(fields: FieldTable) -> frozenset[str]:
     """First path segments that PATCH takes."""
     return frozenset(f.name for f in fields.values() if f.access in ("RW", "P"))

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
 
-from bloomery.model.fields import Field, FieldTable, patchable, table, writable
+from bloomery.model.fields import Field, FieldTable, patchable, table
 
 Json = dict[str, Any]
 
@@ -14,7 +14,6 @@ INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",
     "power", "raid", "rescue", "storage", "vendor",
 )  # fmt: skip
-CORE_INTERFACES: Final = frozenset({"boot", "deploy", "management", "network", "power"})
 STEP_INTERFACES: Final = (
     "vendor", "power", "management", "firmware", "deploy", "bios", "raid",
 )  # fmt: skip
@@ -166,7 +165,5 @@ FIELDS: Final[FieldTable] = table(
 
 COLUMNS: Final = tuple(f.name for f in fields(Node) if f.name != "traits")
 OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "object")
-BOOLEANS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "bool")
 SECRET_OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.secret)
-WRITABLE: Final = writable(FIELDS)
 PATCHABLE: Final = patchable(FIELDS)

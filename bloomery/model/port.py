@@ -6,7 +6,7 @@ from dataclasses import dataclass, field, fields
 from datetime import datetime
 from typing import Any, Final
 
-from bloomery.model.fields import Field, FieldTable, patchable, table, writable
+from bloomery.model.fields import Field, FieldTable, patchable, table
 
 
 @dataclass(slots=True, kw_only=True)
@@ -55,6 +55,4 @@ FIELDS: Final[FieldTable] = table(
 
 COLUMNS: Final = tuple(f.name for f in fields(Port))
 OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "object")
-BOOLEANS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "bool")
-WRITABLE: Final = writable(FIELDS)
 PATCHABLE: Final = patchable(FIELDS)

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import asdict, dataclass
-from typing import Any
+from dataclasses import dataclass
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,6 +21,3 @@ class Request:
     @classmethod
     def new(cls, *, user: str | None = None, project: str | None = None) -> Request:
         return cls(request_id=f"req-{uuid.uuid4()}", user=user, project=project)
-
-    def packed(self) -> dict[str, Any]:
-        return asdict(self)

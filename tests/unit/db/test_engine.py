@@ -85,9 +85,9 @@ def test_an_error_in_the_handling_of_an_error_rolls_back_and_keeps_its_cause(
             put(conn, "one")
             put(conn, "one")
         except sa.exc.IntegrityError as exc:
-            raise errors.AlreadyExists(thing="one") from exc
+            raise errors.DuplicateName(name="one") from exc
 
-    with pytest.raises(errors.AlreadyExists) as caught:
+    with pytest.raises(errors.DuplicateName) as caught:
         db.transact(fail_twice)
     assert isinstance(caught.value.__cause__, sa.exc.IntegrityError)
     assert count(db) == 0
