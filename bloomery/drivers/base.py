@@ -272,14 +272,12 @@ class Beat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """A look at nodes from time to time, as data: which ones, how often, and what to ask.
+    """A look at nodes every second, as data: which ones, and what to ask.
 
     ``look`` gets a node under a shared lock and returns what its agent would say by now, or
-    None.  It is asked of nodes in ``states`` whose ``kind`` interface is the one that names it.
+    None.  It is asked of idle nodes in ``states`` whose deploy interface is the one that names it.
     """
 
-    name: str
-    every_s: float
     states: tuple[str, ...]
     look: Callable[[HeldNode], Beat | None]
 

@@ -117,14 +117,7 @@ class FakeDeploy(_Fake, base.Deploy):
     """One step; nothing is written anywhere.  A fake agent calls back for nodes that wait."""
 
     def periodics(self) -> Sequence[base.Periodic]:
-        return (
-            base.Periodic(
-                name="fake_agent",
-                every_s=1.0,
-                states=tuple(sorted(WAIT_STATES)),
-                look=behaviour.agent_call,
-            ),
-        )
+        return (base.Periodic(states=tuple(sorted(WAIT_STATES)), look=behaviour.agent_call),)
 
     def prepare(self, held: base.HeldNode) -> Outcome | None:
         return self.act(held, "prepare")
