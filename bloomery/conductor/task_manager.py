@@ -30,12 +30,11 @@ from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import announce, states
+from bloomery.conductor import announce, states, waiting
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.states import State
 from bloomery.db import attached, history, locks, nodes, rows
 from bloomery.db import ports as port_rows
-from bloomery.db.gate import GateFull
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
 from bloomery.model.node import Node
@@ -222,9 +221,12 @@ class TaskManager:
         """Queue at the gate, then reserve; another process may hold the reservation still."""
         patience_s = self._patience_s()
         give_up_at = time.monotonic() + patience_s
-        self._enter_gate(patience_s)
+        waiting.enter(self.house, self.node_id, patience_s, patient=self._patient)
+        self._at_gate = True
         try:
-            node = self._reserve_until(give_up_at)
+            node = waiting.until_free(
+                self.house, give_up_at, lambda: self.house.db.transact(self._reserve),
+            )  # fmt: skip
         except BaseException:
             self._release_lock()
             raise
@@ -235,18 +237,6 @@ class TaskManager:
         self.shared = False
         self._take(node)
 
-    def _reserve_until(self, give_up_at: float) -> Node:
-        """Reserve; while another process holds the reservation ask again until time is up."""
-        while True:
-            try:
-                return self.house.db.transact(self._reserve)
-            except errors.NodeLocked:
-                left_s = give_up_at - time.monotonic()
-                if left_s <= 0:
-                    raise
-            pause_s = float(self.house.conf.conductor.node_locked_retry_interval)
-            time.sleep(min(pause_s, left_s))
-
     def _reserve(self, conn: sa.Connection) -> Node:
         return locks.reserve(conn, self.node_id, holder=self.house.host, purpose=self._purpose)
 
@@ -254,25 +244,6 @@ class TaskManager:
         if self._patient:
             return threading.TIMEOUT_MAX
         return self.context.patience_s if self._retry else 0.0
-
-    def _enter_gate(self, patience_s: float) -> None:
-        try:
-            entered = self.house.gates.enter(self.node_id, patience_s, patient=self._patient)
-        except GateFull:
-            entered = False
-        if not entered:
-            raise self._locked(f"waited {patience_s:g} s at the gate")
-        self._at_gate = True
-
-    def _locked(self, log: str) -> errors.Failure:
-        with self.house.db.read() as conn:
-            node = nodes.get(conn, self.node_id)
-        return errors.NodeLocked(
-            node=node.uuid,
-            holder=node.reservation or self.house.host,
-            action=node.reserved_for or "",
-            log=log,
-        )
 
     def upgrade_lock(self, purpose: str | None = None, retry: bool | None = None) -> None:
         """Make a shared task exclusive; the node is read anew.  An exclusive one stays."""
