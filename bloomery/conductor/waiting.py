@@ -1,10 +1,7 @@
 """Waiting for a busy node: in line at its gate, then for the reservation of another process.
 
-    waiting.enter(house, uuid, patience_s)
-    try:
-        node = waiting.until_free(house, give_up_at, reserve)
-    finally:
-        house.gates.leave(uuid)
+Inside one process nobody polls; between processes the reservation is asked for again and again.
+Who was let in leaves the gate himself: ``house.gates.leave``.
 """
 
 from __future__ import annotations
