@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -21,11 +20,7 @@ from bloomery.model.node import INTERFACES, Node
 Json = dict[str, Any]
 
 _NOT_COLUMNS: Final = frozenset({"id", "traits"})
-_NULLED: Final[Json] = {
-    f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
-    for f in fields(Node)
-}
-_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), _NULLED)
+_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), Node)
 _INTERFACE_FIELDS: Final = frozenset(f"{kind}_interface" for kind in INTERFACES)
 _MAX_TRAITS: Final = 50
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Collection, Mapping, Sequence
+from dataclasses import MISSING
 from typing import Any
 
 import jsonpatch
@@ -20,11 +22,12 @@ Json = dict[str, Any]
 class Patcher:
     """Applies patches to the patchable fields of one noun."""
 
-    def __init__(self, fields: FieldTable, patchable: Collection[str], defaults: Json) -> None:
+    def __init__(self, fields: FieldTable, patchable: Collection[str], noun: type) -> None:
+        """``noun``: the dataclass whose defaults stand for what a patch removes."""
         self._patchable = tuple(patchable)
         self._secret = frozenset(n for n in patchable if n in fields and fields[n].secret)
         self._booleans = frozenset(n for n in patchable if n in fields and fields[n].kind == "bool")
-        self._defaults = defaults
+        self._defaults = _defaults_of(noun)
         self._validators = {
             name: jsonschema_rs.validator_for(schema_of(fields[name]))
             for name in patchable
@@ -80,6 +83,14 @@ class Patcher:
             problem = next(validator.iter_errors(value)).message
             raise errors.InvalidParameterValue(reason=f"Schema error for patch: /{name}: {problem}")
         return value
+
+
+def _defaults_of(noun: type) -> Json:
+    """Return what each field of a dataclass is when nobody sets it; required ones are None."""
+    return {
+        f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
+        for f in dataclasses.fields(noun)
+    }
 
 
 def _boolean(name: str, value: Any) -> bool:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import MISSING, fields
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -20,11 +19,7 @@ from bloomery.model.port import Port
 
 Json = dict[str, Any]
 
-_NULLED: Final[Json] = {
-    f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
-    for f in fields(Port)
-}
-_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), _NULLED)
+_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), Port)
 _WIRED: Final = frozenset(
     {"portgroup_uuid", "pxe_enabled", "local_link_connection", "physical_network"},
 )
