@@ -23,10 +23,6 @@ class Abort(NamedTuple):
     shows: str | None  # the node's field that shows the step
 
 
-def _stop_inspection(task: TaskManager) -> None:
-    inspect.stop(task)
-
-
 def _stop_rescue(task: TaskManager) -> None:
     """A node that keeps half of a rescue needs an operator."""
     rescue.forget_password(task.node)
@@ -41,7 +37,7 @@ TABLE: Final[dict[State, Abort]] = {
     State.CLEANHOLD: Abort(("abort",), clean.tear_down, "clean", "clean_step"),
     State.DEPLOYWAIT: Abort(("abort",), deploy.clean_up, "deploy", "deploy_step"),
     State.DEPLOYHOLD: Abort(("abort",), deploy.clean_up, "deploy", "deploy_step"),
-    State.INSPECTWAIT: Abort(("abort",), _stop_inspection, None, None),
+    State.INSPECTWAIT: Abort(("abort",), inspect.stop, None, None),
     State.RESCUEWAIT: Abort(("abort",), _stop_rescue, None, None),
     State.SERVICEWAIT: Abort(("fail", "abort"), servicing.tear_down, "service", "service_step"),
     State.SERVICEHOLD: Abort(("fail", "abort"), servicing.tear_down, "service", "service_step"),

@@ -61,7 +61,6 @@ _OBJECTS: Final = tuple(name for name in node_model.COLUMNS if name in node_mode
 _SAVED: Final = _PLAIN + _OBJECTS
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
-_FREE: Final = {"reservation": None, "reserved_for": None, "reserved_at": None}
 _RETRY_RELEASE_S: Final = 1.0
 
 
@@ -390,7 +389,7 @@ class TaskManager:
         columns = _columns_of(self.node)
         both = zip(_SAVED, columns, self._columns, strict=True)
         changed = {name: now for name, now, was in both if now != was}
-        values = changed | (_FREE if let_go else {})
+        values = changed | (locks.FREE if let_go else {})
         if not values and not writes:
             return
         self.node.updated_at = values["updated_at"] = rows.now()

@@ -20,7 +20,7 @@ from bloomery.db.tables import NODES
 from bloomery.model.node import Node
 
 _T = NODES.c
-_FREE = {"reservation": None, "reserved_for": None, "reserved_at": None}
+FREE = {"reservation": None, "reserved_for": None, "reserved_at": None}  # columns of a free node
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -47,7 +47,7 @@ _HELD = (
     _T.reservation == sa.bindparam("guard_holder"),
     _T.lock_generation == sa.bindparam("guard_generation"),
 )
-_RELEASE = sa.update(NODES).where(*_HELD).values(_FREE)
+_RELEASE = sa.update(NODES).where(*_HELD).values(FREE)
 _CHECK = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generation)
 
 
@@ -121,7 +121,7 @@ def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:
     held = _T.reservation.is_not(None) if holder is None else _T.reservation == holder
     freed = list(conn.execute(sa.select(_T.uuid).where(held)).scalars())
     conn.execute(
-        sa.update(NODES).where(held).values(lock_generation=_T.lock_generation + 1, **_FREE),
+        sa.update(NODES).where(held).values(lock_generation=_T.lock_generation + 1, **FREE),
     )
     return freed
 

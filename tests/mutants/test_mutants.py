@@ -51,7 +51,7 @@ def fence_off(patch: Patch) -> None:
     """The guard compares the holder's name, and no generation."""
     held = sa.update(NODES).where(*locks._HELD[:2])
     patch.setattr(locks, "_proof", _proof_without_generation)
-    patch.setattr(locks, "_RELEASE", held.values(locks._FREE))
+    patch.setattr(locks, "_RELEASE", held.values(locks.FREE))
     patch.setattr(locks, "_CHECK", held.values(lock_generation=_T.lock_generation))
     patch.setattr(
         locks,
