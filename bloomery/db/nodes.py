@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
-from bloomery.db import rows
+from bloomery.db import pages, rows
 from bloomery.db.tables import CHASSIS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.node import Node
@@ -214,7 +214,9 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     unknown.
     """
     wanted = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
-    wanted = _ordered(conn, wanted, query)
+    wanted = pages.keyset(
+        conn, wanted, NODES, query.sort_key, query.descending, query.marker, _no_node,
+    )  # fmt: skip
     if query.limit is not None:
         wanted = wanted.limit(query.limit)
     return conn.execute(wanted).all()
@@ -241,54 +243,8 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
     return found
 
 
-def _ordered(conn: sa.Connection, wanted: Any, query: Query) -> Any:
-    """Sort by the key and then by id, and begin after the marker."""
-    return keyset(conn, wanted, NODES, query.sort_key, query.descending, query.marker, _no_node)
-
-
 def _no_node(marker: str) -> errors.Failure:
     return errors.NodeNotFound(node=marker)
-
-
-def keyset(
-    conn: sa.Connection,
-    wanted: Any,
-    table: sa.Table,
-    sort_key: str,
-    descending: bool,
-    marker: str | None,
-    missing: Callable[[str], errors.Failure],
-    marker_column: str = "uuid",
-) -> Any:
-    """Order ``wanted`` by ``sort_key``, ties by id, and begin after the row of ``marker``.
-
-    Nulls come first when ascending, last when descending, on every database.
-    """
-    key, tie = table.c[sort_key], table.c.id
-    if sort_key == "id":
-        order = [tie.desc() if descending else tie.asc()]
-    else:
-        nulls = key.is_(None)
-        order = [nulls.asc(), key.desc()] if descending else [nulls.desc(), key.asc()]
-        order.append(tie.desc() if descending else tie.asc())
-    if marker is not None:
-        at = conn.execute(sa.select(key, tie).where(table.c[marker_column] == marker)).one_or_none()
-        if at is None:
-            raise missing(marker)
-        wanted = wanted.where(_after(key, tie, at[0], at[1], descending))
-    return wanted.order_by(*order)
-
-
-def _after(key: Any, tie: Any, value: Any, row_id: int, descending: bool) -> Any:
-    beyond_tie = tie < row_id if descending else tie > row_id
-    if key is tie:
-        return beyond_tie
-    if value is None:
-        rest = sa.false() if descending else key.is_not(None)
-        return sa.or_(rest, sa.and_(key.is_(None), beyond_tie))
-    at = sa.literal(value, key.type)  # a bare True would not do for "less than"
-    beyond = sa.or_(key < at, key.is_(None)) if descending else key > at
-    return sa.or_(beyond, sa.and_(key == at, beyond_tie))
 
 
 def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
