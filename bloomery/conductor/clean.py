@@ -81,9 +81,7 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
     node = task.node
     tear_down(task)
-    if tidying.needs_operator(task, run):
-        node.fault, node.maintenance = "clean failure", True
-        node.maintenance_reason = node.maintenance_reason or sentence
+    tidying.call_operator(task, run, "clean failure", sentence)
     if task.house.conf.conductor.poweroff_in_cleanfail:
         tidying.power_off(task)
     internal_info.wipe(node, "clean")

@@ -57,14 +57,11 @@ def _finish(task: TaskManager) -> Move:
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
-    node = task.node
     tear_down(task)
-    if tidying.needs_operator(task, run):
-        node.fault, node.maintenance = "service failure", True
-        node.maintenance_reason = node.maintenance_reason or sentence
+    tidying.call_operator(task, run, "service failure", sentence)
     if task.house.conf.conductor.poweroff_in_servicefail:
         tidying.power_off(task)
-    internal_info.wipe(node, "service")
+    internal_info.wipe(task.node, "service")
     return Move(event="fail", last_error=sentence)
 
 

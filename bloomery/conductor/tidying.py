@@ -25,9 +25,16 @@ def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None
     return None
 
 
-def needs_operator(task: TaskManager, run: StepRun) -> bool:
-    """A step of an interface broke in the middle; one that was aborted had come to its end."""
-    return not run.step.inner and not task.notes.get("aborted")
+def call_operator(task: TaskManager, run: StepRun, fault: str, sentence: str) -> None:
+    """Put a node into maintenance whose step broke in the middle; others stay as they are.
+
+    A step of the flow's own frame leaves nothing half done; one that was aborted came to its end.
+    """
+    if run.step.inner or task.notes.get("aborted"):
+        return
+    node = task.node
+    node.fault, node.maintenance = fault, True
+    node.maintenance_reason = node.maintenance_reason or sentence
 
 
 def power_off(task: TaskManager) -> str | None:
