@@ -121,6 +121,22 @@ POWER_SYNC_EXCLUDED_STATES: Final = frozenset(
     {S.DEPLOYWAIT, S.CLEANWAIT, S.ENROLL, S.ADOPTFAIL},
 )
 
+
+class Limit(NamedTuple):
+    """How long a node may wait: an option of [conductor], in seconds, 0: no limit."""
+
+    option: str
+    since: str  # the node's column that the time counts from
+
+
+WAIT_LIMITS: Final[dict[State, Limit]] = {
+    S.DEPLOYWAIT: Limit("deploy_callback_timeout", "provision_updated_at"),
+    S.CLEANWAIT: Limit("clean_callback_timeout", "provision_updated_at"),
+    S.SERVICEWAIT: Limit("service_callback_timeout", "provision_updated_at"),
+    S.RESCUEWAIT: Limit("rescue_callback_timeout", "provision_updated_at"),
+    S.INSPECTWAIT: Limit("inspect_wait_timeout", "inspection_started_at"),
+}
+
 # The stable state that an unstable, failed or held one is on its way to.
 TARGETS: Final[dict[State, State]] = {
     S.VERIFYING: S.MANAGEABLE,

@@ -35,13 +35,6 @@ _BY_STATE: Final[dict[State, str]] = {
     State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
     State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
 }
-_LIMITS: Final[dict[str, str]] = {
-    State.DEPLOYWAIT: "deploy_callback_timeout",
-    State.CLEANWAIT: "clean_callback_timeout",
-    State.SERVICEWAIT: "service_callback_timeout",
-    State.RESCUEWAIT: "rescue_callback_timeout",
-    State.INSPECTWAIT: "inspect_wait_timeout",
-}
 
 
 def explain(ctx: Context, ident: str) -> Json:
@@ -109,10 +102,10 @@ def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
     """When the wait ends by itself: the step's own limit, or that of the state, the earlier."""
     if run.state != Run.WAITING:
         return None
-    limit_s = getattr(ctx.site.conf.conductor, _LIMITS.get(str(node.provision_state), ""), 0)
-    since = node.inspection_started_at or node.provision_updated_at
     ends = [run.deadline_at]
-    ends += [since + timedelta(seconds=limit_s)] if limit_s and since else []
+    if (limit := states.WAIT_LIMITS.get(State(str(node.provision_state)))) is not None:
+        limit_s, since = getattr(ctx.site.conf.conductor, limit.option), getattr(node, limit.since)
+        ends += [since + timedelta(seconds=limit_s)] if limit_s and since else []
     return min((end for end in ends if end is not None), default=None)
 
 

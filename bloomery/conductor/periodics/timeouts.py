@@ -5,30 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from datetime import timedelta
 from functools import partial
-from typing import Final, NamedTuple
 
 from bloomery.conductor import recovery, runner, states, task_manager
 from bloomery.conductor.house import House
 from bloomery.conductor.periodics import looking
-from bloomery.conductor.states import State
+from bloomery.conductor.states import Limit, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes, rows, steps
-
-
-class Limit(NamedTuple):
-    state: State
-    option: str  # seconds; 0: no limit
-    since: str  # column of the node
-
-
-TABLE: Final = (
-    Limit(State.DEPLOYWAIT, "deploy_callback_timeout", "provision_updated_at"),
-    Limit(State.CLEANWAIT, "clean_callback_timeout", "provision_updated_at"),
-    Limit(State.SERVICEWAIT, "service_callback_timeout", "provision_updated_at"),
-    Limit(State.RESCUEWAIT, "rescue_callback_timeout", "provision_updated_at"),
-    Limit(State.INSPECTWAIT, "inspect_wait_timeout", "inspection_started_at"),
-)
 
 
 def make(house: House) -> Callable[[], None]:
@@ -37,21 +21,21 @@ def make(house: House) -> Callable[[], None]:
 
 def run(house: House) -> None:
     """Fail every flow whose time is up, the oldest first, so many per state and pass."""
-    for limit in TABLE:
+    for state, limit in states.WAIT_LIMITS.items():
         limit_s = getattr(house.conf.conductor, limit.option)
         if limit_s:
-            _fail_overdue(house, limit, limit_s)
+            _fail_overdue(house, state, limit, limit_s)
     with house.db.read() as conn:
         missed = steps.list_past_deadline(conn, rows.now())
     for uuid in missed:
         _time_out(house, uuid, "the step's own time limit passed")
 
 
-def _fail_overdue(house: House, limit: Limit, limit_s: int) -> None:
+def _fail_overdue(house: House, state: State, limit: Limit, limit_s: int) -> None:
     before = rows.now() - timedelta(seconds=limit_s)
     most = house.conf.conductor.periodic_max_workers
     with house.db.read() as conn:
-        overdue = nodes.list_idle_since(conn, limit.state, limit.since, before, most)
+        overdue = nodes.list_idle_since(conn, state, limit.since, before, most)
     for uuid in overdue:
         _time_out(house, uuid, f"no call came within {limit_s} s ([conductor]{limit.option})")
 
