@@ -9,6 +9,7 @@ from bloomery import errors
 from bloomery.conductor import internal_info, step_lists, tidying
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.model import capabilities
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Outcome
 
@@ -35,23 +36,12 @@ def check(task: TaskManager, *, rebuild: bool) -> None:
 
 def _check_boot_mode(task: TaskManager) -> None:
     """Raise BootModeNotAllowed where the node asks for a boot mode that the operator forbids."""
-    wanted = capability(task.node.instance_info, "boot_mode") or capability(
-        task.node.properties,
-        "boot_mode",
-    )
+    holders = (task.node.instance_info, task.node.properties)
+    asked = (capabilities.of(holder).get("boot_mode") for holder in holders)
+    wanted = next(filter(None, asked), None)
     option = "disallowed_deployment_boot_modes"
     if wanted in getattr(task.house.conf.conductor, option):
         raise errors.BootModeNotAllowed(mode=wanted, option=f"[conductor]{option}")
-
-
-def capability(holder: Mapping[str, Any], name: str) -> str | None:
-    """Return one of the capabilities: an object, or the text "name:value,name:value"."""
-    told = holder.get("capabilities")
-    if isinstance(told, Mapping):
-        found = told.get(name)
-        return None if found is None else str(found)
-    pairs = (pair.partition(":") for pair in str(told or "").split(","))
-    return next((value.strip() for key, _, value in pairs if key.strip() == name), None)
 
 
 def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]] | None) -> list[Step]:

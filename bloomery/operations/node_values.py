@@ -9,6 +9,7 @@ import jsonschema_rs
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.db import nodes as db
+from bloomery.model import capabilities
 from bloomery.model import node as model
 from bloomery.operations import idents, reach, values
 from bloomery.operations.context import Context
@@ -73,18 +74,9 @@ def check_network_data(value: Any) -> None:
 def check_boot_mode(conf: Conf, properties: Json | None) -> None:
     """Refuse to enrol what asks for a boot mode that the operator has ruled out."""
     refused = conf.api.disallowed_enrollment_boot_modes
-    asked = capabilities(properties).get("boot_mode") if refused else None
+    asked = capabilities.of(properties).get("boot_mode") if refused else None
     if asked in refused:
         raise errors.BootModeNotAllowed(mode=asked, option="[api]disallowed_enrollment_boot_modes")
-
-
-def capabilities(properties: Json | None) -> Json:
-    """Return capabilities, kept as "k:v,k:v" or as an object, by name."""
-    told = (properties or {}).get("capabilities")
-    if isinstance(told, dict):
-        return told
-    pairs = [pair.split(":", 1) for pair in str(told or "").split(",") if ":" in pair]
-    return {name.strip(): value.strip() for name, value in pairs}
 
 
 def check_chassis(ctx: Context, uuid: str) -> None:

@@ -12,6 +12,7 @@ from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.ipmi import boot_device, sensors
 from bloomery.drivers.ipmi.bmc import Ipmitool
+from bloomery.model import capabilities
 from bloomery.model.node import Node
 
 _DEFAULT_BOOT_MODE: Final = "uefi"
@@ -86,18 +87,10 @@ def parse_vendor(said: str) -> str | None:
 def is_uefi(node: Node) -> bool:
     """Does the node boot by UEFI?  As its instance, else as the node, says; UEFI if neither."""
     for said in (node.instance_info, node.properties):
-        mode = _capabilities(said.get("capabilities")).get("boot_mode")
+        mode = capabilities.of(said).get("boot_mode")
         if mode:
             return mode == "uefi"
     return (node.boot_mode or _DEFAULT_BOOT_MODE) == "uefi"
-
-
-def _capabilities(said: Any) -> dict[str, str]:
-    """Read ``a:b,c:d``, or an object."""
-    if isinstance(said, dict):
-        return {str(name): str(value) for name, value in said.items()}
-    pairs = (pair.partition(":") for pair in str(said or "").split(","))
-    return {name.strip(): value.strip() for name, _, value in pairs}
 
 
 def _note_for_later(node: Node, device: str, persistent: bool) -> bool:

@@ -11,6 +11,7 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
 from bloomery.drivers.redfish import boot_device, media
 from bloomery.drivers.redfish.interface import Redfish
+from bloomery.model import capabilities
 from bloomery.outcome import Again, Outcome
 
 _TRIES: Final = 3
@@ -141,18 +142,10 @@ def _settled(held: base.HeldNode, key: str) -> None:
 def wanted_mode(instance_info: Mapping[str, Any], properties: Mapping[str, Any]) -> str | None:
     """Return the boot mode that an instance, or else its node, is said to need."""
     for where in (instance_info, properties):
-        said = _capabilities(where.get("capabilities")).get("boot_mode")
+        said = capabilities.of(where).get("boot_mode")
         if said in boot_device.MODES:
-            return str(said)
+            return said
     return None
-
-
-def _capabilities(said: Any) -> dict[str, str]:
-    """Read capabilities as an object, or as "a:1,b:2"."""
-    if isinstance(said, dict):
-        return said
-    pairs = (pair.partition(":") for pair in str(said or "").split(","))
-    return {key.strip(): value.strip() for key, _, value in pairs}
 
 
 def _check_url(key: str, value: Any) -> None:

@@ -8,7 +8,6 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import deploy
 from tests.kit.site import Site
 
 
@@ -51,9 +50,3 @@ def test_a_boot_mode_that_the_operator_forbids_is_not_deployed(site: Site) -> No
     site.order("update_node", node, patch, False)
     with pytest.raises(errors.BootModeNotAllowed):
         site.order("do_node_deploy", node, False, None, None)
-
-
-def test_capabilities_are_read_as_text_and_as_object() -> None:
-    assert deploy.capability({"capabilities": "x:1, boot_mode:uefi"}, "boot_mode") == "uefi"
-    assert deploy.capability({"capabilities": {"boot_mode": "bios"}}, "boot_mode") == "bios"
-    assert deploy.capability({}, "boot_mode") is None

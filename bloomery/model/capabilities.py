@@ -1,0 +1,19 @@
+"""Capabilities: what an instance asks of a node, or a node offers, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+
+def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
+    """Return the capabilities in properties or instance_info.
+
+    They are kept as an object, or as the text "name:value,name:value", of which the last value
+    of a name counts; null says nothing.
+    """
+    told = (holder or {}).get("capabilities")
+    if isinstance(told, Mapping):
+        return {str(name): str(value) for name, value in told.items() if value is not None}
+    pairs = (pair.partition(":") for pair in str(told or "").split(","))
+    return {name.strip(): value.strip() for name, colon, value in pairs if colon}

@@ -1,0 +1,28 @@
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bloomery.model import capabilities
+
+
+@pytest.mark.parametrize(
+    ("told", "read"),
+    [
+        ("x:1, boot_mode:uefi", {"x": "1", "boot_mode": "uefi"}),
+        ({"boot_mode": "bios", "raid": 1}, {"boot_mode": "bios", "raid": "1"}),
+        ("boot_mode:uefi,boot_mode:bios", {"boot_mode": "bios"}),
+        ("boot_mode", {}),
+        ({"boot_mode": None}, {}),
+        ("", {}),
+        (None, {}),
+    ],
+)
+def test_capabilities_are_read_as_text_and_as_object(told: Any, read: dict[str, str]):
+    assert capabilities.of({"capabilities": told}) == read
+
+
+@pytest.mark.parametrize("holder", [{}, None])
+def test_who_names_none_has_none(holder: dict[str, Any] | None):
+    assert capabilities.of(holder) == {}
