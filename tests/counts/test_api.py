@@ -1,0 +1,66 @@
+"""What a request costs the database, counted through HTTP and the real conductor."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery.cli.client import Client
+from bloomery.cmd.serving import Service
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.db.engine import Meter
+from bloomery.home import Home
+from tests.kit.waiting import wait_for
+
+NODE = "/v1/nodes/web-1"
+
+
+@pytest.fixture
+def service(tmp_path: Path) -> Iterator[Service]:
+    with Home(tmp_path / "state") as home, Service(Conf(api=Api(port=0)), home) as running:
+        yield running
+
+
+@pytest.fixture
+def api(service: Service) -> Client:
+    client = Client(service.url)
+    client.post("/v1/nodes", {"name": "web-1", "driver": "fake-hardware"})
+    client.get(NODE)  # the ring is known now
+    return client
+
+
+@pytest.fixture
+def meter(api: Client, service: Service) -> Meter:
+    return Meter(service.db)
+
+
+@pytest.mark.parametrize("path", [NODE, f"{NODE}/states", "/v1/nodes", "/v1/nodes/detail"])
+def test_a_look_is_one_select_and_no_commit(api: Client, meter: Meter, path: str) -> None:
+    api.get(path)
+    assert meter.commits == 0
+    [statement] = meter.statements
+    assert statement.startswith("SELECT")
+
+
+def test_a_post_and_a_patch_are_one_commit_each(api: Client, meter: Meter) -> None:
+    api.post("/v1/nodes", {"name": "web-2", "driver": "fake-hardware"})
+    assert meter.commits == 1
+    meter.reset()
+    api.patch(NODE, [{"op": "add", "path": "/extra/rack", "value": "4"}])
+    assert meter.commits == 1
+
+
+def test_a_whole_cycle_is_18_commits(api: Client, meter: Meter) -> None:
+    cycle = {"manage": "manageable", "provide": "available", "active": "active"}
+    for verb, state in [*cycle.items(), ("deleted", "available")]:
+        api.put(f"{NODE}/states/provision", {"target": verb})
+        wait_for(lambda state=state: _rests_in(api, state), f"the node to be {state}")
+    assert meter.commits == 18
+
+
+def _rests_in(api: Client, state: str) -> bool:
+    node = api.get(NODE)
+    return node["provision_state"] == state and node["reservation"] is None
