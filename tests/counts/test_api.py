@@ -11,6 +11,7 @@ from bloomery.cli.client import Client
 from bloomery.cmd.serving import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
+from bloomery.conf.conductor import Conductor
 from bloomery.db.engine import Meter
 from bloomery.home import Home
 from tests.kit.waiting import wait_for
@@ -20,7 +21,9 @@ NODE = "/v1/nodes/web-1"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    with Home(tmp_path / "state") as home, Service(Conf(api=Api(port=0)), home) as running:
+    quiet = Conductor(heartbeat_interval=3600, heartbeat_timeout=7200)  # no commit of its own
+    conf = Conf(api=Api(port=0), conductor=quiet)
+    with Home(tmp_path / "state") as home, Service(conf, home) as running:
         yield running
 
 
