@@ -10,8 +10,12 @@ from __future__ import annotations
 import threading
 import time
 
-from bloomery.db.gate import Gate, GateFull
+from bloomery.db.gate import Gate
 from bloomery.metrics import METRICS
+
+
+class GateFull(Exception):
+    """As many as may wait are waiting already."""
 
 
 class NodeGates:

@@ -11,9 +11,9 @@ from collections.abc import Callable
 from typing import TypeVar
 
 from bloomery import errors
+from bloomery.conductor.gates import GateFull
 from bloomery.conductor.house import House
 from bloomery.db import nodes
-from bloomery.db.gate import GateFull
 
 T = TypeVar("T")
 

@@ -10,18 +10,13 @@ import threading
 from collections import deque
 
 
-class GateFull(Exception):
-    """As many as may wait are waiting already."""
-
-
 class Gate:
     """Held by at most one; the rest queue."""
 
-    def __init__(self, max_waiters: int | None = None) -> None:
+    def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._held = False
         self._queue: deque[threading.Lock] = deque()
-        self._max_waiters = max_waiters
 
     @property
     def waiting(self) -> int:
@@ -32,13 +27,11 @@ class Gate:
         return not self._held and not self._queue
 
     def enter(self, timeout_s: float) -> bool:
-        """Wait up to ``timeout_s`` for the gate; False when the time is up.  Raises GateFull."""
+        """Wait up to ``timeout_s`` for the gate; False when the time is up."""
         with self._mutex:
             if not self._held:
                 self._held = True
                 return True
-            if self._max_waiters is not None and len(self._queue) >= self._max_waiters:
-                raise GateFull
             turn = threading.Lock()
             turn.acquire()
             self._queue.append(turn)

@@ -7,8 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.conductor.gates import NodeGates
-from bloomery.db.gate import GateFull
+from bloomery.conductor.gates import GateFull, NodeGates
 from tests.kit.waiting import wait_for
 
 

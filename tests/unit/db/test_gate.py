@@ -4,11 +4,10 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bloomery.db.gate import Gate, GateFull
+from bloomery.db.gate import Gate
 
 LONG_S = 20.0
 
@@ -73,23 +72,6 @@ def test_the_next_one_is_served_after_another_gave_up():
     gate.leave()
     thread.join(LONG_S)
     assert served == [0]
-
-
-def test_a_full_gate_refuses_at_once():
-    gate = Gate(max_waiters=1)
-    gate.enter(0)
-    (thread,) = queue_up(gate, 1, lambda _: None)
-    with pytest.raises(GateFull):
-        gate.enter(LONG_S)
-    gate.leave()
-    thread.join(LONG_S)
-
-
-def test_a_gate_without_room_to_wait_still_lets_one_in():
-    gate = Gate(max_waiters=0)
-    assert gate.enter(0)
-    with pytest.raises(GateFull):
-        gate.enter(LONG_S)
 
 
 def test_who_is_handed_the_gate_while_giving_up_holds_it():
