@@ -5,7 +5,6 @@ from __future__ import annotations
 import dataclasses
 import threading
 import time
-import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -18,6 +17,7 @@ from bloomery.drivers.base import HeldNode
 from bloomery.drivers.bmc.breaker import Breaker
 from bloomery.drivers.bmc.latency import Latency
 from bloomery.drivers.bmc.slots import Slots
+from bloomery.drivers.shared import Shared
 from bloomery.metrics import METRICS
 
 Clock = Callable[[], float]
@@ -153,14 +153,9 @@ def _reporting(bmc: Bmc) -> Iterator[None]:
     bmc.answered()
 
 
-_GATEWAYS: Final[weakref.WeakValueDictionary[int, Gateway]] = weakref.WeakValueDictionary()
-_MUTEX: Final = threading.Lock()
+_GATEWAYS: Final = Shared(Gateway)
 
 
 def of(conf: Conf) -> Gateway:
     """Return the gateway that all interfaces built from ``conf`` share; it lives as they do."""
-    with _MUTEX:
-        found = _GATEWAYS.get(id(conf))
-        if found is None:
-            found = _GATEWAYS[id(conf)] = Gateway(conf)
-        return found
+    return _GATEWAYS.of(conf)

@@ -11,7 +11,6 @@ import hmac
 import secrets
 import threading
 import time
-import weakref
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -23,6 +22,7 @@ from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Bmc, Call
 from bloomery.drivers.redfish import driver_info
 from bloomery.drivers.redfish.driver_info import Account
+from bloomery.drivers.shared import Shared
 
 if TYPE_CHECKING:
     from bloomery.drivers.redfish.client import Client
@@ -131,14 +131,9 @@ def _key(account: Account) -> Key:
     )  # fmt: skip
 
 
-_ACCESSES: Final[weakref.WeakValueDictionary[int, Access]] = weakref.WeakValueDictionary()
-_MUTEX: Final = threading.Lock()
+_ACCESSES: Final = Shared(Access)
 
 
 def of(conf: Conf) -> Access:
     """Return the access that all interfaces built from ``conf`` share; it lives as they do."""
-    with _MUTEX:
-        found = _ACCESSES.get(id(conf))
-        if found is None:
-            found = _ACCESSES[id(conf)] = Access(conf)
-        return found
+    return _ACCESSES.of(conf)
