@@ -11,7 +11,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
-from bloomery.model.step import Run, StepRun
+from bloomery.model.step import Run, StepRun, find_parked
 
 
 class Abort(NamedTuple):
@@ -56,15 +56,11 @@ def ask(task: TaskManager, slot: Slot) -> None:
         )
     with task.house.db.read() as conn:
         runs = steps.list_open(conn, node.uuid)
-    run = _current(runs)
+    run = find_parked(runs)
     if run is not None and not run.step.inner and not _may_stop(run):
         _mark(task, how)
         return
     _abort(task, slot, how, runs)
-
-
-def _current(runs: list[StepRun]) -> StepRun | None:
-    return next((run for run in runs if run.state in (Run.WAITING, Run.HELD)), None)
 
 
 def _may_stop(run: StepRun) -> bool:
@@ -78,7 +74,7 @@ def _mark(task: TaskManager, how: Abort) -> None:
 
 
 def _abort(task: TaskManager, slot: Slot, how: Abort, runs: list[StepRun]) -> None:
-    sentence = _sentence(task, _current(runs))
+    sentence = _sentence(task, find_parked(runs))
     ended = _end_rows(runs, sentence)
     for event in how.events[:-1]:
         task.process_event(event, last_error=sentence, journal=ended)
@@ -100,7 +96,7 @@ def _sentence(task: TaskManager, run: StepRun | None) -> str:
 
 def _end_rows(runs: list[StepRun], sentence: str) -> list[Write]:
     """Close the rows of the flow: it does not go on."""
-    run = _current(runs)
+    run = find_parked(runs)
     if run is None:
         return []
     values = {"state": Run.FAILED, "finished_at": rows.now(), "error": sentence}

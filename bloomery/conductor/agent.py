@@ -10,7 +10,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
 from bloomery.drivers.base import Beat
-from bloomery.model.step import Run
+from bloomery.model.step import Run, find_parked
 from bloomery.outcome import Done
 
 
@@ -43,7 +43,7 @@ def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
     """Ask the driver what the call means for the step that waits."""
     with task.house.db.read() as conn:
         runs = steps.list_open(conn, task.node.uuid)
-    waiting = next((run for run in runs if run.state in (Run.WAITING, Run.HELD)), None)
+    waiting = find_parked(runs)
     if waiting is None:
         task.save()
         return

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from datetime import datetime
 from enum import StrEnum
@@ -79,3 +80,8 @@ class StepRun:
     deadline_at: datetime | None = None
     started_at: datetime | None = None
     finished_at: datetime | None = None
+
+
+def find_parked(runs: Iterable[StepRun]) -> StepRun | None:
+    """Return the step whose flow waits or is held: nobody walks it meanwhile."""
+    return next((run for run in runs if run.state in (Run.WAITING, Run.HELD)), None)
