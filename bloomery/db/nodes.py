@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -118,32 +118,23 @@ def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
         )
 
 
-class naming_conflicts:  # noqa: N801  reads as a statement
+def naming_conflicts(values: Mapping[str, Any]) -> rows.naming_conflicts:
     """Turn a broken unique or foreign key of the nodes table into its named error."""
+    return rows.naming_conflicts(partial(_named, values))
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
-        if not isinstance(exc, sa.exc.IntegrityError):
-            return
-        said = self._values
-        node = said.get("uuid")
-        meanings: dict[str, Callable[[], errors.Failure]] = {
-            "nodes.uuid": lambda: errors.NodeAlreadyExists(node=node),
-            "nodes.name": lambda: errors.DuplicateName(name=said.get("name")),
-            "nodes.instance_uuid": lambda: errors.InstanceAssociated(
-                instance=said.get("instance_uuid"),
-                node=node,
-            ),
-        }
-        chassis = said.get("chassis_uuid")
-        missing = errors.ChassisNotFound(chassis=chassis) if chassis else None
-        if named := rows.broken_constraint(exc, meanings, missing):
-            raise named from exc
+def _named(said: Mapping[str, Any], exc: sa.exc.IntegrityError) -> errors.Failure | None:
+    node, chassis = said.get("uuid"), said.get("chassis_uuid")
+    meanings: dict[str, Callable[[], errors.Failure]] = {
+        "nodes.uuid": lambda: errors.NodeAlreadyExists(node=node),
+        "nodes.name": lambda: errors.DuplicateName(name=said.get("name")),
+        "nodes.instance_uuid": lambda: errors.InstanceAssociated(
+            instance=said.get("instance_uuid"),
+            node=node,
+        ),
+    }
+    missing = errors.ChassisNotFound(chassis=chassis) if chassis else None
+    return rows.broken_constraint(exc, meanings, missing)
 
 
 def delete(conn: sa.Connection, uuid: str) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import partial
 from typing import Any
 
 import sqlalchemy as sa
@@ -66,26 +67,18 @@ def delete(conn: sa.Connection, uuid: str) -> bool:
     return bool(conn.execute(sa.delete(PORTS).where(_T.uuid == uuid)).rowcount)
 
 
-class naming_conflicts:  # noqa: N801  reads as a statement
+def naming_conflicts(values: Mapping[str, Any]) -> rows.naming_conflicts:
     """Turn a broken unique or foreign key of the ports table into its named error."""
+    return rows.naming_conflicts(partial(_named, values))
 
-    def __init__(self, values: Mapping[str, Any]) -> None:
-        self._values = values
 
-    def __enter__(self) -> None:
-        return None
-
-    def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
-        if not isinstance(exc, sa.exc.IntegrityError):
-            return
-        said = self._values
-        meanings: dict[str, Callable[[], errors.Failure]] = {
-            "ports.uuid": lambda: errors.PortAlreadyExists(port=said.get("uuid")),
-            "ports.address": lambda: errors.MACAlreadyExists(mac=said.get("address")),
-            "ports.name": lambda: errors.PortDuplicateName(name=said.get("name")),
-        }
-        if named := rows.broken_constraint(exc, meanings, _missing(said)):
-            raise named from exc
+def _named(said: Mapping[str, Any], exc: sa.exc.IntegrityError) -> errors.Failure | None:
+    meanings: dict[str, Callable[[], errors.Failure]] = {
+        "ports.uuid": lambda: errors.PortAlreadyExists(port=said.get("uuid")),
+        "ports.address": lambda: errors.MACAlreadyExists(mac=said.get("address")),
+        "ports.name": lambda: errors.PortDuplicateName(name=said.get("name")),
+    }
+    return rows.broken_constraint(exc, meanings, _missing(said))
 
 
 def _missing(said: Mapping[str, Any]) -> errors.NotFound:

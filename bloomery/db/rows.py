@@ -52,3 +52,17 @@ def broken_constraint(
         if key in said or f"uq_{table}_{column}" in said:
             return meaning()
     return missing if "foreign key" in said.lower() else None
+
+
+class naming_conflicts:  # noqa: N801  reads as a statement
+    """Raise what ``named`` has for a broken constraint; one without a name stays what it is."""
+
+    def __init__(self, named: Callable[[sa.exc.IntegrityError], errors.Failure | None]) -> None:
+        self._named = named
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
+        if isinstance(exc, sa.exc.IntegrityError) and (named := self._named(exc)):
+            raise named from exc
