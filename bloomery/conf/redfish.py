@@ -30,9 +30,8 @@ class Redfish:
     boot_mode_config_timeout: int = option(900, "seconds for a boot mode to take effect", least=0)
     post_boot_retry_attempts: int = option(6, "tries while a machine is in POST", least=1)
     post_boot_retry_delay: int = option(5, "seconds between them, at first", least=1)
-    power_on_conflict_retry_interval: int = option(
-        10, "seconds until a busy BMC is asked again", least=1
-    )
+    power_on_conflict_retry_attempts: int = option(6, "tries to switch on a busy BMC", least=1)
+    power_on_conflict_retry_interval: int = option(10, "seconds between them", least=1)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
