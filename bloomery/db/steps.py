@@ -33,7 +33,7 @@ def _change(columns: tuple[str, ...]) -> sa.Update:
 
 
 def encode(run: StepRun) -> dict[str, Any]:
-    """Return the row of ``run``; ``args`` are sealed and masked by whom made the step."""
+    """Return the row of ``run``; its ``args`` were sealed by whoever planned the step."""
     facts = {name: getattr(run.step, name) for name in _STEP_FACTS}
     return {
         "node_uuid": run.node_uuid,

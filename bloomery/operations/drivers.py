@@ -55,12 +55,7 @@ def properties(ctx: Context, name: str) -> Json:
 def _check_fields(ctx: Context, fields: Iterable[str]) -> None:
     versions.require(ctx.version, FIELDS_SINCE, "fields of drivers")
     allowed = {"name", "hosts", "type", "properties", "links"} | set(_interface_names(ctx))
-    unknown = [name for name in fields if name not in allowed]
-    if unknown:
-        raise errors.InvalidParameterValue(
-            reason=f'Field(s) "{", ".join(unknown)}" are not valid. '
-            f"Allowed are: {', '.join(sorted(allowed))}",
-        )
+    documents.check_fields(fields, {}, ctx.version, also=allowed)
 
 
 def _interface_names(ctx: Context) -> list[str]:
