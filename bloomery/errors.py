@@ -5,6 +5,10 @@ is for programs and is never renamed; ``text`` is for people: it names the thing
 and the way out; ``log`` is for us and reaches no client.  Secrets go in neither.
 
     raise errors.NodeLocked(node=uuid, holder=host, log=f"waited {waited_s:.1f} s")
+
+An error crosses RPC as its class name and facts, and comes back as the same class:
+
+    errors.revive(*error.packed())
 """
 
 from __future__ import annotations
@@ -25,6 +29,18 @@ class Failure(Exception):
         super().__init__(self.text.format(**facts))
         self.facts = facts
         self.log = log
+
+    def packed(self) -> tuple[str, dict[str, Any]]:
+        """Return what RPC carries: class name and JSON-able facts."""
+        return type(self).__name__, self.facts
+
+
+def revive(name: str, facts: dict[str, Any]) -> Failure:
+    """Rebuild an error that crossed RPC; an unknown class becomes a plain Failure."""
+    found = globals().get(name)
+    if isinstance(found, type) and issubclass(found, Failure):
+        return found(**facts)
+    return Failure(reason=str(facts.get("reason", name)))
 
 
 # ---------------------------------------------------------------- 400: the request is wrong
