@@ -54,7 +54,7 @@ def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
     if encoded:
         if conn.dialect.name == "postgresql":
             conn.execute(sa.select(sa.func.pg_current_xact_id()))
-        conn.execute(_INSERT, list(encoded))
+        conn.execute(_INSERT, rows.lean(encoded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

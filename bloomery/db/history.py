@@ -58,7 +58,7 @@ def entry(
 
 def insert(conn: sa.Connection, entries: Sequence[HistoryEntry]) -> None:
     if entries:
-        conn.execute(_INSERT, [_row(one) for one in entries])
+        conn.execute(_INSERT, rows.lean([_row(one) for one in entries]))
 
 
 def _row(entry: HistoryEntry) -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
@@ -66,3 +66,8 @@ class naming_conflicts:  # noqa: N801  reads as a statement
     def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
         if isinstance(exc, sa.exc.IntegrityError) and (named := self._named(exc)):
             raise named from exc
+
+
+def lean(encoded: Sequence[Mapping[str, Any]]) -> Any:
+    """Return rows as an INSERT takes them: a single one by itself costs a third less."""
+    return encoded[0] if len(encoded) == 1 else list(encoded)

@@ -81,7 +81,7 @@ def from_row(row: sa.RowMapping) -> StepRun:
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
     """Write the rows of a flow that begins."""
     if encoded:
-        conn.execute(_INSERT, list(encoded))
+        conn.execute(_INSERT, rows.lean(encoded))
 
 
 def change(conn: sa.Connection, flow: str, position: int, values: Mapping[str, Any]) -> None:
