@@ -13,7 +13,8 @@ An error crosses RPC as its class name and facts, and comes back as the same cla
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Sequence
+from typing import Any, ClassVar, Self
 
 MAX_TEXT_IN_ROW = 4096  # last_error and maintenance_reason are cut to this (log_in_db_max_size)
 
@@ -151,6 +152,114 @@ class BootModeNotAllowed(Invalid):
 
 class InvalidRunbook(Invalid):
     code, text = "runbook.invalid", "cannot use runbook {runbook}: {reason}"
+
+
+# ------------------------------------- 400: the template, its environment or a parameter is wrong
+# Their class names are words of Heat's API: they reach clients as ``error.type``.
+
+
+class Misplaced(Invalid):
+    """A fault that knows its place: ``path`` holds keys and list indices, outermost first.
+
+    It is raised where it is found, without a path, and each enclosing map or list puts its own
+    key before it (``under``), so that nobody carries a path through good input.
+    """
+
+    text = "{where}{reason}"
+
+    def __init__(
+        self, *, reason: str, path: Sequence[str | int] = (), error: str = "", log: str = ""
+    ) -> None:
+        where = "".join(f"{part}: " for part in (error, spelled(path)) if part)
+        super().__init__(where=where, reason=reason, log=log)
+        self.facts = {"reason": reason, "path": list(path), "error": error}
+        self.path = tuple(path)
+
+    def under(self, *outer: str | int, error: str = "") -> Self:
+        """Return the same fault, its path seen from outside of ``outer``."""
+        facts = self.facts | {"path": [*outer, *self.path], "error": error or self.facts["error"]}
+        return type(self)(log=self.log, **facts)
+
+
+def spelled(path: Sequence[str | int]) -> str:
+    """Spell a path as in ``resources.web.properties.ports[0]``."""
+    said = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return said.removeprefix(".")
+
+
+class StackValidationFailed(Misplaced):
+    code = "template.invalid"
+
+
+class InvalidTemplateReference(Misplaced):
+    code = "template.reference"
+
+
+class TemplateUnreadable(Misplaced):
+    """Text that is no document; Heat's API answers it before its engine is asked."""
+
+    code, wire_type = "template.unreadable", "HTTPBadRequest"
+
+
+class InvalidSchemaError(Misplaced):
+    code = "template.schema"
+
+
+class InvalidTemplateVersion(Invalid):
+    code = "template.version"
+
+
+class CircularDependencyException(Invalid):
+    code, text = "template.cycle", "Circular Dependency Found: {cycle}"
+
+
+class InvalidExternalResourceDependency(Invalid):
+    code = "template.external_dependency"
+    text = "Invalid dependency with external {resource_type} resource: {external_id}"
+
+
+class RequestLimitExceeded(Invalid):
+    code = "template.limit"
+    text = "cannot take {what}: {limit} {unit} is the most ({option})"
+
+
+class UserParameterMissing(Invalid):
+    code, text = "parameter.missing", "The Parameter ({key}) was not provided."
+
+
+class UnknownUserParameter(Invalid):
+    code = "parameter.unknown"
+    text = "The Parameter ({key}) was not defined in template.{advice}"
+
+    def __init__(self, *, advice: str = "", **facts: Any) -> None:
+        super().__init__(advice=advice, **facts)
+
+
+class ImmutableParameterModified(Invalid):
+    code = "parameter.immutable"
+    text = "The following parameters are immutable and may not be updated: {keys}"
+
+
+class InvalidBreakPointHook(Invalid):
+    code = "environment.hook"
+
+
+class InvalidRestrictedAction(Invalid):
+    code = "environment.restricted_action"
+
+
+class ConflictingMergeStrategyForParam(Invalid):
+    code = "environment.merge_conflict"
+    text = "Conflicting merge strategy {strategy!r} for parameter {param!r} in file {env_file!r}."
+
+
+class InvalidMergeStrategyForParam(Invalid):
+    code = "environment.merge_strategy"
+    text = "Invalid merge strategy {strategy!r} for parameter {param!r}."
+
+
+class NotSupported(Invalid):
+    code, text = "stack.not_supported", "{feature} is not supported."
 
 
 # ------------------------------------------------------------------------- 403: not allowed
@@ -382,6 +491,23 @@ class BmcRefused(Failure):
 
     code = "bmc.refused"
     text = "the BMC of node {node} at {address} refused: {reason}"
+
+
+# --------------------------------------------------------- 500: a resource of a stack has failed
+
+
+class ResourceFailure(Failure):
+    """An action of a resource failed; ``reason`` is its cause, with path and class."""
+
+    code, text = "resource.failed", "{reason}"
+
+
+class ResourceActionRestricted(Failure):
+    code, text = "resource.restricted", "{action} is restricted for resource."
+
+
+class StackTimedOut(Failure):
+    code, text = "stack.timed_out", "{action} timed out"
 
 
 # ------------------------------------------------------- what keeps a process from starting

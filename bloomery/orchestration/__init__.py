@@ -1,0 +1,17 @@
+"""Stacks of machines, described in Heat's templates.
+
+Read the rooms from the bottom; each imports only what stands before it::
+
+    limits       how much a template may ask for
+    graph/       vertices and edges: order, frontiers, cycles; knows nothing of ours
+    scheduler    tasks that are stepped by wake-ups, alone or along a graph
+    properties/  schemas, constraints and values of a resource's properties
+    template/    documents, versions, functions, parameters, environments, definitions
+    resources/   one kind of resource per file, behind the handle_* contract
+    stack        a definition joined with its resources: the graph, and the whole validation
+    plan/        what an update, a creation or a deletion would do, as a list of small transforms
+    drawing      a stack as DOT and SVG
+    rehearsal    a stack that lives in memory
+
+Nothing here opens a socket, a file, a database or a thread; the engine plugs those in.
+"""

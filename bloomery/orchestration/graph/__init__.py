@@ -1,0 +1,1 @@
+"""Vertices and edges, and nothing of ours: order, frontiers, cycles."""

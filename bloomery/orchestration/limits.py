@@ -1,0 +1,31 @@
+"""How much a template may ask for: one table, each row with a test that goes over it.
+
+Whoever reads a document or resolves a function is handed a ``Limits``; a site may raise a row, and
+benchmarks do.  Going over a row is RequestLimitExceeded, or StackValidationFailed where a function
+knows its place in the template.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Final
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    template_bytes: int = 524_288  # one document as text (Heat: max_template_size)
+    document_depth: int = 100  # maps and lists inside each other
+    document_nodes: int = 200_000  # keys and values after aliases are followed
+    scalar_digits: int = 100  # of a number in a document or a parameter
+    resources: int = 1_000  # of a stack with all its nested ones (max_resources_per_stack); -1: any
+    nested_depth: int = 5  # stacks inside stacks (max_nested_stack_depth)
+    result_nodes: int = 1_000_000  # keys and values that one function may produce
+    result_chars: int = 10_000_000  # length of a text that one function may produce
+    pattern_chars: int = 1_000  # length of a regular expression
+    pattern_s: float = 0.5  # time for one match of a regular expression
+    yaql_elements: int = 200  # taken from any one iterator (Heat: limit_iterators)
+    yaql_bytes: int = 10_000  # held by one expression (Heat: memory_quota)
+    yaql_s: float = 1.0  # time for one expression
+
+
+LIMITS: Final = Limits()

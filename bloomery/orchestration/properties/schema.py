@@ -1,0 +1,76 @@
+"""How a kind of resource declares its properties and attributes.
+
+properties_schema = {
+    "length": Schema(Type.INTEGER, "Length of the text.", default=32,
+                     constraints=[constraints.Range(1, 512)]),
+    "salt": Schema(Type.STRING, "Changes the value when it changes."),
+}
+attributes_schema = {"value": Attribute("The random text.", Type.STRING, cached=False)}
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.properties.constraints import Constraint
+
+
+class Type(enum.StrEnum):
+    """The type of a property; the value is what Heat's templates call it."""
+
+    STRING = "String"
+    INTEGER = "Integer"
+    NUMBER = "Number"
+    BOOLEAN = "Boolean"
+    MAP = "Map"
+    LIST = "List"
+    ANY = "Any"
+
+
+class Status(enum.StrEnum):
+    UNKNOWN = "UNKNOWN"
+    SUPPORTED = "SUPPORTED"
+    DEPRECATED = "DEPRECATED"
+    UNSUPPORTED = "UNSUPPORTED"
+    HIDDEN = "HIDDEN"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Support:
+    status: Status = Status.SUPPORTED
+    message: str | None = None
+    version: str | None = None
+    previous: Support | None = None
+
+
+SUPPORTED: Final = Support()
+
+
+@dataclass(frozen=True, slots=True)
+class Schema:
+    """One property.  ``schema``: of a map by key, of a list one element schema."""
+
+    type: Type
+    description: str = ""
+    default: Any = field(default=None, kw_only=True)
+    required: bool = field(default=False, kw_only=True)
+    update_allowed: bool = field(default=False, kw_only=True)
+    immutable: bool = field(default=False, kw_only=True)  # a change fails instead of replacing
+    constraints: Sequence[Constraint] = field(default=(), kw_only=True)
+    schema: Mapping[str, Schema] | Schema | None = field(default=None, kw_only=True)
+    implemented: bool = field(default=True, kw_only=True)
+    support: Support = field(default=SUPPORTED, kw_only=True)
+
+
+@dataclass(frozen=True, slots=True)
+class Attribute:
+    """One attribute.  ``cached`` False: asked of the real thing each time."""
+
+    description: str = ""
+    type: Type = Type.ANY
+    cached: bool = True
+    support: Support = SUPPORTED

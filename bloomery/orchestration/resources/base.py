@@ -1,0 +1,171 @@
+"""What every kind of resource offers: the handle_* contract of Heat.
+
+A kind says in class settings what it takes and tells, and in ``handle_<action>`` what is done.  A
+handler returns at once; what takes time is asked again and again through
+``check_<action>_complete(token)`` until it says True.  The token is JSON, because it is stored: an
+engine that dies is continued by another, which has the row and nothing else.
+
+Who walks the stack owns ``action``, ``status`` and the stored values and writes them; a kind writes
+``physical_id`` (through ``resource_id_set``), ``data`` and ``metadata``, and nothing else.
+
+    class Kettle(base.Resource):
+        properties_schema = {"litres": Schema(Type.NUMBER, "How much.", required=True)}
+
+        def handle_create(self) -> Any:
+            self.resource_id_set(self.physical_resource_name())
+            return {"until": self.clock() + 60}
+
+        def check_create_complete(self, token: Any) -> bool:
+            return self.clock() >= token["until"]
+"""
+
+from __future__ import annotations
+
+import base64
+import enum
+import re
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final
+
+from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
+
+
+class Action(enum.StrEnum):
+    INIT = "INIT"
+    CREATE = "CREATE"
+    DELETE = "DELETE"
+    UPDATE = "UPDATE"
+    ROLLBACK = "ROLLBACK"
+    SUSPEND = "SUSPEND"
+    RESUME = "RESUME"
+    ADOPT = "ADOPT"
+    SNAPSHOT = "SNAPSHOT"
+    CHECK = "CHECK"
+
+
+class Status(enum.StrEnum):
+    IN_PROGRESS = "IN_PROGRESS"
+    COMPLETE = "COMPLETE"
+    FAILED = "FAILED"
+
+
+class UpdateReplace(Exception):
+    """A handler's answer to an update: this cannot be done in place, make me anew."""
+
+
+class PollDelay(Exception):
+    """A check's answer: ask me again only after ``steps`` steps."""
+
+    def __init__(self, steps: int) -> None:
+        super().__init__(steps)
+        self.steps = steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Surroundings:
+    """What a resource may know of where it lives; built by who walks the stack."""
+
+    stack_name: str
+    stack_id: str
+    clock: Callable[[], float]  # seconds, monotonic; a rehearsal turns it by hand
+    random: Callable[[], float]  # in [0, 1)
+    timeout_s: float = 3600  # of the stack's action
+
+
+@dataclass(slots=True, kw_only=True)
+class Record:
+    """What is stored of one resource: a row of the engine, or an object of a rehearsal."""
+
+    name: str
+    type: str
+    uuid: str
+    action: Action = Action.INIT
+    status: Status = Status.COMPLETE
+    reason: str = ""
+    physical_id: str | None = None
+    properties: Mapping[str, Any] = field(default_factory=dict)  # resolved and frozen values
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    data: dict[str, Any] = field(default_factory=dict)  # the kind's own memory, JSON
+
+
+NAME_TAIL: Final = re.compile(r"\*$")
+
+
+class Resource:
+    """One resource of one stack.  ``self.properties``: checked values of the present action."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {}
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {}
+    update_policy_schema: ClassVar[Mapping[str, Schema]] = {}
+    support: ClassVar[Support] = SUPPORTED
+    physical_resource_name_limit: ClassVar[int] = 255
+    always_replace_on_check_failed: ClassVar[bool] = True
+    dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
+    ignores_properties: ClassVar[bool] = False  # takes whatever it is given
+
+    def __init__(
+        self, record: Record, properties: Mapping[str, Any], surroundings: Surroundings
+    ) -> None:
+        self.record = record
+        self.properties = properties
+        self.surroundings = surroundings
+
+    # Handlers are optional. Those of an action are called handle_<action> and return a token, which
+    # check_<action>_complete is handed until it says true, or handle_<action>_cancel once when the
+    # wait is given up. A signal is told to handle_signal, whose text goes into the event.
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        """Change the real thing; a kind that says nothing cannot change a property in place."""
+        if prop_diff:
+            raise UpdateReplace
+        return None
+
+    # ------------------------------------------------------------------------ what may be asked
+
+    def validate(self) -> None:
+        """Refuse what the schema cannot see; StackValidationFailed with a path below properties."""
+
+    def get_reference_id(self) -> Any:
+        return self.record.physical_id or self.record.name
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        """The live value of one attribute of the schema."""
+        return None
+
+    @classmethod
+    def needs_replace(
+        cls,
+        before: Mapping[str, Any],
+        after: Mapping[str, Any],
+        prop_diff: Mapping[str, Any],
+    ) -> bool:
+        """Whether this change of properties needs a new resource, beyond what the schema says."""
+        return False
+
+    @classmethod
+    def needs_replace_failed(cls) -> bool:
+        """Whether a resource whose last action failed is made anew by the next update."""
+        return True
+
+    # ---------------------------------------------------------------------------- own business
+
+    def resource_id_set(self, physical_id: str | None) -> None:
+        self.record.physical_id = physical_id
+
+    def physical_resource_name(self) -> str:
+        """``<stack>-<resource>-<12 characters>``, shortened in the middle to the kind's limit."""
+        stack = NAME_TAIL.sub("", self.surroundings.stack_name)
+        whole = f"{stack}-{self.record.name}-{short_id(self.record.uuid)}"
+        limit = self.physical_resource_name_limit
+        if len(whole) <= limit:
+            return whole
+        return f"{whole[:2]}-{whole[-(limit - 3) :]}"
+
+
+def short_id(uuid: str) -> str:
+    """The twelve lower-case base32 characters that stand for a UUID in names."""
+    return base64.b32encode(uuids.UUID(uuid).bytes[:8])[:12].decode().lower()

@@ -1,0 +1,1 @@
+"""Every function that a template may call, one family a file."""

@@ -1,0 +1,136 @@
+"""What every function of a template is, and how trees that hold some are walked.
+
+A document becomes a *tree* (see template/parser.py): its maps, lists and scalars, in which each map
+that is a call has become a ``Function``.  A function is built once and holds nothing of a stack: it
+is asked with a ``StackView`` each time, so that one tree serves validation, plan and engine::
+
+    tree = parser.parse({"list_join": [",", [{"get_param": "a"}, "b"]]})
+    references(tree, view)  # which resources it needs
+    validate(tree, view)  # what can be refused before anything exists
+    resolve(tree, view)  # "x,b"
+
+A fault is raised without a path; whoever walks into a container puts the key before it.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Iterator
+from typing import Any, ClassVar, Final, NamedTuple
+
+from bloomery import errors
+from bloomery.orchestration.template.view import StackView
+
+
+class Absence(enum.Enum):
+    """What a two-armed ``if`` leaves behind: its container drops the place."""
+
+    ABSENT = "absent"
+
+
+ABSENT: Final = Absence.ABSENT
+
+
+class Reference(NamedTuple):
+    """A resource that a tree needs; ``attribute`` is None for its id, "" for all attributes."""
+
+    resource: str
+    attribute: str | None
+
+
+class Function:
+    """One call.  ``args`` is a tree: literals, and calls not yet resolved.
+
+    A subclass refuses a wrong shape in ``check`` as far as literals show it, and again in
+    ``resolve``, where calls among the arguments have become values.  Both raise
+    StackValidationFailed without a path.
+    """
+
+    __slots__ = ("args", "name")
+    says: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
+
+    def __init__(self, name: str, args: Any) -> None:
+        self.name = name
+        self.args = args
+        self.check()
+
+    def check(self) -> None:
+        """Refuse arguments whose literal shape is wrong."""
+
+    def validate(self, view: StackView) -> None:
+        """Refuse what can be known before the stack exists; values may still be missing."""
+        validate(self.args, view)
+
+    def resolve(self, view: StackView) -> Any:
+        raise NotImplementedError
+
+    def references(self, view: StackView) -> Iterator[Reference]:
+        """Yield each resource whose id or attribute the call will ask for."""
+        yield from references(self.args, view)
+
+    def fault(self, reason: str) -> errors.StackValidationFailed:
+        return errors.StackValidationFailed(reason=reason)
+
+    def __eq__(self, other: object) -> bool:
+        return type(self) is type(other) and (self.name, self.args) == (other.name, other.args)
+
+    __hash__ = None  # type: ignore[assignment]
+
+    def __repr__(self) -> str:
+        return f"{{{self.name}: {self.args!r}}}"
+
+
+def resolve(tree: Any, view: StackView) -> Any:
+    """Return ``tree`` with every call replaced by its value; what is dropped leaves no key."""
+    if isinstance(tree, Function):
+        try:
+            return tree.resolve(view)
+        except errors.Misplaced as exc:
+            raise exc.under(tree.name) from exc
+    if isinstance(tree, dict):
+        return {key: resolve_at(key, value, view) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [resolve_at(index, value, view) for index, value in enumerate(tree)]
+    return tree
+
+
+def resolve_at(key: str | int, tree: Any, view: StackView) -> Any:
+    if not isinstance(tree, dict | list | Function):
+        return tree
+    try:
+        return resolve(tree, view)
+    except errors.Misplaced as exc:
+        raise exc.under(key) from exc
+
+
+def validate(tree: Any, view: StackView) -> None:
+    """Let every call in ``tree`` refuse what it can before the stack exists."""
+    if isinstance(tree, Function):
+        try:
+            tree.validate(view)
+        except errors.Misplaced as exc:
+            raise exc.under(tree.name) from exc
+        return
+    for key, value in _items(tree):
+        if isinstance(value, dict | list | Function):
+            try:
+                validate(value, view)
+            except errors.Misplaced as exc:
+                raise exc.under(key) from exc
+
+
+def references(tree: Any, view: StackView) -> Iterator[Reference]:
+    """Yield what every call in ``tree`` needs; the same reference may come more than once."""
+    if isinstance(tree, Function):
+        yield from tree.references(view)
+        return
+    for _, value in _items(tree):
+        if isinstance(value, dict | list | Function):
+            yield from references(value, view)
+
+
+def _items(tree: Any) -> Iterator[tuple[str | int, Any]]:
+    if isinstance(tree, dict):
+        yield from tree.items()
+    elif isinstance(tree, list):
+        yield from enumerate(tree)

@@ -1,0 +1,92 @@
+"""Turn a part of a document into a tree: every map that is a call becomes a Function.
+
+A map is a call when it has exactly one key and the key is a function of the template's version.
+Anything else is data, function names that the version does not have yet included.  A function that
+the version has dropped is refused.  Arguments are parsed first; a *macro* (``if``) is handed its
+arguments unparsed, so that the branch not taken is never looked at.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, ClassVar, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.template.functions.base import ABSENT, Function
+from bloomery.orchestration.template.view import StackView
+
+
+class Macro:
+    """A function that is expanded while parsing; what it returns takes its place."""
+
+    says: ClassVar[str] = ""  # one line for ``template_versions/{version}/functions``
+
+    @classmethod
+    def expand(cls, name: str, args: Any, parser: Parser) -> Any:
+        """Return the tree that takes the place of the call; ABSENT drops the place."""
+        raise NotImplementedError
+
+
+@dataclass(frozen=True, slots=True)
+class Removed:
+    """A function that the version has dropped: using it is an error."""
+
+    says: str = ""
+
+
+Callable: TypeAlias = type[Function] | type[Macro] | Removed
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Parser:
+    """``functions``: what the version offers here; ``view`` is asked by macros alone."""
+
+    functions: Mapping[str, Callable]
+    conditions: Mapping[str, Callable]  # those allowed in conditions
+    view: StackView
+
+    def parse(self, snippet: Any) -> Any:
+        """Return the tree of ``snippet``; ABSENT where a macro dropped all of it."""
+        if isinstance(snippet, dict):
+            if len(snippet) == 1:
+                ((name, args),) = snippet.items()
+                if (function := self.functions.get(name)) is not None:
+                    return self._called(function, name, args)
+            return self._map(snippet)
+        if isinstance(snippet, list):
+            return self._list(snippet)
+        return snippet
+
+    def _called(self, function: Callable, name: str, args: Any) -> Any:
+        if isinstance(function, Removed):
+            raise errors.StackValidationFailed(
+                reason=f"The function {name} is not supported in this version of HOT."
+            )
+        try:
+            if issubclass(function, Macro):
+                return function.expand(name, args, self)
+            return function(name, self.parse(args))
+        except errors.Misplaced as exc:
+            raise exc.under(name) from exc
+
+    def _map(self, snippet: dict[Any, Any]) -> dict[Any, Any]:
+        tree = {}
+        for key, value in snippet.items():
+            parsed = self._at(key, value) if isinstance(value, dict | list) else value
+            if parsed is not ABSENT:
+                tree[key] = parsed
+        return tree
+
+    def _list(self, snippet: list[Any]) -> list[Any]:
+        parsed = (
+            self._at(index, value) if isinstance(value, dict | list) else value
+            for index, value in enumerate(snippet)
+        )
+        return [value for value in parsed if value is not ABSENT]
+
+    def _at(self, key: str | int, value: Any) -> Any:
+        try:
+            return self.parse(value)
+        except errors.Misplaced as exc:
+            raise exc.under(key) from exc
