@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
+from bloomery.conductor import console
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.step import Step, StepRun
@@ -21,7 +22,7 @@ def _adopt(task: TaskManager) -> None:
     driver.boot.validate(task)
     driver.deploy.take_over(task)
     if node.console_enabled:
-        driver.console.start_console(task)
+        console.restore(task)
     node.power_state = driver.power.get_power_state(task) or node.power_state
     node.conductor_affinity = task.house.host
 

@@ -59,6 +59,12 @@ def emit_power_state_corrected_notification(task: TaskManager, from_power: str |
     return _emit_conductor_node_notification(task, "power_state_corrected", "success", facts)
 
 
+def emit_console_notification(task: TaskManager, action: str, status: str) -> Write:
+    """``action``: console_set, console_restore or console_stop; ``status``: start, end, error."""
+    facts = {"console_enabled": task.node.console_enabled, "last_error": task.node.last_error}
+    return _emit_conductor_node_notification(task, action, status, facts)
+
+
 def _power_of(node: Node) -> dict[str, Any]:
     return {
         "power_state": node.power_state,

@@ -24,7 +24,6 @@ from bloomery.conductor import announce
 from bloomery.conductor.house import Context
 from bloomery.db import events, nodes, ports, rows
 from bloomery.events import snapshots
-from bloomery.model.node import Node
 
 LOG = logging.getLogger(__name__)
 
@@ -51,10 +50,19 @@ class Told:
         self._context, self._noun, self._uuid = context, noun, uuid
         self._action, self._facts = action, facts
         self._start, self._end = self._row("start"), self._row("end")
-        self._between: list[Json] = []
+        self._between: list[announce.Write] = []
 
     def __call__(self, conn: sa.Connection) -> None:
-        events.insert(conn, [self._start, *self._between, self._end])
+        self._write(conn, self._end)
+
+    def _write(self, conn: sa.Connection, last: Json) -> None:
+        if not self._between:
+            events.insert(conn, [self._start, last])
+            return
+        events.insert(conn, [self._start])
+        for write in self._between:
+            write(conn)
+        events.insert(conn, [last])
 
     def _row(self, status: str, level: str = "info") -> Json:
         return events.encode(
@@ -98,16 +106,12 @@ class Told:
         return self
 
     def gone(self, value: Any) -> Told:
-        """Show at both ends what is being deleted, and its console being stopped between."""
-        self._between = []
-        if isinstance(value, Node) and value.console_enabled:
-            facts = {"console_enabled": False, "last_error": value.last_error}
-            ended = _with(value, {"console_enabled": False})
-            self._between = [
-                announce.node_row(self._context, value, "console_set", "start", facts),
-                announce.node_row(self._context, ended, "console_set", "end", facts),
-            ]
+        """Show at both ends what is being deleted."""
         return self.changed(value, {}, touched=False)
+
+    def between(self, write: announce.Write) -> None:
+        """Tell of something else that happens between start and end."""
+        self._between.append(write)
 
     # ----------------------------------------------------------------------------- refusals
 
@@ -133,7 +137,7 @@ class Told:
             if self._start["snapshot"] is None:
                 self._look_up(changes)
             refused = self._row("error", "error") | {"snapshot": self._start["snapshot"]}
-            house.db.transact(lambda conn: events.insert(conn, [self._start, refused]))
+            house.db.transact(lambda conn: self._write(conn, refused))
             house.told()
         except _SILENT:
             return

@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import at_once, crud_events, states
+from bloomery.conductor import at_once, console, crud_events, states, task_manager
 from bloomery.conductor.house import Context
 from bloomery.conductor.patches import Patcher
 from bloomery.conductor.states import State
@@ -218,18 +218,32 @@ def _refuse_in_state(node: Node, changed: Json) -> None:
 
 
 def destroy(context: Context, uuid: str) -> None:
-    """Delete a node and what belongs to it.  One commit."""
+    """Delete a node and what belongs to it.  One commit, unless a console must be stopped."""
     told = crud_events.told(context, "node", uuid, "delete")
 
-    def work(conn: sa.Connection, node: Node) -> None:
+    def work(conn: sa.Connection, node: Node) -> bool:
         told.gone(node)
         _require_deletable(context, node)
+        if node.console_enabled:
+            return False
         nodes.delete(conn, uuid)
         told(conn)
+        return True
 
     with told.watching():
-        at_once.change(context, uuid, work)
+        if not at_once.change(context, uuid, work):
+            _destroy_with_console(context, uuid, told)
     context.house.told()
+
+
+def _destroy_with_console(context: Context, uuid: str, told: crud_events.Told) -> None:
+    """Hold the node while its console is asked to stop; it stays where that one refuses."""
+    with task_manager.acquire(context, uuid, purpose="delete") as task:
+        told.gone(task.node)
+        _require_deletable(context, task.node)
+        if task.node.console_enabled:
+            console.stop(task, "console_set", told.between)
+        task.save(lambda conn: nodes.delete(conn, uuid), told, let_go=True)
 
 
 def _require_deletable(context: Context, node: Node) -> None:

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import clean, internal_info, rescue
+from bloomery.conductor import clean, console, internal_info, rescue
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -41,8 +41,7 @@ def _tear_down(task: TaskManager, *, rescued: bool = False) -> Outcome | None:
     if rescued and not task.turn:
         rescue.clean_up(task)
     if task.node.console_enabled:
-        task.driver.console.stop_console(task)
-        task.node.console_enabled = False
+        console.stop(task, "console_stop")
     return task.driver.deploy.tear_down(task)
 
 

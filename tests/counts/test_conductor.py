@@ -126,6 +126,15 @@ def test_a_short_operation_is_one_commit(
     assert kinds(meter) == statements
 
 
+def test_deleting_a_node_with_a_console_takes_a_lock(site: Site, meter: Meter):
+    """A look that finds the console, the lock, and the end of node and lock in one."""
+    node = site.enrol(console_enabled=True)
+    meter.reset()
+    site.order("destroy_node", node)
+    assert meter.commits == 3
+    assert kinds(meter) == {"SELECT": 2, "UPDATE": 3, "DELETE": 1, "INSERT": 4}
+
+
 def test_creating_a_node_is_one_commit(site: Site, meter: Meter):
     meter.reset()
     site.enrol()

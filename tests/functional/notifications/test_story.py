@@ -260,6 +260,30 @@ def test_deleting_a_node_with_a_console_stops_the_console_between(listener: Any)
         "node.console_set.end",
         "node.delete.end",
     ]
+    shown = [
+        data["console_enabled"]
+        for message in listener.messages()
+        for data in [message["payload"]["ironic_object.data"]]
+    ]
+    assert shown == [True, True, False, True], "the end of a deletion shows what was deleted"
+
+
+def test_a_console_that_does_not_stop_keeps_its_node_and_is_told_between(listener: Any):
+    site = listener.site
+    told_to_fail = {"fake": {"fail": ["console.stop_console"]}}
+    node = site.enrol(console_enabled=True, driver_info=told_to_fail)
+    listener.forget()
+    with pytest.raises(errors.BmcRefused):
+        site.order("destroy_node", node)
+    assert [(m["event_type"], m["priority"]) for m in listener.messages()] == [
+        ("baremetal.node.delete.start", "INFO"),
+        ("baremetal.node.console_set.start", "INFO"),
+        ("baremetal.node.console_set.error", "ERROR"),
+        ("baremetal.node.delete.error", "ERROR"),
+    ]
+    [data] = listener.data("node.console_set.error")
+    assert data["console_enabled"] is True
+    assert "told to fail" in data["last_error"]
 
 
 def test_ports_are_told(listener: Any):
