@@ -1,15 +1,39 @@
-"""The console of a node: stopped before the node is given up, restored when it is taken over."""
+"""The console of a node: switched on request, stopped before the node is given up.
+
+A request is a flow of one step.  Who stops or restores a console on the way to something else
+tells of it with ``stop`` and ``restore``.
+"""
 
 from __future__ import annotations
 
 import contextlib
 from collections.abc import Callable
+from typing import Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import announce
+from bloomery.conductor.runner import Flow, Move, Phase
 from bloomery.conductor.task_manager import TaskManager, Write
+from bloomery.model.step import Step, StepRun
 
 Tell = Callable[[Write], None]
+
+
+def steps(enabled: bool) -> list[Step]:
+    """Return the step that switches the console on or off."""
+    args = {"enabled": enabled}
+    return [Step(interface="console", step="switch", args=args, inner=True, resumable=True)]
+
+
+def show(task: TaskManager) -> dict[str, str] | None:
+    """Return where the console is reached; None while it is off."""
+    if not task.node.console_enabled:
+        return None
+    task.driver.console.validate(task)
+    return task.driver.console.get_console(task)
+
+
+# --------------------------------------------------------------------- on the way elsewhere
 
 
 def stop(task: TaskManager, action: str, tell: Tell | None = None) -> None:
@@ -45,3 +69,36 @@ def _stop(task: TaskManager) -> None:
     with contextlib.suppress(errors.UnsupportedDriverExtension):
         task.driver.console.stop_console(task)
     task.node.console_enabled = False
+
+
+# --------------------------------------------------------------------------------- on request
+
+
+def told(task: TaskManager, status: str) -> Write:
+    """Return the write of the event ``baremetal.node.console_set.<status>``."""
+    return announce.emit_console_notification(task, "console_set", status)
+
+
+def _switch(task: TaskManager, enabled: bool) -> None:
+    (_start if enabled else _stop)(task)
+
+
+def _finish(task: TaskManager) -> Move:
+    return Move(event=None, writes=[told(task, "end")])
+
+
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+    task.node.last_error = sentence
+    entry = task.remember(sentence, event_type="console", failed=True)
+    return Move(event=None, writes=[told(task, "error"), entry])
+
+
+def undo(exc: Exception, flow: Flow) -> None:
+    """No worker came: the console is as it was, and the node says why."""
+    task = flow.task
+    task.node.last_error = secrets.brief(exc)
+    entry = task.remember(task.node.last_error, event_type="console", failed=True)
+    task.save(flow.cancelled, entry, told(task, "error"))
+
+
+PHASE: Final = Phase(name="console", frame={"switch": _switch}, finish=_finish, fail=_fail)

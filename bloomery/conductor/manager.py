@@ -17,6 +17,7 @@ from bloomery.conductor import (
     announce,
     boot_settings,
     clean,
+    console,
     deploy,
     inspect,
     nodes,
@@ -288,6 +289,21 @@ class ConductorManager:
     def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:
         with self._look(request, node_uuid) as task:
             return list(task.driver.management.get_supported_boot_devices(task))
+
+    def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
+        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "console") as task:
+            task.driver.console.validate(task)
+            if task.node.console_enabled == enabled:
+                return
+            task.node.last_error = None
+            flow = runner.plan(task, console.PHASE, console.steps(enabled))
+            task.save(flow.opening, console.told(task, "start"))
+            task.set_spawn_error_hook(console.undo, flow)
+            task.spawn_after(runner.launch, slot, flow)
+
+    def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
+        with self._look(request, node_uuid) as task:
+            return console.show(task)
 
     # ---------------------------------------------------------------------- interfaces, network
 

@@ -16,6 +16,7 @@ from bloomery.conductor import adopt as adoption
 from bloomery.conductor import (
     boot_settings,
     clean,
+    console,
     deploy,
     inspect,
     power,
@@ -41,7 +42,7 @@ PHASES: Final[dict[str, Phase]] = {
     phase.name: phase
     for phase in (
         verify.PHASE, inspect.PHASE, clean.PHASE, deploy.PHASE, undeploy.PHASE, power.PHASE,
-        boot_settings.PHASE,
+        boot_settings.PHASE, console.PHASE,
         adoption.PHASE, rescue.PHASE, rescue.UNRESCUE, servicing.PHASE,
     )
 }  # fmt: skip

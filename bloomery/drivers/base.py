@@ -357,12 +357,15 @@ class Console(Interface):
     kind = "console"
 
     def start_console(self, held: HeldNode) -> None:
+        """Let users reach the console.  Asked twice, it lands in the same place."""
         raise self.unsupported(held, "start_console")
 
     def stop_console(self, held: HeldNode) -> None:
+        """Let nobody reach it any more.  Stopping what does not run succeeds."""
         raise self.unsupported(held, "stop_console")
 
     def get_console(self, held: HeldNode) -> dict[str, str]:
+        """Return {"type": kind, "url": where}."""
         raise self.unsupported(held, "get_console")
 
 

@@ -188,6 +188,14 @@ class Conductor(Protocol):
     @since("1.0")
     def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]: ...
 
+    @since("1.0")
+    def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
+        """Switch the console on or off; nothing happens where it is so already."""
+
+    @since("1.0")
+    def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
+        """Return {"type": kind, "url": where}, as the driver has it; None while it is off."""
+
     # ------------------------------------------------------------------ network
 
     @since("1.0")

@@ -240,6 +240,14 @@ class FakeConductor:
     def get_supported_boot_devices(self, request: Any, node_uuid: str) -> list[str]:
         return BOOT_DEVICES
 
+    def set_console_mode(self, request: Any, node_uuid: str, enabled: bool) -> None:
+        self.calls.append(("set_console_mode", node_uuid, enabled))
+        self._free(node_uuid)
+        self._update(node_uuid, console_enabled=enabled)
+
+    def get_console_information(self, request: Any, node_uuid: str) -> Any:
+        return {"type": "fake", "url": ""} if self._node(node_uuid).console_enabled else None
+
     # ------------------------------------------------------------------ network
 
     def vif_attach(self, request: Any, node_uuid: str, vif_info: Any) -> None:

@@ -52,6 +52,7 @@ OTHER_VERBS = (
           "active"),
     Order("do_node_rescue", ("secret",), "active", "rescue"),
     Order("do_node_unrescue", (), "rescue", "active"),
+    Order("set_console_mode", (True,), "active", "active"),
     Order("do_node_tear_down", (), "active", "available"),
 )  # fmt: skip
 

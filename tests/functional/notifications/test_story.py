@@ -286,6 +286,29 @@ def test_a_console_that_does_not_stop_keeps_its_node_and_is_told_between(listene
     assert "told to fail" in data["last_error"]
 
 
+def test_a_console_is_told_in_the_form_that_consumers_know(listener: Any):
+    site = listener.site
+    node = site.enrol(provision_state="active")
+    listener.forget()
+    site.order("set_console_mode", node, True)
+    site.wait_for_state(node, "active")
+    site.order("do_node_tear_down", node)
+    site.wait_for_state(node, "available")
+    consoles = [m for m in listener.messages() if ".console_" in m["event_type"]]
+    assert [m["event_type"].removeprefix("baremetal.node.") for m in consoles] == [
+        "console_set.start",
+        "console_set.end",
+        "console_stop.start",
+        "console_stop.end",
+    ]
+    shown = [m["payload"]["ironic_object.data"]["console_enabled"] for m in consoles]
+    assert shown == [False, True, True, False]
+    for message in consoles:
+        assert message["publisher_id"] == "ironic-conductor.bm-cond-1"
+        assert message["payload"]["ironic_object.name"] == "NodePayload"
+        assert message["payload"]["ironic_object.version"] == "1.17"
+
+
 def test_ports_are_told(listener: Any):
     site = listener.site
     node = site.enrol()

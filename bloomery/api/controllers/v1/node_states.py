@@ -10,10 +10,11 @@ from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import Below, Reply, serves
 from bloomery.api.routing import Rest
-from bloomery.operations import node_states, power, provision
+from bloomery.operations import console, node_states, power, provision
 
 TARGET: Final = {"target": Arg(arguments.anything, required=True)}
 POWER: Final = {**TARGET, "timeout": Arg(arguments.integer_or_null)}
+CONSOLE: Final = {"enabled": Arg(arguments.boolean, required=True)}
 PROVISION: Final[arguments.Args] = {
     "target": Arg(arguments.text_or_null, required=True),
     "configdrive": Arg(arguments.text_or_object_or_null),
@@ -71,12 +72,24 @@ class SecureBoot(Rest):
         return _states(call, node)
 
 
+class Console(Rest):
+    @serves(rule="baremetal:node:get_console")
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        return console.show(call.context, node)
+
+    @serves(rule="baremetal:node:set_console_state", status=202, named=CONSOLE)
+    def put(self, call: Call, node: str, *, enabled: bool) -> Reply:
+        console.switch(call.context, node, enabled)
+        return Reply(location=call.at(f"nodes/{node}/states/console"))
+
+
 class States(Rest):
     words: ClassVar[Mapping[str, Rest]] = {
         "power": PowerState(),
         "provision": Provision(),
         "boot_mode": BootMode(),
         "secure_boot": SecureBoot(),
+        "console": Console(),
     }
 
     @serves(rule="baremetal:node:get_states", surplus=404)
