@@ -131,13 +131,18 @@ class RedfishPower(Redfish, base.Power):
         if there and status in (400, 409):
             _forget(held)
             return DONE
-        is_busy = status == 409 and order.ends == PowerState.ON
+        is_busy = status == 409 and order.ends == PowerState.ON and self._may_try_again(memory)
         if not is_busy and status < 500:
             _forget(held)
             raise no
         memory["no_answer"] = no.facts["reason"]
         busy_s = float(self.conf.redfish.power_on_conflict_retry_interval)
         return Again(after_s=busy_s if is_busy else 1.0, reason=_reason(memory))
+
+    def _may_try_again(self, memory: dict[str, Any]) -> bool:
+        """Count one more try that met a conflict; False once that was the last one."""
+        memory["conflicts"] = memory.get("conflicts", 0) + 1
+        return int(memory["conflicts"]) < self.conf.redfish.power_on_conflict_retry_attempts
 
     def _reads(self, held: base.HeldNode, memory: dict[str, Any]) -> str | None:
         """Read the power state; a BMC that is silent for once is no reason to give up."""

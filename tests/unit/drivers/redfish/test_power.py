@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -71,6 +72,19 @@ def test_a_machine_that_is_busy_is_asked_again(power, held, machine):
     said = take(power, held, "power on")
     assert said[0].after_s == 1
     assert machine.system.power == "On"
+
+
+@pytest.mark.parametrize("tries", [1, 3])
+def test_a_machine_that_stays_busy_is_asked_as_often_as_configured(conf, held, machine, tries):
+    asked = replace(conf.redfish, power_on_conflict_retry_attempts=tries)
+    power = RedfishPower(replace(conf, redfish=asked))
+    machine.bmc.faults.add(**CONFLICT, times=-1)
+    with pytest.raises(errors.BmcRefused, match="HTTP 409"):
+        take(power, held, "power on", timeout_s=600)
+    [fault] = machine.bmc.faults.shown()
+    assert fault["hits"] == tries
+    assert machine.system.power == "Off"
+    assert held.node.driver_internal_info == {}
 
 
 def test_power_that_does_not_come_in_time_is_told_with_what_it_reads(power, held, machine):
