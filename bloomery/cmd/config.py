@@ -38,7 +38,7 @@ def described(option: cfg.Opt) -> Iterator[str]:
             yield f"# {bound} value: {value}"
     if choices := getattr(option.type, "choices", None):
         yield f"# Possible values: {', '.join(choices)}"
-    yield f"#{option.name} = {shown(option.default)}"
+    yield f"#{option.name} = {option.sample_default or shown(option.default)}"
 
 
 def shown(default: object) -> str:

@@ -36,9 +36,16 @@ def option(
     most: float | None = None,
     choices: tuple[str, ...] | None = None,
     secret: bool = False,
+    sample: str | None = None,
 ) -> Any:
-    """Declare one option: default, a sentence with its unit, and its range."""
-    facts = {"help": help_, "min": least, "max": most, "choices": choices, "secret": secret}
+    """Declare one option: default, a sentence with its unit, and its range.
+
+    ``sample`` says in words what the default is where it differs from machine to machine.
+    """
+    facts = {
+        "help": help_, "min": least, "max": most, "choices": choices, "secret": secret,
+        "sample": sample,
+    }  # fmt: skip
     if isinstance(default, dict):
         return dataclasses.field(default_factory=lambda: dict(default), metadata=facts)
     return dataclasses.field(default=default, metadata=facts)
@@ -54,7 +61,9 @@ def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
     kind = _TYPES[hint]
     default = field.default if field.default is not dataclasses.MISSING else {}
     facts = field.metadata
-    more: dict[str, Any] = {"help": facts["help"], "secret": facts["secret"]}
+    more: dict[str, Any] = {
+        "help": facts["help"], "secret": facts["secret"], "sample_default": facts["sample"],
+    }  # fmt: skip
     if kind in _BOUNDED:
         more |= {"min": facts["min"], "max": facts["max"]}
     if facts["choices"]:

@@ -13,6 +13,7 @@ class Default:
     host: str = option(
         socket.gethostname(),
         "name of this conductor; owner of its locks, part of the publisher id; stable and unique",
+        sample="<host name of the machine>",
     )
     auth_strategy: str = option(
         "noauth",

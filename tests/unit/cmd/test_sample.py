@@ -60,12 +60,16 @@ def test_defaults_are_shown_as_the_file_would_say_them(default: object, shown: s
     assert config.shown(default) == shown
 
 
+def test_the_sample_is_the_same_on_every_machine(sample: str):
+    assert "\n#host = <host name of the machine>\n" in sample
+
+
 def test_the_sample_can_be_used_as_it_is_and_with_every_default_uncommented(
     sample: str, tmp_path: Path
 ):
     path = tmp_path / "bloomery.conf"
     path.write_text(sample)
     assert conf.load([str(path)]) == conf.Conf()
-    uncommented = re.sub(r"^#(\w+ = (?!<None>))", r"\1", sample, flags=re.MULTILINE)
+    uncommented = re.sub(r"^#(\w+ = (?!<))", r"\1", sample, flags=re.MULTILINE)
     path.write_text(uncommented)
     assert conf.load([str(path)]) == conf.Conf()
