@@ -1,0 +1,195 @@
+"""The graph itself."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView
+from typing import Generic, TypeVar
+
+from bloomery.orchestration.graph import cycles
+from bloomery.orchestration.graph.walk import Walk
+
+K = TypeVar("K", bound=Hashable)
+L = TypeVar("L", bound=Hashable)
+
+
+class Graph(Generic[K]):
+    """Who requires whom.  None is no key: the edge (x, None) says that x is there.
+
+    Asking about a key that is not there is a KeyError.
+    """
+
+    __slots__ = ("_required_by", "_requires")
+
+    def __init__(self, edges: Iterable[tuple[K, K | None]] = ()) -> None:
+        # Dictionaries with nothing in them are sets that remember who came first.
+        self._requires: dict[K, dict[K, None]] = {}
+        self._required_by: dict[K, dict[K, None]] = {}
+        for requirer, required in edges:
+            self.add(requirer, required)
+
+    # ---------------------------------------------------------------------------- what changes it
+
+    def add(self, requirer: K, required: K | None = None) -> None:
+        """Register a key, or that it requires another; said twice, it is the same."""
+        self._register(requirer)
+        if required is not None:
+            self._register(required)
+            self._requires[requirer][required] = None
+            self._required_by[required][requirer] = None
+
+    def remove(self, key: K) -> None:
+        """Take a key away, and every edge that it had."""
+        for required in self._requires.pop(key):
+            self._required_by[required].pop(key, None)
+        for requirer in self._required_by.pop(key):
+            if requirer != key:
+                del self._requires[requirer][key]
+
+    def _register(self, key: K) -> None:
+        if key not in self._requires:
+            self._requires[key] = {}
+            self._required_by[key] = {}
+
+    # ---------------------------------------------------------------------------- what it can tell
+
+    def keys(self) -> KeysView[K]:
+        """Every key as it came in; asks no order, so that a cycle is no matter."""
+        return self._requires.keys()
+
+    def requires(self, key: K) -> KeysView[K]:
+        """What ``key`` requires itself; a view, which follows later changes."""
+        return self._requires[key].keys()
+
+    def required_by(self, key: K) -> KeysView[K]:
+        """Who requires ``key`` itself; a view, which follows later changes."""
+        return self._required_by[key].keys()
+
+    def leaves(self) -> list[K]:
+        """Those that require nothing: the first to be created."""
+        return [key for key, needs in self._requires.items() if not needs]
+
+    def roots(self) -> list[K]:
+        """Those that nothing requires: the first to be deleted."""
+        return [key for key, users in self._required_by.items() if not users]
+
+    def edges(self) -> Iterator[tuple[K, K | None]]:
+        """What makes the same graph again: (x, None) only for a key that has no edge at all."""
+        for key, needs in self._requires.items():
+            for required in needs:
+                yield key, required
+            if not needs and not self._required_by[key]:
+                yield key, None
+
+    def walk(self) -> Walk[K]:
+        """Begin a way through the graph, from the leaves."""
+        return Walk(self._requires, self._required_by)
+
+    def order(self) -> list[K]:
+        """Every key after all that it requires.  Raises Cycle, which names the keys."""
+        walk, order = self.walk(), list[K]()
+        ready = deque(walk.first)
+        while ready:
+            key = ready.popleft()
+            order.append(key)
+            ready.extend(walk.finish(key))
+        self._refuse_rest(walk)
+        return order
+
+    def frontiers(self) -> list[set[K]]:
+        """The keys in groups: all of one may run side by side once the groups before are done.
+
+        Each stands in the first group that its requirements allow.  Raises Cycle.
+        """
+        walk, groups = self.walk(), list[set[K]]()
+        frontier = walk.first
+        while frontier:
+            groups.append(set(frontier))
+            frontier = [ready for key in frontier for ready in walk.finish(key)]
+        self._refuse_rest(walk)
+        return groups
+
+    def find_cycle(self) -> tuple[K, ...] | None:
+        """One circle, each key requiring the next and the last the first; None if there is none."""
+        walk = self.walk()
+        ready = list(walk.first)
+        while ready:
+            ready += walk.finish(ready.pop())
+        return cycles.among(walk.left, self._requires)
+
+    def _refuse_rest(self, walk: Walk[K]) -> None:
+        circle = cycles.among(walk.left, self._requires)
+        if circle:
+            raise cycles.Cycle(circle)
+
+    # ------------------------------------------------------------------------- what is made of it
+
+    def copy(self) -> Graph[K]:
+        made = Graph[K]()
+        made._requires = _copied(self._requires)
+        made._required_by = _copied(self._required_by)
+        return made
+
+    def reverse(self) -> Graph[K]:
+        """A copy in which every edge points the other way: the order of deletion."""
+        made = Graph[K]()
+        made._requires = _copied(self._required_by)
+        made._required_by = _copied(self._requires)
+        return made
+
+    def subgraph(self, key: K) -> Graph[K]:
+        """``key``, all that requires it directly or through others, and the edges among these."""
+        reached = {key: None}
+        todo = deque((key,))
+        while todo:
+            new = [user for user in self._required_by[todo.popleft()] if user not in reached]
+            reached.update(dict.fromkeys(new))
+            todo.extend(new)
+        made = Graph[K]()
+        for one in reached:
+            made._register(one)
+        for requirer in reached:
+            for required in self._requires[requirer]:
+                if required in reached:
+                    made.add(requirer, required)
+        return made
+
+    def translate(self, function: Callable[[K], L]) -> Graph[L]:
+        """A copy with other keys.  Keys that become one share their edges.
+
+        If one of them required the other, the new key requires itself, which is a cycle.
+        """
+        names = {key: function(key) for key in self._requires}
+        made = Graph[L]((name, None) for name in names.values())
+        for key, needs in self._requires.items():
+            for required in needs:
+                made.add(names[key], names[required])
+        return made
+
+    # --------------------------------------------------------------------- as an ordinary container
+
+    def __contains__(self, key: object) -> bool:
+        return key in self._requires
+
+    def __len__(self) -> int:
+        return len(self._requires)
+
+    def __iter__(self) -> Iterator[K]:
+        """The order of creation.  Raises Cycle before the first key is handed out."""
+        return iter(self.order())
+
+    def __reversed__(self) -> Iterator[K]:
+        """The order of deletion.  Raises Cycle before the first key is handed out."""
+        return reversed(self.order())
+
+    def __eq__(self, other: object) -> bool:
+        return self._requires == other._requires if isinstance(other, Graph) else NotImplemented
+
+    __hash__ = None  # type: ignore[assignment]  # it changes
+
+    def __repr__(self) -> str:
+        return f"Graph({list(self.edges())!r})"
+
+
+def _copied(sides: dict[K, dict[K, None]]) -> dict[K, dict[K, None]]:
+    return {key: others.copy() for key, others in sides.items()}
