@@ -26,14 +26,31 @@ DEFAULT: Final = (
     "name",
 )
 
-_SHAPES: Final = documents.Shapes(model.FIELDS, "uuid", "driver", "conductor_group")
+PLACE: Final = ("uuid", "driver", "conductor_group")  # what tells a node's conductor
+_SHAPES: Final = documents.Shapes(model.FIELDS, "uuid")
+_PLACED: Final = documents.Shapes(model.FIELDS, *PLACE)
 
 
 class Writer:
-    """Turns rows of one answer into documents; read by ``columns``."""
+    """Turns rows of one answer into documents; read by ``columns``.
 
-    def __init__(self, ctx: Context, asked: Iterable[str] | None, *, parts: bool = False) -> None:
-        self._shape = _SHAPES.of(ctx.version, asked)
+    ``placed``: the columns hold what tells a node's conductor, whether it is shown or not.
+    """
+
+    def __init__(
+        self,
+        ctx: Context,
+        asked: Iterable[str] | None,
+        *,
+        parts: bool = False,
+        placed: bool = False,
+    ) -> None:
+        shows_conductor = asked is None or "conductor" in asked
+        shapes = _PLACED if placed or shows_conductor else _SHAPES
+        self._shape = shapes.of(ctx.version, asked)
+        names = self._shape.names
+        self._translates_states = "provision_state" in names and ctx.version < INSPECT_WAIT_SINCE
+        self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
         self._version = ctx.version
         self._ring = ctx.site.rpc.ring
         self._link = links.Maker(ctx.url, "nodes")
@@ -43,14 +60,13 @@ class Writer:
     def write(self, row: Sequence[Any]) -> dict[str, Any]:
         """Return the document of one row."""
         found = self._shape.values(row)
-        names = self._shape.names
         uuid = found["uuid"]
-        if "provision_state" in names:
+        if self._translates_states:
             found["provision_state"] = shown_state(found["provision_state"], self._version)
-        if "traits" in names:
+        if self._shows_traits:
             joined = found["traits"]
             found["traits"] = sorted(joined.split(",")) if joined else []
-        if "conductor" in names:
+        if self._shows_conductor:
             found["conductor"] = self._ring.find_host(
                 driver=found["driver"],
                 group=found["conductor_group"],

@@ -36,7 +36,8 @@ def show(
     ``detail`` and ``path`` are those of /nodes/detail, which repeats neither in ``next``.
     """
     fields = _fields(ctx, asked, detail=detail)
-    writer = node_documents.Writer(ctx, fields, parts=fields is None)
+    placed = asked.get("conductor") is not None
+    writer = node_documents.Writer(ctx, fields, parts=fields is None, placed=placed)
     page = paging.read(ctx, asked, model.FIELDS, never=NEVER_SORTED)
     query = _query(ctx, asked, page, writer.columns)
     with ctx.site.db.read() as conn:
@@ -127,7 +128,7 @@ def _of_conductor(
     wanted = asked.get("conductor")
     if wanted is None:
         return found
-    at = {name: writer.columns.index(name) for name in ("uuid", "driver", "conductor_group")}
+    at = {name: writer.columns.index(name) for name in node_documents.PLACE}
     find = ctx.site.rpc.ring.find_host
     return [
         one
