@@ -20,6 +20,7 @@ from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Any
+from unittest import mock
 
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
@@ -36,6 +37,7 @@ from bloomery.db import nodes
 from bloomery.db.engine import Database
 from bloomery.db.tables import EVENTS, METADATA, NODE_HISTORY, NODES, STEP_RUNS
 from bloomery.drivers import registry
+from bloomery.drivers.ipmi import tool as ipmi_tool
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
@@ -210,12 +212,14 @@ class Site:
 
     @staticmethod
     def all_interfaces() -> Mapping[str, Mapping[str, Any]]:
-        """Every interface that this package brings, loaded."""
+        """Every interface that this package brings, loaded; no program of theirs is needed."""
         names = {
             kind: tuple(point.name for point in entry_points(group=_GROUP + kind))
             for kind in INTERFACES
         }
         enabled = {f"enabled_{kind}_interfaces": found for kind, found in names.items()}
         types = tuple(point.name for point in entry_points(group="bloomery.hardware.types"))
-        loaded = registry.load(Conf(default=Default(enabled_hardware_types=types, **enabled)))
+        settings = Conf(default=Default(enabled_hardware_types=types, **enabled))
+        with mock.patch.object(ipmi_tool, "require"):
+            loaded = registry.load(settings)
         return loaded.interfaces
