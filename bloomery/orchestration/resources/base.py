@@ -22,7 +22,6 @@ Who walks the stack owns ``action``, ``status`` and the stored values and writes
 from __future__ import annotations
 
 import base64
-import enum
 import re
 import uuid as uuids
 from collections.abc import Callable, Mapping, Sequence
@@ -30,25 +29,10 @@ from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
+from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.states import Action, Status
 
-
-class Action(enum.StrEnum):
-    INIT = "INIT"
-    CREATE = "CREATE"
-    DELETE = "DELETE"
-    UPDATE = "UPDATE"
-    ROLLBACK = "ROLLBACK"
-    SUSPEND = "SUSPEND"
-    RESUME = "RESUME"
-    ADOPT = "ADOPT"
-    SNAPSHOT = "SNAPSHOT"
-    CHECK = "CHECK"
-
-
-class Status(enum.StrEnum):
-    IN_PROGRESS = "IN_PROGRESS"
-    COMPLETE = "COMPLETE"
-    FAILED = "FAILED"
+__all__ = ["Action", "Status"]  # they stand in states, and are known by this name
 
 
 class UpdateReplace(Exception):
@@ -63,6 +47,13 @@ class PollDelay(Exception):
         self.steps = steps
 
 
+class ResourceInError(Exception):
+    """The real thing says that it is in error: its creation may be tried again."""
+
+    def __init__(self, status: str = "ERROR", reason: str = "Unknown") -> None:
+        super().__init__(f'Went to status {status} due to "{reason}"')
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Surroundings:
     """What a resource may know of where it lives; built by who walks the stack."""
@@ -70,8 +61,9 @@ class Surroundings:
     stack_name: str
     stack_id: str
     clock: Callable[[], float]  # seconds, monotonic; a rehearsal turns it by hand
-    random: Callable[[], float]  # in [0, 1)
+    random: Callable[[], float]  # in [0, 1); secrets are drawn from it: the system's source
     timeout_s: float = 3600  # of the stack's action
+    children: Children | None = None  # None: composite kinds cannot be made here
 
 
 @dataclass(slots=True, kw_only=True)
@@ -88,6 +80,7 @@ class Record:
     properties: Mapping[str, Any] = field(default_factory=dict)  # resolved and frozen values
     metadata: Mapping[str, Any] = field(default_factory=dict)
     data: dict[str, Any] = field(default_factory=dict)  # the kind's own memory, JSON
+    redacted: set[str] = field(default_factory=set)  # keys of data that hold secrets
 
 
 NAME_TAIL: Final = re.compile(r"\*$")
@@ -103,14 +96,21 @@ class Resource:
     physical_resource_name_limit: ClassVar[int] = 255
     always_replace_on_check_failed: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
-    ignores_properties: ClassVar[bool] = False  # takes whatever it is given
+    ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
+    always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
 
     def __init__(
-        self, record: Record, properties: Mapping[str, Any], surroundings: Surroundings
+        self,
+        record: Record,
+        properties: Mapping[str, Any],
+        surroundings: Surroundings,
+        *,
+        update_policy: Mapping[str, Any] | None = None,
     ) -> None:
         self.record = record
         self.properties = properties
         self.surroundings = surroundings
+        self.update_policy = update_policy or {}  # checked values of the present action
 
     # Handlers are optional. Those of an action are called handle_<action> and return a token, which
     # check_<action>_complete is handed until it says true, or handle_<action>_cancel once when the
@@ -135,6 +135,11 @@ class Resource:
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         """The live value of one attribute of the schema."""
         return None
+
+    @classmethod
+    def offers_attribute(cls, name: str) -> bool:
+        """Whether get_attr may ask for ``name``."""
+        return cls.dynamic_attributes or name in cls.attributes_schema
 
     @classmethod
     def needs_replace(

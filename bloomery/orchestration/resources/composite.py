@@ -1,0 +1,136 @@
+"""What nested templates, groups and chains have in common: a child stack does their work.
+
+A kind says which template its child has (``child_document``) and which parameters it is given; the
+handlers here make, change, watch and remove it.  Members are reached through ``resource.<name>``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.resources import base, failures
+from bloomery.orchestration.resources.children import Blueprint, Child, Children
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.view import ResourceView
+
+MEMBER: Final = "resource."
+
+
+class Composite(base.Resource):
+    """A resource whose real thing is a stack; its physical id is the id of that stack."""
+
+    always_updated: ClassVar[bool] = True
+
+    def child_document(self) -> Mapping[str, Any]:
+        """The template that the child has after the present action."""
+        raise NotImplementedError
+
+    def child_parameters(self) -> Mapping[str, Any]:
+        return {}
+
+    # -------------------------------------------------------------------------------- handlers
+
+    def handle_create(self) -> Any:
+        self.begin_child(self.blueprint(self.child_document()))
+        return None
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.child_ended(Action.CREATE)
+
+    def handle_create_cancel(self, token: Any) -> None:
+        self.cancel_child()
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        return self.change_child(self.blueprint(self.child_document()))
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.child_ended(Action(token))
+
+    def handle_update_cancel(self, token: Any) -> None:
+        self.cancel_child()
+
+    def handle_delete(self) -> Any:
+        if self.record.physical_id is not None:
+            self.children().delete(self.record.physical_id)
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.child() is None or self.child_ended(Action.DELETE)
+
+    # --------------------------------------------------------------------------------- the child
+
+    def children(self) -> Children:
+        if self.surroundings.children is None:
+            raise errors.NotSupported(feature=f"A stack below {self.record.name}")
+        return self.surroundings.children
+
+    def child(self) -> Child | None:
+        if self.record.physical_id is None or self.surroundings.children is None:
+            return None
+        return self.surroundings.children.find(self.record.physical_id)
+
+    def blueprint(
+        self, document: Mapping[str, Any], *, timeout_s: float | None = None
+    ) -> Blueprint:
+        return Blueprint(
+            owner=self.record.name,
+            document=document,
+            parameters=self.child_parameters(),
+            timeout_s=timeout_s,
+        )
+
+    def begin_child(self, blueprint: Blueprint) -> None:
+        self.resource_id_set(self.children().create(self.physical_resource_name(), blueprint))
+
+    def change_child(self, blueprint: Blueprint) -> Action:
+        """Update the child and return what it now does: one that is not there is created."""
+        if self.child() is None:
+            self.begin_child(blueprint)
+            return Action.CREATE
+        self.children().update(str(self.record.physical_id), blueprint)
+        return Action.UPDATE
+
+    def cancel_child(self) -> None:
+        if self.record.physical_id is not None:
+            self.children().cancel(self.record.physical_id)
+
+    def child_ended(self, action: Action) -> bool:
+        """Whether the child has ended ``action``; raises ChildFailed with its reason."""
+        child = self.child()
+        if child is None:
+            raise failures.ChildFailed("its stack is gone")
+        if child.status is Status.IN_PROGRESS or child.action is not action:
+            return False
+        if child.status is Status.FAILED:
+            raise failures.ChildFailed(child.reason)
+        return True
+
+    # ------------------------------------------------------------------------ what may be asked
+
+    def get_reference_id(self) -> Any:
+        child = self.child()
+        return self.record.name if child is None else child.arn
+
+    def members(self) -> Mapping[str, ResourceView]:
+        child = self.child()
+        return {} if child is None else child.resources()
+
+    @classmethod
+    def offers_attribute(cls, name: str) -> bool:
+        return name.startswith(MEMBER) or super().offers_attribute(name)
+
+    def member_attribute(self, name: str, path: Sequence[Any]) -> Any:
+        """Answer ``resource.<member>`` (its id) and ``resource.<member>.<attribute>``."""
+        member, *rest = *name.removeprefix(MEMBER).split(".", 1), *path
+        found = self.members().get(member)
+        if found is None:
+            raise errors.StackValidationFailed(
+                reason=f"The Resource ({member}) could not be found in {self.record.name}."
+            )
+        if not rest:
+            return found.reference_id()
+        attribute, *beyond = rest
+        return found.attribute(str(attribute), beyond)

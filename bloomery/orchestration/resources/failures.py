@@ -1,0 +1,60 @@
+"""Why an action on a resource failed, in Heat's words: ``ValueError: resources.a: it broke``.
+
+Clients cut these texts at their colons, and failures of child stacks chain through their parents::
+
+    str(failures.told("a", ValueError("it broke")))  # ValueError: resources.a: it broke
+    str(failures.below("n", "Resource CREATE failed: ValueError: resources.a: it broke"))
+    # ValueError: resources.n.resources.a: it broke
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Final
+
+from bloomery import errors
+
+STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
+CHAINED: Final = re.compile(
+    r"\A(?:(?P<error>\w+): )?(?P<path>resources\.[^:]+): (?P<message>.*)\Z", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    error: str  # the class that was raised; empty where only a text is known
+    path: str  # from the stack that is told of
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.error, self.path, self.message) if part)
+
+
+class ChildFailed(Exception):
+    """The child stack of a composite resource ended in FAILED; the argument is its reason."""
+
+
+def told(resource: str, exc: BaseException) -> Fault:
+    """Say how ``resource`` failed, seen from its stack."""
+    if isinstance(exc, ChildFailed):
+        return below(resource, str(exc))
+    if isinstance(exc, errors.Misplaced):
+        exc = exc.under("resources", resource)
+        return Fault(error_type(exc), errors.spelled(exc.path), exc.facts["reason"])
+    return Fault(error_type(exc), f"resources.{resource}", str(exc))
+
+
+def below(resource: str, reason: str) -> Fault:
+    """Say how the child stack of ``resource`` failed, from the reason the child gives."""
+    said = STACK_PREFIX.sub("", reason)
+    if found := CHAINED.match(said):
+        return Fault(
+            found["error"] or "", f"resources.{resource}.{found['path']}", found["message"]
+        )
+    return Fault("", f"resources.{resource}", said)
+
+
+def error_type(exc: BaseException) -> str:
+    """The name of an error as Heat's API tells it."""
+    return getattr(exc, "wire_type", None) or type(exc).__name__
