@@ -124,7 +124,8 @@ class Composite(base.Resource):
 
     def member_attribute(self, name: str, path: Sequence[Any]) -> Any:
         """Answer ``resource.<member>`` (its id) and ``resource.<member>.<attribute>``."""
-        member, *rest = *name.removeprefix(MEMBER).split(".", 1), *path
+        steps: list[Any] = [*name.removeprefix(MEMBER).split(".", 1), *path]
+        member, rest = steps[0], steps[1:]
         found = self.members().get(member)
         if found is None:
             raise errors.StackValidationFailed(

@@ -1,0 +1,129 @@
+"""Members of groups and chains: their names, their definitions, the template of their stack.
+
+Everything here is a function of plain documents, so that the resource that acts and the plan that
+only tells say the same::
+
+    names = groups.names(3, skipped={"1"})  # ["0", "2", "3"]
+    members = {name: groups.member(definition, name, "%index%") for name in names}
+    groups.document(members)  # the template of the child stack
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from typing import Any, Final, TypeAlias
+
+from bloomery.orchestration.resources.batches import Batch
+
+VERSION: Final = "2015-04-30"  # of the templates that Heat makes itself
+
+Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of their indices
+
+
+def names(count: int, skipped: Collection[str] = ()) -> list[str]:
+    """The first ``count`` indices as names, without those that are never used again."""
+    found: list[str] = []
+    index = 0
+    while len(found) < count:
+        if (name := str(index)) not in skipped:
+            found.append(name)
+        index += 1
+    return found
+
+
+def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
+    """The definition of one member: ``index_var`` becomes its name in values of properties."""
+    made = {key: value for key, value in definition.items() if value is not None}
+    if "properties" in made:
+        made["properties"] = replaced(made["properties"], index_var, name)
+    return made
+
+
+def replaced(value: Any, placeholder: str, name: str) -> Any:
+    """``value`` with ``name`` for the placeholder in every text; keys of maps stay as they are."""
+    if isinstance(value, str):
+        return value.replace(placeholder, name)
+    if isinstance(value, Mapping):
+        return {key: replaced(item, placeholder, name) for key, item in value.items()}
+    if isinstance(value, list):
+        return [replaced(item, placeholder, name) for item in value]
+    return value
+
+
+def document(members: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    """The template of a child stack that has exactly these members."""
+    return {"heat_template_version": VERSION, "resources": dict(members)}
+
+
+def members_of(document: Mapping[str, Any]) -> Members:
+    """The members that the template of a child stack tells of."""
+    return dict(document.get("resources") or {})
+
+
+# ------------------------------------------------------------------------------------- removal
+
+
+def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
+    """What ``removal_policies`` name, in order: names, indices or reference ids."""
+    return [item for policy in policies or () for item in policy.get("resource_list") or ()]
+
+
+def skipped(
+    remembered: Iterable[str],
+    named: Iterable[Any],
+    references: Mapping[str, Any],
+    *,
+    forget: bool,
+) -> list[str]:
+    """The names never to be used again, after a policy named some.
+
+    ``references``: reference id of each present member, by name.  What names neither a member nor
+    one that was removed before says nothing.  ``forget``: the mode ``update``, which starts anew.
+    """
+    before = list(remembered)
+    by_reference = {str(reference): name for name, reference in references.items()}
+    known = {*before, *references}
+    asked = [said if (said := str(item)) in known else by_reference.get(said) for item in named]
+    kept = [] if forget else before
+    return list(dict.fromkeys([*kept, *(name for name in asked if name is not None)]))
+
+
+# ------------------------------------------------------------------------------------- batches
+
+
+def grown(
+    present: Mapping[str, Mapping[str, Any]],
+    batch: Batch,
+    wanted: Sequence[str],
+    target: int,
+    define: Callable[[str], Mapping[str, Any]],
+) -> Members:
+    """The members after one batch: who is not in ``wanted`` leaves, who is missing is new.
+
+    New members count among those that take the new definition; what is left of the batch goes to
+    the highest indices that still have the old one, and to those beyond ``target`` last.
+    """
+    missing = [name for name in wanted if name not in present]
+    old = [name for name in wanted if name in present and present[name] != define(name)]
+    inside = set(wanted[:target])
+    old.sort(key=lambda name: (name not in inside, -int(name)))
+    changed = {*missing, *old[: max(batch.changed - len(missing), 0)]}
+    return {name: define(name) if name in changed else present[name] for name in wanted}
+
+
+# -------------------------------------------------------------------------------------- chains
+
+
+def chained(
+    types: Sequence[str], properties: Mapping[str, Any] | None, *, at_once: int
+) -> dict[str, Any]:
+    """The template of a chain: member i waits for member i - ``at_once``."""
+    members: dict[str, Mapping[str, Any]] = {}
+    for index, kind in enumerate(types):
+        made: dict[str, Any] = {"type": kind}
+        if properties:
+            made["properties"] = properties
+        if index >= at_once:
+            made["depends_on"] = [str(index - at_once)]
+        members[str(index)] = made
+    return document(members)
