@@ -22,6 +22,7 @@ class Limits:
     result_nodes: int = 1_000_000  # keys and values that one function may produce
     result_chars: int = 10_000_000  # length of a text that one function may produce
     pattern_chars: int = 1_000  # length of a regular expression
+    pattern_text_chars: int = 1_000_000  # length of a text that is matched
     pattern_s: float = 0.5  # time for one match of a regular expression
     yaql_elements: int = 200  # taken from any one iterator (Heat: limit_iterators)
     yaql_bytes: int = 10_000  # held by one expression (Heat: memory_quota)
