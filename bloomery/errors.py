@@ -13,9 +13,11 @@ An error crosses RPC as its class name and facts, and comes back as the same cla
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import itertools
+from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar, Self
 
+_COMPARED, _COMPARED_CHARS = 2_000, 200  # names, and characters of one, that ``nearest`` looks at
 MAX_TEXT_IN_ROW = 4096  # last_error and maintenance_reason are cut to this (log_in_db_max_size)
 
 
@@ -185,6 +187,15 @@ def spelled(path: Sequence[str | int]) -> str:
     """Spell a path as in ``resources.web.properties.ports[0]``."""
     said = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
     return said.removeprefix(".")
+
+
+def nearest(name: object, known: Iterable[object]) -> str:
+    """Return " Did you mean 'x'?" for the known name most like ``name``; "" if none is like it."""
+    import difflib  # start-up does not pay for what only faults need
+
+    names = [str(one)[:_COMPARED_CHARS] for one in itertools.islice(known, _COMPARED)]
+    found = difflib.get_close_matches(str(name)[:_COMPARED_CHARS], names, 1)
+    return f" Did you mean {found[0]!r}?" if found else ""
 
 
 class StackValidationFailed(Misplaced):
