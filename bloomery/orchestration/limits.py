@@ -10,6 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bloomery import errors
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
@@ -24,9 +26,15 @@ class Limits:
     pattern_chars: int = 1_000  # length of a regular expression
     pattern_text_chars: int = 1_000_000  # length of a text that is matched
     pattern_s: float = 0.5  # time for one match of a regular expression
+    custom_text_chars: int = 10_000  # length of a text that a custom constraint looks at
     yaql_elements: int = 200  # taken from any one iterator (Heat: limit_iterators)
     yaql_bytes: int = 10_000  # held by one expression (Heat: memory_quota)
     yaql_s: float = 1.0  # time for one expression
+
+    def exceeded(self, option: str, unit: str, what: str) -> errors.RequestLimitExceeded:
+        """Return the fault of ``what``, which is over the row ``option``, counted in ``unit``."""
+        most = getattr(self, option)
+        return errors.RequestLimitExceeded(what=what, limit=most, unit=unit, option=option)
 
 
 LIMITS: Final = Limits()

@@ -1,0 +1,246 @@
+"""From text to a document: JSON first, because it is fast, then YAML 1.1 as Heat reads it.
+
+A document is what JSON could carry: maps with keys of text, lists, texts, finite numbers, booleans
+and null.  Dates stay text.  Whatever YAML would silently make something else of is refused, with
+its line and column and the way out; so is what is over a row of ``limits.Limits``, before it costs
+more than it may.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from typing import Any, Final
+
+import yaml
+
+from bloomery import errors
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import yaml_events
+
+BOM: Final = "\ufeff"
+NOT_IN_YAML: Final = re.compile(
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+)
+ADVICE: Final = {  # what libyaml says, and what its reader should do about it
+    "mapping values are not allowed in this context": (
+        "quote a text that holds ': ', and indent the keys of one map alike"
+    ),
+    "did not find expected key": "indent the keys of one map alike, and close every quote",
+    "could not find expected ':'": "put ': ' after the key, and close every quote",
+    "found character that cannot start any token": (
+        "quote a text that begins with %, @ or `, and indent with spaces instead of tabs"
+    ),
+    "found unexpected end of stream": "close the quote",
+    "found undefined tag handle": "leave the tag out, or quote a text that begins with !",
+    "found unknown escape character": "write \\\\ for a backslash, or use single quotes",
+    "did not find expected alphabetic or numeric character": (
+        "quote a text that begins with * or &"
+    ),
+}
+
+
+def document(
+    text: str | bytes,
+    limits: Limits = LIMITS,
+    what: str = "the template",
+    *,
+    may_be_empty: bool = False,
+) -> dict[str, Any]:
+    """Return the map that ``text`` holds; one without content is {} where it ``may_be_empty``.
+
+    Raises TemplateUnreadable, whose path is as near as can be known, and RequestLimitExceeded.
+    """
+    text = _decoded(text, limits, what)
+    found = _of_json(text, limits, what) if text.lstrip()[:1] == "{" else None
+    if found is None:
+        found = _of_yaml(text, limits, what)
+    if found is None and may_be_empty:
+        return {}
+    return _map(found, what)
+
+
+def check(found: Any, limits: Limits = LIMITS, what: str = "the template") -> dict[str, Any]:
+    """Return ``found``, which came as objects, if ``document`` could have made it."""
+    _Walk(limits, what).value(found, limits.document_depth)
+    return _map(found, what)
+
+
+def _map(found: Any, what: str) -> dict[str, Any]:
+    if isinstance(found, dict):
+        return found
+    says = "is empty" if found is None else f"is {kind_of(found)}"
+    raise errors.TemplateUnreadable(reason=f"{what} {says}: write a map of sections, key: value")
+
+
+def kind_of(found: Any) -> str:
+    return KINDS.get(type(found), f"a {type(found).__name__}")
+
+
+KINDS: Final = {
+    list: "a list",
+    str: "a text",
+    bool: "a boolean",
+    int: "a number",
+    float: "a number",
+    type(None): "null",
+}
+
+
+# ------------------------------------------------------------------------------------ characters
+
+SURROGATE: Final = re.compile("[\ud800-\udfff]")
+
+
+def _decoded(text: str | bytes, limits: Limits, what: str) -> str:
+    """Return the text without its byte order mark, once it is short enough and sound."""
+    _fit(len(text), limits, what)
+    try:
+        if isinstance(text, bytes):
+            text = text.decode()
+        else:
+            _fit(len(text.encode()), limits, what)
+    except (UnicodeDecodeError, UnicodeEncodeError) as exc:
+        raise errors.TemplateUnreadable(
+            reason=f"{what} is not UTF-8 ({exc.reason} at {exc.start}): save it as UTF-8"
+        ) from exc
+    return text.removeprefix(BOM)
+
+
+def _fit(size: int, limits: Limits, what: str) -> None:
+    if size > limits.template_bytes:
+        raise limits.exceeded("template_bytes", "bytes", what)
+
+
+# ------------------------------------------------------------------------------------------ JSON
+
+
+def _of_json(text: str, limits: Limits, what: str) -> Any:
+    """Return the document; None for what is not JSON, which YAML may still be."""
+    try:
+        found = json.loads(text)
+    except json.JSONDecodeError:
+        return None
+    except RecursionError as exc:
+        raise limits.exceeded("document_depth", "levels", what) from exc
+    except ValueError as exc:  # an integer of thousands of digits
+        raise errors.TemplateUnreadable(reason=_too_long(limits)) from exc
+    return check(found, limits, what)
+
+
+def _too_long(limits: Limits) -> str:
+    most = limits.scalar_digits
+    return f"a number has more than {most} digits (scalar_digits): quote it if it is meant as text"
+
+
+class _Walk:
+    """One walk over objects, counting what it meets."""
+
+    __slots__ = ("beyond", "limits", "nodes", "what")
+
+    def __init__(self, limits: Limits, what: str) -> None:
+        self.limits = limits
+        self.what = what
+        self.nodes = 1
+        self.beyond = 10**limits.scalar_digits
+
+    def value(self, value: Any, deeper: int) -> None:
+        kind = type(value)
+        if kind is str:
+            self._text(value)
+        elif kind is dict:
+            self._inside(value, len(value) * 2, deeper)
+            for key in value:
+                self._key(key)
+            for key, inner in value.items():
+                self._at(key, inner, deeper - 1)
+        elif kind is list:
+            self._inside(value, len(value), deeper)
+            for index, inner in enumerate(value):
+                self._at(index, inner, deeper - 1)
+        elif kind is int or kind is float:
+            self._number(value)
+        elif kind is not bool and value is not None:
+            raise errors.TemplateUnreadable(reason=f"a {kind.__name__} is nothing JSON knows")
+
+    def _at(self, key: str | int, value: Any, deeper: int) -> None:
+        if type(value) is str and value.isascii() and "\0" not in value:
+            return  # most values, at no cost
+        try:
+            self.value(value, deeper)
+        except errors.Misplaced as exc:
+            raise exc.under(key) from exc
+
+    def _inside(self, value: Any, nodes: int, deeper: int) -> None:
+        self.nodes += nodes
+        if self.nodes > self.limits.document_nodes:
+            raise self.limits.exceeded("document_nodes", "keys and values", self.what)
+        if deeper <= 0:
+            raise self.limits.exceeded("document_depth", "levels", self.what)
+
+    def _key(self, key: Any) -> None:
+        if type(key) is not str:
+            raise errors.TemplateUnreadable(
+                reason=f"a key must be text, and {str(key)[:40]} is {kind_of(key)}: quote it"
+            )
+        self._text(key)
+
+    def _text(self, text: str) -> None:
+        if "\0" in text:
+            raise errors.TemplateUnreadable(reason="a text holds a NUL character: leave it out")
+        if not text.isascii() and SURROGATE.search(text):
+            raise errors.TemplateUnreadable(
+                reason="a text holds half of a character (a lone surrogate): leave it out"
+            )
+
+    def _number(self, number: Any) -> None:
+        if isinstance(number, float):
+            if not math.isfinite(number):
+                raise errors.TemplateUnreadable(
+                    reason=f"{number} is no number that a template can hold: quote it"
+                )
+        elif not -self.beyond < number < self.beyond:
+            raise errors.TemplateUnreadable(reason=_too_long(self.limits))
+
+
+# ------------------------------------------------------------------------------------------ YAML
+
+
+MOST_DIRECTIVES: Final = 10  # libyaml compares each with all that came before
+
+
+def _of_yaml(text: str, limits: Limits, what: str) -> Any:
+    if text.count("%TAG") > MOST_DIRECTIVES:
+        raise errors.TemplateUnreadable(reason="%TAG directives are of no use here: leave them out")
+    try:
+        return yaml_events.Builder(text.encode(), limits, what).read()
+    except yaml.reader.ReaderError as exc:
+        raise errors.TemplateUnreadable(reason=_unreadable(text, exc)) from exc
+    except yaml.MarkedYAMLError as exc:
+        raise errors.TemplateUnreadable(reason=_syntax(exc)) from exc
+
+
+def _unreadable(text: str, exc: yaml.reader.ReaderError) -> str:
+    """Name the first character that YAML does not take; libyaml knows only an offset."""
+    if (found := NOT_IN_YAML.search(text)) is None:
+        return f"{exc.reason}: save the text as UTF-8"
+    line = text.count("\n", 0, found.start()) + 1
+    column = found.start() - text.rfind("\n", 0, found.start())
+    return (
+        f"line {line}, column {column}: the control character U+{ord(found[0]):04X} is not "
+        "allowed: leave it out, or write it as an escape in double quotes"
+    )
+
+
+def _syntax(exc: yaml.MarkedYAMLError) -> str:
+    """Say what libyaml found, where, inside of what, and what usually helps."""
+    problem = exc.problem or "this is not YAML"
+    said = f"{_line(exc.problem_mark)}{problem}"
+    if exc.context and exc.context_mark:
+        said += f" ({exc.context} that begins at line {exc.context_mark.line + 1})"
+    return f"{said}: {advice}" if (advice := ADVICE.get(problem)) else said
+
+
+def _line(mark: Any) -> str:
+    return f"line {mark.line + 1}, column {mark.column + 1}: " if mark else ""
