@@ -1,15 +1,263 @@
-"""What a value must keep to: the constraints of parameters and of properties."""
+"""What a value must keep to: the constraints of parameters and of properties.
+
+A constraint is built once, from a template or from a kind of resource, and refuses a body that
+makes no sense (InvalidSchemaError).  It is then asked about values that have their type already::
+
+    rules = [Range(1, 512), Custom("ip_addr")]
+    refusal(rules, 0)  # "0 is not between 1 and 512"
+
+What a custom constraint asks of the world is handed in as ``Means``.
+"""
 
 from __future__ import annotations
 
-from typing import Any, Protocol
+import datetime as dt
+import json
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, Final, Protocol, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration import patterns
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.properties import custom
+from bloomery.orchestration.properties.schema import Type
+
+Number: TypeAlias = int | float
+
+_SHOWN: Final = 100  # characters of a value in a sentence
+
+
+def _utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Means:
+    """What constraints may use; ``context`` is for custom ones that ask a service."""
+
+    limits: Limits = LIMITS
+    find: Callable[[str], custom.Check | None] = custom.find
+    context: Any = None
+    now: Callable[[], dt.datetime] = _utc_now
+
+
+MEANS: Final = Means()
 
 
 class Constraint(Protocol):
-    description: str | None
+    """One rule.  ``fits``: the types that it makes sense for; ``word``: its key in templates."""
 
-    def refusal(self, value: Any) -> str | None:
+    word: ClassVar[str]
+    fits: ClassVar[frozenset[Type]]
+
+    @property
+    def description(self) -> str | None: ...
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
         """Why ``value`` breaks the constraint, as one sentence for users; None if it does not."""
 
     def shown(self) -> dict[str, Any]:
         """The constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
+
+
+def refusal(rules: Iterable[Constraint], value: Any, means: Means = MEANS) -> str | None:
+    """Why ``value`` breaks the first rule that it breaks; a rule's description is its sentence."""
+    for rule in rules:
+        why = rule.refusal(value, means)
+        if why is not None:
+            return rule.description or why
+    return None
+
+
+def quoted(value: Any) -> str:
+    """Return ``value`` as JSON where it has such a form, cut to what fits into a sentence."""
+    try:
+        said = json.dumps(value, ensure_ascii=False)
+    except (TypeError, ValueError, RecursionError):
+        said = f"a {type(value).__name__}"
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+
+
+def _fault(reason: str) -> errors.InvalidSchemaError:
+    return errors.InvalidSchemaError(reason=reason)
+
+
+@dataclass(frozen=True, slots=True)
+class Length:
+    """How many characters a text, elements a list or keys a map may have; inclusive."""
+
+    word: ClassVar[str] = "length"
+    fits: ClassVar[frozenset[Type]] = frozenset({Type.STRING, Type.LIST, Type.MAP})
+
+    min: int | None = None
+    max: int | None = None
+    description: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        for bound in _bounds(self):
+            if int(bound) != bound:
+                raise _fault(f"min and max of a length are whole numbers, not {bound}")
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+        if not isinstance(value, str | Sequence | Mapping):
+            return f"{quoted(value)} has no length"
+        if _within(len(value), self.min, self.max):
+            return None
+        return f"its length is {len(value)}, which is not {_said(self.min, self.max)}"
+
+    def shown(self) -> dict[str, Any]:
+        return _shown(self, {"min": self.min, "max": self.max})
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """What a number may be; inclusive."""
+
+    word: ClassVar[str] = "range"
+    fits: ClassVar[frozenset[Type]] = frozenset({Type.INTEGER, Type.NUMBER})
+
+    min: Number | None = None
+    max: Number | None = None
+    description: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        _bounds(self)
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+        if isinstance(value, int | float) and _within(value, self.min, self.max):
+            return None
+        return f"{quoted(value)} is not {_said(self.min, self.max)}"
+
+    def shown(self) -> dict[str, Any]:
+        return _shown(self, {"min": self.min, "max": self.max})
+
+
+@dataclass(frozen=True, slots=True)
+class Modulo:
+    """A number that is ``offset`` past a multiple of ``step``."""
+
+    word: ClassVar[str] = "modulo"
+    fits: ClassVar[frozenset[Type]] = Range.fits
+
+    step: int
+    offset: int
+    description: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        step, offset = self.step, self.offset
+        if int(step) != step or int(offset) != offset:
+            raise _fault("step and offset of a modulo are whole numbers")
+        if step == 0:
+            raise _fault("step of a modulo cannot be 0")
+        if abs(offset) >= abs(step):
+            raise _fault(f"offset of a modulo must be smaller than its step {step}")
+        if offset * step < 0:
+            raise _fault("step and offset of a modulo have one sign")
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+        if isinstance(value, int | float) and value % self.step == self.offset:
+            return None
+        return f"{quoted(value)} is not {self.offset} more than a multiple of {self.step}"
+
+    def shown(self) -> dict[str, Any]:
+        return _shown(self, {"step": self.step, "offset": self.offset})
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedValues:
+    """A value that is one of a few; of a list each element."""
+
+    word: ClassVar[str] = "allowed_values"
+    fits: ClassVar[frozenset[Type]] = frozenset(Type) - {Type.MAP, Type.ANY}
+
+    values: Sequence[Any]
+    description: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if isinstance(self.values, str) or not isinstance(self.values, Sequence):
+            raise _fault("allowed_values must be a list")
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+        asked = value if isinstance(value, list | tuple) else [value]
+        if all(one in self.values for one in asked):
+            return None
+        return f"{quoted(value)} is not among the allowed values {quoted(list(self.values))}"
+
+    def shown(self) -> dict[str, Any]:
+        return _shown(self, list(self.values))
+
+
+@dataclass(frozen=True, slots=True)
+class AllowedPattern:
+    """A text that a regular expression matches from end to end."""
+
+    word: ClassVar[str] = "allowed_pattern"
+    fits: ClassVar[frozenset[Type]] = frozenset({Type.STRING})
+
+    pattern: str
+    description: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.pattern, str):
+            raise _fault("allowed_pattern must be text")
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+        try:
+            if isinstance(value, str) and patterns.fullmatch(self.pattern, value, means.limits):
+                return None
+        except errors.StackValidationFailed as exc:
+            return str(exc.facts["reason"])
+        return f"{quoted(value)} does not match the pattern {quoted(self.pattern)}"
+
+    def shown(self) -> dict[str, Any]:
+        return _shown(self, self.pattern)
+
+
+@dataclass(frozen=True, slots=True)
+class Custom:
+    """A value that a plug-in accepts; the plug-in is looked for when there is a value."""
+
+    word: ClassVar[str] = "custom_constraint"
+    fits: ClassVar[frozenset[Type]] = AllowedValues.fits
+
+    name: str
+    description: str | None = field(default=None, kw_only=True)
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.name, str):
+            raise _fault("custom_constraint must be the name of one")
+
+    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+        check = means.find(self.name)
+        if check is None:
+            return f"the custom constraint {quoted(self.name)} is not known here"
+        why = check(value, means)
+        return None if why is None else f"{quoted(value)} is refused by {self.name}: {why}"
+
+    def shown(self) -> dict[str, Any]:
+        return _shown(self, self.name)
+
+
+def _shown(rule: Constraint, body: Any) -> dict[str, Any]:
+    if isinstance(body, dict):
+        body = {key: value for key, value in body.items() if value is not None}
+    said = {rule.word: body}
+    return said | {"description": rule.description} if rule.description else said
+
+
+def _bounds(rule: Length | Range) -> list[Number]:
+    bounds = [bound for bound in (rule.min, rule.max) if bound is not None]
+    if not bounds:
+        raise _fault(f"a {rule.word} needs min, max or both")
+    return bounds
+
+
+def _within(value: Number, least: Number | None, most: Number | None) -> bool:
+    return (least is None or value >= least) and (most is None or value <= most)
+
+
+def _said(least: Number | None, most: Number | None) -> str:
+    if most is None:
+        return f"{least} or more"
+    return f"{most} or less" if least is None else f"between {least} and {most}"

@@ -1,0 +1,203 @@
+"""Custom constraints: checks that templates call by name, found through entry points.
+
+A check is a function of the value and of ``constraints.Means`` that says why it refuses the value,
+or None.  A site adds its own under ``bloomery.constraints`` in its package's entry points::
+
+    ip_addr = bloomery.orchestration.properties.custom:ip_addr
+
+Like Heat's, the checks of names, times and documents take empty text for "nothing said".
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+import re
+from typing import TYPE_CHECKING, Any, Final, Protocol
+
+import stevedore
+from oslo_utils import timeutils
+
+if TYPE_CHECKING:
+    import datetime as dt
+
+    from bloomery.orchestration.properties.constraints import Means
+
+GROUP: Final = "bloomery.constraints"
+
+_LABEL: Final = re.compile(r"(?!-)[a-z0-9-]{1,63}(?<!-)")
+_NAME_CHARS: Final = 255  # RFC 1035, 2.3.4
+
+
+class Check(Protocol):
+    def __call__(self, value: Any, means: Means) -> str | None: ...
+
+
+def find(name: str) -> Check | None:
+    """Return the check of that name, if any package brings one."""
+    return _checks().get(name)
+
+
+@functools.cache
+def _checks() -> dict[str, Check]:
+    manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
+    return {extension.name: extension.plugin for extension in manager}
+
+
+class _TextCheck(Protocol):
+    def __call__(self, text: str, means: Means) -> str | None: ...
+
+
+def _of_text(check: _TextCheck) -> Check:
+    """Keep what is no text, or more than anybody writes, from ``check``."""
+
+    @functools.wraps(check)
+    def checked(value: Any, means: Means) -> str | None:
+        if not isinstance(value, str):
+            return "it must be text"
+        if len(value) > means.limits.custom_text_chars:
+            return f"it has more than {means.limits.custom_text_chars} characters"
+        return check(value, means)
+
+    return checked
+
+
+# ------------------------------------------------------------------------------- addresses
+
+
+@_of_text
+def ip_addr(text: str, means: Means) -> str | None:
+    return None if _is_address(text) else "write an address such as 192.0.2.7 or 2001:db8::7"
+
+
+@_of_text
+def mac_addr(text: str, means: Means) -> str | None:
+    import netaddr
+
+    return None if netaddr.valid_mac(text) else "write an address such as 52:54:00:12:34:56"
+
+
+@_of_text
+def net_cidr(text: str, means: Means) -> str | None:
+    return None if _is_network(text) else "write a network such as 192.0.2.0/24 or 2001:db8::/32"
+
+
+@_of_text
+def ip_or_cidr(text: str, means: Means) -> str | None:
+    if _is_address(text) or _is_network(text):
+        return None
+    return "write an address such as 192.0.2.7 or a network such as 192.0.2.0/24"
+
+
+def _is_address(text: str) -> bool:
+    import netaddr
+
+    return bool(netaddr.valid_ipv4(text, netaddr.INET_PTON) or netaddr.valid_ipv6(text))
+
+
+def _is_network(text: str) -> bool:
+    """Say whether ``text`` is an address with a length of its prefix; host bits may be set."""
+    address, slash, prefix = text.partition("/")
+    if not (slash and prefix.isascii() and prefix.isdigit() and _is_address(address)):
+        return False
+    return len(prefix) <= 3 and int(prefix) <= (128 if ":" in address else 32)
+
+
+# ----------------------------------------------------------------------------------- names
+
+
+@_of_text
+def dns_name(text: str, means: Means) -> str | None:
+    return _name_fault(text) if text else None
+
+
+@_of_text
+def rel_dns_name(text: str, means: Means) -> str | None:
+    if text.endswith("."):
+        return "a relative name has no dot at its end"
+    return _name_fault(text) if text else None
+
+
+@_of_text
+def dns_domain(text: str, means: Means) -> str | None:
+    if not text:
+        return None
+    if not text.endswith("."):
+        return "a domain ends with a dot"
+    if text.split(".")[-2].isdigit():
+        return "the last label of a domain is not only digits"
+    return _name_fault(text)
+
+
+def _name_fault(text: str) -> str | None:
+    if len(text) > _NAME_CHARS:
+        return f"a name has {_NAME_CHARS} characters at most"
+    for label in text.removesuffix(".").split("."):
+        if not _LABEL.fullmatch(label):
+            return f"{label!r} is no label of a name: 1 to 63 of a-z, 0-9 and -, no - at either end"
+    return None
+
+
+# ------------------------------------------------------------------------ times and documents
+
+
+@_of_text
+def cron_expression(text: str, means: Means) -> str | None:
+    import croniter
+
+    try:
+        if text:
+            croniter.croniter.expand(text)
+    except croniter.CroniterError as exc:
+        return str(exc)
+    return None
+
+
+@_of_text
+def timezone(text: str, means: Means) -> str | None:
+    import zoneinfo
+
+    try:
+        if text:
+            zoneinfo.ZoneInfo(text)
+    except (zoneinfo.ZoneInfoNotFoundError, ValueError, OSError):
+        return "write the name of a time zone such as Europe/Berlin"
+    return None
+
+
+@_of_text
+def json_string(text: str, means: Means) -> str | None:
+    try:
+        if text:
+            json.loads(text)
+    except ValueError as exc:
+        return str(exc)
+    except RecursionError:
+        return "it is nested too deep"
+    return None
+
+
+@_of_text
+def iso_8601(text: str, means: Means) -> str | None:
+    return _NO_TIME if _time(text) is None else None
+
+
+@_of_text
+def expiration(text: str, means: Means) -> str | None:
+    if not text:
+        return None
+    at = _time(text)
+    if at is None:
+        return _NO_TIME
+    return None if at > means.now() else "the time has passed"
+
+
+_NO_TIME: Final = "write a time such as 2030-12-31T12:00:00Z"
+
+
+def _time(text: str) -> dt.datetime | None:
+    """Return the time that ``text`` says, in UTC where it names no zone."""
+    try:
+        return timeutils.parse_isotime(text)
+    except ValueError:
+        return None
