@@ -18,6 +18,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.db.engine import Database
+from bloomery.db.tables import NODES
 from bloomery.model.node import Node
 from bloomery.outcome import Again, WaitForCall
 from tests.kit.dying import Dead, Mortal
@@ -331,3 +332,25 @@ def test_a_small_pool_takes_up_many_flows(tmp_path: Path):
     for node in left:
         site.wait_for_state(node, "active", timeout_s=30)
     site.close()
+
+
+def test_a_deletion_that_stops_a_console_is_whole_or_nothing_after_a_crash(tmp_path: Path):
+    """Nobody takes it up: either it was done and told, or the node is there to be deleted again."""
+    for lives in range(4):
+        life = Life(tmp_path / f"{lives}.sqlite", script_of_life(), LIFE)
+        life.site.set(life.node, console_enabled=True)
+        before = len(life.site.events(life.node))
+        life.dies_after(lives)
+        with contextlib.suppress(Dead):
+            life.site.order("destroy_node", life.node)
+        life.die()
+        life.live_again()
+        told = [row["action"] for row in life.site.events(life.node)[before:]]
+        gone = not life.site.rows(NODES, uuid=life.node)
+        assert told == (["delete", "console_set", "console_set", "delete"] if gone else [])
+        assert gone == (lives == 3)
+        if not gone:
+            found = life.site.node(life.node)
+            assert (found.console_enabled, found.reservation) == (True, None)
+            life.site.order("destroy_node", life.node)
+        life.die()

@@ -79,6 +79,12 @@ REQUESTS: list[Callable[[random.Random], Request]] = [
     lambda lots: ("POST", f"{_node(lots)}/vifs", {"id": "vif-1"}),
     lambda lots: ("DELETE", f"{_node(lots)}/vifs/vif-1", None),
     lambda lots: ("PUT", f"{_node(lots)}/management/boot_device", {"boot_device": "pxe"}),
+    lambda lots: (
+        "PUT",
+        f"{_node(lots)}/states/console",
+        {"enabled": lots.choice([True, False])},
+    ),
+    lambda lots: ("GET", f"{_node(lots)}/states/console", None),
     lambda lots: ("GET", _node(lots), None),
     lambda lots: ("GET", f"{_node(lots)}/states", None),
     lambda lots: ("GET", f"{_node(lots)}/validate", None),

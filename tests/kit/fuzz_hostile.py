@@ -86,7 +86,7 @@ HEADERS: dict[str, list[str]] = {
 }  # fmt: skip
 RIGHT: dict[str, Any] = {
     "driver": "fake-hardware", "address": "52:54:00:99:99:99", "target": "power on",
-    "boot_device": "pxe", "id": "vif-1",
+    "boot_device": "pxe", "id": "vif-1", "enabled": True,
 }  # fmt: skip
 AIMS = {"active": 2, "clean": 1, "service": 3, "rescue": 3, "rebuild": 3, "inspect": 1}
 TEXT = st.text(max_size=9)
