@@ -103,6 +103,8 @@ def test_a_refusal_over_a_wire_keeps_its_status_and_sentence(api: Client) -> Non
 def test_every_error_comes_back_as_itself(failure: type[errors.Failure]) -> None:
     named = [name for _, name, _, _ in string.Formatter().parse(failure.text) if name]
     facts: dict[str, Any] = {name.partition("!")[0]: "x" for name in named}
+    if issubclass(failure, errors.Misplaced):  # it works out by itself what its text names
+        facts = {"reason": "x", "path": ["resources", 0], "error": "x"}
     error = failure(**facts)
     again = errors.revive(*carried(error.packed()))
     assert (type(again), str(again), again.status) == (failure, str(error), error.status)
