@@ -173,19 +173,27 @@ class AllowedValues:
 
     values: Sequence[Any]
     description: str | None = field(default=None, kw_only=True)
+    compared: Sequence[Any] | None = field(default=None, kw_only=True)  # as the type has them
 
     def __post_init__(self) -> None:
         if isinstance(self.values, str) or not isinstance(self.values, Sequence):
             raise _fault("allowed_values must be a list")
 
     def refusal(self, value: Any, means: Means = MEANS) -> str | None:
-        asked = value if isinstance(value, list | tuple) else [value]
-        if all(one in self.values for one in asked):
+        allowed = self.values if self.compared is None else self.compared
+        if _among(value if isinstance(value, list) else [value], allowed):
             return None
         return f"{quoted(value)} is not among the allowed values {quoted(list(self.values))}"
 
     def shown(self) -> dict[str, Any]:
         return _shown(self, list(self.values))
+
+
+def _among(values: Sequence[Any], allowed: Sequence[Any]) -> bool:
+    try:
+        return frozenset(values) <= frozenset(allowed)
+    except TypeError:  # maps and lists, which have no hash
+        return all(value in allowed for value in values)
 
 
 @dataclass(frozen=True, slots=True)

@@ -63,6 +63,7 @@ class Schema:
     constraints: Sequence[Constraint] = field(default=(), kw_only=True)
     schema: Mapping[str, Schema] | Schema | None = field(default=None, kw_only=True)
     implemented: bool = field(default=True, kw_only=True)
+    takes_text: bool = field(default=False, kw_only=True)  # a map as JSON, a list with commas
     support: Support = field(default=SUPPORTED, kw_only=True)
 
 

@@ -1,0 +1,149 @@
+"""The five types of a parameter: what each accepts, makes of it, and prints.
+
+``convert(kind, value, limits)`` raises StackValidationFailed that says what the type wants; the
+quirks are Heat's, for templates rely on them: a map becomes text as Python prints it, a list is
+split without trimming, ``"5"`` is a JSON document.
+"""
+
+from __future__ import annotations
+
+import enum
+import json
+import math
+from collections.abc import Callable, Mapping
+from typing import Any, Final, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.properties.constraints import quoted
+from bloomery.orchestration.properties.schema import Type
+from bloomery.orchestration.template import parse
+
+
+class Kind(enum.StrEnum):
+    """The type of a parameter; the value is HOT's word."""
+
+    STRING = "string"
+    NUMBER = "number"
+    LIST = "comma_delimited_list"
+    JSON = "json"
+    BOOLEAN = "boolean"
+
+
+CFN_WORDS: Final = {
+    Kind.STRING: "String",
+    Kind.NUMBER: "Number",
+    Kind.LIST: "CommaDelimitedList",
+    Kind.JSON: "Json",
+    Kind.BOOLEAN: "Boolean",
+}  # of CloudFormation, and of the answer to ``POST validate``
+
+PROPERTY_TYPES: Final = {
+    Kind.STRING: Type.STRING,
+    Kind.NUMBER: Type.NUMBER,
+    Kind.LIST: Type.LIST,
+    Kind.JSON: Type.MAP,
+    Kind.BOOLEAN: Type.BOOLEAN,
+}  # what a nested template's parameter is when the template stands for a resource
+
+TRUE: Final = frozenset({"1", "t", "true", "on", "y", "yes"})
+FALSE: Final = frozenset({"0", "f", "false", "off", "n", "no"})
+
+
+def convert(kind: Kind, value: Any, limits: Limits) -> Any:
+    """Return what templates see of ``value``; StackValidationFailed if the type cannot hold it."""
+    return _CONVERTERS[kind](value, limits)
+
+
+def text(kind: Kind, value: Any) -> str:
+    """Spell a converted value as ``parameters`` of a stack shows it."""
+    if kind is Kind.LIST:
+        return ",".join(value)
+    if kind is Kind.JSON:
+        return json.dumps(value)
+    return str(value)
+
+
+def number_of(said: str, limits: Limits) -> int | float:
+    """Read a number; ValueError for other text, for what is not finite and for too many digits."""
+    if len(said) > limits.scalar_digits:
+        raise ValueError(said)
+    try:
+        return int(said)
+    except ValueError:
+        found = float(said)
+    if not math.isfinite(found):
+        raise ValueError(said)
+    return found
+
+
+def _refuse(value: Any, wanted: str) -> errors.StackValidationFailed:
+    return errors.StackValidationFailed(reason=f"{quoted(value)} is not {wanted}")
+
+
+def _string(value: Any, limits: Limits) -> str:
+    if isinstance(value, str):
+        return value
+    try:
+        return str(value)
+    except (ValueError, RecursionError) as exc:  # a number of thousands of digits
+        raise _refuse(value, "text") from exc
+
+
+def _number(value: Any, limits: Limits) -> int | float:
+    wanted = f"a number of at most {limits.scalar_digits} digits"
+    if isinstance(value, int | float):
+        if not math.isfinite(value) or abs(value) >= 10**limits.scalar_digits * 1.0:
+            raise _refuse(value, wanted)
+        return value
+    if not isinstance(value, str):
+        raise _refuse(value, wanted)
+    try:
+        return number_of(value, limits)
+    except ValueError as exc:
+        raise _refuse(value, wanted) from exc
+
+
+def _boolean(value: Any, limits: Limits) -> bool:
+    if isinstance(value, bool):
+        return value
+    said = str(int(value == 1)) if value in (0, 1) and isinstance(value, int) else value
+    said = said.strip().lower() if isinstance(said, str) else ""
+    if said not in TRUE | FALSE:
+        raise _refuse(value, "a boolean: write true or false")
+    return said in TRUE
+
+
+def _list(value: Any, limits: Limits) -> list[str]:
+    if isinstance(value, list):
+        return [_string(one, limits) for one in value]
+    if not isinstance(value, str):
+        raise _refuse(value, "a list, nor text with commas")
+    return value.split(",") if value else []
+
+
+def _json(value: Any, limits: Limits) -> Any:
+    if not isinstance(value, str) or not value:
+        return value
+    if len(value) > limits.template_bytes:
+        raise limits.exceeded("template_bytes", "bytes", "a JSON document")
+    try:
+        found = json.loads(value)
+    except (ValueError, RecursionError) as exc:
+        why = "it is nested too deep" if isinstance(exc, RecursionError) else str(exc)
+        raise _refuse(value, f"a JSON document: {why}") from exc
+    try:
+        parse.check({"value": found}, limits, "a JSON document")
+    except errors.TemplateUnreadable as exc:
+        raise _refuse(value, f"a JSON document that can be used: {exc.facts['reason']}") from exc
+    return found
+
+
+_Converter: TypeAlias = Callable[[Any, Limits], Any]
+_CONVERTERS: Final[Mapping[Kind, _Converter]] = {
+    Kind.STRING: _string,
+    Kind.NUMBER: _number,
+    Kind.BOOLEAN: _boolean,
+    Kind.LIST: _list,
+    Kind.JSON: _json,
+}

@@ -1,0 +1,367 @@
+"""What a template declares of each parameter, in either dialect.
+
+Both spellings become one ``Schema``::
+
+    hot_schema("size", {"type": "number", "constraints": [{"range": {"min": 1}}]}, {"modulo"})
+    cfn_schema("Size", {"Type": "Number", "MinValue": "1"})
+
+A fault of the declaration is InvalidSchemaError, and so is a default that breaks a constraint; a
+value is asked later (``Schema.value``) and refused with StackValidationFailed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, NamedTuple, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration import patterns
+from bloomery.orchestration.limits import LIMITS
+from bloomery.orchestration.properties import constraints, schema
+from bloomery.orchestration.properties.constraints import MEANS, Constraint, Means
+from bloomery.orchestration.template.parameter_kinds import (
+    CFN_WORDS,
+    PROPERTY_TYPES,
+    Kind,
+    convert,
+    number_of,
+    text,
+)
+
+MASK: Final = "******"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schema:
+    """One parameter.  ``default`` is as written; None means that there is none."""
+
+    name: str
+    kind: Kind
+    label: Any = None
+    description: Any = ""
+    default: Any = None
+    hidden: bool = False
+    immutable: bool = False
+    constraints: tuple[Constraint, ...] = ()
+    tags: tuple[Any, ...] = ()
+
+    def value(self, given: Any, means: Means = MEANS) -> Any:
+        """Return what templates see of ``given``; StackValidationFailed if it may not be given."""
+        try:
+            value = convert(self.kind, given, means.limits)
+        except errors.StackValidationFailed as exc:
+            raise self._refused(str(exc.facts["reason"])) from exc
+        if (why := constraints.refusal(self.constraints, value, means)) is not None:
+            raise self._refused(why)
+        return value
+
+    def lenient(self, given: Any, means: Means = MEANS) -> Any:
+        """Return what templates see of ``given``, constraints aside; null if there is no such."""
+        try:
+            return convert(self.kind, given, means.limits)
+        except errors.StackValidationFailed:
+            return None
+
+    def text(self, value: Any) -> str:
+        """Spell a value of this parameter as a stack shows it."""
+        if self.hidden:
+            return MASK
+        return "" if value is None and self.kind is not Kind.JSON else text(self.kind, value)
+
+    def as_property(self) -> schema.Schema:
+        """Return the property that this is of a resource which the template stands for."""
+        return schema.Schema(
+            PROPERTY_TYPES[self.kind],
+            str(self.description or ""),
+            required=self.default is None,
+            update_allowed=True,
+            constraints=self.constraints,
+            takes_text=True,
+        )
+
+    def _refused(self, why: str) -> errors.StackValidationFailed:
+        if self.hidden:
+            why = "the value does not fit its type or a constraint, and is not shown: it is hidden"
+        return errors.StackValidationFailed(reason=f"Parameter {self.name!r} is invalid: {why}")
+
+
+def shown(declared: Schema, given: Any = None) -> dict[str, Any]:
+    """Return one entry of ``Parameters`` as ``POST validate`` answers; ``given`` as it came."""
+    facts = {
+        "Type": CFN_WORDS[declared.kind],
+        "Description": declared.description or "",
+        "NoEcho": "true" if declared.hidden else "false",
+        "Label": declared.label or declared.name,
+        "Default": declared.default,
+        "Value": given,
+        "Tags": list(declared.tags) or None,
+    }
+    said = {key: value for key, value in facts.items() if value is not None}
+    for rule in declared.constraints:
+        said |= _shown_rule(rule)
+    described = dict.fromkeys(rule.description for rule in declared.constraints if rule.description)
+    return said | ({"ConstraintDescription": " ".join(described)} if described else {})
+
+
+def _shown_rule(rule: Constraint) -> dict[str, Any]:
+    body = rule.shown()[rule.word]
+    words = _SHOWN[rule.word]
+    if isinstance(words, str):
+        return {words: body}
+    return {words[key]: value for key, value in body.items()}
+
+
+_SHOWN: Final[Mapping[str, str | Mapping[str, str]]] = {
+    "length": {"min": "MinLength", "max": "MaxLength"},
+    "range": {"min": "MinValue", "max": "MaxValue"},
+    "modulo": {"step": "Step", "offset": "Offset"},
+    "allowed_values": "AllowedValues",
+    "allowed_pattern": "AllowedPattern",
+    "custom_constraint": "CustomConstraint",
+}
+
+
+# -------------------------------------------------------------------------------------- HOT
+
+
+OPTIONAL_WORDS: Final = frozenset({"tags", "modulo"})  # those that not every version has
+_HOT_KEYS: Final = frozenset(
+    {"type", "label", "description", "default", "hidden", "constraints", "immutable"}
+)
+HOT_PSEUDO: Final = frozenset({"OS::stack_name", "OS::stack_id", "OS::project_id", "OS::region"})
+_HOT_KINDS: Final = {kind.value: kind for kind in Kind}
+
+
+def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) -> Schema:
+    """Read one entry of ``parameters``; ``offered``: which of OPTIONAL_WORDS the version has."""
+    _check_name(name, HOT_PSEUDO)
+    known = _HOT_KEYS | ({"tags"} & set(offered))
+    body = _checked_map(body, known, f"parameter {name!r}")
+    kind = _kind(body, "type", _HOT_KINDS, name)
+    tags = body.get("tags", [])
+    if not isinstance(tags, list):
+        raise _fault(f"tags of parameter {name!r} must be a list").under("tags")
+    return _finished(
+        Schema(
+            name=name,
+            kind=kind,
+            label=body.get("label"),
+            description=body.get("description"),
+            default=body.get("default"),
+            hidden=bool(body.get("hidden")),
+            immutable=bool(body.get("immutable")),
+            constraints=tuple(_hot_rules(body.get("constraints"), kind, set(offered))),
+            tags=tuple(tags),
+        )
+    )
+
+
+def _hot_rules(rules: Any, kind: Kind, offered: set[str]) -> Iterator[Constraint]:
+    if rules is None:
+        return
+    if not isinstance(rules, list):
+        raise _fault("constraints must be a list of maps with one constraint each")
+    words = {word for word in _RULES if word not in OPTIONAL_WORDS or word in offered}
+    for index, rule in enumerate(rules):
+        try:
+            yield _hot_rule(rule, kind, words)
+        except errors.InvalidSchemaError as exc:
+            raise exc.under("constraints", index) from exc
+
+
+def _hot_rule(rule: Any, kind: Kind, words: set[str]) -> Constraint:
+    rule = _checked_map(rule, words | {"description"}, "a constraint")
+    named = [word for word in rule if word != "description"]
+    if len(named) != 1:
+        raise _fault(f"a constraint is one of {', '.join(sorted(words))}, here are {len(named)}")
+    (word,) = named
+    try:
+        return _rule(word, rule[word], kind, rule.get("description"))
+    except errors.InvalidSchemaError as exc:
+        raise exc.under(word) from exc
+
+
+# -------------------------------------------------------------------------- CloudFormation
+
+
+class _Spelling(NamedTuple):
+    word: str
+    keys: Mapping[str, str]  # of the definition: to keys of the rule's body; "" is all of it
+
+
+_CFN_RULES: Final = (
+    _Spelling("range", {"MinValue": "min", "MaxValue": "max"}),
+    _Spelling("length", {"MinLength": "min", "MaxLength": "max"}),
+    _Spelling("allowed_values", {"AllowedValues": ""}),
+    _Spelling("allowed_pattern", {"AllowedPattern": ""}),
+)
+_CFN_KEYS: Final = {
+    "Type",
+    "Default",
+    "NoEcho",
+    "Description",
+    "ConstraintDescription",
+    "Label",
+} | {key for spelling in _CFN_RULES for key in spelling.keys}
+CFN_PSEUDO: Final = frozenset({"AWS::StackName", "AWS::StackId", "AWS::Region"})
+_CFN_KINDS: Final = {word: kind for kind, word in CFN_WORDS.items()}
+
+
+def cfn_schema(name: str, body: Any) -> Schema:
+    """Read one entry of CloudFormation's ``Parameters``."""
+    _check_name(name, CFN_PSEUDO)
+    body = _checked_map(body, _CFN_KEYS, f"parameter {name!r}")
+    kind = _kind(body, "Type", _CFN_KINDS, name)
+    return _finished(
+        Schema(
+            name=name,
+            kind=kind,
+            label=body.get("Label"),
+            description=body.get("Description"),
+            default=body.get("Default"),
+            hidden=str(body.get("NoEcho")).lower() == "true",
+            constraints=tuple(_cfn_rules(body, kind)),
+        )
+    )
+
+
+def _cfn_rules(body: Mapping[str, Any], kind: Kind) -> Iterator[Constraint]:
+    for word, keys in _CFN_RULES:
+        for key in sorted(keys.keys() & body.keys())[:1]:
+            rule = body[key] if keys[key] == "" else _cfn_bounds(body, keys)
+            try:
+                yield _rule(word, rule, kind, body.get("ConstraintDescription"))
+            except errors.InvalidSchemaError as exc:
+                raise exc.under(key) from exc
+
+
+def _cfn_bounds(body: Mapping[str, Any], keys: Mapping[str, str]) -> dict[str, Any]:
+    return {ours: body.get(theirs) for theirs, ours in keys.items()}
+
+
+# ------------------------------------------------------------------------------------ both
+
+
+def _check_name(name: Any, taken: Collection[str]) -> None:
+    if not isinstance(name, str):
+        raise _fault("the name of a parameter must be text: quote it")
+    if name in taken:
+        raise _fault(f"every template has the parameter {name} already: choose another name")
+
+
+def _finished(declared: Schema) -> Schema:
+    """Return the schema once its default is known to keep to the constraints.
+
+    Custom ones may ask a service, and are asked of values only.  A default of the wrong type is
+    found when it is used, unless a constraint has to look at it.
+    """
+    rules = [rule for rule in declared.constraints if not isinstance(rule, constraints.Custom)]
+    if declared.default is None or not rules:
+        return declared
+    try:
+        value = convert(declared.kind, declared.default, LIMITS)
+        why = constraints.refusal(rules, value)
+    except errors.StackValidationFailed as exc:
+        why = str(exc.facts["reason"])
+    if why is None:
+        return declared
+    raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under("default")
+
+
+def _kind(body: Mapping[str, Any], key: str, kinds: Mapping[str, Kind], name: str) -> Kind:
+    if key not in body:
+        raise _fault(f"parameter {name!r} needs a {key}: one of {', '.join(kinds)}")
+    said = body[key]
+    if isinstance(said, str) and said in kinds:
+        return kinds[said]
+    raise _fault(
+        f"{constraints.quoted(said)} is no type of a parameter: write one of {', '.join(kinds)}"
+    ).under(key)
+
+
+def _rule(word: str, body: Any, kind: Kind, description: Any) -> Constraint:
+    make, of_type = _RULES[word]
+    if PROPERTY_TYPES[kind] not in of_type.fits:
+        raise _fault(f"a {kind} parameter cannot have a constraint {word}")
+    return make(body, kind, None if description is None else str(description))
+
+
+def _length(body: Any, kind: Kind, description: str | None) -> Constraint:
+    return constraints.Length(*_numbers(body, ("min", "max")), description=description)
+
+
+def _range(body: Any, kind: Kind, description: str | None) -> Constraint:
+    return constraints.Range(*_numbers(body, ("min", "max")), description=description)
+
+
+def _modulo(body: Any, kind: Kind, description: str | None) -> Constraint:
+    step, offset = _numbers(body, ("step", "offset"))
+    if step is None or offset is None:
+        raise _fault("a modulo needs both step and offset")
+    return constraints.Modulo(step, offset, description=description)
+
+
+def _allowed_values(body: Any, kind: Kind, description: str | None) -> Constraint:
+    if not isinstance(body, list):
+        raise _fault("allowed_values must be a list")
+    compared = _converted(body, Kind.STRING if kind is Kind.LIST else kind)
+    return constraints.AllowedValues(body, description=description, compared=compared)
+
+
+def _allowed_pattern(body: Any, kind: Kind, description: str | None) -> Constraint:
+    rule = constraints.AllowedPattern(body, description=description)
+    if (why := patterns.refusal(rule.pattern, LIMITS)) is not None:
+        raise _fault(why)
+    return rule
+
+
+def _custom(body: Any, kind: Kind, description: str | None) -> Constraint:
+    return constraints.Custom(body, description=description)
+
+
+def _converted(values: list[Any], kind: Kind) -> list[Any]:
+    """Return the allowed values as the type has them, so that ``"1"`` allows the number 1."""
+    try:
+        return [convert(kind, value, LIMITS) for value in values]
+    except errors.StackValidationFailed as exc:
+        raise _fault(f"an allowed value cannot be one: {exc.facts['reason']}") from exc
+
+
+def _numbers(body: Any, keys: tuple[str, str]) -> list[Any]:
+    body = _checked_map(body, set(keys), "this constraint")
+    return [_number(key, body.get(key)) for key in keys]
+
+
+def _number(key: str, said: Any) -> int | float | None:
+    if said is None or isinstance(said, int | float):
+        return said
+    try:
+        return number_of(said if isinstance(said, str) else "", LIMITS)
+    except ValueError as exc:
+        raise _fault(f"{constraints.quoted(said)} is not a number").under(key) from exc
+
+
+def _checked_map(body: Any, known: Collection[str], what: str) -> Mapping[str, Any]:
+    if not isinstance(body, Mapping):
+        raise _fault(f"{what} must be a map of {', '.join(sorted(known))}")
+    for key in body:
+        if key not in known:
+            said = constraints.quoted(key)
+            raise _fault(f"{said} is not a key of {what}.{errors.nearest(key, sorted(known))}")
+    return body
+
+
+def _fault(reason: str) -> errors.InvalidSchemaError:
+    return errors.InvalidSchemaError(reason=reason)
+
+
+_Make: TypeAlias = Callable[[Any, Kind, str | None], Constraint]
+_RULES: Final[Mapping[str, tuple[_Make, type[Constraint]]]] = {
+    "length": (_length, constraints.Length),
+    "range": (_range, constraints.Range),
+    "modulo": (_modulo, constraints.Modulo),
+    "allowed_values": (_allowed_values, constraints.AllowedValues),
+    "allowed_pattern": (_allowed_pattern, constraints.AllowedPattern),
+    "custom_constraint": (_custom, constraints.Custom),
+}

@@ -1,0 +1,210 @@
+"""What was given to a template: values checked, converted, and shown.
+
+    given = Parameters(schemas, {"size": "5"}, defaults={}, pseudo=hot_pseudo(stack_name="web"))
+    given.check()
+    given.value("size")  # 5
+    given.shown()  # {"size": "5", "OS::stack_name": "web", ...}
+
+A value comes from what was given to the stack, else from ``parameter_defaults`` of its
+environment, else from the declaration; null is as good as not given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.properties.constraints import MEANS, Means, quoted
+from bloomery.orchestration.template import parameter_schemas
+from bloomery.orchestration.template.parameter_schemas import Schema
+
+Schemas: TypeAlias = Mapping[str, Schema]
+
+hot_schema = parameter_schemas.hot_schema
+cfn_schema = parameter_schemas.cfn_schema
+
+
+def schemas(section: Any, read: Callable[[str, Any], Schema]) -> dict[str, Schema]:
+    """Read a section of declarations, each with ``read``; paths begin below the section."""
+    if section is None:
+        return {}
+    if not isinstance(section, Mapping):
+        raise errors.StackValidationFailed(reason="write a map of parameters, each with its type")
+    return {name: _schema(name, body, read) for name, body in section.items()}
+
+
+def _schema(name: Any, body: Any, read: Callable[[str, Any], Schema]) -> Schema:
+    try:
+        return read(name, body)
+    except errors.InvalidSchemaError as exc:
+        raise exc.under(str(name)) from exc
+
+
+def hot_pseudo(
+    *, stack_name: str = "", stack_id: str | None = None, project_id: str = ""
+) -> dict[str, str]:
+    """Return HOT's pseudo parameters; the id of a stack that is not stored yet is "None"."""
+    return {
+        "OS::stack_name": stack_name,
+        "OS::stack_id": str(stack_id),
+        "OS::project_id": project_id,
+    }
+
+
+def cfn_pseudo(*, stack_name: str = "", arn: str = "", region: str = "") -> dict[str, str]:
+    """Return the pseudo parameters of CloudFormation; the id is the stack's ARN."""
+    return {
+        "AWS::StackName": stack_name,
+        "AWS::StackId": arn,
+        "AWS::Region": region or "ap-southeast-1",  # Heat's default
+    }
+
+
+class Parameters:
+    """The values of one stack.  They are never changed; a new pseudo value needs a new object."""
+
+    __slots__ = ("_defaults", "_given", "_means", "_pseudo", "_values", "lenient", "schemas")
+
+    def __init__(
+        self,
+        schemas: Schemas,
+        given: Mapping[str, Any] | None = None,
+        defaults: Mapping[str, Any] | None = None,
+        pseudo: Mapping[str, Any] | None = None,
+        *,
+        lenient: bool = False,
+        means: Means = MEANS,
+    ) -> None:
+        """``lenient``: what is missing or does not fit is null, as ``POST validate`` wants it."""
+        self.schemas = schemas
+        self.lenient = lenient
+        self._given = given or {}
+        self._defaults = defaults or {}
+        self._pseudo = pseudo or {}
+        self._means = means
+        self._values: dict[str, Any] = dict(self._pseudo)
+
+    def value(self, name: str) -> Any:
+        """Return what the template sees.
+
+        Raises StackValidationFailed for a name that is not declared and for a value that does not
+        fit, UserParameterMissing where there is none.
+        """
+        try:
+            return self._values[name]
+        except KeyError:
+            declared = self._declared(name)
+        except TypeError:
+            raise self._unknown(quoted(name)) from None
+        value = self._values[name] = self._made(declared)
+        return value
+
+    def _declared(self, name: str) -> Schema:
+        if (declared := self.schemas.get(name)) is None:
+            raise self._unknown(name)
+        return declared
+
+    def _unknown(self, name: str) -> errors.StackValidationFailed:
+        advice = errors.nearest(name, [*self.schemas, *self._pseudo])
+        return errors.StackValidationFailed(
+            reason=f"The Parameter ({name}) was not provided.{advice}"
+        )
+
+    def _made(self, declared: Schema) -> Any:
+        raw = self.raw(declared.name)
+        if self.lenient:
+            return None if raw is None else declared.lenient(raw, self._means)
+        if raw is None:
+            raise errors.UserParameterMissing(key=declared.name)
+        return declared.value(raw, self._means)
+
+    def raw(self, name: str) -> Any:
+        """Return the value as somebody wrote it; None where nobody did."""
+        for source in (self._given, self._defaults):
+            if (found := source.get(name)) is not None:
+                return found
+        return self.schemas[name].default
+
+    def __contains__(self, name: object) -> bool:
+        return name in self.schemas or name in self._pseudo
+
+    def __iter__(self) -> Iterator[str]:
+        """Walk the declared names, pseudo parameters first."""
+        yield from self._pseudo
+        yield from self.schemas
+
+    def check(self) -> None:
+        """Refuse what is not declared, missing, or does not fit; values are left out if lenient."""
+        for name in self._given:
+            if name not in self.schemas:
+                advice = errors.nearest(name, self.schemas)
+                raise errors.UnknownUserParameter(key=name, advice=advice)
+        if not self.lenient:
+            for name in self.schemas:
+                self.value(name)
+
+    def shown(self) -> dict[str, str]:
+        """Return every value as text, as ``parameters`` of a stack has them; hidden ones masked."""
+        said = {name: str(value) for name, value in self._pseudo.items()}
+        for name, declared in self.schemas.items():
+            said[name] = declared.text(self.value(name))
+        return said
+
+    def validated(self) -> dict[str, dict[str, Any]]:
+        """Return ``Parameters`` of the answer to ``POST validate``."""
+        return {
+            name: parameter_schemas.shown(declared, self._given.get(name))
+            for name, declared in self.schemas.items()
+        }
+
+    def check_immutable(self, before: Parameters) -> None:
+        """Refuse an update that changes what both declare and the new template calls immutable."""
+        if changed := self.changed_immutables(before):
+            raise errors.ImmutableParameterModified(keys=", ".join(changed))
+
+    def changed_immutables(self, before: Parameters) -> list[str]:
+        return [
+            name
+            for name, declared in self.schemas.items()
+            if declared.immutable
+            and name in before.schemas
+            and self.value(name) != before.value(name)
+        ]
+
+
+# ---------------------------------------------------------------------------------- groups
+
+
+def check_groups(section: Any, known: Iterable[str]) -> list[Any]:
+    """Return ``parameter_groups`` as they were written; each parameter may be in one of them.
+
+    Paths begin below the section.
+    """
+    if not section:
+        return []
+    if not isinstance(section, list):
+        raise errors.StackValidationFailed(reason="parameter_groups must be a list of maps")
+    names, taken = frozenset(known), set[str]()
+    for index, group in enumerate(section):
+        try:
+            _check_group(group, names, taken)
+        except errors.StackValidationFailed as exc:
+            raise exc.under(index) from exc
+    return section
+
+
+def _check_group(group: Any, names: frozenset[str], taken: set[str]) -> None:
+    members = group.get("parameters") if isinstance(group, Mapping) else None
+    if not isinstance(members, list):
+        raise errors.StackValidationFailed(reason="a group needs parameters: a list of names")
+    for index, member in enumerate(members):
+        reason = ""
+        if not isinstance(member, str) or member not in names:
+            said = quoted(member)
+            reason = f"no parameter is called {said}.{errors.nearest(member, names)}"
+        elif member in taken:
+            reason = f"parameter {member!r} is in a group already, and one is the most"
+        if reason:
+            raise errors.StackValidationFailed(reason=reason).under("parameters", index)
+        taken.add(member)
