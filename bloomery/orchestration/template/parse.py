@@ -21,11 +21,11 @@ from bloomery.orchestration.template import yaml_events
 
 BOM: Final = "\ufeff"
 NOT_IN_YAML: Final = re.compile(
-    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufefe\uff00-\ufffd\U00010000-\U0010ffff]"
+    "[^\t\n\r\x20-\x7e\x85\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]"
 )
 ADVICE: Final = {  # what libyaml says, and what its reader should do about it
     "mapping values are not allowed in this context": (
-        "quote a text that holds ': ', and indent the keys of one map alike"
+        "quote a text that holds ': ', put ': ' after each key, and indent the keys of a map alike"
     ),
     "did not find expected key": "indent the keys of one map alike, and close every quote",
     "could not find expected ':'": "put ': ' after the key, and close every quote",
@@ -33,6 +33,9 @@ ADVICE: Final = {  # what libyaml says, and what its reader should do about it
         "quote a text that begins with %, @ or `, and indent with spaces instead of tabs"
     ),
     "found unexpected end of stream": "close the quote",
+    "did not find expected ',' or ']'": "put a comma between two items, and close the list",
+    "did not find expected ',' or '}'": "put a comma between two entries, and close the map",
+    "did not find expected '-' indicator": "begin each item of a list with '- ', indented alike",
     "found undefined tag handle": "leave the tag out, or quote a text that begins with !",
     "found unknown escape character": "write \\\\ for a backslash, or use single quotes",
     "did not find expected alphabetic or numeric character": (
@@ -216,19 +219,17 @@ def _of_yaml(text: str, limits: Limits, what: str) -> Any:
     try:
         return yaml_events.Builder(text.encode(), limits, what).read()
     except yaml.reader.ReaderError as exc:
-        raise errors.TemplateUnreadable(reason=_unreadable(text, exc)) from exc
+        raise errors.TemplateUnreadable(reason=_unreadable(text)) from exc
     except yaml.MarkedYAMLError as exc:
         raise errors.TemplateUnreadable(reason=_syntax(exc)) from exc
 
 
-def _unreadable(text: str, exc: yaml.reader.ReaderError) -> str:
+def _unreadable(text: str) -> str:
     """Name the first character that YAML does not take; libyaml knows only an offset."""
-    if (found := NOT_IN_YAML.search(text)) is None:
-        return f"{exc.reason}: save the text as UTF-8"
-    line = text.count("\n", 0, found.start()) + 1
-    column = found.start() - text.rfind("\n", 0, found.start())
+    at = next((found.start() for found in NOT_IN_YAML.finditer(text)), 0)
+    line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     return (
-        f"line {line}, column {column}: the control character U+{ord(found[0]):04X} is not "
+        f"line {line}, column {column}: the control character U+{ord(text[at]):04X} is not "
         "allowed: leave it out, or write it as an escape in double quotes"
     )
 
@@ -237,8 +238,9 @@ def _syntax(exc: yaml.MarkedYAMLError) -> str:
     """Say what libyaml found, where, inside of what, and what usually helps."""
     problem = exc.problem or "this is not YAML"
     said = f"{_line(exc.problem_mark)}{problem}"
-    if exc.context and exc.context_mark:
-        said += f" ({exc.context} that begins at line {exc.context_mark.line + 1})"
+    began = exc.context_mark
+    if began and exc.problem_mark and began.line < exc.problem_mark.line:
+        said += f" ({exc.context} that begins at line {began.line + 1})"
     return f"{said}: {advice}" if (advice := ADVICE.get(problem)) else said
 
 

@@ -114,19 +114,24 @@ class _Map:
 
 
 def _key(value: Any, event: Any) -> Any:
+    """Return the key, MERGE for a plain ``<<``."""
     if type(value) is not str:
-        written = getattr(event, "value", value)  # an alias has no text of its own
-        raise yaml_scalars.fault(f"a key must be text, {_said(value, written)}")
+        raise yaml_scalars.fault(f"a key must be text, and {_said(value, event)}")
     if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
         return MERGE
     return value
 
 
-def _said(value: Any, written: Any) -> str:
-    if isinstance(value, dict | list):
-        return f"not a {'map' if isinstance(value, dict) else 'list'}"
-    kind = {bool: "a boolean", type(None): "null"}.get(type(value), "a number")
-    return f"and {written or 'nothing'} is {kind}: quote it ('{written}')"
+def _said(value: Any, event: Any) -> str:
+    kind = KINDS.get(type(value), "a number")
+    if isinstance(event, yaml.AliasEvent):
+        return f"*{event.anchor} is {kind}: write the key out"
+    if not event.value:
+        return "nothing stands there: write one"
+    return f"{event.value} is {kind}: quote it ('{event.value}')"
+
+
+KINDS: Final = {bool: "a boolean", type(None): "null", list: "a list", dict: "a map"}
 
 
 class Builder:

@@ -33,8 +33,15 @@ def plain(text: str, most_digits: int) -> Any:
     """Return what ``text``, written without quotes and without a tag, stands for."""
     for tag, pattern in PATTERNS.get(text[:1], ()):
         if pattern.match(text):
-            return MEANINGS[tag](text, most_digits)
+            return _meant(tag, text, most_digits)
     return text
+
+
+def _meant(tag: str, text: str, most_digits: int) -> Any:
+    try:
+        return MEANINGS[tag](text, most_digits)
+    except ValueError as exc:  # a prefix and no digits, such as 0x_
+        raise _unholdable(text) from exc
 
 
 def tagged(tag: str, text: str, most_digits: int) -> Any:
@@ -79,8 +86,12 @@ def _float(text: str, most_digits: int) -> float:
         raise _misread(text, sign * _sixties(digits.lstrip("+-")))
     number = float(digits.replace(".inf", "inf").replace(".nan", "nan"))
     if not math.isfinite(number):
-        raise fault(f"{text} is no number that a template can hold: quote it ('{text}')")
+        raise _unholdable(text)
     return number
+
+
+def _unholdable(text: str) -> errors.TemplateUnreadable:
+    return fault(f"{text} is no number that a template can hold: quote it ('{text}')")
 
 
 def _bounded(text: str, most_digits: int) -> str:
