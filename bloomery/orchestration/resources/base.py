@@ -28,6 +28,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
+from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
@@ -64,6 +65,8 @@ class Surroundings:
     random: Callable[[], float]  # in [0, 1); secrets are drawn from it: the system's source
     timeout_s: float = 3600  # of the stack's action
     children: Children | None = None  # None: composite kinds cannot be made here
+    engines: int = 1  # that live: as many members of a concurrent chain are made at once
+    limits: Limits = LIMITS
 
 
 @dataclass(slots=True, kw_only=True)

@@ -126,12 +126,36 @@ class Composite(base.Resource):
         """Answer ``resource.<member>`` (its id) and ``resource.<member>.<attribute>``."""
         steps: list[Any] = [*name.removeprefix(MEMBER).split(".", 1), *path]
         member, rest = steps[0], steps[1:]
-        found = self.members().get(member)
-        if found is None:
-            raise errors.StackValidationFailed(
-                reason=f"The Resource ({member}) could not be found in {self.record.name}."
+        members = self.members()
+        if member not in members:
+            raise errors.NotFound(
+                reason=f"cannot find member {member!r} of {self.record.name}; "
+                f"it has {', '.join(members) or 'none'}"
             )
         if not rest:
-            return found.reference_id()
-        attribute, *beyond = rest
-        return found.attribute(str(attribute), beyond)
+            return members[member].reference_id()
+        return asked(members[member], str(rest[0]), rest[1:])
+
+
+def asked(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
+    """One attribute of one member, walked to the end of ``path``."""
+    return walked(member.attribute(attribute, path), path)
+
+
+def walked(value: Any, path: Sequence[Any]) -> Any:
+    """What stands at ``path`` in maps, lists and texts; null where there is nothing."""
+    for step in path:
+        if isinstance(value, Mapping):
+            value = value.get(step)
+        elif isinstance(value, list | str):
+            value = _at(value, step)
+        else:
+            return None
+    return value
+
+
+def _at(value: Sequence[Any], step: Any) -> Any:
+    try:
+        return value[int(step)]
+    except (ValueError, TypeError, IndexError):
+        return None

@@ -71,21 +71,27 @@ def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
 def skipped(
     remembered: Iterable[str],
     named: Iterable[Any],
-    references: Mapping[str, Any],
+    references: Mapping[str, Any] | None,
     *,
     forget: bool,
 ) -> list[str]:
     """The names never to be used again, after a policy named some.
 
-    ``references``: reference id of each present member, by name.  What names neither a member nor
-    one that was removed before says nothing.  ``forget``: the mode ``update``, which starts anew.
+    ``references``: reference id of each present member, by name; None while there is no group yet,
+    which may then skip any name.  Later, what names neither a member nor one that was removed
+    before says nothing.  ``forget``: the mode ``update``, which starts anew.
     """
+    said = [str(item) for item in named]
     before = list(remembered)
-    by_reference = {str(reference): name for name, reference in references.items()}
-    known = {*before, *references}
-    asked = [said if (said := str(item)) in known else by_reference.get(said) for item in named]
-    kept = [] if forget else before
-    return list(dict.fromkeys([*kept, *(name for name in asked if name is not None)]))
+    if references is not None:
+        known = {name: name for name in (*before, *references)}
+        by_reference = {str(reference): name for name, reference in references.items()}
+        said = [found[0] for item in said if (found := _names_of(item, known, by_reference))]
+    return list(dict.fromkeys(said if forget else [*before, *said]))
+
+
+def _names_of(said: str, *tables: Mapping[str, str]) -> list[str]:
+    return [table[said] for table in tables if said in table]
 
 
 # ------------------------------------------------------------------------------------- batches
@@ -98,17 +104,22 @@ def grown(
     target: int,
     define: Callable[[str], Mapping[str, Any]],
 ) -> Members:
-    """The members after one batch: who is not in ``wanted`` leaves, who is missing is new.
+    """The members after one batch: who is not in ``wanted`` leaves, who is missing comes.
 
-    New members count among those that take the new definition; what is left of the batch goes to
-    the highest indices that still have the old one, and to those beyond ``target`` last.
+    New members are the first to take the new definition; what is left of the batch goes to the
+    highest indices that still have the old one, and to those beyond ``target`` last.  No more come
+    than the batch allows: where removed names leave gaps, later batches fill them.
     """
-    missing = [name for name in wanted if name not in present]
+    missing = [name for name in wanted if name not in present][: batch.changed]
     old = [name for name in wanted if name in present and present[name] != define(name)]
     inside = set(wanted[:target])
     old.sort(key=lambda name: (name not in inside, -int(name)))
-    changed = {*missing, *old[: max(batch.changed - len(missing), 0)]}
-    return {name: define(name) if name in changed else present[name] for name in wanted}
+    changed = {*missing, *old[: batch.changed - len(missing)]}
+    return {
+        name: define(name) if name in changed else present[name]
+        for name in wanted
+        if name in changed or name in present
+    }
 
 
 # -------------------------------------------------------------------------------------- chains

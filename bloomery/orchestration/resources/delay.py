@@ -1,0 +1,108 @@
+"""OS::Heat::Delay: waits in the actions that it is told, for a while that may be partly random."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Schema, Type
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.states import Action
+
+ACTIONS: Final = [Action.CREATE, Action.DELETE, Action.SUSPEND, Action.RESUME]
+
+
+class Delay(base.Resource):
+    """Waits ``min_wait`` and a random part of ``max_jitter`` times ``jitter_multiplier``."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "min_wait": Schema(
+            Type.NUMBER,
+            "Seconds to wait at least.",
+            default=0,
+            update_allowed=True,
+            constraints=[constraints.Range(min=0)],
+        ),
+        "max_jitter": Schema(
+            Type.NUMBER,
+            "How much longer the wait may be, in units of jitter_multiplier.",
+            default=0,
+            update_allowed=True,
+            constraints=[constraints.Range(min=0)],
+        ),
+        "jitter_multiplier": Schema(
+            Type.NUMBER,
+            "Seconds that one unit of max_jitter stands for.",
+            default=1.0,
+            update_allowed=True,
+            constraints=[constraints.Range(min=0)],
+        ),
+        "actions": Schema(
+            Type.LIST,
+            "The actions in which to wait.",
+            default=["CREATE"],
+            update_allowed=True,
+            schema=Schema(Type.STRING, constraints=[constraints.AllowedValues(list(ACTIONS))]),
+        ),
+    }
+
+    def validate(self) -> None:
+        longest_s = self._longest_s()
+        if longest_s > self.surroundings.timeout_s:
+            raise errors.StackValidationFailed(
+                reason=f"cannot wait up to {longest_s:g} s in a stack that times out after "
+                f"{self.surroundings.timeout_s:g} s; lower min_wait or max_jitter, or raise the "
+                "stack's timeout"
+            )
+
+    def handle_create(self) -> Any:
+        return self._begin(Action.CREATE)
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        """The next action goes by the new values; nothing is there to change."""
+        return
+
+    def handle_delete(self) -> Any:
+        return self._begin(Action.DELETE)
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def handle_suspend(self) -> Any:
+        return self._begin(Action.SUSPEND)
+
+    def check_suspend_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def handle_resume(self) -> Any:
+        return self._begin(Action.RESUME)
+
+    def check_resume_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def _number(self, name: str) -> float:
+        """One property; nothing while it waits for another resource."""
+        return float(self.properties[name] or 0)
+
+    def _jitter_s(self) -> float:
+        return self._number("max_jitter") * self._number("jitter_multiplier")
+
+    def _longest_s(self) -> float:
+        return self._number("min_wait") + self._jitter_s()
+
+    def _begin(self, action: Action) -> float | None:
+        """Return when the wait is over; None for an action that does not wait."""
+        if action not in (self.properties["actions"] or ()):
+            return None
+        jitter_s = self.surroundings.random() * self._jitter_s()
+        return self.surroundings.clock() + self._number("min_wait") + jitter_s
+
+    def _over(self, token: float | None) -> bool:
+        return token is None or self.surroundings.clock() >= token

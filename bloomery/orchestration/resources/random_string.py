@@ -1,0 +1,137 @@
+"""OS::Heat::RandomString: a text drawn from the system's random source, kept as a secret."""
+
+from __future__ import annotations
+
+import string
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final, TypeVar
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base
+
+CLASSES: Final = {
+    "lettersdigits": string.ascii_letters + string.digits,
+    "letters": string.ascii_letters,
+    "lowercase": string.ascii_lowercase,
+    "uppercase": string.ascii_uppercase,
+    "digits": string.digits,
+    "hexdigits": string.digits + "ABCDEF",
+    "octdigits": string.octdigits,
+}
+LONGEST: Final = 512
+VALUE: Final = "value"
+
+T = TypeVar("T")
+
+
+def _at_least() -> Schema:
+    return Schema(
+        Type.INTEGER,
+        "How many of these characters there are at least.",
+        default=1,
+        constraints=[constraints.Range(min=1, max=LONGEST)],
+    )
+
+
+class RandomString(base.Resource):
+    """Every change of a property makes a new one."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "length": Schema(
+            Type.INTEGER,
+            "Length of the text.",
+            default=32,
+            constraints=[constraints.Range(min=1, max=LONGEST)],
+        ),
+        "character_classes": Schema(
+            Type.LIST,
+            "Classes of characters to draw from.",
+            default=[{"class": "lettersdigits"}],
+            schema=Schema(
+                Type.MAP,
+                schema={
+                    "class": Schema(
+                        Type.STRING,
+                        "The name of the class.",
+                        default="lettersdigits",
+                        constraints=[constraints.AllowedValues(list(CLASSES))],
+                    ),
+                    "min": _at_least(),
+                },
+            ),
+        ),
+        "character_sequences": Schema(
+            Type.LIST,
+            "Characters to draw from, named one by one.",
+            schema=Schema(
+                Type.MAP,
+                schema={
+                    "sequence": Schema(Type.STRING, "The characters.", required=True),
+                    "min": _at_least(),
+                },
+            ),
+        ),
+        "salt": Schema(Type.STRING, "Any text; a change of it makes a new random text."),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        VALUE: Attribute("The random text.", Type.STRING),
+    }
+
+    def validate(self) -> None:
+        least = sum(count for _, count in self._sources())
+        length = self.properties["length"]
+        if length and least > length:
+            raise errors.StackValidationFailed(
+                reason=f"cannot put {least} characters, the sum of all min, into a text of length "
+                f"{length}; raise length or lower min"
+            )
+        if any(not characters for characters, _ in self._sources()):
+            raise errors.StackValidationFailed(
+                reason="cannot draw from an empty sequence; name at least one character"
+            )
+
+    def handle_create(self) -> Any:
+        random = self.surroundings.random
+        sources = list(self._sources())
+        self.record.redacted.add(VALUE)
+        self.record.data[VALUE] = drawn(sources, self.properties["length"], random)
+        self.resource_id_set(self.physical_resource_name())
+
+    def get_reference_id(self) -> Any:
+        return self.record.name if self.record.physical_id is None else self.record.data.get(VALUE)
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        return self.record.data.get(VALUE) if name == VALUE else None
+
+    def _sources(self) -> Iterator[tuple[str, int]]:
+        """Each alphabet with the least number of its characters."""
+        for entry in self.properties["character_classes"] or ():
+            yield CLASSES[entry["class"]], entry["min"]
+        for entry in self.properties["character_sequences"] or ():
+            yield entry["sequence"], entry["min"]
+
+
+def drawn(sources: Sequence[tuple[str, int]], length: int, random: Callable[[], float]) -> str:
+    """Draw ``length`` characters: the least of each source first, then of any; then mix them.
+
+    ``random`` gives numbers in [0, 1) and stands for the system's source.
+    """
+    found = [chosen(alphabet, random) for alphabet, least in sources for _ in range(least)]
+    anywhere = [alphabet for alphabet, _ in sources] or [CLASSES["lettersdigits"]]
+    while len(found) < length:
+        found.append(chosen(chosen(anywhere, random), random))
+    return "".join(mixed(found, random))
+
+
+def chosen(items: Sequence[T], random: Callable[[], float]) -> T:
+    return items[int(random() * len(items))]
+
+
+def mixed(items: list[T], random: Callable[[], float]) -> list[T]:
+    """The items in any order, each order as likely as another (Fisher and Yates)."""
+    for last in range(len(items) - 1, 0, -1):
+        other = int(random() * (last + 1))
+        items[last], items[other] = items[other], items[last]
+    return items

@@ -1,0 +1,49 @@
+"""OS::Heat::ResourceChain: resources of several types that get the same properties, in a row."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from bloomery import errors
+from bloomery.orchestration.properties.schema import Schema, Type
+from bloomery.orchestration.resources import groups, members
+
+
+class ResourceChain(members.Membered):
+    """Members are called 0, 1, 2 and so on; each waits for the one before it."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "resources": Schema(
+            Type.LIST,
+            "The type of each member, in order.",
+            required=True,
+            update_allowed=True,
+            schema=Schema(Type.STRING),
+        ),
+        "concurrent": Schema(
+            Type.BOOLEAN,
+            "Whether members are made side by side, as many as engines live.",
+            default=False,
+        ),
+        "resource_properties": Schema(Type.MAP, "Properties of every member."),
+    }
+
+    def validate(self) -> None:
+        limit, count = self.surroundings.limits.resources, len(self._types())
+        if 0 <= limit < count:
+            raise errors.RequestLimitExceeded(
+                what=f"a chain of {count} members",
+                limit=limit,
+                unit="resources",
+                option="max_resources_per_stack",
+            )
+
+    def child_document(self) -> Mapping[str, Any]:
+        at_once = self.surroundings.engines if self.properties["concurrent"] else 1
+        return groups.chained(
+            self._types(), self.properties["resource_properties"], at_once=max(at_once, 1)
+        )
+
+    def _types(self) -> list[str]:
+        return self.properties["resources"] or []

@@ -1,0 +1,120 @@
+"""OS::Heat::TestResource: waits and fails as it is told, for tests of stacks.
+
+``attr_wait_secs``, ``constraint_prop_secs``, ``client_name`` and ``entity_name`` are taken and
+change nothing: here no attribute, constraint or client is slow.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.states import Action
+
+VALUE: Final = "value"
+
+
+def _seconds(description: str, *, default: int | None = None) -> Schema:
+    return Schema(Type.NUMBER, description, default=default, update_allowed=True)
+
+
+class TestResource(base.Resource):
+    """What it was created or updated with shows as the attribute ``output``."""
+
+    __test__ = False  # pytest, this is none of yours
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        VALUE: Schema(
+            Type.STRING, "What output shows.", default="test_string", update_allowed=True
+        ),
+        "update_replace_value": Schema(Type.STRING, "A change of it makes a new resource."),
+        "fail": Schema(
+            Type.BOOLEAN,
+            "Whether create and update fail after the wait.",
+            default=False,
+            update_allowed=True,
+        ),
+        "update_replace": Schema(
+            Type.BOOLEAN,
+            "Whether a change of value makes a new resource.",
+            default=False,
+            update_allowed=True,
+        ),
+        "wait_secs": _seconds("Seconds that each action takes; -1: for ever.", default=0),
+        "action_wait_secs": Schema(
+            Type.MAP,
+            "Seconds by action, before wait_secs.",
+            update_allowed=True,
+            schema={
+                "create": _seconds("Seconds that a create takes."),
+                "update": _seconds("Seconds that an update takes."),
+                "delete": _seconds("Seconds that a delete takes."),
+            },
+        ),
+        "attr_wait_secs": _seconds("Seconds that reading an attribute takes.", default=0),
+        "constraint_prop_secs": _seconds("Seconds that a constraint takes.", default=0),
+        "client_name": Schema(Type.STRING, "The client to look for entity_name with."),
+        "entity_name": Schema(Type.STRING, "The entity to look for.", update_allowed=True),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "output": Attribute("The value of the last create or update.", Type.STRING, cached=False),
+    }
+
+    def handle_create(self) -> Any:
+        self._remember()
+        self.resource_id_set(self.physical_resource_name())
+        return self._begin(Action.CREATE, fails=self.properties["fail"])
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    @classmethod
+    def needs_replace(
+        cls,
+        before: Mapping[str, Any],
+        after: Mapping[str, Any],
+        prop_diff: Mapping[str, Any],
+    ) -> bool:
+        return VALUE in prop_diff and bool(after.get("update_replace"))
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self._remember()
+        return self._begin(Action.UPDATE, fails=self.properties["fail"])
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def handle_delete(self) -> Any:
+        return self._begin(Action.DELETE, fails=False)
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        return self.record.data.get(VALUE) if name == "output" else None
+
+    def _remember(self) -> None:
+        self.record.data[VALUE] = self.properties[VALUE]
+
+    def _begin(self, action: Action, *, fails: bool) -> dict[str, Any]:
+        wait_s = self._wait_s(action)
+        until = None if wait_s < 0 else self.surroundings.clock() + wait_s
+        return {"until": until, "fails": fails}
+
+    def _wait_s(self, action: Action) -> float:
+        """How long ``action`` takes; less than nothing stands for ever."""
+        named = (self.properties["action_wait_secs"] or {}).get(action.lower())
+        return float(self.properties["wait_secs"] if named is None else named)
+
+    def _over(self, token: Mapping[str, Any]) -> bool:
+        """Whether the wait is over; raises the failure that was asked for."""
+        until = token["until"]
+        if until is None or self.surroundings.clock() < until:
+            return False
+        if token["fails"]:
+            raise ValueError(f"Test Resource failed {self.record.name}")
+        return True

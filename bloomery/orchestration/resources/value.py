@@ -1,0 +1,46 @@
+"""OS::Heat::Value: holds a value that a template computes, unchanged."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base
+
+TYPES: Final = {
+    "string": Type.STRING,
+    "number": Type.NUMBER,
+    "comma_delimited_list": Type.LIST,
+    "json": Type.MAP,
+    "boolean": Type.BOOLEAN,
+}
+VALUE: Final = "value"
+
+
+class Value(base.Resource):
+    """``type`` refuses values and converts none: number lets the text 5 through as a text."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        VALUE: Schema(Type.ANY, "The value.", required=True, update_allowed=True),
+        "type": Schema(
+            Type.STRING,
+            "What the value must be usable as.",
+            update_allowed=True,
+            constraints=[constraints.AllowedValues(list(TYPES))],
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {VALUE: Attribute("The value.")}
+
+    def handle_create(self) -> Any:
+        self.resource_id_set(self.physical_resource_name())
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        """The stored properties are all there is."""
+        return
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        return self.properties[VALUE] if name == VALUE else None
