@@ -41,10 +41,9 @@ class Graph(Generic[K]):
     def remove(self, key: K) -> None:
         """Take a key away, and every edge that it had."""
         for required in self._requires.pop(key):
-            self._required_by[required].pop(key, None)
+            del self._required_by[required][key]
         for requirer in self._required_by.pop(key):
-            if requirer != key:
-                del self._requires[requirer][key]
+            del self._requires[requirer][key]
 
     def _register(self, key: K) -> None:
         if key not in self._requires:
@@ -81,8 +80,10 @@ class Graph(Generic[K]):
             if not needs and not self._required_by[key]:
                 yield key, None
 
-    def walk(self) -> Walk[K]:
-        """Begin a way through the graph, from the leaves."""
+    def walk(self, *, reverse: bool = False) -> Walk[K]:
+        """Begin a way through the graph: from the leaves, or in reverse from the roots."""
+        if reverse:
+            return Walk(self._required_by, self._requires)
         return Walk(self._requires, self._required_by)
 
     def order(self) -> list[K]:

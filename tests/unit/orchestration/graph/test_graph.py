@@ -159,6 +159,12 @@ def test_a_walk_tells_who_has_become_ready(diamond: Graph[str]):
     assert list(walk.left) == ["d", "e"]
 
 
+def test_a_reverse_walk_begins_at_the_roots(diamond: Graph[str]):
+    walk = diamond.walk(reverse=True)
+    assert walk.first == ["d", "e"]
+    assert walk.finish("d") == ["b", "c"]
+
+
 SHAPES = {
     "a chain": lambda size: [(n, n - 1) for n in range(1, size)],
     "a star": lambda size: [(n, 0) for n in range(1, size)],
