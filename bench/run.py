@@ -24,6 +24,7 @@ from bench import harness  # noqa: E402  found from the root, beside which reque
 
 PROGRAMS: Final = (
     "requests", "transition", "cycle", "lists", "memory", "idle", "start", "waiting",
+    "orchestration_scheduler",
 )  # fmt: skip
 RESULTS: Final = HERE / "results.json"
 
