@@ -1,0 +1,228 @@
+"""What a new definition changes in one resource, as far as it can be known beforehand."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+from bloomery import errors
+from bloomery.orchestration.plan import forecast
+from bloomery.orchestration.plan.actions import MAKE, Key
+from bloomery.orchestration.plan.differences import Unknown
+from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
+from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.properties.schema import Schema
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.functions import base
+from bloomery.orchestration.template.functions.base import Function, Reference
+
+
+class Changed(NamedTuple):
+    before: Any
+    after: Any
+    certain: bool = True
+
+
+@dataclass(slots=True, kw_only=True)
+class Change:
+    """``before`` and ``after``: all values that are known; ``template``: the parts that differ."""
+
+    properties: dict[str, Changed] = field(default_factory=dict)
+    before: Mapping[str, Any] = field(default_factory=dict)
+    after: Mapping[str, Any] = field(default_factory=dict)
+    template: dict[str, Changed] = field(default_factory=dict)
+
+    @property
+    def whole(self) -> bool:
+        """Whether every value is known."""
+        return not any(isinstance(one.after, Unknown) for one in self.properties.values())
+
+
+def of(draft: Draft, name: str) -> Change:
+    """Compare what exists of ``name`` with what its new definition says."""
+    try:
+        change = _of_properties(draft, name)
+        change.template = _of_template(draft, name)
+    except errors.Misplaced as exc:
+        raise exc.under("resources", name) from exc
+    return change
+
+
+# ------------------------------------------------------------------------------------ properties
+
+
+def _of_properties(draft: Draft, name: str) -> Change:
+    try:
+        after = draft.new.properties(name, draft.after)
+        before = _before(draft, name, ())
+    except NotKnown:
+        return _of_some(draft, name)
+    return Change(
+        before=before,
+        after=after,
+        properties=_differing(before, after, draft.new.kind(name).properties_schema),
+    )
+
+
+def _before(draft: Draft, name: str, without: Collection[str]) -> Mapping[str, Any]:
+    record = draft.records[name]
+    if record is not None:
+        return record.properties
+    return draft.old.properties(name, draft.before, without)
+
+
+def _differing(
+    before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Schema]
+) -> dict[str, Changed]:
+    if before == after:
+        return {}
+    changed = {}
+    for key in [*after, *(key for key in before if key not in after)]:
+        default = schema[key].default if key in schema else None
+        old, new = before.get(key, default), after.get(key, default)
+        if old != new:
+            changed[key] = Changed(old, new)
+    return changed
+
+
+def _of_some(draft: Draft, name: str) -> Change:
+    """Compare values where they are known on both sides, and trees where they are not."""
+    schema = draft.new.kind(name).properties_schema
+    later = _unknown(draft.new.definitions[name].properties, draft.after, schema)
+    earlier = _unknown_before(draft, name, schema)
+    either = {*later, *earlier}
+    before = _before(draft, name, earlier)
+    after = draft.new.properties(name, draft.after, later)
+    known = _differing(_without(before, either), _without(after, either), schema)
+    changed = {key: _by_trees(draft, name, key, before, after, later) for key in either}
+    known |= {key: one for key, one in changed.items() if one is not None}
+    ordered = {key: known[key] for key in sorted(known)}
+    return Change(before=before, after=after, properties=ordered)
+
+
+def _unknown_before(
+    draft: Draft, name: str, schema: Mapping[str, Schema]
+) -> dict[str, list[Reference]]:
+    if draft.records[name] is not None:
+        return {}
+    return _unknown(draft.old.definitions[name].properties, draft.before, schema)
+
+
+def _unknown(tree: Any, view: Forecast, schema: Iterable[str]) -> dict[str, list[Reference]]:
+    """Return the properties that cannot be resolved yet, and what they wait for."""
+    if isinstance(tree, Function):  # the whole map is made by a call: any property may be in it
+        waits = _waits(tree, view)
+        return dict.fromkeys(schema, waits) if waits else {}
+    found = ((key, _waits(value, view)) for key, value in tree.items())
+    return {key: waits for key, waits in found if waits}
+
+
+def _waits(tree: Any, view: Forecast) -> list[Reference]:
+    if not isinstance(tree, dict | list | Function):
+        return []
+    asked = dict.fromkeys(base.references(tree, view))
+    return [each for each in asked if view.judge(each) is not Knowledge.KNOWN]
+
+
+def _by_trees(  # one step of _of_some, split for reading
+    draft: Draft,
+    name: str,
+    key: str,
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    later: Mapping[str, list[Reference]],
+) -> Changed | None:
+    old = before.get(key, Unknown())
+    if key not in later:
+        return Changed(old, after.get(key))
+    trees = [_tree(side.definitions.get(name), key) for side in (draft.old, draft.new)]
+    same = same_tree(draft, *trees)
+    worst = max(draft.judge(each) for each in later[key])
+    if same and worst is Knowledge.STEADY:
+        return None
+    # A call that makes the whole map may leave this property as it is.
+    sure = not isinstance(draft.new.definitions[name].properties, Function)
+    certain = sure and (not same or worst is Knowledge.CHANGES)
+    return Changed(old, waiting(draft, later[key]), certain)
+
+
+def _tree(definition: ResourceDefinition | None, key: str) -> Any:
+    if definition is None:
+        return None
+    tree = definition.properties
+    return tree if isinstance(tree, Function) else tree.get(key)
+
+
+def _without(values: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
+    return {key: value for key, value in values.items() if key not in keys}
+
+
+def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
+    """Say what must be done before the value is known."""
+    names = dict.fromkeys(each.resource for each in references)
+    told = (f"{name} is {draft.actions[Key(name, MAKE)].verb.done}" for name in names)
+    return Unknown(" and ".join(told))
+
+
+# ------------------------------------------------------------------------------------- the trees
+
+
+def same_tree(draft: Draft, old: Any, new: Any) -> bool:
+    """Whether both trees must give the same value while no resource changes."""
+    left = forecast.settled(old, Forecast(draft.old.view))
+    right = forecast.settled(new, Forecast(draft.new.view))
+    return bool(left == right) and not _asks_for_changed(draft, right)
+
+
+def _asks_for_changed(draft: Draft, tree: Any) -> bool:
+    """Whether a call that could not be made names a parameter whose value differs."""
+    names = {text for residue in forecast.residues(tree) for text in residue.texts()}
+    return any(
+        name in draft.old.parameters
+        and draft.old.view.parameter(name) != draft.new.view.parameter(name)
+        for name in names.intersection(draft.new.parameters)
+    )
+
+
+# ------------------------------------------------------------------ metadata, policies, the rest
+
+
+def _of_template(draft: Draft, name: str) -> dict[str, Changed]:
+    """Compare the parts of the definition that are no properties."""
+    old, new = draft.old.definitions.get(name), draft.new.definitions[name]
+    if old is None:
+        return {}
+    found = {
+        part: _of_part(draft, part, getattr(old, part), getattr(new, part))
+        for part in ("metadata", "update_policy")
+        if getattr(old, part) or getattr(new, part)
+    }
+    if old.deletion_policy != new.deletion_policy:
+        found["deletion_policy"] = Changed(str(old.deletion_policy), str(new.deletion_policy))
+    return {part: changed for part, changed in found.items() if changed is not None}
+
+
+def _of_part(draft: Draft, part: str, old: Any, new: Any) -> Changed | None:
+    # What update_policy refers to is no requirement, and so may not be decided yet.
+    waits = _waits(new, draft.after) if part == "metadata" else []
+    moving = [each for each in waits if draft.judge(each) > Knowledge.STEADY]
+    same = same_tree(draft, old, new)
+    if moving:
+        sure = not same or any(draft.judge(each) is Knowledge.CHANGES for each in moving)
+        return Changed(_told(old, draft.old), waiting(draft, moving), sure)
+    return None if same else Changed(_told(old, draft.old), _told(new, draft.new))
+
+
+def _told(tree: Any, side: Side) -> Any:
+    """Return what can be shown of a tree; what cannot be resolved is not known."""
+    return _plain(forecast.settled(tree, Forecast(side.view)))
+
+
+def _plain(tree: Any) -> Any:
+    if isinstance(tree, forecast.Residue):
+        return Unknown()
+    if isinstance(tree, dict):
+        return {key: _plain(value) for key, value in tree.items()}
+    return [_plain(value) for value in tree] if isinstance(tree, list) else tree

@@ -1,0 +1,57 @@
+"""How one value differs from another, leaf by leaf, and what may be told of it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any, Final
+
+from bloomery import errors
+
+MASK: Final = "******"
+
+
+@dataclass(frozen=True, slots=True)
+class Unknown:
+    """A value that is told while the plan is walked; ``after`` says when."""
+
+    after: str = ""
+
+    def __str__(self) -> str:
+        return f"(known after {self.after})" if self.after else "(not known)"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Difference:
+    """One leaf.  ``path`` begins with the property, or with metadata and the like."""
+
+    path: tuple[str | int, ...]
+    before: Any
+    after: Any
+    certain: bool = True
+
+    @property
+    def where(self) -> str:
+        return errors.spelled(self.path)
+
+    def masked(self) -> Difference:
+        """The same without values, and without the path below the property, which may tell some."""
+        after = self.after if isinstance(self.after, Unknown) else MASK
+        return replace(self, path=self.path[:1], before=MASK, after=after)
+
+
+def between(
+    before: Any, after: Any, path: tuple[str | int, ...], *, certain: bool = True
+) -> Iterator[Difference]:
+    """Yield each leaf that differs; lists of other lengths and other types differ as a whole."""
+    todo = [(before, after, path)]
+    while todo:
+        old, new, where = todo.pop()
+        if isinstance(old, dict) and isinstance(new, dict):
+            keys = [*old, *(key for key in new if key not in old)]
+            todo += [(old.get(key), new.get(key), (*where, key)) for key in reversed(keys)]
+        elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
+            pairs = list(enumerate(zip(old, new, strict=True)))
+            todo += [(one, other, (*where, index)) for index, (one, other) in reversed(pairs)]
+        elif old != new:
+            yield Difference(path=where, before=old, after=new, certain=certain)

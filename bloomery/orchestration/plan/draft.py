@@ -1,0 +1,94 @@
+"""A plan while transforms work on it: the two sides, what exists, and the graph so far."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from bloomery import errors
+from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.forecast import Forecast, Knowledge
+from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.resources.base import Action as Doing
+from bloomery.orchestration.resources.base import Record, Status
+from bloomery.orchestration.template.functions.base import Reference
+from bloomery.orchestration.template.view import ResourceView
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Present:
+    """What exists of a stack.
+
+    ``records``    by name; None: all of the old template, as it says
+    ``leftovers``  old ones that a replacement left standing, oldest first
+    ``live``       those whose id and attributes can be told now
+    """
+
+    records: Mapping[str, Record] | None = None
+    leftovers: Mapping[str, Sequence[Record]] = field(default_factory=dict)
+    live: Mapping[str, ResourceView] = field(default_factory=dict)
+
+
+def gone(record: Record) -> bool:
+    """Whether nothing real stands behind a row."""
+    return record.action is Doing.INIT or (
+        record.action is Doing.DELETE and record.status is Status.COMPLETE
+    )
+
+
+@dataclass(slots=True, kw_only=True)
+class Draft:
+    """``records``: who stands for each name; ``surplus``: rows that stand for none.
+
+    A name in ``records`` without a row (None) exists as the old template says.
+    """
+
+    old: Side
+    new: Side
+    present: Present
+    rollback: bool = False
+    records: dict[str, Record | None] = field(default_factory=dict)
+    surplus: list[Record] = field(default_factory=list)
+    taken_back: set[str] = field(default_factory=set)
+    graph: Graph[Key] = field(default_factory=Graph)
+    actions: dict[Key, Action] = field(default_factory=dict)
+    after: Forecast = field(init=False)  # of the new side
+    before: Forecast = field(init=False)  # of the old side: only what no row tells
+
+    def __post_init__(self) -> None:
+        self.after = Forecast(self.new.view, self.judge, self.present.live)
+        self.before = Forecast(self.old.view)
+
+    def put(self, key: Key, action: Action) -> None:
+        self.graph.add(key)
+        self.actions[key] = action
+
+    def made(self) -> Iterator[tuple[str, Action]]:
+        """Yield each resource of the new side with what is done to it so far."""
+        for name in self.new.definitions:
+            yield name, self.actions[Key(name, MAKE)]
+
+    # ---------------------------------------------------------------------------- what is known
+
+    def judge(self, reference: Reference) -> Knowledge:
+        """Tell how well a value is known that a property of the new side refers to."""
+        action = self.actions.get(Key(reference.resource, MAKE))
+        if action is None:
+            reason = f"no resource is called {reference.resource!r}; its template has none"
+            raise errors.InvalidTemplateReference(reason=reason)
+        by_id = reference.attribute is None
+        if action.verb in STAYS or (action.verb is Verb.UPDATE and by_id):
+            return self._stays(reference.resource)
+        if action.verb is Verb.CREATE:
+            return Knowledge.CHANGES
+        if action.verb in MADE_ANEW and by_id and action.certain:
+            return Knowledge.CHANGES
+        return Knowledge.MAY_CHANGE
+
+    def _stays(self, name: str) -> Knowledge:
+        return Knowledge.KNOWN if name in self.present.live else Knowledge.STEADY
+
+
+STAYS = frozenset({Verb.UNCHANGED, Verb.REFUSE})
+MADE_ANEW = frozenset({Verb.REPLACE, Verb.RECREATE, Verb.ADOPT})

@@ -1,0 +1,163 @@
+"""What can be known of a stack before its plan is walked.
+
+A plan resolves properties of the new template while the resources they refer to are still to be
+made.  ``Forecast`` is the view it resolves them against: it answers for what will stay as it is and
+raises ``NotKnown`` for the rest, so that no function ever sees a made-up value::
+
+    the resource is          its id                          an attribute
+    unchanged, refused       known if live                   known if live
+    updated in place         known if live                   may change
+    created                  changes                         changes
+    replaced, made again     changes                         may change
+    taken back               may change                      may change
+
+What is not live (a plan from two templates alone, an id that nobody looked up) but stays as it is
+is *steady*: its value is not known, but it is the same before and after.  Then two trees are
+compared instead of two values (``settled``).
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.template.functions import base
+from bloomery.orchestration.template.functions.base import Function, Reference
+from bloomery.orchestration.template.view import Facade, ResourceView, StackView
+
+
+class Knowledge(enum.IntEnum):
+    """How well a referred value is known; the higher, the less."""
+
+    KNOWN = 0
+    STEADY = 1
+    MAY_CHANGE = 2
+    CHANGES = 3
+
+
+class NotKnown(Exception):
+    """A value was asked for that comes only while the plan is walked."""
+
+    def __init__(self, reference: Reference) -> None:
+        super().__init__(reference)
+        self.reference = reference
+
+
+Judge = Callable[[Reference], Knowledge]
+
+
+def blind(reference: Reference) -> Knowledge:
+    """Judge nothing to be known: what is left of a tree is its own doing."""
+    return Knowledge.STEADY
+
+
+@dataclass(slots=True)
+class Forecast:
+    """A view of a stack; ``asked`` collects the names of parameters that were asked for."""
+
+    stack: StackView
+    judge: Judge = blind
+    live: Mapping[str, ResourceView] = field(default_factory=dict)
+    asked: set[str] = field(default_factory=set)
+
+    @property
+    def limits(self) -> Limits:
+        return self.stack.limits
+
+    @property
+    def facade(self) -> Facade | None:
+        return self.stack.facade
+
+    def parameter(self, name: str) -> Any:
+        self.asked.add(name)
+        return self.stack.parameter(name)
+
+    def file(self, key: str) -> str:
+        return self.stack.file(key)
+
+    def condition(self, name: str) -> bool:
+        return self.stack.condition(name)
+
+    def mapping(self, name: str) -> Mapping[str, Any]:
+        return self.stack.mapping(name)
+
+    def resource(self, name: str) -> ResourceView:
+        return Foreseen(name, self)
+
+    def told(self, reference: Reference) -> ResourceView:
+        """Return who can tell the value, or raise NotKnown."""
+        if self.judge(reference) is not Knowledge.KNOWN:
+            raise NotKnown(reference)
+        return self.live[reference.resource]
+
+
+@dataclass(slots=True, frozen=True)
+class Foreseen:
+    """One resource as far as the plan knows it."""
+
+    name: str
+    forecast: Forecast
+
+    @property
+    def ready(self) -> bool:
+        return True
+
+    def reference_id(self) -> Any:
+        return self.forecast.told(Reference(self.name, None)).reference_id()
+
+    def has_attribute(self, name: str) -> bool:
+        return True  # the stack was validated; a name that is wrong fails where its value is asked
+
+    def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        return self.forecast.told(Reference(self.name, name)).attribute(name, path)
+
+    def attributes(self) -> Mapping[str, Any]:
+        return self.forecast.told(Reference(self.name, "")).attributes()
+
+
+@dataclass(slots=True, frozen=True)
+class Residue:
+    """A call that cannot be made yet: equal to another if both must give the same."""
+
+    call: type[Function]
+    args: Any
+
+    def texts(self) -> Iterator[str]:
+        """Yield the texts among the arguments, which may name parameters."""
+        todo = [self.args]
+        while todo:
+            tree = todo.pop()
+            if isinstance(tree, str):
+                yield tree
+            elif isinstance(tree, Residue):
+                todo.append(tree.args)
+            elif isinstance(tree, dict | list):
+                todo += tree.values() if isinstance(tree, dict) else tree
+
+
+def settled(tree: Any, view: Forecast) -> Any:
+    """Resolve each call of ``tree`` that can be; the others become what is left of them."""
+    if isinstance(tree, Function):
+        try:
+            return base.resolve(tree, view)
+        except NotKnown:
+            return Residue(type(tree), settled(tree.args, view))
+    if isinstance(tree, dict):
+        return {key: settled(value, view) for key, value in tree.items()}
+    if isinstance(tree, list):
+        return [settled(value, view) for value in tree]
+    return tree
+
+
+def residues(tree: Any) -> Iterator[Residue]:
+    """Yield what could not be settled in ``tree``."""
+    todo = [tree]
+    while todo:
+        one = todo.pop()
+        if isinstance(one, Residue):
+            yield one
+        elif isinstance(one, dict | list):
+            todo += one.values() if isinstance(one, dict) else one

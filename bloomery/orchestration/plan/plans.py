@@ -1,0 +1,47 @@
+"""A plan: what is done, and what must be done before."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, KeysView, Mapping
+from dataclasses import dataclass
+
+from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan.actions import CHANGES, MAKE, Action, Key, Verb
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """``graph`` may hold keys without an action: joints, which are done when reached."""
+
+    graph: Graph[Key]
+    actions: Mapping[Key, Action]
+
+    def __iter__(self) -> Iterator[tuple[Key, Action]]:
+        """Yield what is done in an order that may be walked."""
+        for key in self.graph.order():
+            if key in self.actions:
+                yield key, self.actions[key]
+
+    def requires(self, key: Key) -> KeysView[Key]:
+        return self.graph.requires(key)
+
+    def of(self, name: str) -> list[Action]:
+        """All that is done to one resource."""
+        return [action for key, action in self if key.name == name]
+
+    def verb(self, name: str) -> Verb:
+        """What becomes of a resource of the new template."""
+        return self.actions[Key(name, MAKE)].verb
+
+    @property
+    def changes(self) -> dict[Key, Action]:
+        """All but what stays as it is; empty for a template that asks for nothing new."""
+        return {key: action for key, action in self if action.verb in CHANGES}
+
+    @property
+    def refused(self) -> dict[Key, Action]:
+        return {key: each for key, each in self.changes.items() if each.verb is Verb.REFUSE}
+
+    def counts(self) -> Counter[Verb]:
+        return Counter(action.verb for action in self.actions.values())

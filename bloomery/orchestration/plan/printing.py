@@ -1,0 +1,133 @@
+"""A plan as an operator reads it, and as a program does.
+
+    + db   OS::Heat::Value         create
+    ~ web  OS::Heat::Value         update in place: value "a" -> "b"
+    ± key  OS::Heat::RandomString  replace: length cannot change in place: length 8 -> 16
+    - key  OS::Heat::RandomString  delete: replaced
+
+A question mark after the sign: it depends on values that come while the plan is walked.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any, Final
+
+from bloomery.orchestration.plan.actions import CHANGES, Action, Key, Verb
+from bloomery.orchestration.plan.differences import Difference, Unknown
+from bloomery.orchestration.plan.plans import Plan
+
+SIGNS: Final[Mapping[Verb, tuple[str, str]]] = {
+    Verb.CREATE: ("+", "create"),
+    Verb.ADOPT: ("+", "adopt"),
+    Verb.RECREATE: ("+", "create again"),
+    Verb.TAKE_BACK: ("<", "take back"),
+    Verb.UPDATE: ("~", "update in place"),
+    Verb.REPLACE: ("±", "replace"),
+    Verb.REFUSE: ("!", "refuse"),
+    Verb.UNCHANGED: (" ", "unchanged"),
+    Verb.WAIT: (":", "wait"),
+    Verb.DELETE: ("-", "delete"),
+    Verb.KEEP: ("=", "keep"),
+}
+SHOWN_CHARS: Final = 60  # of one value
+SHOWN_LEAVES: Final = 10  # of one resource
+
+
+def text(plan: Plan, *, unchanged: bool = False) -> str:
+    """Return the plan in the order of its walk; ``unchanged``: those that stay are listed too."""
+    rows = [row for row in plan if unchanged or row[1].verb is not Verb.UNCHANGED]
+    names = max((len(key.name) for key, _ in rows), default=0)
+    types = max((len(action.type) for _, action in rows), default=0)
+    lines = [line for key, each in rows for line in _lines(key, each, names, types)]
+    return "\n".join([*lines, *([""] if lines else []), summary(plan), ""])
+
+
+def summary(plan: Plan) -> str:
+    counts = plan.counts()
+    said = [
+        f"{counts[verb]} to {words}" for verb, (_, words) in SIGNS.items() if _told(verb, counts)
+    ]
+    if not said:
+        return "Nothing changes."
+    unchanged = [f"{counts[Verb.UNCHANGED]} unchanged"] if counts[Verb.UNCHANGED] else []
+    return f"{', '.join([*said, *unchanged])}."
+
+
+def _told(verb: Verb, counts: Mapping[Verb, int]) -> bool:
+    return verb in CHANGES and counts[verb] > 0
+
+
+def _lines(key: Key, action: Action, names: int, types: int) -> Iterator[str]:
+    sign, words = SIGNS[action.verb]
+    doubt = "" if action.certain else "?"
+    head = f"{sign + doubt:2} {key.name:{names}}  {action.type:{types}}  {words}"
+    details = [_leaf(each) for each in action.differences[:SHOWN_LEAVES]]
+    if len(action.differences) > SHOWN_LEAVES:
+        details.append(f"and {len(action.differences) - SHOWN_LEAVES} more")
+    if len(details) == 1:
+        yield ": ".join(part for part in (head, action.reason, *details) if part)
+        return
+    yield ": ".join(part for part in (head, action.reason) if part)
+    for detail in details:
+        yield f"{'':{names + types + 7}}{detail}"
+
+
+def _leaf(each: Difference) -> str:
+    return f"{each.where} {_value(each.before)} -> {_value(each.after)}"
+
+
+def _value(value: Any) -> str:
+    if isinstance(value, Unknown):
+        return str(value)
+    said = json.dumps(value, ensure_ascii=False, default=str)
+    return said if len(said) <= SHOWN_CHARS else f"{said[: SHOWN_CHARS - 3]}..."
+
+
+# ------------------------------------------------------------------------------------- as JSON
+
+
+def document(plan: Plan) -> dict[str, Any]:
+    """Return the plan as maps, lists and scalars; a key that says nothing is left out."""
+    return {
+        "actions": [_entry(key, action, _needs(plan, key)) for key, action in plan],
+        "summary": {str(verb): count for verb, count in sorted(plan.counts().items())},
+    }
+
+
+def _needs(plan: Plan, key: Key) -> list[str]:
+    """Return what must be done before; joints are passed through."""
+    seen, todo = dict[Key, None](), list(plan.requires(key))
+    while todo:
+        need = todo.pop()
+        if need not in seen:
+            seen[need] = None
+            todo += [] if need in plan.actions else plan.requires(need)
+    return sorted(str(need) for need in seen if need in plan.actions)
+
+
+def _entry(key: Key, action: Action, needs: Iterable[str]) -> dict[str, Any]:
+    entry = {
+        "id": str(key),
+        "name": key.name,
+        "type": action.type,
+        "action": str(action.verb),
+        "reason": action.reason,
+        "after": list(needs),
+        "differences": [_difference(each) for each in action.differences],
+        "pause_s": action.pause_s,
+    }
+    kept = {name: value for name, value in entry.items() if value not in ("", [], 0)}
+    return kept | ({} if action.certain else {"certain": False})
+
+
+def _difference(each: Difference) -> dict[str, Any]:
+    entry = {"path": each.where, "before": _bare(each.before), "after": _bare(each.after)}
+    if isinstance(each.after, Unknown):
+        entry["known_after"] = each.after.after
+    return entry | ({} if each.certain else {"certain": False})
+
+
+def _bare(value: Any) -> Any:
+    return None if isinstance(value, Unknown) else value

@@ -1,0 +1,113 @@
+"""Which values a plan never shows: those that a hidden parameter or a secret went into.
+
+A property is secret when its tree, old or new, asks for a hidden parameter or for a resource that
+has a secret.  What cannot be resolved is judged by the texts in it, rather once too often.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration.plan import forecast
+from bloomery.orchestration.plan.changes import Change, Changed
+from bloomery.orchestration.plan.differences import Difference, between
+from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.forecast import Forecast
+from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.template.functions import base
+from bloomery.orchestration.template.functions.base import Function
+
+
+@dataclass(slots=True)
+class Mask:
+    """Turns changes into differences that may be shown."""
+
+    draft: Draft
+    _secretive: set[str] | None = None
+
+    def differences(self, name: str, change: Change) -> tuple[Difference, ...]:
+        found = [
+            each
+            for key, one in change.properties.items()
+            for each in self._of(name, "properties", key, one)
+        ]
+        for part, one in change.template.items():
+            found += self._of(name, part, part, one)
+        return tuple(found)
+
+    def _of(self, name: str, part: str, key: str, one: Changed) -> Iterator[Difference]:
+        leaves = list(between(one.before, one.after, (key,), certain=one.certain))
+        if not leaves:  # two values that are not known, and not the same
+            leaves = [Difference(path=(key,), before=one.before, after=one.after)]
+        if self.secret(name, part, key):
+            yield from dict.fromkeys(leaf.masked() for leaf in leaves)
+        else:
+            yield from leaves
+
+    # ------------------------------------------------------------------------- what is a secret
+
+    def secret(self, name: str, part: str, key: str) -> bool:
+        """Whether a value of one resource must not be shown."""
+        sides = (self.draft.old, self.draft.new)
+        return any(self._asks_secret(side, self._tree(side, name, part, key)) for side in sides)
+
+    @staticmethod
+    def _tree(side: Side, name: str, part: str, key: str) -> Any:
+        definition = side.definitions.get(name)
+        tree = getattr(definition, part, None)
+        return tree.get(key) if part == "properties" and isinstance(tree, dict) else tree
+
+    def _asks_secret(self, side: Side, tree: Any) -> bool:
+        if not isinstance(tree, dict | list | Function):
+            return False
+        if side.hidden and asks_hidden(side, tree):
+            return True
+        return any(self.secretive(each.resource) for each in base.references(tree, side.view))
+
+    def secretive(self, name: str) -> bool:
+        """Whether a secret went into a resource, so that its id and attributes may tell it."""
+        if self._secretive is None:
+            self._secretive = spread(self.draft)
+        return name in self._secretive
+
+
+def spread(draft: Draft) -> set[str]:
+    """Return the resources that a secret went into, directly or through others."""
+    sides = (draft.old, draft.new)
+    reached = {name for name, row in draft.records.items() if row is not None and row.redacted}
+    for side in sides:
+        if side.hidden:
+            trees = ((name, each.properties) for name, each in side.definitions.items())
+            reached |= {name for name, tree in trees if asks_hidden(side, tree)}
+    users = _users(sides) if reached else {}
+    todo = list(reached)
+    while todo:
+        new = users.get(todo.pop(), set()) - reached
+        reached |= new
+        todo += new
+    return reached
+
+
+def _users(sides: Iterable[Side]) -> dict[str, set[str]]:
+    """Return by name who refers to it."""
+    users = defaultdict[str, set[str]](set)
+    for side in sides:
+        for name, each in side.definitions.items():
+            for reference in base.references(each.properties, side.view):
+                users[reference.resource].add(name)
+    return users
+
+
+def asks_hidden(side: Side, tree: Any) -> bool:
+    """Whether a tree asks for a hidden parameter, or may."""
+    view = Forecast(side.view)
+    try:
+        left = forecast.settled(tree, view)
+    except errors.Failure:
+        return True
+    names = {text for residue in forecast.residues(left) for text in residue.texts()}
+    return not names.isdisjoint(side.hidden) or not view.asked.isdisjoint(side.hidden)

@@ -1,0 +1,74 @@
+"""One side of a comparison: what a plan asks of the old and of the new template.
+
+``stack.Stack`` has it all; a plan names here what it needs of it, so that a test can be a side too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterable, Mapping
+from typing import Any, Final, Protocol
+
+from bloomery import errors
+from bloomery.orchestration.resources.base import Resource
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.view import Plain, StackView
+
+
+class Side(Protocol):
+    @property
+    def definitions(self) -> Mapping[str, ResourceDefinition]:
+        """The resources of the template whose condition holds."""
+
+    @property
+    def view(self) -> StackView:
+        """Parameters, files, conditions and mappings; its resources are never asked."""
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """Every name that ``view.parameter`` answers."""
+
+    @property
+    def hidden(self) -> Collection[str]:
+        """Those of ``parameters`` that are never shown."""
+
+    def kind(self, name: str) -> type[Resource]: ...
+
+    def required(self, name: str) -> Iterable[str]:
+        """The resources that must come before ``name``, implicit ones too; names may repeat."""
+
+    def properties(
+        self, name: str, view: StackView, without: Collection[str] = ()
+    ) -> Mapping[str, Any]:
+        """The checked values of all properties but those of ``without``, defaults filled in.
+
+        Whatever ``view`` raises leaves as it is.
+        """
+
+    def restricted(self, name: str) -> Collection[str]:
+        """What the environment forbids for this resource: ``update``, ``replace``."""
+
+
+class Nothing:
+    """The template of a stack that is not there yet, or no more."""
+
+    definitions: Mapping[str, ResourceDefinition] = {}
+    view: StackView = Plain()
+    parameters: Collection[str] = ()
+    hidden: Collection[str] = ()
+
+    def kind(self, name: str) -> type[Resource]:
+        raise errors.InvalidTemplateReference(reason=f"no resource is called {name!r}")
+
+    def required(self, name: str) -> Iterable[str]:
+        return ()
+
+    def properties(
+        self, name: str, view: StackView, without: Collection[str] = ()
+    ) -> Mapping[str, Any]:
+        return {}
+
+    def restricted(self, name: str) -> Collection[str]:
+        return ()
+
+
+NOTHING: Final = Nothing()

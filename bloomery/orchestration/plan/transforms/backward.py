@@ -1,0 +1,41 @@
+"""Order the end of what exists: against the old template, and after the new one is in place.
+
+An old one goes after all that required it have gone or have been brought to their new definition,
+and after whatever takes its place.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Mapping
+
+from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key
+from bloomery.orchestration.plan.draft import Draft
+
+
+def apply(draft: Draft) -> None:
+    ends = _ends(draft)
+    for name, keys in ends.items():
+        made = Key(name, MAKE)
+        for key in keys:
+            if made in draft.graph:
+                draft.graph.add(key, made)
+    for name, keys in ends.items():
+        if name in draft.old.definitions:
+            _after_users(draft, name, keys, ends)
+
+
+def _ends(draft: Draft) -> Mapping[str, list[Key]]:
+    ends = defaultdict[str, list[Key]](list)
+    for key in draft.graph.keys():  # noqa: SIM118  # asks no order; iterating the graph would
+        if key.phase == CLEAN:
+            ends[key.name].append(key)
+    return ends
+
+
+def _after_users(draft: Draft, user: str, keys: list[Key], ends: Mapping[str, list[Key]]) -> None:
+    """Let what ``user`` required end after it."""
+    for required in dict.fromkeys(draft.old.required(user)):
+        for end in ends.get(required, ()):
+            for key in keys:
+                draft.graph.add(end, key)

@@ -1,0 +1,63 @@
+"""Give every row that exists a vertex for its end; those of rows that stay are but joints.
+
+What is removed, and what was left over, is deleted.  What is replaced is deleted once the new one
+is there and all that used the old one have turned to the new one.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.orchestration.plan.actions import CLEAN, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.draft import Draft, gone
+from bloomery.orchestration.resources.base import Record
+
+ROLLED_BACK: Final = "made by the update that is rolled back"
+LEFT_OVER: Final = "left over from an earlier update"
+
+
+def apply(draft: Draft) -> None:
+    for name, record in draft.records.items():
+        key = Key(name, CLEAN)
+        draft.graph.add(key)
+        _end(draft, key, record)
+    current = draft.present.records or {}
+    for record in draft.surplus:
+        rolled_back = draft.rollback and current.get(record.name) is record
+        reason = ROLLED_BACK if rolled_back else LEFT_OVER
+        _delete(draft, Key(record.name, CLEAN, record.uuid), record, reason)
+
+
+def _end(draft: Draft, key: Key, record: Record | None) -> None:
+    made = draft.actions.get(Key(key.name, MAKE))
+    if made is None:
+        _delete(draft, key, record, _why(draft, record))
+    elif made.verb is Verb.REPLACE:
+        reason = "replaced" if made.certain else "if it is replaced"
+        _delete(draft, key, record, reason, certain=made.certain)
+
+
+def _why(draft: Draft, record: Record | None) -> str:
+    if record is not None and gone(record):
+        return "never made: only its row goes"
+    if draft.rollback:
+        return ROLLED_BACK
+    return "no longer in the template" if draft.new.definitions else ""
+
+
+def _delete(
+    draft: Draft, key: Key, record: Record | None, reason: str, *, certain: bool = True
+) -> None:
+    definition = draft.old.definitions.get(key.name)
+    kind = record.type if record is not None else definition.type if definition else ""
+    draft.put(
+        key,
+        Action(
+            verb=Verb.DELETE,
+            type=kind,
+            reason=reason,
+            certain=certain,
+            definition=definition,
+            record=record,
+        ),
+    )
