@@ -12,7 +12,6 @@ What a custom constraint asks of the world is handed in as ``Means``.
 from __future__ import annotations
 
 import datetime as dt
-import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, TypeAlias
@@ -21,11 +20,10 @@ from bloomery import errors
 from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import custom
+from bloomery.orchestration.properties.scalars import quoted
 from bloomery.orchestration.properties.schema import Type
 
 Number: TypeAlias = int | float
-
-_SHOWN: Final = 100  # characters of a value in a sentence
 
 
 def _utc_now() -> dt.datetime:
@@ -68,15 +66,6 @@ def refusal(rules: Iterable[Constraint], value: Any, means: Means = MEANS) -> st
         if why is not None:
             return rule.description or why
     return None
-
-
-def quoted(value: Any) -> str:
-    """Return ``value`` as JSON where it has such a form, cut to what fits into a sentence."""
-    try:
-        said = json.dumps(value, ensure_ascii=False)
-    except (TypeError, ValueError, RecursionError):
-        said = f"a {type(value).__name__}"
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
 
 
 def _fault(reason: str) -> errors.InvalidSchemaError:

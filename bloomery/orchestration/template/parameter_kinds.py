@@ -9,13 +9,12 @@ from __future__ import annotations
 
 import enum
 import json
-import math
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.properties.constraints import quoted
+from bloomery.orchestration.properties.scalars import is_number, number_of, quoted
 from bloomery.orchestration.properties.schema import Type
 from bloomery.orchestration.template import parse
 
@@ -64,19 +63,6 @@ def text(kind: Kind, value: Any) -> str:
     return str(value)
 
 
-def number_of(said: str, limits: Limits) -> int | float:
-    """Read a number; ValueError for other text, for what is not finite and for too many digits."""
-    if len(said) > limits.scalar_digits:
-        raise ValueError(said)
-    try:
-        return int(said)
-    except ValueError:
-        found = float(said)
-    if not math.isfinite(found):
-        raise ValueError(said)
-    return found
-
-
 def _refuse(value: Any, wanted: str) -> errors.StackValidationFailed:
     return errors.StackValidationFailed(reason=f"{quoted(value)} is not {wanted}")
 
@@ -92,14 +78,10 @@ def _string(value: Any, limits: Limits) -> str:
 
 def _number(value: Any, limits: Limits) -> int | float:
     wanted = f"a number of at most {limits.scalar_digits} digits"
-    if isinstance(value, int | float):
-        if not math.isfinite(value) or abs(value) >= 10**limits.scalar_digits * 1.0:
-            raise _refuse(value, wanted)
-        return value
-    if not isinstance(value, str):
-        raise _refuse(value, wanted)
+    if is_number(value, limits):
+        return value  # type: ignore[no-any-return]
     try:
-        return number_of(value, limits)
+        return number_of(value if isinstance(value, str) else "", limits)
     except ValueError as exc:
         raise _refuse(value, wanted) from exc
 

@@ -20,12 +20,12 @@ from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import constraints, schema
 from bloomery.orchestration.properties.constraints import MEANS, Constraint, Means
+from bloomery.orchestration.properties.scalars import number_of, quoted
 from bloomery.orchestration.template.parameter_kinds import (
     CFN_WORDS,
     PROPERTY_TYPES,
     Kind,
     convert,
-    number_of,
     text,
 )
 
@@ -276,7 +276,7 @@ def _kind(body: Mapping[str, Any], key: str, kinds: Mapping[str, Kind], name: st
     if isinstance(said, str) and said in kinds:
         return kinds[said]
     raise _fault(
-        f"{constraints.quoted(said)} is no type of a parameter: write one of {', '.join(kinds)}"
+        f"{quoted(said)} is no type of a parameter: write one of {', '.join(kinds)}"
     ).under(key)
 
 
@@ -339,7 +339,7 @@ def _number(key: str, said: Any) -> int | float | None:
     try:
         return number_of(said if isinstance(said, str) else "", LIMITS)
     except ValueError as exc:
-        raise _fault(f"{constraints.quoted(said)} is not a number").under(key) from exc
+        raise _fault(f"{quoted(said)} is not a number").under(key) from exc
 
 
 def _checked_map(body: Any, known: Collection[str], what: str) -> Mapping[str, Any]:
@@ -347,7 +347,7 @@ def _checked_map(body: Any, known: Collection[str], what: str) -> Mapping[str, A
         raise _fault(f"{what} must be a map of {', '.join(sorted(known))}")
     for key in body:
         if key not in known:
-            said = constraints.quoted(key)
+            said = quoted(key)
             raise _fault(f"{said} is not a key of {what}.{errors.nearest(key, sorted(known))}")
     return body
 

@@ -15,7 +15,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.properties.constraints import MEANS, Means, quoted
+from bloomery.orchestration.properties.constraints import MEANS, Means
+from bloomery.orchestration.properties.scalars import quoted
 from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.parameter_schemas import Schema
 

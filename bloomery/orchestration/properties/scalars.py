@@ -1,0 +1,60 @@
+"""Numbers read from text and values quoted in sentences, both within limits."""
+
+from __future__ import annotations
+
+import json
+import math
+from typing import Any, Final
+
+from bloomery.orchestration.limits import Limits
+
+_SHOWN: Final = 100  # characters of a value in a sentence
+_QUOTED_PARTS: Final = 20  # of a map or list that is quoted: more of it would not be seen
+
+
+def quoted(value: Any) -> str:
+    """Return ``value`` as JSON where it has such a form, cut to what fits into a sentence."""
+    if isinstance(value, list | dict) and len(value) > _QUOTED_PARTS:
+        return f"{_kind(value)} of {len(value)}"
+    try:
+        said = json.dumps(
+            value if not isinstance(value, str) else value[: _SHOWN + 1], ensure_ascii=False
+        )
+    except (TypeError, ValueError, RecursionError):
+        return _kind(value)
+    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+
+
+def _kind(value: Any) -> str:
+    return {list: "a list", dict: "a map", int: "a number"}.get(
+        type(value), f"a {type(value).__name__}"
+    )
+
+
+def integer_of(said: str, limits: Limits) -> int:
+    """Read a whole number; ValueError for other text and for too many digits."""
+    if len(said) > limits.scalar_digits:
+        raise ValueError(said)
+    return int(said)
+
+
+def number_of(said: str, limits: Limits) -> int | float:
+    """Read a number; ValueError for other text, for what is not finite and for too many digits."""
+    try:
+        return integer_of(said, limits)
+    except ValueError:
+        if len(said) > limits.scalar_digits:
+            raise
+    found = float(said)
+    if not math.isfinite(found):
+        raise ValueError(said)
+    return found
+
+
+def is_number(value: Any, limits: Limits) -> bool:
+    """Say whether ``value`` is a finite number, a boolean too, of no more digits than may be."""
+    if not isinstance(value, int | float) or (
+        isinstance(value, float) and not math.isfinite(value)
+    ):
+        return False
+    return bool(abs(value) < 10**limits.scalar_digits)

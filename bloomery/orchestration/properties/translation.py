@@ -1,0 +1,165 @@
+"""Old spellings of properties made new, before anything else looks at them.
+
+A kind of resource lists rules; they run on the given values, in the order Add, Replace, Resolve,
+Delete.  A path names keys from the outside in and passes through lists: ``("networks", "port")`` is
+the port of every network::
+
+    rules = [Replace(("networks", "network"), name="uuid"), Resolve(("image",), images.find)]
+    translated(rules, {"networks": [{"uuid": "7"}]})  # {"networks": [{"network": "7"}]}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, TypeAlias
+
+from bloomery import errors
+
+Path: TypeAlias = tuple[str, ...]
+Place: TypeAlias = tuple[dict[str, Any], str]  # a map, and a key that it may have
+
+
+@dataclass(frozen=True, slots=True)
+class Add:
+    """Append ``values``, or what stands at ``source`` and then goes, to the list at ``path``."""
+
+    turn: ClassVar[int] = 0
+
+    path: Path
+    values: Sequence[Any] = field(default=(), kw_only=True)
+    source: Path | None = field(default=None, kw_only=True)
+
+    def apply(self, data: dict[str, Any]) -> None:
+        more = [*self.values, *_taken(data, self.source)]
+        for place, key in _places(data, self.path):
+            present = place.get(key)
+            if more and (present is None or isinstance(present, list)):
+                place[key] = [*(present or []), *more]
+
+    def names(self) -> set[str]:
+        return {path[0] for path in (self.path, self.source) if path}
+
+
+@dataclass(frozen=True, slots=True)
+class Replace:
+    """Put at ``path``: a ``value``, what stands under ``name`` beside it, or at ``source``.
+
+    What it was taken from goes.  Both spellings at once are refused; null is as good as absent.
+    """
+
+    turn: ClassVar[int] = 1
+
+    path: Path
+    value: Any = field(default=None, kw_only=True)
+    name: str | None = field(default=None, kw_only=True)
+    source: Path | None = field(default=None, kw_only=True)
+
+    def apply(self, data: dict[str, Any]) -> None:
+        taken = [one for one in _taken(data, self.source) if one is not None]
+        for place, key in _places(data, self.path):
+            found = [place.pop(self.name, None)] if self.name is not None else taken
+            new = [one for one in found if one is not None]
+            if self.value is not None:
+                place[key] = self.value
+            elif new:
+                self._put(place, key, new[0])
+
+    def _put(self, place: dict[str, Any], key: str, value: Any) -> None:
+        if place.get(key) is not None:
+            old = self.name or ".".join(self.source or ())
+            raise errors.StackValidationFailed(
+                reason=f"{key} and {old} cannot be used at once: leave {old} out"
+            )
+        place[key] = value
+
+    def names(self) -> set[str]:
+        own = {self.name} if self.name is not None and len(self.path) == 1 else set()
+        return own | {path[0] for path in (self.path, self.source) if path}
+
+
+@dataclass(frozen=True, slots=True)
+class Resolve:
+    """Replace each value at ``path`` by what ``find`` makes of it: a name by an id."""
+
+    turn: ClassVar[int] = 2
+
+    path: Path
+    find: Callable[[Any], Any]
+
+    def apply(self, data: dict[str, Any]) -> None:
+        for place, key in _places(data, self.path):
+            value = place.get(key)
+            if isinstance(value, list):
+                place[key] = [self._found(one) for one in value]
+            elif key in place:
+                place[key] = self._found(value)
+
+    def _found(self, value: Any) -> Any:
+        return value if value is None or value == "" else self.find(value)
+
+    def names(self) -> set[str]:
+        return {self.path[0]}
+
+
+@dataclass(frozen=True, slots=True)
+class Delete:
+    """Drop what stands at ``path``."""
+
+    turn: ClassVar[int] = 3
+
+    path: Path
+
+    def apply(self, data: dict[str, Any]) -> None:
+        for place, key in _places(data, self.path):
+            place.pop(key, None)
+
+    def names(self) -> set[str]:
+        return {self.path[0]}
+
+
+Rule: TypeAlias = Add | Replace | Resolve | Delete
+
+
+def translated(rules: Sequence[Rule], given: dict[str, Any]) -> dict[str, Any]:
+    """Return ``given`` in the new spelling; what is given stays as it is."""
+    data: dict[str, Any] = _copied(given)
+    for rule in sorted(rules, key=lambda rule: rule.turn):
+        rule.apply(data)
+    return data
+
+
+def spread(rules: Sequence[Rule], names: set[str]) -> set[str]:
+    """Return ``names`` and all that the rules may carry something of theirs to."""
+    for rule in sorted(rules, key=lambda rule: rule.turn):
+        touched = rule.names()
+        if not names.isdisjoint(touched):
+            names = names | touched
+    return names
+
+
+def _copied(value: Any) -> Any:
+    if isinstance(value, dict):
+        return {key: _copied(inner) for key, inner in value.items()}
+    return [_copied(inner) for inner in value] if isinstance(value, list) else value
+
+
+def _taken(data: dict[str, Any], source: Path | None) -> list[Any]:
+    """Take what stands at ``source`` away and return it."""
+    if source is None:
+        return []
+    return [place.pop(key) for place, key in list(_places(data, source)) if key in place]
+
+
+def _places(data: dict[str, Any], path: Path) -> Iterator[Place]:
+    """Yield every map that may hold the last key of ``path``."""
+    level: list[dict[str, Any]] = [data]
+    for name in path[:-1]:
+        inner = [place.get(name) for place in level]
+        level = [one for value in inner for one in _maps(value)]
+    yield from ((place, path[-1]) for place in level)
+
+
+def _maps(value: Any) -> list[dict[str, Any]]:
+    members = value if isinstance(value, list) else [value]
+    return [one for one in members if isinstance(one, dict)]

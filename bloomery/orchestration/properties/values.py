@@ -1,0 +1,320 @@
+"""One resource's properties: read, translated, checked against a schema, converted.
+
+    properties = Properties(kind.properties_schema, definition.properties, reader)
+    try:
+        properties.validate()  # before anything exists: what is not ready is not judged
+        properties.resolved()  # {"length": 32, "salt": None, ...}: every property of the schema
+    except errors.StackValidationFailed as exc:
+        raise exc.under("resources", name, "properties", error="Property error") from exc
+
+Paths of faults begin below ``properties``; a missing or unknown one is a fault of its container.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, Protocol, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints, translation
+from bloomery.orchestration.properties.constraints import MEANS, Means
+from bloomery.orchestration.properties.scalars import integer_of, is_number, number_of, quoted
+from bloomery.orchestration.properties.schema import Schema, Type
+
+Schemas: TypeAlias = Mapping[str, Schema]
+
+
+class Reader(Protocol):
+    """What knows how to read a tree; see template/reading.py."""
+
+    def resolve(self, tree: Any) -> Any:
+        """Return the value of ``tree``."""
+
+    def settled(self, tree: Any) -> bool:
+        """Say whether all resources that ``tree`` asks are ready, so that the value is final."""
+
+
+class Literal:
+    """Reads what holds no calls: stored values, and those of tests."""
+
+    def resolve(self, tree: Any) -> Any:
+        return tree
+
+    def settled(self, tree: Any) -> bool:
+        return True
+
+
+LITERAL: Final = Literal()
+_SCALARS: Final = frozenset({str, int, float, bool, type(None)})
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    """How strictly one value is converted: ``check`` looks at constraints and unknown keys."""
+
+    check: bool
+    means: Means
+
+
+class Properties:
+    """The properties of one resource over a schema, a tree and who reads it."""
+
+    __slots__ = ("_description", "_means", "_reader", "_rules", "_schemas", "_tree")
+
+    def __init__(
+        self,
+        schemas: Schemas,
+        tree: Any,
+        reader: Reader = LITERAL,
+        *,
+        rules: Sequence[translation.Rule] = (),
+        means: Means = MEANS,
+        description: str = "",
+    ) -> None:
+        """``description``: the resource's, the default of a property that is called so."""
+        self._schemas = schemas
+        self._tree = tree
+        self._reader = reader
+        self._rules = rules
+        self._means = means
+        self._description = description
+
+    def validate(self, *, with_values: bool = True) -> None:
+        """Refuse unknown names and, ``with_values``, whatever values there are to judge."""
+        if with_values:
+            self.resolved(check=True)
+        elif isinstance(tree := self._tree, Mapping):
+            self._check_names(tree)
+
+    def resolved(self, *, check: bool = False) -> dict[str, Any]:
+        """Return every property of the schema, converted; ``check`` asks the constraints, too."""
+        given, settled = self._given()
+        if check:
+            self._check_names(given)
+        strict, lax = Job(check, self._means), Job(False, self._means)
+        unsettled = self._unsettled(given) if check and settled else frozenset()
+        if not settled:
+            strict = lax
+        values = self._values(given)
+        return {
+            name: self._property(name, schema, values, lax if name in unsettled else strict)
+            for name, schema in self._schemas.items()
+        }
+
+    def _given(self) -> tuple[Mapping[str, Any], bool]:
+        """Return the tree of each property, and whether the map as a whole is final."""
+        tree, settled = self._tree, True
+        if not isinstance(tree, Mapping) and tree is not None:
+            settled = self._reader.settled(tree)
+            tree = self._reader.resolve(tree)
+        if tree is None:
+            return {}, settled
+        if not isinstance(tree, Mapping):
+            raise _fault(f"properties must be a map, and {quoted(tree)} is none")
+        return tree, settled
+
+    def _check_names(self, given: Iterable[str]) -> None:
+        _know(given, self._schemas)
+        for name in given:
+            if not self._schemas[name].implemented:
+                raise _fault(f"Property {name} is not implemented yet: leave it out")
+
+    def _unsettled(self, given: Mapping[str, Any]) -> frozenset[str]:
+        settled = self._reader.settled
+        names = {
+            name for name, tree in given.items() if type(tree) not in _SCALARS and not settled(tree)
+        }
+        return frozenset(translation.spread(self._rules, names) if names and self._rules else names)
+
+    def _values(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+        values = {
+            name: tree if type(tree) in _SCALARS else self._read(name, tree)
+            for name, tree in given.items()
+        }
+        return translation.translated(self._rules, values) if self._rules else values
+
+    def _read(self, name: str, tree: Any) -> Any:
+        try:
+            return self._reader.resolve(tree)
+        except errors.Misplaced as exc:
+            raise exc.under(name) from exc
+
+    def _property(self, name: str, schema: Schema, values: Mapping[str, Any], job: Job) -> Any:
+        if name == "description" and self._description and name not in values:
+            return self._description
+        return _member(name, schema, values, job)
+
+
+# --------------------------------------------------------------------------- maps of properties
+
+
+def _member(name: str, schema: Schema, values: Mapping[str, Any], job: Job) -> Any:
+    """Return one entry of a map with a schema; null where it is absent and has no default."""
+    if name not in values and schema.default is None:
+        if schema.required:
+            raise _fault(f"Property {name} not assigned: it is required")
+        return None
+    try:
+        return converted(schema, values.get(name), job)
+    except errors.StackValidationFailed as exc:
+        raise exc.under(name) from exc
+
+
+def _know(given: Iterable[str], schemas: Schemas) -> None:
+    for name in given:
+        if name not in schemas:
+            raise _fault(f"Unknown Property {name}.{errors.nearest(name, schemas)}")
+
+
+def converted(schema: Schema, given: Any, job: Job) -> Any:
+    """Return ``given`` as the schema's type has it; null is the default or the empty value."""
+    if given is None:
+        given = schema.default if schema.default is not None else _EMPTY[schema.type]
+    value = _CONVERTERS[schema.type](schema, given, job)
+    if job.check and schema.constraints and not (schema.takes_text and isinstance(given, str)):
+        why = constraints.refusal(schema.constraints, value, job.means)
+        if why is not None:
+            raise _fault(why)
+    return value
+
+
+def _fault(reason: str) -> errors.StackValidationFailed:
+    return errors.StackValidationFailed(reason=reason)
+
+
+# ------------------------------------------------------------------------------------ the types
+
+
+def _string(schema: Schema, given: Any, job: Job) -> str:
+    if isinstance(given, str):
+        return given
+    if isinstance(given, int) and is_number(given, job.means.limits):
+        return str(given)
+    raise _fault(f"{quoted(given)} is not text: quote it")
+
+
+def _integer(schema: Schema, given: Any, job: Job) -> int:
+    limits = job.means.limits
+    if is_number(given, limits):
+        return int(given)
+    try:
+        return integer_of(given if isinstance(given, str) else "", limits)
+    except ValueError as exc:
+        raise _fault(f"{quoted(given)} is not a whole number") from exc
+
+
+def _number(schema: Schema, given: Any, job: Job) -> int | float:
+    limits = job.means.limits
+    if is_number(given, limits):
+        return given  # type: ignore[no-any-return]
+    try:
+        return number_of(given if isinstance(given, str) else "", limits)
+    except ValueError as exc:
+        raise _fault(f"{quoted(given)} is not a number") from exc
+
+
+def _boolean(schema: Schema, given: Any, job: Job) -> bool:
+    if isinstance(given, bool):
+        return given
+    said = given.lower() if isinstance(given, str) else ""
+    if said not in {"true", "false"}:
+        raise _fault(f"{quoted(given)} is not a boolean: write true or false")
+    return said == "true"
+
+
+def _map(schema: Schema, given: Any, job: Job) -> Any:
+    if schema.takes_text and isinstance(given, str | list):
+        return given  # the parameter that it is for reads JSON, and takes any document
+    if not isinstance(given, Mapping):
+        raise _fault(f"{quoted(given)} is not a map")
+    members = schema.schema
+    if not isinstance(members, Mapping):
+        return dict(given)
+    if job.check:
+        _know(given, members)
+    return {name: _member(name, inner, given, job) for name, inner in members.items()}
+
+
+def _list(schema: Schema, given: Any, job: Job) -> list[Any]:
+    if schema.takes_text and isinstance(given, str):
+        return given.split(",") if given else []
+    if not isinstance(given, list | tuple):
+        raise _fault(f"{quoted(given)} is not a list")
+    element = schema.schema
+    if not isinstance(element, Schema):
+        return list(given)
+    return [_element(index, element, one, job) for index, one in enumerate(given)]
+
+
+def _element(index: int, schema: Schema, given: Any, job: Job) -> Any:
+    try:
+        return converted(schema, given, job)
+    except errors.StackValidationFailed as exc:
+        raise exc.under(index) from exc
+
+
+def _any(schema: Schema, given: Any, job: Job) -> Any:
+    return given
+
+
+_Converter: TypeAlias = Callable[[Schema, Any, Job], Any]
+_CONVERTERS: Final[Mapping[Type, _Converter]] = {
+    Type.STRING: _string,
+    Type.INTEGER: _integer,
+    Type.NUMBER: _number,
+    Type.BOOLEAN: _boolean,
+    Type.MAP: _map,
+    Type.LIST: _list,
+    Type.ANY: _any,
+}
+_EMPTY: Final[Mapping[Type, Any]] = {
+    Type.STRING: "",
+    Type.INTEGER: 0,
+    Type.NUMBER: 0,
+    Type.BOOLEAN: False,
+    Type.MAP: {},
+    Type.LIST: [],
+    Type.ANY: None,
+}
+
+
+# -------------------------------------------------------------------------------- differences
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Differences:
+    """What an update changes; ``changed`` holds the new values, null where one was dropped."""
+
+    changed: Mapping[str, Any]
+    immutable: tuple[str, ...] = ()  # changed, and the kind refuses that
+    replacing: tuple[str, ...] = ()  # changed, and only a new resource can have it
+
+    def check(self) -> None:
+        """Raise NotSupported if something changed that never may."""
+        if self.immutable:
+            names = ", ".join(self.immutable)
+            raise errors.NotSupported(feature=f"Update to properties {names}, which are immutable,")
+
+
+def differences(
+    schemas: Schemas, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Differences:
+    """Compare two sets of resolved properties."""
+    changed = {
+        name: after.get(name) for name in schemas if _differ(before.get(name), after.get(name))
+    }
+    return Differences(
+        changed=changed,
+        immutable=tuple(name for name in changed if schemas[name].immutable),
+        replacing=tuple(
+            name
+            for name in changed
+            if not schemas[name].update_allowed and not schemas[name].immutable
+        ),
+    )
+
+
+def _differ(before: Any, after: Any) -> bool:
+    """Say whether two values differ; true and 1 do."""
+    return bool(before != after) or isinstance(before, bool) != isinstance(after, bool)
