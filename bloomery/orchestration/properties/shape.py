@@ -1,0 +1,242 @@
+"""Kinds of resources as clients see them: their schema, and a template that wraps one.
+
+``shown`` is the answer to ``GET resource_types/{type}``, ``template`` to ``.../template``, where
+each property becomes a parameter and each attribute an output.  Two things are better than Heat's:
+a property of type any becomes a JSON parameter, and so does a list of maps, which commas cannot
+carry; Heat fails on the one and garbles the other.
+"""
+
+from __future__ import annotations
+
+import enum
+import inspect
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final, Protocol
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.constraints import Constraint
+from bloomery.orchestration.properties.schema import Attribute, Schema, Status, Support, Type
+
+NO_DESCRIPTION: Final = "No description available"
+
+
+class Kind(Protocol):
+    """What is asked of a class of resources, or of a nested template that stands for one."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]]
+    attributes_schema: ClassVar[Mapping[str, Attribute]]
+    support: ClassVar[Support]
+
+
+SHOW: Final = Attribute("The whole of the real thing, as its service shows it.", Type.MAP, False)
+
+
+def shown(type_name: str, kind: Kind, *, with_description: bool = False) -> dict[str, Any]:
+    """Return the schema of a kind; hidden properties and attributes are left out."""
+    said = {
+        "resource_type": type_name,
+        "properties": {name: _property(one) for name, one in _offered(kind).items()},
+        "attributes": {name: _attribute(one) for name, one in _attributes(kind).items()},
+        "support_status": _support(kind.support),
+    }
+    return said | ({"description": described(kind)} if with_description else {})
+
+
+def described(kind: Kind) -> str:
+    """Return what the class says of itself."""
+    return inspect.cleandoc(kind.__doc__) if kind.__doc__ else NO_DESCRIPTION
+
+
+def _offered(kind: Kind) -> dict[str, Schema]:
+    return {
+        name: schema
+        for name, schema in kind.properties_schema.items()
+        if schema.implemented and schema.support.status is not Status.HIDDEN
+    }
+
+
+def _attributes(kind: Kind) -> dict[str, Attribute]:
+    own = {
+        name: attribute
+        for name, attribute in kind.attributes_schema.items()
+        if attribute.support.status is not Status.HIDDEN
+    }
+    return own | {"show": own.get("show", SHOW)}
+
+
+def _property(schema: Schema) -> dict[str, Any]:
+    said: dict[str, Any] = {
+        "type": schema.type.lower(),
+        "required": schema.required,
+        "update_allowed": schema.update_allowed,
+        "immutable": schema.immutable,
+    }
+    if schema.default is not None:
+        said["default"] = schema.default
+    if schema.description:
+        said["description"] = schema.description
+    if schema.constraints:
+        said["constraints"] = [rule.shown() for rule in schema.constraints]
+    if schema.schema is not None:
+        inner = {"*": schema.schema} if isinstance(schema.schema, Schema) else schema.schema
+        said["schema"] = {name: _property(one) for name, one in inner.items()}
+    return said
+
+
+def _attribute(attribute: Attribute) -> dict[str, Any]:
+    said = {"description": attribute.description} if attribute.description else {}
+    return said | ({"type": attribute.type.lower()} if attribute.type is not Type.ANY else {})
+
+
+def _support(support: Support | None) -> dict[str, Any] | None:
+    if support is None:
+        return None
+    return {
+        "status": support.status.value,
+        "message": support.message,
+        "version": support.version,
+        "previous_status": _support(support.previous),
+    }
+
+
+# ---------------------------------------------------------------------------------- templates
+
+
+class Dialect(enum.StrEnum):
+    """The values of ``template_type``."""
+
+    HOT = "hot"
+    CFN = "cfn"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Words:
+    """What a dialect calls things."""
+
+    version: Mapping[str, str]
+    description: str
+    parameters: str
+    resources: str
+    outputs: str
+    type: str
+    properties: str
+    default: str
+    value: str
+    parameter: str  # the function that gives a parameter
+    resource: str  # the function that gives the id of a resource
+    attribute: str  # the function that gives an attribute
+    types: Mapping[Type, str]
+
+
+_WORDS: Final = {
+    Dialect.HOT: _Words(
+        version={"heat_template_version": "2018-08-31"},
+        description="description",
+        parameters="parameters",
+        resources="resources",
+        outputs="outputs",
+        type="type",
+        properties="properties",
+        default="default",
+        value="value",
+        parameter="get_param",
+        resource="get_resource",
+        attribute="get_attr",
+        types={
+            Type.STRING: "string",
+            Type.INTEGER: "number",
+            Type.NUMBER: "number",
+            Type.BOOLEAN: "boolean",
+            Type.LIST: "comma_delimited_list",
+            Type.MAP: "json",
+            Type.ANY: "json",
+        },
+    ),
+    Dialect.CFN: _Words(
+        version={"HeatTemplateFormatVersion": "2012-12-12"},
+        description="Description",
+        parameters="Parameters",
+        resources="Resources",
+        outputs="Outputs",
+        type="Type",
+        properties="Properties",
+        default="Default",
+        value="Value",
+        parameter="Ref",
+        resource="Ref",
+        attribute="Fn::GetAtt",
+        types={
+            Type.STRING: "String",
+            Type.INTEGER: "Number",
+            Type.NUMBER: "Number",
+            Type.BOOLEAN: "Boolean",
+            Type.LIST: "CommaDelimitedList",
+            Type.MAP: "Json",
+            Type.ANY: "Json",
+        },
+    ),
+}
+
+
+def template(type_name: str, kind: Kind, dialect: Dialect = Dialect.CFN) -> dict[str, Any]:
+    """Return a template of one resource of the kind, which stands for it with all it has."""
+    words, name, offered = _WORDS[dialect], type_name.rpartition("::")[2], _offered(kind)
+    properties = {one: {words.parameter: one} for one in offered}
+    outputs = {
+        one: {
+            words.description: attribute.description,
+            words.value: {words.attribute: [name, one]},
+        }
+        for one, attribute in _attributes(kind).items()
+    }
+    return {
+        **words.version,
+        words.description: f"One resource of type {type_name}",
+        words.parameters: {one: _parameter(schema, dialect) for one, schema in offered.items()},
+        words.resources: {name: {words.type: type_name, words.properties: properties}},
+        words.outputs: outputs | {"OS::stack_id": {words.value: {words.resource: name}}},
+    }
+
+
+def _parameter(schema: Schema, dialect: Dialect) -> dict[str, Any]:
+    words, held = _WORDS[dialect], _held(schema)
+    said: dict[str, Any] = {words.type: words.types[held]}
+    if schema.default is not None:
+        said[words.default] = _default(schema.default, held)
+    if schema.description:
+        said[words.description] = schema.description
+    rules = [rule for rule in schema.constraints if held in rule.fits]
+    return said | (_hot_rules(rules) if dialect is Dialect.HOT else _cfn_rules(rules))
+
+
+def _held(schema: Schema) -> Type:
+    """Return the type of the parameter: what commas cannot carry travels as JSON."""
+    if schema.type is Type.LIST and isinstance(schema.schema, Schema):
+        return Type.LIST if schema.schema.type not in {Type.MAP, Type.LIST, Type.ANY} else Type.MAP
+    return schema.type
+
+
+def _default(value: Any, held: Type) -> Any:
+    """Return a default that the parameter reads back as ``value``."""
+    return json.dumps(value) if held is Type.ANY and isinstance(value, str) else value
+
+
+def _hot_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
+    return {"constraints": [rule.shown() for rule in rules]} if rules else {}
+
+
+def _cfn_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
+    """Spell those constraints that the dialect knows."""
+    said: dict[str, Any] = {}
+    for rule in rules:
+        if isinstance(rule, constraints.Length | constraints.Range):
+            unit = "Length" if isinstance(rule, constraints.Length) else "Value"
+            bounds = {f"Min{unit}": rule.min, f"Max{unit}": rule.max}
+            said |= {key: bound for key, bound in bounds.items() if bound is not None}
+        elif isinstance(rule, constraints.AllowedValues):
+            said["AllowedValues"] = list(rule.values)
+        elif isinstance(rule, constraints.AllowedPattern):
+            said["AllowedPattern"] = rule.pattern
+    return said
