@@ -78,7 +78,8 @@ class Draft:
             reason = f"no resource is called {reference.resource!r}; its template has none"
             raise errors.InvalidTemplateReference(reason=reason)
         by_id = reference.attribute is None
-        if action.verb in STAYS or (action.verb is Verb.UPDATE and by_id):
+        in_place = action.verb is Verb.UPDATE and by_id
+        if (action.verb in STAYS or in_place) and reference.resource not in self.taken_back:
             return self._stays(reference.resource)
         if action.verb is Verb.CREATE:
             return Knowledge.CHANGES

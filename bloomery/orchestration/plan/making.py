@@ -31,7 +31,6 @@ from bloomery.orchestration.plan.transforms import (
     joints,
     retain,
 )
-from bloomery.orchestration.plan.transforms import rollback as rolling_back
 from bloomery.orchestration.resources.base import Record
 
 Existing: TypeAlias = Present | Mapping[str, Record] | None
@@ -40,7 +39,6 @@ STEPS: Final[tuple[ModuleType, ...]] = (
     add,
     forward,
     compare,
-    rolling_back,
     clean,
     retain,
     backward,

@@ -182,6 +182,8 @@ RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "r
 def ruling(case: Case) -> Ruling:
     """Return what the first rule says that answers, unless the environment forbids it."""
     found = next(said for rule in RULES if (said := rule(case)) is not None)
+    if case.name in case.draft.taken_back:
+        found = _taken_back(found)
     word = RESTRICTED.get(found.verb)
     if word is not None and word in case.draft.new.restricted(case.name):
         why = f" ({found.reason})" if found.reason else ""
@@ -190,6 +192,15 @@ def ruling(case: Case) -> Ruling:
 
 
 # -------------------------------------------------------------------------------- small helpers
+
+
+def _taken_back(found: Ruling) -> Ruling:
+    """Tell of an old one that a replacement left standing; who refers to it gets its id again."""
+    if found.verb is Verb.UNCHANGED:
+        return Ruling(Verb.TAKE_BACK, "the old one still stands")
+    if found.verb is Verb.UPDATE:
+        return found._replace(reason="the old one still stands and is taken back")
+    return found
 
 
 def _alike(old: type[Resource], new: type[Resource]) -> bool:
