@@ -21,8 +21,11 @@ class Limits:
     scalar_digits: int = 100  # of a number in a document or a parameter
     resources: int = 1_000  # of a stack with all its nested ones (max_resources_per_stack); -1: any
     nested_depth: int = 5  # stacks inside stacks (max_nested_stack_depth)
+    condition_depth: int = 30  # conditions that ask one for the other
     result_nodes: int = 1_000_000  # keys and values that one function may produce
     result_chars: int = 10_000_000  # length of a text that one function may produce
+    replaced_chars: int = 500_000_000  # length of a text times the placeholders sought in it
+    url_chars: int = 65_536  # length of the parts of a make_url
     pattern_chars: int = 1_000  # length of a regular expression
     pattern_text_chars: int = 1_000_000  # length of a text that is matched
     pattern_s: float = 0.5  # time for one match of a regular expression

@@ -33,6 +33,7 @@ class Removed:
     """A function that the version has dropped: using it is an error."""
 
     says: str = ""
+    reason: str = "not supported in this version of HOT"
 
 
 Callable: TypeAlias = type[Function] | type[Macro] | Removed
@@ -61,7 +62,7 @@ class Parser:
     def _called(self, function: Callable, name: str, args: Any) -> Any:
         if isinstance(function, Removed):
             raise errors.StackValidationFailed(
-                reason=f"The function {name} is not supported in this version of HOT."
+                reason=f"The function {name} is {function.reason}.", path=(name,)
             )
         try:
             if issubclass(function, Macro):

@@ -16,6 +16,13 @@ from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 
 
+@dataclass(frozen=True, slots=True)
+class Walked:
+    """What ``ResourceView.attribute`` answers when it has used the path itself."""
+
+    value: Any
+
+
 class ResourceView(Protocol):
     """One resource as others may see it."""
 
@@ -33,7 +40,8 @@ class ResourceView(Protocol):
         """The value of one attribute; ``path`` is for types that use it themselves.
 
         Heat's versions from 2014-10-16 hand the path to the resource; most types answer with the
-        whole value and let ``select`` walk it (see functions/references.py).
+        whole value and let ``select`` walk it (see functions/references.py).  Who has used the path
+        answers with ``Walked``.
         """
 
     def attributes(self) -> Mapping[str, Any]:
@@ -57,6 +65,9 @@ class StackView(Protocol):
 
     def parameter(self, name: str) -> Any:
         """The value as the template sees it; StackValidationFailed for a name that is not there."""
+
+    def has_parameter(self, name: str) -> bool:
+        """Whether the template declares ``name``, with a value or without one."""
 
     def file(self, key: str) -> str:
         """The text under ``key`` of the files map; StackValidationFailed if it is missing."""
@@ -113,6 +124,9 @@ class Plain:
         if name not in self.parameters:
             raise errors.StackValidationFailed(reason=f"The Parameter ({name}) was not provided.")
         return self.parameters[name]
+
+    def has_parameter(self, name: str) -> bool:
+        return name in self.parameters
 
     def file(self, key: str) -> str:
         if key not in self.files:

@@ -1,0 +1,251 @@
+"""The functions of CloudFormation, as far as Heat's dialect of it has them."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.template import parse
+from bloomery.orchestration.template.functions import (
+    base,
+    conditions,
+    references,
+    replacing,
+    shapes,
+    text,
+)
+from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.view import StackView
+
+_MEMBER: Final = re.compile(r"\.member\.(\d{1,18})\.(.*)", re.DOTALL)
+
+
+class Ref(references.GetResource):
+    __slots__ = ()
+    says = "The value of a parameter, or what others know a resource by."
+
+    def check(self) -> None:
+        if not isinstance(self.args, str):
+            raise self.fault(f"{self.name} takes a name, not {shapes.called(self.args)}")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        return view.parameter(args) if view.has_parameter(args) else super().result(args, view)
+
+    def references(self, view: StackView) -> Iterator[base.Reference]:
+        if not view.has_parameter(self.args):
+            yield from super().references(view)
+
+
+class RefParameter(Ref):
+    """In conditions, which know parameters only."""
+
+    __slots__ = ()
+    says = "The value of a parameter."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not view.has_parameter(args):
+            raise errors.InvalidTemplateReference(
+                reason=f"no parameter is called {args!r}, and a condition cannot ask for a resource"
+            )
+        return view.parameter(args)
+
+
+class GetAtt(references.GetAttrSelect):
+    __slots__ = ()
+    says = "An attribute of a resource."
+    form = "a list: the name of a resource and the name of an attribute"
+
+    def _is_form(self, args: Any) -> bool:
+        return isinstance(args, list) and len(args) == 2
+
+
+class Join(text.ListJoinOne):
+    __slots__ = ()
+
+
+class Split(Call):
+    __slots__ = ()
+    says = "The list of the parts of a text between delimiters."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 2:
+            raise self.fault(f"{self.name} takes a list: a delimiter and a text")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        delimiter, whole = args
+        if not isinstance(delimiter, str) or not delimiter:
+            raise self.fault(
+                f"the delimiter of {self.name} is text, not {shapes.called(delimiter)}"
+            )
+        if not isinstance(whole, str):
+            raise self.fault(f"{self.name} splits text, not {shapes.called(whole)}")
+        shapes.bound_nodes(whole.count(delimiter) + 1, view.limits)
+        return whole.split(delimiter)
+
+
+class Select(Call):
+    """``[index, list]`` or ``[key, map]``; either collection may be given as JSON text."""
+
+    __slots__ = ()
+    says = "One element of a list by its index, or of a map by its key."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 2:
+            raise self.fault(f"{self.name} takes a list: an index or key, and a list or map")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        index, collection = args
+        if isinstance(collection, str):
+            collection = self._read(collection, view.limits)
+        if collection is None:
+            return ""
+        if isinstance(collection, dict):
+            return self._value(collection, index)
+        if not isinstance(collection, list):
+            raise self.fault(
+                f"{self.name} selects from a list or map, not from {shapes.called(collection)}"
+            )
+        return self._element(collection, index)
+
+    def _read(self, written: str, limits: Limits) -> Any:
+        try:
+            found = json.loads(written)
+            return parse.check({"": found}, limits, f"the text in {self.name}")[""]
+        except (ValueError, RecursionError) as exc:
+            raise self.fault(
+                f"{self.name} reads text as JSON, and {shapes.called(written)} is none"
+            ) from exc
+
+    def _value(self, collection: dict[Any, Any], key: Any) -> Any:
+        if not isinstance(key, str):
+            raise self.fault(f"{self.name} selects from a map by text, not by {shapes.called(key)}")
+        return collection.get(key, "")
+
+    def _element(self, collection: list[Any], index: Any) -> Any:
+        try:
+            return collection[int(index)]
+        except IndexError:
+            return ""
+        except (TypeError, ValueError, OverflowError):
+            raise self.fault(
+                f"{self.name} selects from a list by a whole number, not by {shapes.called(index)}"
+            ) from None
+
+
+class Replace(replacing.StrReplaceScalars):
+    """``[params, template]``."""
+
+    __slots__ = ()
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 2:
+            raise self.fault(f"{self.name} takes a list: a map of placeholders and a text")
+        if not isinstance(self.args[0], dict | base.Function):
+            raise self._no_map(self.args[0])
+
+    def result(self, args: Any, view: StackView) -> Any:
+        params, template = args
+        return self._replaced(template, params, view.limits)
+
+
+class Base64(Call):
+    """Marks what a client is to encode; the text stays as it is."""
+
+    __slots__ = ()
+    says = "The text itself; who uses it encodes it."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not isinstance(args, str):
+            raise self.fault(f"{self.name} takes text, not {shapes.called(args)}")
+        return args
+
+
+class MemberListToMap(Call):
+    """``[key name, value name, [".member.0.<key name>=k", ".member.0.<value name>=v"]]``."""
+
+    __slots__ = ()
+    says = "A map of a list of members as query strings write it."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 3:
+            raise self.fault(f"{self.name} takes a list: key name, value name, list of members")
+        for name in self.args[:2]:
+            if not isinstance(name, str):
+                raise self.fault(f"the names in {self.name} are text, not {shapes.called(name)}")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        key_name, value_name, members = args
+        if not isinstance(members, list):
+            raise self.fault(f"{self.name} takes a list of members, not {shapes.called(members)}")
+        found: dict[int, dict[str, str]] = {}
+        for member in members:
+            name, value = self._pair(member)
+            if numbered := _MEMBER.fullmatch(name):
+                found.setdefault(int(numbered[1]), {})[numbered[2]] = value
+        whole = [item for _, item in sorted(found.items()) if {key_name, value_name} <= item.keys()]
+        return {item[key_name]: item[value_name] for item in whole}
+
+    def _pair(self, member: Any) -> tuple[str, str]:
+        if not isinstance(member, str) or "=" not in member:
+            raise self.fault(
+                f"a member in {self.name} is a text .member.0.Name=value, "
+                f"not {shapes.called(member)}"
+            )
+        name, _, value = member.partition("=")
+        return name, value
+
+
+class FindInMap(Call):
+    __slots__ = ()
+    says = "A value of the section Mappings, by the name of a map and two keys."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 3:
+            raise self.fault(f"{self.name} takes a list: the name of a map, and two keys")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        name, *keys = args
+        if not isinstance(name, str):
+            raise self.fault(f"{self.name} takes the name of a map, not {shapes.called(name)}")
+        found: Any = view.mapping(name)
+        for key in keys:
+            if not isinstance(key, str | int) or not isinstance(found, dict) or key not in found:
+                raise self.fault(f"{self.name} finds no key {shapes.called(key)} in map {name!r}")
+            found = found[key]
+        return found
+
+
+class GetAZs(Call):
+    __slots__ = ()
+    says = "The availability zones of the compute service."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        raise self.fault(f"{self.name} asks the compute service for its zones, and there is none")
+
+
+class ResourceFacade(references.ResourceFacade):
+    __slots__ = ()
+    METADATA = "Metadata"
+    DELETION_POLICY = "DeletionPolicy"
+    UPDATE_POLICY = "UpdatePolicy"
+
+
+class If(conditions.If):
+    pass
+
+
+class Not(conditions.Not):
+    """``[condition]``."""
+
+    __slots__ = ()
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 1 or self.args[0] in (None, ""):
+            raise self.fault(f"{self.name} takes a list of one condition")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        return super().result(args[0], view)

@@ -1,0 +1,91 @@
+"""Functions over lists.
+
+Elements compare as in ``equals``: 1, 1.0 and true are one value, "1" is another.  What cannot be
+hashed is compared by what it holds, so that long lists cost their length and not its square.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+from bloomery.orchestration.template.functions import shapes
+from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.view import StackView
+
+
+def identity(value: Any) -> Hashable:
+    """Return what is equal for equal values and can be hashed."""
+    if isinstance(value, list):
+        return ("list", *map(identity, value))
+    if isinstance(value, dict):
+        return ("map", frozenset((key, identity(item)) for key, item in value.items()))
+    return value  # type: ignore[no-any-return]
+
+
+class ListConcat(Call):
+    __slots__ = ()
+    says = "The elements of several lists in one."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not isinstance(args, list):
+            raise self.fault(f"{self.name} takes a list of lists, not {shapes.called(args)}")
+        lists = [self._items(item) for item in args]
+        return [item for one in lists for item in one]
+
+    def _items(self, value: Any) -> list[Any]:
+        if not isinstance(value, list | None):
+            raise self.fault(f"{self.name} joins lists, not {shapes.called(value)}")
+        return value or []
+
+
+class ListConcatUnique(ListConcat):
+    __slots__ = ()
+    says = "The elements of several lists in one, each value once, where it came first."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        first: dict[Hashable, Any] = {}
+        for item in super().result(args, view):
+            first.setdefault(identity(item), item)
+        return list(first.values())
+
+
+class Filter(Call):
+    __slots__ = ()
+    says = "A list without the elements that equal one of some values."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 2:
+            raise self.fault(f"{self.name} takes a list: the values to leave out, and a list")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        values, items = args
+        if not isinstance(values, list | None):
+            raise self.fault(
+                f"{self.name} leaves out a list of values, not {shapes.called(values)}"
+            )
+        if not isinstance(items, list | None):
+            raise self.fault(f"{self.name} works on a list, not on {shapes.called(items)}")
+        if items is None or not values:
+            return items
+        unwanted = set(map(identity, values))
+        return [item for item in items if identity(item) not in unwanted]
+
+
+class Contains(Call):
+    __slots__ = ()
+    says = "Whether a list holds a value, or a text another text."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or len(self.args) != 2:
+            raise self.fault(f"{self.name} takes a list: a value, and a list or text to look in")
+
+    def result(self, args: Any, view: StackView) -> Any:
+        value, sequence = args
+        if not isinstance(sequence, list | str):
+            raise self.fault(
+                f"{self.name} looks in a list or text, not in {shapes.called(sequence)}"
+            )
+        if isinstance(sequence, str) and not isinstance(value, str):
+            raise self.fault(f"{self.name} finds text in text, not {shapes.called(value)}")
+        return value in sequence

@@ -1,0 +1,209 @@
+"""What a template may ask of its stack: parameters, resources, files, the parent's resource."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.template import view as views
+from bloomery.orchestration.template.functions import base, shapes
+from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.view import StackView
+
+_MISSING: Final = object()
+
+
+def select(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
+    """Walk ``path`` into maps, lists and text; ``missing`` if it leads nowhere.
+
+    Numeric text is an index, a negative index counts from the end, and a character of a text can be
+    taken: Heat's templates rely on all three.
+    """
+    for step in path:
+        value = _stepped(value, step)
+        if value is _MISSING:
+            return missing
+    return value
+
+
+def _stepped(value: Any, step: Any) -> Any:
+    if not isinstance(value, dict | list | str):
+        return _MISSING
+    try:
+        if isinstance(value, dict):
+            return value.get(step, _MISSING)
+        return value[int(step) if isinstance(step, str) else step]
+    except (IndexError, TypeError, ValueError):  # out of range; no index at all; no number
+        return _MISSING
+
+
+class GetParam(Call):
+    __slots__ = ()
+    says = "The value of a parameter, or what a path into it leads to."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not args and not isinstance(args, bool | int | float):
+            raise self.fault(f"{self.name} needs the name of a parameter")
+        if not isinstance(args, str | list):
+            raise self.fault(
+                f"{self.name} takes a name, or a list of a name and a path into the value, "
+                f"not {shapes.called(args)}"
+            )
+        name, *path = [args] if isinstance(args, str) else args
+        if not isinstance(name, str):
+            raise self.fault(
+                f"the name of a parameter in {self.name} is text, not {shapes.called(name)}"
+            )
+        return select(view.parameter(name), path, missing="")
+
+
+class GetResource(Call):
+    __slots__ = ()
+    says = "What others know a resource by: its physical id."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        return view.resource(self._named(args)).reference_id()
+
+    def references(self, view: StackView) -> Iterator[base.Reference]:
+        yield from base.references(self.args, view)
+        yield base.Reference(self._named(self.values(view)), None)
+
+    def _named(self, args: Any) -> str:
+        if not isinstance(args, str):
+            raise errors.InvalidTemplateReference(
+                reason=f"{self.name} takes the name of a resource, not {shapes.called(args)}"
+            )
+        return args
+
+
+class _Attribute(Call):
+    """``[resource, attribute, path...]``; the elements may be calls, the list may not."""
+
+    __slots__ = ()
+    form: ClassVar[str] = "a list: the name of a resource, the name of an attribute and a path"
+
+    def check(self) -> None:
+        if not self._is_form(self.args):
+            raise self.fault(f"{self.name} takes {self.form}")
+
+    def _is_form(self, args: Any) -> bool:
+        return isinstance(args, list) and len(args) > 1
+
+    def result(self, args: Any, view: StackView) -> Any:
+        resource, attribute, path = self._parts(args)
+        seen = view.resource(resource)
+        if not seen.ready:
+            return None
+        if not attribute:
+            return dict(seen.attributes())
+        if not seen.has_attribute(attribute):
+            raise self._unknown(resource, attribute)
+        return self._value(seen, attribute, path)
+
+    def _value(self, seen: views.ResourceView, attribute: str, path: Sequence[Any]) -> Any:
+        value = seen.attribute(attribute, path)
+        return value.value if isinstance(value, views.Walked) else select(value, path)
+
+    def validate(self, view: StackView) -> None:
+        super().validate(view)
+        resource, attribute, _ = self._parts(self.values(view))
+        try:
+            seen = view.resource(resource)
+        except errors.InvalidTemplateReference as exc:
+            raise self.fault(exc.facts["reason"]) from exc
+        if attribute and not seen.has_attribute(attribute):
+            raise self._unknown(resource, attribute)
+
+    def references(self, view: StackView) -> Iterator[base.Reference]:
+        yield from base.references(self.args, view)
+        resource, attribute, _ = self._parts(self.values(view))
+        yield base.Reference(resource, attribute)
+
+    def _parts(self, args: Any) -> tuple[str, str, list[Any]]:
+        """Return resource, attribute ("" for all) and path."""
+        resource, *rest = [args] if isinstance(args, str) else args or [None]
+        attribute, *path = rest or [""]
+        if not isinstance(resource, str):
+            raise errors.InvalidTemplateReference(
+                reason=f"{self.name} takes the name of a resource first, "
+                f"not {shapes.called(resource)}"
+            )
+        if not isinstance(attribute, str) or (rest and not attribute):
+            raise self.fault(
+                f"{self.name} takes the name of an attribute after that of the resource, "
+                f"not {shapes.called(attribute)}"
+            )
+        return resource, attribute, path
+
+    def _unknown(self, resource: str, attribute: str) -> errors.StackValidationFailed:
+        return self.fault(
+            f"The Referenced Attribute ({resource} {attribute}) is incorrect: "
+            f"resource {resource!r} has no attribute {attribute!r}"
+        )
+
+
+class GetAttrSelect(_Attribute):
+    """2013-05-23: the resource gives the whole value, the path is walked here."""
+
+    __slots__ = ()
+    says = "An attribute of a resource, or what a path into its value leads to."
+
+    def _value(self, seen: views.ResourceView, attribute: str, path: Sequence[Any]) -> Any:
+        value = seen.attribute(attribute)
+        return select(value.value if isinstance(value, views.Walked) else value, path)
+
+
+class GetAttrPath(_Attribute):
+    """From 2014-10-16: the resource is handed the path and may use it itself."""
+
+    __slots__ = ()
+    says = "An attribute of a resource, or what a path into its value leads to."
+
+
+class GetAttr(_Attribute):
+    """From 2015-10-15: without the name of an attribute, a map of them all."""
+
+    __slots__ = ()
+    says = "An attribute of a resource, a part of its value, or a map of all its attributes."
+    form = (
+        "a list: the name of a resource, then the name of an attribute and a path, or nothing more "
+        "for a map of all attributes"
+    )
+
+    def _is_form(self, args: Any) -> bool:
+        return isinstance(args, list | str) and len(args) > 0
+
+
+class GetFile(Call):
+    __slots__ = ()
+    says = "The text of a file that came with the template."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not isinstance(args, str):
+            raise self.fault(f"{self.name} takes the name of a file, not {shapes.called(args)}")
+        return view.file(args)
+
+
+class ResourceFacade(base.Function):
+    """Asks the parent's resource; a template that has no parent cannot be resolved."""
+
+    __slots__ = ()
+    says = "Metadata or a policy of the resource that this nested template stands for."
+    METADATA: ClassVar[str] = "metadata"
+    DELETION_POLICY: ClassVar[str] = "deletion_policy"
+    UPDATE_POLICY: ClassVar[str] = "update_policy"
+
+    def check(self) -> None:
+        known = (self.METADATA, self.DELETION_POLICY, self.UPDATE_POLICY)
+        if not isinstance(self.args, str) or self.args not in known:
+            raise self.fault(f"{self.name} takes one of {', '.join(known)}")
+
+    def resolve(self, view: StackView) -> Any:
+        if view.facade is None:
+            raise self.fault(f"{self.name} has a value in a nested template only")
+        if self.args == self.METADATA:
+            return view.facade.metadata()
+        if self.args == self.DELETION_POLICY:
+            return view.facade.deletion_policy()
+        return view.facade.update_policy()

@@ -1,0 +1,139 @@
+"""str_replace and its stricter kin: placeholders of a text become values.
+
+The longest placeholder goes first over the whole text, placeholders of equal length in the order of
+their text; what was put in is not looked at again.  So ``abcd`` with ``ab`` and ``bcd`` gives ``a``
+and the value of ``bcd``.  To keep what was put in out of sight, each placeholder first becomes one
+character that occurs nowhere, and only at the end its value.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.template.functions import base, shapes
+from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.view import StackView
+
+_FIRST = 0xF0000  # of the code points that stand for placeholders: a plane for private use
+
+
+def replaced(text: str, values: Mapping[str, str], limits: Limits) -> tuple[str, list[str]]:
+    """Return ``text`` with every placeholder replaced, and the placeholders that never occurred."""
+    if len(text) * len(values) > limits.replaced_chars:
+        raise errors.StackValidationFailed(
+            reason=f"{len(values)} placeholders in {len(text)} characters are too many"
+        )
+    marks, unused, total = {}, [], len(text)
+    free = _free_code_points(text, values)
+    for placeholder in _longest_first(values):
+        if count := text.count(placeholder):
+            total += count * (len(values[placeholder]) - len(placeholder))
+            mark = next(free)
+            marks[mark] = values[placeholder]
+            text = text.replace(placeholder, chr(mark))
+        else:
+            unused.append(placeholder)
+    shapes.bound_chars(total, limits)
+    return text.translate(marks), unused
+
+
+def _longest_first(values: Mapping[str, str]) -> list[str]:
+    return sorted(sorted(values), key=len, reverse=True)
+
+
+def _free_code_points(text: str, values: Mapping[str, str]) -> Iterator[int]:
+    used = {ord(char) for part in (text, *values) for char in set(part) if ord(char) >= _FIRST}
+    return (point for point in range(_FIRST, 0x110000) if point not in used)
+
+
+class StrReplaceScalars(Call):
+    """Before 2015-10-15: maps and lists cannot be put into text."""
+
+    __slots__ = ()
+    says = "A text in which placeholders are replaced by the values of a map."
+
+    def check(self) -> None:
+        if not isinstance(self.args, dict):
+            raise self.fault(f"{self.name} takes a map of template and params")
+        for key in ("template", "params"):
+            if key not in self.args:
+                raise self.fault(f"{self.name} needs {key!r} beside {_other(key)!r}")
+        if not isinstance(self.args["params"], dict | base.Function):
+            raise self._no_map(self.args["params"])
+
+    def result(self, args: Any, view: StackView) -> Any:
+        return self._replaced(args["template"], args["params"], view.limits)
+
+    def _replaced(self, template: Any, params: Any, limits: Limits) -> str:
+        if not isinstance(template, str):
+            raise self.fault(f"the template of {self.name} is text, not {shapes.called(template)}")
+        if not isinstance(params, dict):
+            raise self._no_map(params)
+        values = {self._placeholder(key): self._text(key, value) for key, value in params.items()}
+        text, unused = replaced(template, values, limits)
+        self._miss(unused)
+        return text
+
+    def _no_map(self, params: Any) -> errors.StackValidationFailed:
+        return self.fault(
+            f"the params of {self.name} are a map of placeholders, not {shapes.called(params)}"
+        )
+
+    def _placeholder(self, key: Any) -> str:
+        if not isinstance(key, str) or not key:
+            raise self.fault(
+                f"a placeholder of {self.name} is text that is not empty, not {shapes.called(key)}"
+            )
+        return key
+
+    def _text(self, key: str, value: Any) -> str:
+        if value is None:
+            return ""
+        if isinstance(value, dict | list):
+            return self._structure(key, value)
+        return value if isinstance(value, str) else str(value)
+
+    def _structure(self, key: str, value: Any) -> str:
+        raise self.fault(
+            f"placeholder {key!r} of {self.name} stands for text or a number in this version, "
+            f"not for {shapes.called(value)}"
+        )
+
+    def _miss(self, unused: list[str]) -> None:
+        """Placeholders that do not occur do no harm here."""
+
+
+class StrReplace(StrReplaceScalars):
+    __slots__ = ()
+    says = "A text in which placeholders are replaced by values; maps and lists become JSON."
+
+    def _structure(self, key: str, value: Any) -> str:
+        return shapes.json_text(value)
+
+
+class StrReplaceStrict(StrReplace):
+    __slots__ = ()
+    says = "As str_replace, and every placeholder must occur in the template."
+
+    def _miss(self, unused: list[str]) -> None:
+        if unused:
+            raise self.fault(
+                f"cannot find in the template of {self.name}: {', '.join(sorted(unused))}"
+            )
+
+
+class StrReplaceVstrict(StrReplaceStrict):
+    __slots__ = ()
+    says = "As str_replace_strict, and no value may be null or empty."
+
+    def _text(self, key: str, value: Any) -> str:
+        if value is None or value in ("", [], {}):
+            raise self.fault(f"placeholder {key!r} of {self.name} has no value, or an empty one")
+        return super()._text(key, value)
+
+
+def _other(key: str) -> str:
+    return "params" if key == "template" else "template"

@@ -1,0 +1,88 @@
+"""How large a value is, how it reads as text, and how a sentence calls it."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+
+
+def bound(value: Any, limits: Limits) -> None:
+    """Refuse a value of more nodes or text than one function may hold.
+
+    Containers may be shared inside a value, so this counts what would be written out.
+    """
+    nodes = chars = 0
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            chars += len(item)
+            bound_chars(chars, limits)
+        elif isinstance(item, dict):
+            nodes += 2 * len(item)
+            bound_nodes(nodes, limits)
+            waiting.extend(item)
+            waiting.extend(item.values())
+        elif isinstance(item, list):
+            nodes += len(item)
+            bound_nodes(nodes, limits)
+            waiting.extend(item)
+
+
+def size(value: Any) -> tuple[int, int]:
+    """Return nodes and characters of a value that ``bound`` has let through."""
+    nodes = chars = 0
+    waiting = [value]
+    while waiting:
+        item = waiting.pop()
+        if isinstance(item, str):
+            chars += len(item)
+        elif isinstance(item, dict):
+            nodes += 2 * len(item)
+            waiting += (*item, *item.values())
+        elif isinstance(item, list):
+            nodes += len(item)
+            waiting += item
+    return nodes, chars
+
+
+def bound_nodes(nodes: int, limits: Limits) -> None:
+    if nodes > limits.result_nodes:
+        raise errors.StackValidationFailed(
+            reason=f"it would make more than {limits.result_nodes} keys and values; make it smaller"
+        )
+
+
+def bound_chars(chars: int, limits: Limits) -> None:
+    if chars > limits.result_chars:
+        raise errors.StackValidationFailed(
+            reason=f"it would make more than {limits.result_chars} characters; make it smaller"
+        )
+
+
+def json_text(value: Any) -> str:
+    """Return a map or list as text, the way Heat's functions write it."""
+    try:
+        return json.dumps(value, sort_keys=True)
+    except (TypeError, ValueError) as exc:
+        raise errors.StackValidationFailed(
+            reason=f"it cannot be written as JSON ({exc}); make all keys of its maps text"
+        ) from exc
+
+
+def called(value: Any) -> str:
+    """Call ``value`` by its kind, for a sentence."""
+    if isinstance(value, dict):
+        return "a map"
+    if isinstance(value, list):
+        return "a list"
+    if isinstance(value, str):
+        return f"the text {shortened(value)!r}"
+    return "null" if value is None else repr(value)
+
+
+def shortened(text: str, length: int = 60) -> str:
+    return text if len(text) <= length else f"{text[:length]}..."

@@ -1,0 +1,148 @@
+"""Functions that make and take apart text."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+from bloomery.orchestration.template.functions import base, shapes
+from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.view import StackView
+
+
+class ListJoinOne(Call):
+    """Before 2015-10-15: one list of texts."""
+
+    __slots__ = ()
+    says = "The texts of a list, joined by a delimiter."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list) or not self._is_form(len(self.args)):
+            raise self.fault(f"{self.name} takes a delimiter and {self._lists()}")
+
+    def _is_form(self, count: int) -> bool:
+        return count == 2
+
+    def _lists(self) -> str:
+        return "one list of texts"
+
+    def result(self, args: Any, view: StackView) -> Any:
+        delimiter, *lists = args
+        if not isinstance(delimiter, str):
+            raise self.fault(
+                f"the delimiter of {self.name} is text, not {shapes.called(delimiter)}"
+            )
+        items = [self._text(item) for one in lists for item in self._items(one)]
+        length = sum(map(len, items)) + len(delimiter) * max(len(items) - 1, 0)
+        shapes.bound_chars(length, view.limits)
+        return delimiter.join(items)
+
+    def _items(self, value: Any) -> list[Any]:
+        if value is None:
+            return []
+        if not isinstance(value, list):
+            raise self.fault(f"{self.name} joins lists, not {shapes.called(value)}")
+        return value
+
+    def _text(self, item: Any) -> str:
+        if item is None:
+            return ""
+        if not isinstance(item, str):
+            raise self.fault(f"{self.name} joins texts, not {shapes.called(item)}")
+        return item
+
+
+class ListJoin(ListJoinOne):
+    __slots__ = ()
+    says = "The elements of one or more lists, joined by a delimiter; maps and lists become JSON."
+
+    def _is_form(self, count: int) -> bool:
+        return count > 1
+
+    def _lists(self) -> str:
+        return "one or more lists"
+
+    def _text(self, item: Any) -> str:
+        return shapes.json_text(item) if isinstance(item, dict | list) else super()._text(item)
+
+
+class StrSplit(Call):
+    """``[delimiter, text]`` or ``[delimiter, text, index]``; more is not looked at [quirk]."""
+
+    __slots__ = ()
+    says = "A text split at a delimiter: the list, or the one part at an index."
+
+    def check(self) -> None:
+        if not isinstance(self.args, list | base.Function):
+            raise self._form()
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not isinstance(args, list) or len(args) < 2:
+            raise self._form()
+        delimiter, text, *index = args
+        if text is None:
+            return None
+        parts = self._parts(delimiter, text, view)
+        return self._part(parts, index[0]) if index else parts
+
+    def _form(self) -> Exception:
+        return self.fault(f"{self.name} takes a list: a delimiter, a text and maybe an index")
+
+    def _parts(self, delimiter: Any, text: Any, view: StackView) -> list[str]:
+        if not isinstance(text, str):
+            raise self.fault(f"{self.name} splits text, not {shapes.called(text)}")
+        if delimiter is None:  # as Python has it: at white space [quirk]
+            shapes.bound_nodes(len(text) // 2, view.limits)
+            return text.split()
+        if not isinstance(delimiter, str) or not delimiter:
+            raise self.fault(
+                f"the delimiter of {self.name} is text that is not empty, "
+                f"not {shapes.called(delimiter)}"
+            )
+        shapes.bound_nodes(text.count(delimiter) + 1, view.limits)
+        return text.split(delimiter)
+
+    def _part(self, parts: list[str], index: Any) -> str:
+        try:
+            return parts[int(index)]
+        except IndexError:
+            raise self.fault(
+                f"index {index} of {self.name} is out of range: it is between 0 and "
+                f"{len(parts) - 1} here"
+            ) from None
+        except (TypeError, ValueError, OverflowError):
+            raise self.fault(
+                f"the index of {self.name} is a whole number, not {shapes.called(index)}"
+            ) from None
+
+
+class Digest(Call):
+    __slots__ = ()
+    says = "The digest of a text as hexadecimal digits, by the algorithm that is named."
+
+    def result(self, args: Any, view: StackView) -> Any:
+        if not isinstance(args, list) or len(args) != 2:
+            raise self.fault(f"{self.name} takes a list: the name of an algorithm and a text")
+        algorithm, text = args
+        if not isinstance(algorithm, str) or not isinstance(text, str):
+            odd = text if isinstance(algorithm, str) else algorithm
+            raise self.fault(
+                f"algorithm and value of {self.name} are text, not {shapes.called(odd)}"
+            )
+        return self._digest(algorithm.lower(), text)
+
+    def _digest(self, algorithm: str, text: str) -> str:
+        try:
+            content = text.encode("latin-1")
+        except UnicodeEncodeError as exc:
+            raise self.fault(
+                f"{self.name} takes text of Latin-1 characters; {text[exc.start]!r} is none"
+            ) from exc
+        try:
+            return hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+        except (ValueError, TypeError) as exc:  # unknown; or of a length that would have to be said
+            known = ", ".join(sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}))
+            raise self.fault(
+                f"{self.name} does not know the algorithm {shapes.shortened(algorithm)!r}; "
+                f"take one of {known}"
+            ) from exc
