@@ -24,14 +24,16 @@ from __future__ import annotations
 import base64
 import re
 import uuid as uuids
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.definitions import ResourceDefinition
 
 __all__ = ["Action", "Status"]  # they stand in states, and are known by this name
 
@@ -99,6 +101,7 @@ class Resource:
     physical_resource_name_limit: ClassVar[int] = 255
     always_replace_on_check_failed: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
+    translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
 
@@ -143,6 +146,13 @@ class Resource:
     def offers_attribute(cls, name: str) -> bool:
         """Whether get_attr may ask for ``name``."""
         return cls.dynamic_attributes or name in cls.attributes_schema
+
+    @classmethod
+    def implicit_dependencies(
+        cls, definition: ResourceDefinition, siblings: Mapping[str, ResourceDefinition]
+    ) -> Iterable[str]:
+        """Names of ``siblings`` that must come first though the template does not say so."""
+        return ()
 
     @classmethod
     def needs_replace(

@@ -1,0 +1,174 @@
+"""A resource whose type is a template: its real thing is a stack of that template.
+
+Each template is a kind of its own, made by ``kind_of``: its parameters are the properties, its
+outputs the attributes.  An output called ``OS::stack_id`` is what get_resource gives.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base, composite
+from bloomery.orchestration.template.dialect import Key, Section, Template
+
+REFERENCE: Final = "OS::stack_id"  # the output that a template gives its own reference id by
+
+
+class NestedStack(composite.Composite):
+    """What all such kinds have in common."""
+
+    template: ClassVar[Template]
+    source: ClassVar[str]  # under which key the template was found
+    facade: ClassVar[tuple[str, type[base.Resource]] | None] = None  # whose place it takes
+    dynamic_attributes: ClassVar[bool] = True  # as in Heat: an unknown one is null, no fault
+
+    def validate(self) -> None:
+        if self.facade is not None:
+            _check_facade(*self.facade, type(self))
+
+    def child_document(self) -> Mapping[str, Any]:
+        return self.template.document
+
+    def child_parameters(self) -> Mapping[str, Any]:
+        given = self.properties.items()
+        return {name: passed(value) for name, value in given if value is not None}
+
+    # ------------------------------------------------------------------------ what may be asked
+
+    def get_reference_id(self) -> Any:
+        child = self.child()
+        if child is not None and REFERENCE in child.outputs():
+            return child.output(REFERENCE)
+        return super().get_reference_id()
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name.startswith(composite.MEMBER):
+            return self.member_attribute(name, path)
+        child = self.child()
+        if child is None or name not in child.outputs():
+            return None
+        return composite.walked(child.output(name), path)
+
+
+def passed(value: Any) -> Any:
+    """Spell a property for the parameter of a template, as Heat does: lists and maps as text."""
+    if isinstance(value, Mapping):
+        return json.dumps(value)
+    if isinstance(value, list):
+        return ",".join(_flattened(value))
+    return value
+
+
+def _flattened(values: list[Any]) -> Iterator[str]:
+    """Yield the elements as text; a map becomes one ``.member.N.key=value`` for each key."""
+    for index, value in enumerate(values):
+        if isinstance(value, Mapping):
+            yield from (f".member.{index}.{key}={inner}" for key, inner in value.items())
+        else:
+            yield "" if value is None else str(value)
+
+
+def kind_of(
+    template: Template,
+    source: str,
+    *,
+    facade: tuple[str, type[base.Resource]] | None = None,
+    defaulted: Collection[str] = (),
+) -> type[NestedStack]:
+    """Make the kind of ``template``, which was found under the key ``source``.
+
+    ``facade``: name and kind of the type that the template takes the place of.  ``defaulted``:
+    parameters that have a value in ``parameter_defaults``.  Raises InvalidSchemaError for the
+    declaration of a parameter.
+    """
+    return type(
+        "NestedStack",
+        (NestedStack,),
+        {
+            "template": template,
+            "source": source,
+            "facade": facade,
+            "properties_schema": _properties(template, defaulted),
+            "attributes_schema": _attributes(template),
+            "__module__": __name__,
+        },
+    )
+
+
+def _properties(template: Template, defaulted: Collection[str]) -> dict[str, Schema]:
+    section = template.section(Section.PARAMETERS)
+    if not isinstance(section, dict):
+        return {}  # the template is refused for it when it is validated
+    schemas = {}
+    for name, body in section.items():
+        try:
+            declared = template.parameter_schema(name, body).as_property()
+        except errors.Misplaced as exc:
+            raise exc.under(template.word(Section.PARAMETERS), name) from exc
+        optional = declared.required and name in defaulted
+        schemas[name] = _optional(declared) if optional else declared
+    return schemas
+
+
+def _optional(declared: Schema) -> Schema:
+    return Schema(
+        declared.type,
+        declared.description,
+        update_allowed=True,
+        constraints=declared.constraints,
+        takes_text=declared.takes_text,
+    )
+
+
+def _attributes(template: Template) -> dict[str, Attribute]:
+    section = template.section(Section.OUTPUTS)
+    key = template.features.output_keys[Key.DESCRIPTION]
+    return {
+        name: Attribute(str((body.get(key) if isinstance(body, dict) else "") or ""), cached=False)
+        for name, body in (section.items() if isinstance(section, dict) else ())
+    }
+
+
+# ------------------------------------------------------------------------------------------- facade
+
+
+def _check_facade(name: str, facade: type[base.Resource], made: type[NestedStack]) -> None:
+    """Refuse a template that does not offer what users of the type ``name`` rely on."""
+    for key, wanted in facade.properties_schema.items():
+        _check_property(name, key, wanted, made.properties_schema.get(key))
+    for key, declared in made.properties_schema.items():
+        if declared.required and key not in facade.properties_schema:
+            raise _misfit(
+                f"Provider requires property {key} unknown in facade {name}: give the parameter a"
+                " default"
+            )
+    for attribute in facade.attributes_schema:
+        if attribute not in made.attributes_schema:
+            raise _misfit(
+                f"Attribute {attribute} for facade {name} missing in provider: add an output"
+            )
+
+
+_WIDE: Final = {Type.INTEGER: Type.NUMBER}  # a parameter knows numbers only
+
+
+def _check_property(name: str, key: str, wanted: Schema, declared: Schema | None) -> None:
+    if declared is None:
+        if wanted.required:
+            raise _misfit(f"Required property {key} for facade {name} missing in provider")
+        return
+    if Type.ANY not in {wanted.type, declared.type} and _WIDE.get(
+        wanted.type, wanted.type
+    ) != _WIDE.get(declared.type, declared.type):
+        raise _misfit(
+            f"Property {key} type mismatch between facade {name} ({wanted.type}) and provider"
+            f" ({declared.type})"
+        )
+
+
+def _misfit(reason: str) -> errors.StackValidationFailed:
+    return errors.StackValidationFailed(reason=reason)

@@ -1,0 +1,155 @@
+"""The shape of a template's sections: what can be said without looking into values.
+
+Each fault carries its path and the way out.  The order in which a stack asks is that of
+heat-hot.md, section 12; the functions know nothing of each other.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.template.dialect import Key, Section, Template
+from bloomery.orchestration.template.parse import kind_of
+
+MAP_SECTIONS: Final = (
+    Section.PARAMETERS,
+    Section.MAPPINGS,
+    Section.CONDITIONS,
+    Section.RESOURCES,
+    Section.OUTPUTS,
+)
+_ADVICE: Final = {  # what stands under a section, said to who wrote something else
+    Section.PARAMETERS: "name: {type: string}",
+    Section.MAPPINGS: "name: {key: {key: value}}",
+    Section.CONDITIONS: "name: condition",
+    Section.RESOURCES: "name: {type: ...}",
+    Section.OUTPUTS: "name: {value: ...}",
+}
+
+
+def fault(reason: str, *path: str | int, error: str = "") -> errors.StackValidationFailed:
+    return errors.StackValidationFailed(reason=reason, path=path, error=error)
+
+
+# ------------------------------------------------------------------------------ the whole template
+
+
+def check(template: Template) -> None:
+    """Refuse sections that the version does not have, and those that are no maps."""
+    known = {template.features.version_key, *template.features.sections.values()}
+    for name in template.document:
+        if name not in known:
+            raise fault(_unknown_section(template, name, known))
+    for section in MAP_SECTIONS:
+        body = template.section(section)
+        if not isinstance(body, dict):
+            word = template.word(section)
+            raise fault(f"must be a map, such as {_ADVICE[section]}, not {kind_of(body)}", word)
+
+
+def _unknown_section(template: Template, name: str, known: Collection[str]) -> str:
+    version = template.features.version
+    if name == "conditions" and template.features.type == "hot":
+        return (
+            f"The template section is invalid: {name}; version {version} does not have it yet,"
+            " 2016-10-14 and later ones do"
+        )
+    listed = ", ".join(sorted(known))
+    return (
+        f"The template section is invalid: {name}. Version {version} has {listed}."
+        f"{errors.nearest(name, known)}"
+    )
+
+
+# ---------------------------------------------------------------------------------------- resources
+
+
+def check_resources(template: Template) -> None:
+    """Refuse resources that are no maps, or whose type or name cannot be one."""
+    word = template.word(Section.RESOURCES)
+    type_key = template.features.resource_keys[Key.TYPE]
+    for name, body in template.section(Section.RESOURCES).items():
+        if not isinstance(body, dict):
+            reason = f"a resource must be a map with a {type_key}, not {kind_of(body)}"
+            raise fault(reason, word, name)
+        kind = body.get(type_key)
+        if not isinstance(kind, str) or not kind:
+            raise fault(_bad_type(type_key, body), word, name)
+        if "/" in name:
+            raise fault('Resource name may not contain "/"; use - or _ instead', word, name)
+
+
+def _bad_type(key: str, body: Mapping[str, Any]) -> str:
+    if key not in body:
+        near = errors.nearest(key, body)
+        return f"Each resource must contain a {key} key, such as {key}: OS::Heat::Value.{near}"
+    return (
+        f"{key} must be text that is not empty, not {kind_of(body[key]) if body[key] else 'empty'}"
+    )
+
+
+_SHAPES: Final[Mapping[Key, tuple[tuple[type, ...], str]]] = {
+    Key.PROPERTIES: ((dict,), "a map"),
+    Key.METADATA: ((dict,), "a map"),
+    Key.UPDATE_POLICY: ((dict,), "a map"),
+    Key.DEPENDS_ON: ((str, list), "the name of a resource or a list of names"),
+    Key.DELETION_POLICY: ((str, dict), "text"),
+    Key.EXTERNAL_ID: ((str, dict), "text"),
+    Key.CONDITION: ((str, bool, dict), "the name of a condition, a boolean or a condition"),
+    Key.DESCRIPTION: ((str,), "text"),
+}
+
+
+class Bodies:
+    """Checks the bodies of one version's resources: keys, and the kind of value under each."""
+
+    __slots__ = ("_depends_on", "_is_hot", "_known", "_shapes", "_takes_unknown", "_word")
+
+    def __init__(self, template: Template) -> None:
+        keys = template.features.resource_keys
+        self._word = template.word(Section.RESOURCES)
+        self._known = dict.fromkeys(keys.values())
+        self._depends_on = keys[Key.DEPENDS_ON]
+        self._shapes = {word: _SHAPES[key] for key, word in keys.items() if key in _SHAPES}
+        self._takes_unknown = template.features.takes_unknown_keys
+        self._is_hot = template.features.type == "hot"
+
+    def check(self, name: str, body: Mapping[str, Any]) -> None:
+        for key, value in body.items():
+            if key not in self._known:
+                if self._takes_unknown:
+                    continue
+                raise fault(self._unknown(key), self._word, name)
+            shape = self._shapes.get(key)
+            if shape is not None and not isinstance(value, shape[0]):
+                raise fault(f"must be {shape[1]}, not {kind_of(value)}", self._word, name, key)
+        depends_on = body.get(self._depends_on)
+        if type(depends_on) is list and not all(isinstance(one, str) for one in depends_on):
+            raise fault("must be a list of names", self._word, name, self._depends_on)
+
+    def _unknown(self, key: str) -> str:
+        if self._is_hot and key in {Key.CONDITION, Key.EXTERNAL_ID}:
+            return f'"{key}" is not a valid key of a resource in this version; 2016-10-14 has it'
+        known = ", ".join(self._known)
+        near = errors.nearest(key, self._known)
+        return f'"{key}" is not a valid key of a resource; valid are {known}.{near}'
+
+
+# ------------------------------------------------------------------------------------------ outputs
+
+
+def check_output(template: Template, name: str, body: Any) -> None:
+    """Refuse what is no map, and a map without value; keys nobody knows are let be."""
+    word, value_key = template.word(Section.OUTPUTS), template.features.output_keys[Key.VALUE]
+    error = "Output validation error"
+    if not isinstance(body, dict):
+        reason = f"Output definitions must be a map with a {value_key}, not {kind_of(body)}"
+        raise fault(reason, word, name, error=error)
+    if value_key not in body:
+        near = errors.nearest(value_key, body)
+        raise fault(
+            f"Each output definition must contain a {value_key} key.{near}",
+            word, name, error=error,
+        )  # fmt: skip

@@ -1,0 +1,104 @@
+"""Which class of templates a document means: plug-ins, found by its version key.
+
+Each entry point of the group ``bloomery.templates`` is called ``<version key>.<version>`` and loads
+a class of templates (see dialect.py); a release name is one more entry point for the same class::
+
+    heat_template_version.2018-08-31 = bloomery.orchestration.template.hot:Hot20180831
+    heat_template_version.rocky = bloomery.orchestration.template.hot:Hot20180831
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
+
+import stevedore
+
+from bloomery import errors
+from bloomery.orchestration.template.dialect import Template
+
+GROUP: Final = "bloomery.templates"
+ADVICE: Final = "write heat_template_version: 2021-04-16"
+
+Classes: TypeAlias = Mapping[str, type[Template]]  # by name of entry point
+
+
+@functools.cache
+def installed() -> Classes:
+    """The classes that are installed, those of plug-ins included; looked for once."""
+    manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
+    return {extension.name: extension.plugin for extension in manager}
+
+
+def template_class(document: Mapping[str, Any], classes: Classes | None = None) -> type[Template]:
+    """Return the class for ``document``.  Raises InvalidTemplateVersion."""
+    classes = installed() if classes is None else classes
+    known = {name.partition(".")[0] for name in classes}
+    named = [key for key in document if key in known and isinstance(document[key], str)]
+    if not named:
+        raise _fault(f"Template version was not provided: {ADVICE}")
+    if len(named) > 1:
+        raise _fault(f"Ambiguous versions ({', '.join(named)}): keep one of them")
+    (key,) = named
+    found = classes.get(f"{key}.{document[key]}")
+    if found is None:
+        raise _fault(_unknown(key, document[key], classes))
+    return found
+
+
+def _unknown(key: str, value: str, classes: Classes) -> str:
+    values = sorted(name.partition(".")[2] for name in classes if name.startswith(f"{key}."))
+    one_of = "should be one of" if len(values) > 1 else "should be"
+    near = errors.nearest(value, values)
+    return f'"{key}: {value[:100]}". "{key}" {one_of}: {", ".join(values)}.{near}'
+
+
+def _fault(reason: str) -> errors.InvalidTemplateVersion:
+    return errors.InvalidTemplateVersion(reason=f"The template version is invalid: {reason}")
+
+
+def has_version(document: Mapping[str, Any], classes: Classes | None = None) -> bool:
+    """Whether any version key is there at all.
+
+    Heat's API answers HTTPBadRequest for a template that came as text and has none.
+    """
+    known = {name.partition(".")[0] for name in (installed() if classes is None else classes)}
+    return not known.isdisjoint(document)
+
+
+# ------------------------------------------------------------------------------ what can be listed
+
+
+def listed(classes: Classes | None = None) -> list[dict[str, Any]]:
+    """What ``GET template_versions`` shows: each class once, under the name of its version."""
+    classes = installed() if classes is None else classes
+    aliases: dict[str, list[str]] = {}
+    types: dict[str, str] = {}
+    for name, found in sorted(classes.items()):
+        proper = _proper(found)
+        types[proper] = found.features.type
+        aliases.setdefault(proper, []).extend([name] if name != proper else [])
+    return [
+        {"version": proper, "type": types[proper], "aliases": names}
+        for proper, names in sorted(aliases.items())
+    ]
+
+
+def _proper(found: type[Template]) -> str:
+    return f"{found.features.version_key}.{found.features.version}"
+
+
+def functions(
+    version: str, *, conditions: bool = False, classes: Classes | None = None
+) -> list[dict[str, str]]:
+    """What ``template_versions/{version}/functions`` shows.  Raises NotFound.
+
+    ``conditions``: those that may stand in a condition only are shown too.
+    """
+    classes = installed() if classes is None else classes
+    if version not in classes:
+        near = errors.nearest(version, classes)
+        raise errors.NotFound(reason=f"Template version {version} was not found.{near}")
+    shown = classes[version].features.offered.shown(with_conditions=conditions)
+    return [{"functions": name, "description": says} for name, says in shown.items()]
