@@ -13,7 +13,7 @@ import inspect
 import json
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Final, Protocol
+from typing import Any, Final, Protocol
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.constraints import Constraint
@@ -25,9 +25,12 @@ NO_DESCRIPTION: Final = "No description available"
 class Kind(Protocol):
     """What is asked of a class of resources, or of a nested template that stands for one."""
 
-    properties_schema: ClassVar[Mapping[str, Schema]]
-    attributes_schema: ClassVar[Mapping[str, Attribute]]
-    support: ClassVar[Support]
+    @property
+    def properties_schema(self) -> Mapping[str, Schema]: ...
+    @property
+    def attributes_schema(self) -> Mapping[str, Attribute]: ...
+    @property
+    def support(self) -> Support: ...
 
 
 SHOW: Final = Attribute("The whole of the real thing, as its service shows it.", Type.MAP, False)
