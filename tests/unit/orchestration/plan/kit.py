@@ -36,7 +36,8 @@ class Param(Function):
     """``args``: a name, or a name and a path that may hold calls."""
 
     def resolve(self, view: StackView) -> Any:
-        name, *path = base.resolve(self.args, view) if isinstance(self.args, list) else [self.args]
+        args = base.resolve(self.args, view)
+        name, *path = args if isinstance(args, list) else [args]
         value = view.parameter(name)
         for step in path:
             value = value[step]

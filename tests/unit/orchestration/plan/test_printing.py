@@ -1,0 +1,247 @@
+"""Plans as people and programs read them; what a secret went into is never shown."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import pytest
+
+from bloomery.orchestration import plan
+from bloomery.orchestration.plan import Present, printing
+from bloomery.orchestration.plan.actions import MAKE, Key
+from bloomery.orchestration.template.view import PlainResource
+from tests.unit.orchestration.plan.kit import (
+    Template,
+    attr,
+    join,
+    param,
+    ref,
+    retain,
+    row,
+    rows,
+    template,
+    thing,
+)
+
+OLD = template(
+    net=thing(value="a"),
+    key=thing(size=8),
+    web=thing(value=ref("key"), other={"ports": [80, 443], "name": "x"}),
+    volume=retain(),
+    gone=thing(depends_on=("net",)),
+    same=thing(),
+    fixed=thing(fixed="a"),
+    log=thing(value=1),
+)
+NEW = Template(
+    {
+        "net": thing(value="b"),
+        "key": thing(size=16),
+        "web": thing(value=ref("key"), other={"ports": [80, 8443], "name": None}),
+        "same": thing(),
+        "fixed": thing(fixed="b"),
+        "log": thing(value=attr("net")),
+        "new": thing(depends_on=("web",)),
+        "theirs": thing(external_id="7"),
+    }
+)
+TEXT = """\
+~  net     Thing  update in place: value "a" -> "b"
+±  key     Thing  replace: size cannot change in place: size 8 -> 16
+!  fixed   Thing  refuse: fixed is immutable: fixed "a" -> "b"
++  theirs  Thing  adopt: external_id: it is there already and stays another's
+=  volume  Thing  keep: no longer in the template; deletion policy Retain
+-  gone    Thing  delete: no longer in the template
+~  log     Thing  update in place: value 1 -> (known after net is updated)
+~  web     Thing  update in place
+                  other.ports[1] 443 -> 8443
+                  other.name "x" -> null
+                  value (not known) -> (known after key is replaced)
++  new     Thing  create
+-  key     Thing  delete: replaced
+
+1 to create, 1 to adopt, 3 to update in place, 1 to replace, 1 to refuse, 2 to delete, \
+1 to keep, 1 unchanged.
+"""
+
+
+def test_an_operator_reads_what_happens_in_order() -> None:
+    assert printing.text(plan.plan(OLD, NEW)) == TEXT
+
+
+def test_unchanged_ones_are_listed_when_asked_for() -> None:
+    said = printing.text(plan.plan(OLD, NEW), unchanged=True)
+    assert "\n   same    Thing  unchanged\n" in said
+
+
+def test_nothing_to_do_is_said() -> None:
+    assert printing.text(plan.plan(OLD, OLD)) == "Nothing changes.\n"
+    assert printing.text(plan.create(template())) == "Nothing changes.\n"
+
+
+def test_creation_and_deletion_are_plans_too() -> None:
+    wanted = template(a=thing(), b=thing(value=ref("a")))
+    assert printing.text(plan.create(wanted)) == (
+        "+  a  Thing  create\n+  b  Thing  create\n\n2 to create.\n"
+    )
+    assert printing.text(plan.delete(wanted)) == (
+        "-  b  Thing  delete\n-  a  Thing  delete\n\n2 to delete.\n"
+    )
+
+
+def test_doubt_is_a_question_mark() -> None:
+    old = template(a=thing(), b=thing(size=attr("a")))
+    new = template(a=thing(value=1), b=thing(size=attr("a")))
+    assert printing.text(plan.plan(old, new, rows(row("a"), row("b", size=4)))) == (
+        "~  a  Thing  update in place: value null -> 1\n"
+        "±? b  Thing  replace: size cannot change in place: size 4 -> (known after a is updated)\n"
+        "-? b  Thing  delete: if it is replaced\n"
+        "\n1 to update in place, 1 to replace, 1 to delete.\n"
+    )
+
+
+def test_long_values_and_many_leaves_are_cut() -> None:
+    old = template(a=thing(value="x" * 100, other=dict.fromkeys("abcdefghijkl", 1)))
+    new = template(a=thing(value="y", other=dict.fromkeys("abcdefghijkl", 2)))
+    lines = printing.text(plan.plan(old, new)).splitlines()
+    assert lines[1].strip() == f'value "{"x" * 56}... -> "y"'
+    assert lines[11].strip() == "and 3 more"
+
+
+def test_a_program_reads_json() -> None:
+    told = json.loads(json.dumps(printing.document(plan.plan(OLD, NEW))))
+    entries = {entry["id"]: entry for entry in told["actions"]}
+    assert entries["make net"] == {
+        "id": "make net",
+        "name": "net",
+        "type": "Thing",
+        "action": "update",
+        "differences": [{"path": "value", "before": "a", "after": "b"}],
+    }
+    assert entries["clean key"]["after"] == ["make key", "make web"]
+    assert entries["make log"]["differences"] == [
+        {
+            "path": "value",
+            "before": 1,
+            "after": None,
+            "known_after": "net is updated",
+        }
+    ]
+    assert entries["make same"] == {
+        "id": "make same",
+        "name": "same",
+        "type": "Thing",
+        "action": "unchanged",
+    }
+    assert told["summary"] == {
+        "adopt": 1,
+        "create": 1,
+        "delete": 2,
+        "keep": 1,
+        "refuse": 1,
+        "replace": 1,
+        "unchanged": 1,
+        "update": 3,
+    }
+
+
+def test_json_passes_joints_through_and_tells_doubt() -> None:
+    old = template(
+        a=thing(),
+        b=thing(),
+        middle=thing(depends_on=("a", "b")),
+        c=thing(depends_on=("middle",)),
+        d=thing(depends_on=("middle",)),
+    )
+    told = printing.document(plan.plan(old, template(middle=thing())))
+    after = {entry["id"]: entry.get("after") for entry in told["actions"]}
+    assert after["clean a"] == ["clean c", "clean d", "make middle"]
+    old, new = (
+        template(a=thing(), b=thing(value=attr("a"))),
+        template(a=thing(value=1), b=thing(value=attr("a"))),
+    )
+    (_, doubtful) = printing.document(plan.plan(old, new))["actions"]
+    assert doubtful["certain"] is False
+    assert doubtful["differences"][0]["certain"] is False
+
+
+# --------------------------------------------------------------------------------- secrets
+
+SECRET = "hunter2"
+WAYS = {
+    "itself": param("password"),
+    "in a text": join("x-", param("password"), "-y"),
+    "deep": {"user": [{"password": param("password")}]},
+    "under a name that is made": param(join("pass", "word")),
+    "with what is not known": join(param("password"), ref("moved")),
+    "as a path": param("map", param("password")),
+    "with a path that is not known": param("password", ref("moved")),
+}
+
+
+@pytest.mark.parametrize("way", WAYS)
+@pytest.mark.parametrize("hidden_in", ["old", "new", "both"])
+def test_a_hidden_parameter_is_masked(way: str, hidden_in: str) -> None:
+    def side(which: str, size: int) -> Template:
+        password = f"{SECRET}{size}"
+        return Template(
+            {"moved": thing(size=size), "a": thing(value=WAYS[way], size=size)},
+            parameters={"password": password, "map": {password: password}},
+            hidden=["password"] if hidden_in in {which, "both"} else (),
+        )
+
+    made = plan.plan(side("old", 1), side("new", 2))
+    shown = printing.text(made) + json.dumps(printing.document(made)) + repr(made)
+    assert SECRET not in shown
+    assert "value" in shown
+    assert "size 1 -> 2" in shown  # the rest is shown
+
+
+@pytest.mark.parametrize("part", ["metadata", "update_policy"])
+def test_a_hidden_parameter_is_masked_outside_of_properties(part: str) -> None:
+    def side(password: str) -> Template:
+        resources = {"a": thing(**{part: {"x": param("password")}})}
+        return Template(resources, parameters={"password": password}, hidden=["password"])
+
+    made = plan.plan(side("hunter1"), side("hunter2"))
+    assert printing.text(made).startswith(
+        f'~  a  Thing  update in place: {part} "******" -> "******"\n'
+    )
+
+
+def test_what_comes_from_a_resource_with_a_secret_is_masked() -> None:
+    def side(other: Any) -> Template:
+        return Template(
+            {
+                "a": thing(value=param("password")),
+                "b": thing(value=attr("a")),
+                "c": thing(value=join(attr("b"), other), other=other),
+            },
+            parameters={"password": SECRET},
+            hidden=["password"],
+        )
+
+    live = {name: PlainResource(name=name, id=name, values={"value": SECRET}) for name in "abc"}
+    records = rows(
+        row("a", value=SECRET), row("b", value=SECRET), row("c", value=f"{SECRET}1", other=1)
+    )
+    made = plan.plan(side(1), side(2), Present(records=records, live=live))
+    leaves = made.actions[Key("c", MAKE)].differences
+    assert [(each.before, each.after) for each in leaves] == [("******", "******"), (1, 2)]
+
+
+def test_what_a_kind_keeps_redacted_is_masked_where_it_goes() -> None:
+    secret = row("a")
+    secret.redacted = {"value"}
+    live = {"a": PlainResource(name="a", id=SECRET, values={"value": SECRET})}
+    old, new = template(a=thing(), b=thing(value=1)), template(a=thing(), b=thing(value=ref("a")))
+    made = plan.plan(old, new, Present(records=rows(secret, row("b", value=1)), live=live))
+    (leaf,) = made.actions[Key("b", MAKE)].differences
+    assert (leaf.before, leaf.after) == ("******", "******")
+
+
+def test_a_property_whose_old_tree_has_a_fault_is_masked() -> None:
+    old = Template({"a": thing(value=param("no"))}, parameters={"p": 1}, hidden=["p"])
+    made = plan.plan(old, template(a=thing(value=2)), rows(row("a", value=SECRET)))
+    assert SECRET not in printing.text(made)
