@@ -33,6 +33,7 @@ from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.view import Walked
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
 __all__ = ["Action", "Status"]  # they stand in states, and are known by this name
@@ -141,6 +142,15 @@ class Resource:
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         """The live value of one attribute of the schema."""
         return None
+
+    def all_attributes(self) -> Mapping[str, Any]:
+        """What get_attr gives that names none."""
+        found = {name: self.resolve_attribute(name) for name in self.listed_attributes()}
+        return {n: v.value if isinstance(v, Walked) else v for n, v in found.items()}
+
+    @classmethod
+    def listed_attributes(cls) -> Iterable[str]:
+        return cls.attributes_schema
 
     @classmethod
     def offers_attribute(cls, name: str) -> bool:

@@ -13,7 +13,8 @@ from bloomery import errors
 from bloomery.orchestration.resources import base, failures
 from bloomery.orchestration.resources.children import Blueprint, Child, Children
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.template.view import ResourceView
+from bloomery.orchestration.template.functions import references
+from bloomery.orchestration.template.view import ResourceView, Walked
 
 MEMBER: Final = "resource."
 
@@ -122,7 +123,7 @@ class Composite(base.Resource):
     def offers_attribute(cls, name: str) -> bool:
         return name.startswith(MEMBER) or super().offers_attribute(name)
 
-    def member_attribute(self, name: str, path: Sequence[Any]) -> Any:
+    def member_attribute(self, name: str, path: Sequence[Any]) -> Walked:
         """Answer ``resource.<member>`` (its id) and ``resource.<member>.<attribute>``."""
         steps: list[Any] = [*name.removeprefix(MEMBER).split(".", 1), *path]
         member, rest = steps[0], steps[1:]
@@ -133,29 +134,16 @@ class Composite(base.Resource):
                 f"it has {', '.join(members) or 'none'}"
             )
         if not rest:
-            return members[member].reference_id()
-        return asked(members[member], str(rest[0]), rest[1:])
+            return Walked(members[member].reference_id())
+        return Walked(asked(members[member], str(rest[0]), rest[1:]))
 
 
 def asked(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
     """One attribute of one member, walked to the end of ``path``."""
-    return walked(member.attribute(attribute, path), path)
+    value = member.attribute(attribute, path)
+    return value.value if isinstance(value, Walked) else references.select(value, path)
 
 
-def walked(value: Any, path: Sequence[Any]) -> Any:
-    """What stands at ``path`` in maps, lists and texts; null where there is nothing."""
-    for step in path:
-        if isinstance(value, Mapping):
-            value = value.get(step)
-        elif isinstance(value, list | str):
-            value = _at(value, step)
-        else:
-            return None
-    return value
-
-
-def _at(value: Sequence[Any], step: Any) -> Any:
-    try:
-        return value[int(step)]
-    except (ValueError, TypeError, IndexError):
-        return None
+def walked(value: Any, path: Sequence[Any]) -> Walked:
+    """An answer in which ``path`` has been used."""
+    return Walked(references.select(value, path))

@@ -13,8 +13,6 @@ import re
 from dataclasses import dataclass
 from typing import Final
 
-from bloomery import errors
-
 STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
 CHAINED: Final = re.compile(
     r"\A(?:(?P<error>\w+): )?(?P<path>resources\.[^:]+): (?P<message>.*)\Z", re.DOTALL
@@ -39,9 +37,6 @@ def told(resource: str, exc: BaseException) -> Fault:
     """Say how ``resource`` failed, seen from its stack."""
     if isinstance(exc, ChildFailed):
         return below(resource, str(exc))
-    if isinstance(exc, errors.Misplaced):
-        exc = exc.under("resources", resource)
-        return Fault(error_type(exc), errors.spelled(exc.path), exc.facts["reason"])
     return Fault(error_type(exc), f"resources.{resource}", str(exc))
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.orchestration.properties.schema import Attribute, Type
 from bloomery.orchestration.resources import composite
-from bloomery.orchestration.template.view import ResourceView
+from bloomery.orchestration.template.view import ResourceView, Walked
 
 REFS: Final = "refs"
 ATTRIBUTES: Final = "attributes"
@@ -44,11 +44,13 @@ class Membered(composite.Composite):
         if name == REFS:
             return composite.walked([each.reference_id() for each in members.values()], path)
         if name == ATTRIBUTES:
-            attribute, *beyond = path or self._refused()
-            return {
-                key: composite.asked(each, str(attribute), beyond) for key, each in members.items()
-            }
-        return [composite.asked(each, name, path) for each in members.values()]
+            wanted, *beyond = path or self._refused()
+            return Walked({n: composite.asked(m, str(wanted), beyond) for n, m in members.items()})
+        return Walked([composite.asked(each, name, path) for each in members.values()])
+
+    @classmethod
+    def listed_attributes(cls) -> Iterable[str]:
+        return (name for name in cls.attributes_schema if name != ATTRIBUTES)  # it needs a path
 
     def _refused(self) -> Sequence[Any]:
         raise errors.StackValidationFailed(

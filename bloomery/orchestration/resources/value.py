@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties import constraints, values
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
 
@@ -32,6 +32,11 @@ class Value(base.Resource):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {VALUE: Attribute("The value.")}
+
+    def validate(self) -> None:
+        wanted, value = TYPES.get(self.properties["type"]), self.properties[VALUE]
+        if wanted is not None and value is not None:
+            values.Properties({VALUE: Schema(wanted)}, {VALUE: value}).resolved(check=True)
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.physical_resource_name())

@@ -12,6 +12,7 @@ from bloomery.orchestration.resources import composite, failures
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.view import Walked
 from tests.kit.kinds import Children, Clock, made
 
 DEFINITION = {"type": "T", "properties": {"value": "a%index%"}, "metadata": None}
@@ -40,6 +41,13 @@ def changed(resource, **properties):
     resource.properties = {**resource.properties, **properties}
     resource.record.data = json.loads(json.dumps(resource.record.data))
     return resource
+
+
+def told(resource, name, path=()):
+    """An attribute; groups have used the path already, and say so."""
+    answer = resource.resolve_attribute(name, path)
+    assert isinstance(answer, Walked)
+    return answer.value
 
 
 def shown(children):
@@ -89,18 +97,26 @@ def test_a_group_is_a_stack_of_its_members(children):
 def test_a_group_tells_of_its_members(children, name, path, value):
     resource = created(children)
     assert resource.offers_attribute(name)
-    assert resource.resolve_attribute(name, path) == value
+    assert told(resource, name, path) == value
 
 
 def test_members_are_listed_in_the_order_of_their_indices(children):
     resource = created(children, count=12)
-    found = resource.resolve_attribute("value")
+    found = told(resource, "value")
     assert found == [f"a{index}" for index in range(12)]
 
 
 def test_all_attributes_of_all_members_are_not_told_at_once(children):
     with pytest.raises(errors.StackValidationFailed, match="name one"):
         created(children).resolve_attribute("attributes")
+
+
+def test_a_map_of_all_attributes_leaves_out_what_needs_a_path(children):
+    assert created(children, count=1).all_attributes() == {
+        "refs": ["id-0"],
+        "refs_map": {"0": "id-0"},
+        "removed_rsrc_list": [],
+    }
 
 
 def test_a_member_that_is_not_there_is_not_found(children):
@@ -111,15 +127,15 @@ def test_a_member_that_is_not_there_is_not_found(children):
 def test_a_group_of_nobody_tells_nothing(children):
     resource = created(children, count=0)
     assert shown(children) == ""
-    assert resource.resolve_attribute("refs") == []
-    assert resource.resolve_attribute("attributes", ["x"]) == {}
+    assert told(resource, "refs") == []
+    assert told(resource, "attributes", ["x"]) == {}
     with pytest.raises(errors.NotFound, match="it has none"):
         resource.resolve_attribute("resource.0")
 
 
 def test_before_there_is_a_child_nobody_is_there():
     resource = group(None)
-    assert resource.resolve_attribute("refs") == []
+    assert told(resource, "refs") == []
     with pytest.raises(errors.NotSupported, match="A stack below a"):
         resource.handle_create()
 
@@ -141,12 +157,12 @@ def test_removed_names_are_never_used_again(children):
         children.end()
         assert resource.check_update_complete(token)
         assert shown(children) == members
-    assert resource.resolve_attribute("removed_rsrc_list") == ["1"]
+    assert told(resource, "removed_rsrc_list") == ["1"]
 
 
 def test_a_new_group_may_skip_any_name(children):
     resource = created(children, removal_policies=[{"resource_list": ["1", 7]}])
-    assert resource.resolve_attribute("removed_rsrc_list") == ["1", "7"]
+    assert told(resource, "removed_rsrc_list") == ["1", "7"]
     assert shown(children) == "0=a0 2=a2 3=a3"
 
 
@@ -276,7 +292,7 @@ def test_a_chain_gives_its_properties_to_each_member(children):
         "0": {"type": "A", "properties": {"value": "q"}},
         "1": {"type": "B", "properties": {"value": "q"}, "depends_on": ["0"]},
     }
-    assert chain.resolve_attribute("value") == ["q", "q"]
+    assert told(chain, "value") == ["q", "q"]
 
 
 def test_a_concurrent_chain_is_as_wide_as_there_are_engines(children):
@@ -344,8 +360,8 @@ def test_what_a_child_did_before_is_not_taken_for_what_it_does_now(children):
         (errors.NotFound(reason="no"), "NotFound: resources.a: no"),
         (errors.StackValidationFailed(reason="no"), "StackValidationFailed: resources.a: no"),
         (
-            errors.StackValidationFailed(reason="no", path=["properties", "p", 1]),
-            "StackValidationFailed: resources.a.properties.p[1]: no",
+            errors.StackValidationFailed(reason="no", path=["resources", "a"], error="Bad"),
+            "StackValidationFailed: resources.a: Bad: resources.a: no",
         ),
         (
             failures.ChildFailed("Resource CREATE failed: ValueError: resources.b: x: y"),

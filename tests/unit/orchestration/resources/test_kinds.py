@@ -60,6 +60,35 @@ def test_a_value_comes_back_unchanged(value):
     assert resource.handle_update(None, {}, {"value": 6}) is None
 
 
+@pytest.mark.parametrize(
+    ("kind", "value", "accepted"),
+    [
+        ("number", "5", True),
+        ("number", 5.5, True),
+        ("number", "x", False),
+        ("boolean", "true", True),
+        ("boolean", False, True),
+        ("boolean", "maybe", False),
+        ("string", 5, True),
+        ("string", {"a": 1}, False),
+        ("json", {"a": 1}, True),
+        ("json", '{"a": 1}', False),
+        ("comma_delimited_list", ["a"], True),
+        ("comma_delimited_list", "a,b", False),
+        (None, object, True),
+        ("json", None, True),
+    ],
+)
+def test_the_type_of_a_value_refuses_and_converts_nothing(kind, value, accepted):
+    resource = made(Value, {"value": value, "type": kind})
+    if accepted:
+        resource.validate()
+        assert resource.resolve_attribute("value") is value
+        return
+    with pytest.raises(errors.StackValidationFailed, match="value"):
+        resource.validate()
+
+
 def test_a_software_config_is_its_text():
     resource = made(SoftwareConfig, {"config": "#!/bin/sh"})
     assert resource.resolve_attribute("config") == "#!/bin/sh"
