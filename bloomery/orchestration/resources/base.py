@@ -33,8 +33,8 @@ from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.template.view import Walked
 from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.view import Walked
 
 __all__ = ["Action", "Status"]  # they stand in states, and are known by this name
 
