@@ -19,6 +19,12 @@ class Limits:
     document_depth: int = 100  # maps and lists inside each other
     document_nodes: int = 200_000  # keys and values after aliases are followed
     scalar_digits: int = 100  # of a number in a document or a parameter
+    environment_files: int = 100  # merged into one environment
+    environment_bytes: int = 2_097_152  # of all these files together
+    files_bytes: int = 10_485_760  # of all files that come with a template
+    type_chars: int = 255  # length of a resource type in a resource_registry
+    registry_names: int = 30  # types that rules of a resource_registry lead through for one type
+    registry_patterns: int = 500  # of resource names in one resource_registry
     resources: int = 1_000  # of a stack with all its nested ones (max_resources_per_stack); -1: any
     nested_depth: int = 5  # stacks inside stacks (max_nested_stack_depth)
     condition_depth: int = 30  # conditions that ask one for the other

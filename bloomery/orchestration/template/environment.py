@@ -1,0 +1,191 @@
+"""What the user adds to a template: values, defaults, the registry of types, hooks, sinks.
+
+    environment = Environment.of({"parameters": {"size": 3}, "resource_registry": {...}}, kinds)
+    environment.registry.find("My::Server", "web")
+    environment.child("nested", parameters={...}, found=...)  # for the stack inside of "nested"
+
+The operator's environment stands below the user's: its parameters and defaults are defaults, its
+rules are asked after the user's, its sinks get the events of every stack.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import kinds as offered
+from bloomery.orchestration.template.registry import Found, Kinds, Registry
+
+PARAMETERS: Final = "parameters"
+DEFAULTS: Final = "parameter_defaults"
+REGISTRY: Final = "resource_registry"
+SINKS: Final = "event_sinks"
+ENCRYPTED: Final = "encrypted_param_names"
+STRATEGIES: Final = "parameter_merge_strategies"  # of files that are merged; else without effect
+SECTIONS: Final[Mapping[str, type[Any]]] = {
+    PARAMETERS: dict,
+    DEFAULTS: dict,
+    REGISTRY: dict,
+    SINKS: list,
+    ENCRYPTED: list,
+    STRATEGIES: dict,
+}
+SHAPES: Final[Mapping[type[Any], str]] = {dict: "a map", list: "a list"}
+SINK_GROUP: Final = "bloomery.event_sinks"
+MASKED: Final = "******"
+
+
+class Environment:
+    """One environment.  It is never changed."""
+
+    __slots__ = (
+        "_defaults",
+        "_operators",
+        "encrypted_param_names",
+        "event_sinks",
+        "parameter_defaults",
+        "parameters",
+        "registry",
+    )
+
+    def __init__(
+        self,
+        sections: Mapping[str, Any],
+        registry: Registry,
+        operators: Environment | None,
+    ) -> None:
+        self.parameters: Mapping[str, Any] = sections.get(PARAMETERS, {})
+        self.registry = registry
+        self.event_sinks: Sequence[Mapping[str, Any]] = sections.get(SINKS, [])
+        self.encrypted_param_names: Sequence[str] = sections.get(ENCRYPTED, [])
+        self._defaults: Mapping[str, Any] = sections.get(DEFAULTS, {})
+        self._operators = operators
+        self.parameter_defaults = self._defaults
+        if operators is not None:
+            below = {**operators.parameter_defaults, **operators.parameters}
+            self.parameter_defaults = {**below, **self._defaults}
+
+    @classmethod
+    def of(
+        cls,
+        document: Mapping[str, Any] | None,
+        kinds: Kinds | None = None,
+        *,
+        operators: Environment | None = None,
+        sinks: Collection[str] | None = None,
+        limits: Limits = LIMITS,
+    ) -> Environment:
+        """Check an environment; ``kinds`` and ``sinks`` are those installed if not said.
+
+        Raises TemplateUnreadable for sections that are none, which Heat's API finds before its
+        engine is asked, StackValidationFailed for what a section holds, InvalidBreakPointHook and
+        InvalidRestrictedAction.
+        """
+        sections = {} if document is None else checked(document)
+        _check_sinks(sections.get(SINKS, []), installed_sinks() if sinks is None else sinks)
+        _check_names(sections.get(ENCRYPTED, []))
+        above = None if operators is None else operators.registry
+        kinds = offered.installed() if kinds is None else kinds
+        try:
+            registry = Registry(sections.get(REGISTRY, {}), kinds, above, limits)
+        except errors.Misplaced as exc:
+            raise exc.under(REGISTRY) from exc
+        return cls(sections, registry, operators)
+
+    def hooks(self, resource_name: str) -> frozenset[str]:
+        """Return the points at which a resource stops until it is told to go on."""
+        return self.registry.hooks(resource_name)
+
+    def restricted_actions(self, resource_name: str) -> frozenset[str]:
+        """Return what an update must not do to a resource: ``update``, ``replace``."""
+        return self.registry.restricted_actions(resource_name)
+
+    def child(
+        self,
+        resource_name: str,
+        parameters: Mapping[str, Any] | None = None,
+        found: Found | None = None,
+    ) -> Environment:
+        """Return the environment of the nested stack that a resource is.
+
+        ``found``: what the type of the resource came to; the rule that made it a template is not
+        handed down.  Defaults and sinks are, what is encrypted is not.
+        """
+        sections: dict[str, Any] = {
+            PARAMETERS: parameters or {},
+            DEFAULTS: self._defaults,
+            REGISTRY: self.registry.below(resource_name, found),
+            SINKS: self.event_sinks,
+        }
+        above = None if self._operators is None else self._operators.registry
+        registry = Registry(sections[REGISTRY], self.registry.kinds, above, self.registry.limits)
+        return Environment(sections, registry, self._operators)
+
+    def all_sinks(self) -> list[Mapping[str, Any]]:
+        """Return where events go, the operator's sinks last."""
+        return [*self.event_sinks, *(self._operators.event_sinks if self._operators else ())]
+
+    def shown(self, hidden: Collection[str] = ()) -> dict[str, Any]:
+        """Return the document as stored and as the API shows it, values of ``hidden`` masked."""
+        registry = dict(self.registry.document)
+        return {
+            PARAMETERS: _masked(self.parameters, hidden),
+            DEFAULTS: _masked(self._defaults, hidden),
+            REGISTRY: registry | {"resources": registry.get("resources", {})},
+            SINKS: [*self.event_sinks],
+            ENCRYPTED: [*self.encrypted_param_names],
+        }
+
+
+def _masked(values: Mapping[str, Any], hidden: Collection[str]) -> dict[str, Any]:
+    return {name: MASKED if name in hidden else value for name, value in values.items()}
+
+
+# ------------------------------------------------------------------------------------- sections
+
+
+def checked(document: Any) -> dict[str, Any]:
+    """Return the sections of an environment whose shape is right.  Raises TemplateUnreadable."""
+    if not isinstance(document, dict):
+        raise _unreadable("the environment must be a map of sections")
+    for name, section in document.items():
+        if name not in SECTIONS:
+            near = errors.nearest(name, SECTIONS) or f" It may have {', '.join(SECTIONS)}."
+            raise _unreadable(f'environment has wrong section "{str(name)[:100]}".{near}')
+        if section is None:
+            raise _unreadable(f'environment has empty section "{name}": fill it or leave it out')
+        if not isinstance(section, SECTIONS[name]):
+            raise _unreadable(f'section "{name}" must be {SHAPES[SECTIONS[name]]}')
+    return document
+
+
+def _unreadable(reason: str) -> errors.TemplateUnreadable:
+    return errors.TemplateUnreadable(reason=reason)
+
+
+def _check_sinks(sinks: Sequence[Any], known: Collection[str]) -> None:
+    for index, sink in enumerate(sinks):
+        kind = sink.get("type") if isinstance(sink, dict) else None
+        if not isinstance(kind, str) or kind not in known:
+            said = "needs a type" if kind is None else f"{str(kind)[:100]!r} is no type of sink"
+            these = f"known are {', '.join(sorted(known))}" if known else "none is installed"
+            raise errors.StackValidationFailed(
+                reason=f"{said}: {these}.{errors.nearest(kind, known)}", path=(SINKS, index)
+            )
+
+
+def _check_names(names: Sequence[Any]) -> None:
+    for index, name in enumerate(names):
+        if not isinstance(name, str):
+            raise errors.StackValidationFailed(
+                reason="write the name of a parameter", path=(ENCRYPTED, index)
+            )
+
+
+@functools.cache
+def installed_sinks() -> Collection[str]:
+    """The types of event sinks that are installed, by the names of their entry points."""
+    return frozenset(offered.loaders(SINK_GROUP))

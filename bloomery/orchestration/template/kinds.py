@@ -1,0 +1,70 @@
+"""Kinds of resource by type name, from the entry points of all installed packages.
+
+    kinds = installed()
+    kinds.find("OS::Heat::Value")  # its class, loaded when it is first asked for
+
+A site adds its own under ``bloomery.resources``; what is never used is never loaded.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final
+
+import stevedore
+
+from bloomery import errors
+
+GROUP: Final = "bloomery.resources"
+
+
+class Kinds:
+    """A table of type names; ``loaders`` give the class."""
+
+    __slots__ = ("_loaders",)
+
+    def __init__(self, loaders: Mapping[str, Callable[[], type[Any]]]) -> None:
+        self._loaders = loaders
+
+    def find(self, name: str) -> type[Any] | None:
+        """Return the class called ``name``.
+
+        Raises StackValidationFailed if its plug-in is broken.
+        """
+        if (load := self._loaders.get(name)) is None:
+            return None
+        try:
+            return load()
+        except (ImportError, AttributeError) as exc:
+            raise errors.StackValidationFailed(
+                reason=f"The Resource Type ({name}) cannot be used: its plug-in fails: {exc}"
+            ) from exc
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._loaders
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._loaders))
+
+    def __len__(self) -> int:
+        return len(self._loaders)
+
+    def unknown(self, name: str, also: Iterable[str] = ()) -> errors.StackValidationFailed:
+        """Return the fault of a type that nothing offers; ``also``: names that somebody mapped."""
+        near = errors.nearest(name, [*also, *self._loaders])
+        return errors.StackValidationFailed(
+            reason=f"The Resource Type ({name}) could not be found.{near}"
+        )
+
+
+@functools.cache
+def installed() -> Kinds:
+    """The kinds that are installed; looked for once, none of them loaded."""
+    return Kinds(loaders(GROUP))
+
+
+def loaders(group: str) -> dict[str, Callable[[], Any]]:
+    """Return what loads each entry point of ``group``, by name."""
+    manager: Any = stevedore.NamedExtensionManager(group, names=[], invoke_on_load=False)
+    return {point.name: functools.cache(point.load) for point in manager.list_entry_points()}

@@ -1,0 +1,316 @@
+"""Which type name means which kind of resource or nested template: ``resource_registry``.
+
+    registry = Registry({"My::*": "OS::Heat::*", "Db": "db.yaml"}, kinds)
+    registry.find("My::Value", "a").kind  # the class of OS::Heat::Value
+    registry.find("Db", "b").template  # "db.yaml", a key of the files
+
+Rules are asked in this order: those for the resource of that name, those for all, then the
+operator's likewise; on each level the exact name first, then the longest wildcard.  What a rule
+names is looked up anew, so that rules lead to rules; a rule that leads nowhere is passed over.  One
+wildcard applies at most once on the way, and a way that comes back to where it was is refused.
+(Heat lets the shortest wildcard win over the exact name, and does not survive loops.)
+
+A rule to null removes: rules of its own level that stand above it, and those of all levels below.
+The operator's also take away kinds.  Hooks and restricted actions stand here too, by patterns of
+resource names; a nested stack is given what stands under the name of its resource (``child``).
+"""
+
+from __future__ import annotations
+
+import bisect
+import operator
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import kinds as offered
+from bloomery.orchestration.template.resource_rules import BASE_URL, WORDS, ResourceRules
+
+Kinds: TypeAlias = offered.Kinds
+
+RESOURCES: Final = "resources"
+FILES: Final = (".yaml", ".template")
+ADDRESSES: Final = ("http://", "https://", "file://")
+
+
+def is_template(target: str) -> bool:
+    """Whether a type or a rule names a template rather than another type."""
+    return target.endswith(FILES) or target.startswith(ADDRESSES)
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Rule:
+    """One line of a registry; ``name`` ends with * where it stands for all that begin so."""
+
+    name: str
+    target: str
+
+    def applied(self, name: str) -> str:
+        """Return what ``name`` becomes; a wildcard's rest is carried over to a wildcard."""
+        if not (self.name.endswith("*") and self.target.endswith("*")):
+            return self.target
+        return self.target[:-1] + name[len(self.name) - 1 :]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Found:
+    """What a type name came to: a kind, or a template; ``rule`` is the last that was followed."""
+
+    kind: type[Any] | None = None
+    template: str | None = None
+    rule: Rule | None = None
+
+
+class _Prefixes:
+    """Rules by how the names begin that they are for, longest first.
+
+    The cost of a question is in the number of different lengths, not of rules.
+    """
+
+    __slots__ = ("_lengths", "_rules")
+
+    def __init__(self) -> None:
+        self._rules: dict[str, Rule] = {}
+        self._lengths: list[int] = []  # descending
+
+    def add(self, prefix: str, rule: Rule) -> None:
+        self._rules[prefix] = rule
+        at = bisect.bisect_left(self._lengths, -len(prefix), key=operator.neg)
+        if self._lengths[at : at + 1] != [len(prefix)]:
+            self._lengths.insert(at, len(prefix))
+
+    def of(self, name: str) -> Iterator[Rule]:
+        for length in self._lengths:
+            if length <= len(name) and (rule := self._rules.get(name[:length])) is not None:
+                yield rule
+
+
+class Level:
+    """The rules of one level."""
+
+    __slots__ = ("_gone", "_gone_prefixes", "_wild", "exact")
+
+    def __init__(self, lines: dict[str, str | None]) -> None:
+        self.exact: dict[str, Rule] = {}
+        self._wild = _Prefixes()
+        self._gone: set[str] = set()
+        self._gone_prefixes = _Prefixes()
+        for name, target in reversed(lines.items()):  # a removal stands below what it removes
+            self._add(name, target)
+
+    def _add(self, name: str, target: str | None) -> None:
+        prefix = name[:-1] if name.endswith("*") else None
+        if target is None:
+            self._gone.add(name)
+            if prefix is not None:
+                self._gone_prefixes.add(prefix, Rule(name, ""))
+        elif self.removes(name):
+            return
+        elif prefix is None:
+            self.exact[name] = Rule(name, target)
+        else:
+            self._wild.add(prefix, Rule(name, target))
+
+    def candidates(self, name: str) -> Iterator[Rule]:
+        if (rule := self.exact.get(name)) is not None:
+            yield rule
+        yield from self._wild.of(name)
+
+    def holds(self, rule: Rule) -> bool:
+        return any(one is rule for one in self.candidates(rule.name))
+
+    def removes(self, name: str) -> bool:
+        """Whether a rule of that name, above here or on a level below, is as good as not there."""
+        return name in self._gone or next(self._gone_prefixes.of(name), None) is not None
+
+
+class Registry:
+    """One ``resource_registry``, over the operator's.  It is never changed."""
+
+    def __init__(
+        self,
+        document: Mapping[str, Any],
+        kinds: Kinds,
+        operators: Registry | None = None,
+        limits: Limits = LIMITS,
+    ) -> None:
+        """``document``: faults have a path below it."""
+        self.document = document
+        self.kinds = kinds
+        self._operators = operators
+        self.limits = limits
+        self.level = Level(_lines(document, limits))
+        try:
+            self._resources = ResourceRules(document.get(RESOURCES, {}), limits)
+        except errors.Misplaced as exc:
+            raise exc.under(RESOURCES) from exc
+        self._levels_of: dict[str, Level] = {}  # for resources with types of their own
+        self._known: dict[tuple[str, str], Found] = {}
+
+    # ------------------------------------------------------------------------------------ types
+
+    def find(self, type_name: str, resource_name: str = "") -> Found:
+        """Return what the type means for the resource.
+
+        Raises StackValidationFailed for a type that nothing offers, and for rules in a circle.
+        """
+        own = resource_name if self.singles_out(resource_name) else ""
+        if (known := self._known.get((type_name, own))) is None:
+            search = _Search(self, own)
+            if (known := search.found(type_name, None)) is None:
+                raise self._unknown(type_name, own)
+            self._known[type_name, own] = known
+        return known
+
+    def levels(self, resource_name: str) -> Iterator[Level]:
+        """Yield whose rules count for a resource, strongest first."""
+        if (own := self._own_level(resource_name)) is not None:
+            yield own
+        yield self.level
+        if self._operators is not None:
+            yield from self._operators.levels(resource_name)
+
+    def singles_out(self, resource_name: str) -> bool:
+        """Whether there are rules for this resource alone."""
+        operators = self._operators
+        if operators is not None and operators.singles_out(resource_name):
+            return True
+        return self._own_level(resource_name) is not None
+
+    def _own_level(self, resource_name: str) -> Level | None:
+        if resource_name not in self._levels_of:
+            if not (lines := self._resources.types(resource_name)):
+                return None
+            self._levels_of[resource_name] = Level(lines)
+        return self._levels_of[resource_name]
+
+    def rules(self, name: str, resource_name: str) -> Iterator[Rule]:
+        """Yield the rules for a type name, strongest first, without those that a level removes."""
+        above: list[Level] = []
+        for level in self.levels(resource_name):
+            for rule in level.candidates(name):
+                if not any(one.removes(rule.name) for one in above):
+                    yield rule
+            above.append(level)
+
+    def kind(self, name: str) -> type[Any] | None:
+        """Return the kind of that name, if the operator has not taken it away."""
+        operators = self._operators
+        if operators is not None and operators.level.removes(name):
+            return None
+        return self.kinds.find(name)
+
+    def _unknown(self, type_name: str, resource_name: str) -> errors.StackValidationFailed:
+        rules = self.rules(type_name, resource_name)
+        if (dead := next(rules, None)) is not None:
+            return errors.StackValidationFailed(
+                reason=f"The Resource Type ({type_name}) could not be found: resource_registry "
+                f"maps it to {dead.applied(type_name)!r}, which is neither a type nor the name of "
+                "a .yaml or .template file"
+            )
+        return self.kinds.unknown(type_name, self.level.exact)
+
+    # ---------------------------------------------------------------------------------- resources
+
+    def hooks(self, resource_name: str) -> frozenset[str]:
+        """Return the points at which the resource stops until it is told to go on."""
+        found = self._resources.hooks(resource_name)
+        return found if self._operators is None else found | self._operators.hooks(resource_name)
+
+    def restricted_actions(self, resource_name: str) -> frozenset[str]:
+        found = self._resources.restricted_actions(resource_name)
+        if self._operators is not None:
+            found |= self._operators.restricted_actions(resource_name)
+        return found
+
+    def below(self, resource_name: str, found: Found | None = None) -> dict[str, Any]:
+        """Return the registry for the nested stack that ``resource_name`` is.
+
+        The rule that made it so is left out, so that a template which stands for a type can hold
+        a resource of the original type.
+        """
+        document = {key: value for key, value in self.document.items() if key != RESOURCES}
+        rule = None if found is None else found.rule
+        if rule is not None and self.level.holds(rule):
+            del document[rule.name]
+        elif rule is not None and self._operators is not None and self._operators.level.holds(rule):
+            document = {rule.name: None} | {k: v for k, v in document.items() if k != rule.name}
+        return document | {RESOURCES: self._resources.below(resource_name)}
+
+
+class _Search:
+    """One question, with what it has come across."""
+
+    __slots__ = ("_names", "_registry", "_resource", "_used", "_way")
+
+    def __init__(self, registry: Registry, resource_name: str) -> None:
+        self._registry = registry
+        self._resource = resource_name
+        self._way: list[str] = []  # names, from the one asked for
+        self._used: set[Rule] = set()  # rules on the way
+        self._names: set[str] = set()  # all that were looked up, dead ends included
+
+    def found(self, name: str, rule: Rule | None) -> Found | None:
+        """Return what ``name`` means, to which ``rule`` has led; None for a dead end."""
+        self._enter(name)
+        for onward in self._registry.rules(name, self._resource):
+            if onward not in self._used and (found := self._followed(name, onward)) is not None:
+                return found
+        self._way.pop()
+        if is_template(name):
+            return Found(template=name, rule=rule)
+        kind = self._registry.kind(name)
+        return None if kind is None else Found(kind=kind, rule=rule)
+
+    def _followed(self, name: str, rule: Rule) -> Found | None:
+        target = rule.applied(name)
+        if is_template(target):
+            return Found(template=target, rule=rule)
+        if target == name and rule.name.endswith("*"):
+            return None  # everything of this name is mapped here: it is here already
+        if target in self._way:
+            way = " to ".join([*self._way[self._way.index(target) :], target])
+            raise errors.StackValidationFailed(
+                reason=f"resource_registry leads in a circle, from {way}: take one rule out"
+            )
+        if target in self._names:
+            return None
+        self._used.add(rule)
+        found = self.found(target, rule)
+        self._used.discard(rule)
+        return found
+
+    def _enter(self, name: str) -> None:
+        self._way.append(name)
+        self._names.add(name)
+        limits = self._registry.limits
+        if len(self._names) > limits.registry_names:
+            raise limits.exceeded("registry_names", "names", f"the resource type {self._way[0]}")
+
+
+def _lines(document: Mapping[str, Any], limits: Limits) -> dict[str, str | None]:
+    """Return the rules for all resources, checked."""
+    lines = {}
+    for name, target in document.items():
+        if name == RESOURCES or (name == BASE_URL and isinstance(target, str)):
+            continue
+        if (why := _refusal(name, target, limits)) is not None:
+            raise errors.StackValidationFailed(reason=why, path=(str(name),))
+        lines[name] = target
+    return lines
+
+
+def _refusal(name: Any, target: Any, limits: Limits) -> str | None:
+    if not isinstance(name, str):
+        return "a type must be text: quote it"
+    if name in WORDS:
+        return f"this belongs to a resource: write resources: {{NAME: {{{name}: ...}}}}"
+    if "*" in name[:-1]:
+        return "a wildcard may stand at the end of a type only"
+    if len(name) > limits.type_chars:
+        return f"a type has {limits.type_chars} characters at most (type_chars)"
+    if target is None or (isinstance(target, str) and target):
+        return None
+    return "map a type to a type, to the name of a .yaml or .template file, or to null"
