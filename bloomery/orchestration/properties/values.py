@@ -46,6 +46,7 @@ class Literal:
 
 
 LITERAL: Final = Literal()
+_SHOWN: Final = 100  # characters of a name in a sentence
 _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
@@ -164,7 +165,8 @@ def _member(name: str, schema: Schema, values: Mapping[str, Any], job: Job) -> A
 def _know(given: Iterable[str], schemas: Schemas) -> None:
     for name in given:
         if name not in schemas:
-            raise _fault(f"Unknown Property {name}.{errors.nearest(name, schemas)}")
+            said = str(name)[:_SHOWN]
+            raise _fault(f"Unknown Property {said}.{errors.nearest(name, schemas)}")
 
 
 def converted(schema: Schema, given: Any, job: Job) -> Any:
