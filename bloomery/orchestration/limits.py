@@ -36,6 +36,7 @@ class Limits:
     pattern_text_chars: int = 1_000_000  # length of a text that is matched
     pattern_s: float = 0.5  # time for one match of a regular expression
     custom_text_chars: int = 10_000  # length of a text that a custom constraint looks at
+    yaql_chars: int = 10_000  # length of a yaql expression
     yaql_elements: int = 200  # taken from any one iterator (Heat: limit_iterators)
     yaql_bytes: int = 10_000  # held by one expression (Heat: memory_quota)
     yaql_s: float = 1.0  # time for one expression

@@ -1,0 +1,242 @@
+"""The functions that yaql expressions may use: the library's, filtered, some replaced, all metered.
+
+Imported by the first expression that is evaluated, because the library takes its time to load.
+"""
+
+from __future__ import annotations
+
+import functools
+import itertools
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+import yaql
+from yaql.language import contexts, conventions, exceptions, specs, yaqltypes
+from yaql.standard_library import collections, math, strings
+from yaql.standard_library import regex as expressions
+
+from bloomery import errors
+from bloomery.orchestration import patterns
+from bloomery.orchestration.limits import LIMITS
+from bloomery.orchestration.template.functions.evaluator import Meter
+
+_LEFT_OUT: Final = frozenset({"call", "random"})
+_BITS: Final = 4096  # what a power or a shift may have
+_DIGITS: Final = 400  # to which a number may be rounded
+_ELEMENTS: Final = 10_000  # of a list that is multiplied
+
+
+def faults() -> tuple[type[BaseException], ...]:
+    """Return what the library may raise: it passes on whatever Python says."""
+    return (
+        exceptions.YaqlException,
+        ArithmeticError,
+        AssertionError,
+        AttributeError,
+        LookupError,
+        RuntimeError,  # recursion, and a generator that was left by StopIteration
+        StopIteration,
+        TypeError,
+        ValueError,
+        MemoryError,
+    )
+
+
+def context(meter: Meter) -> Any:
+    """Return where one expression is evaluated."""
+    return _Run(_library(), meter=meter)
+
+
+@functools.cache
+def _library() -> Any:
+    return yaql.create_context(
+        context=_Library(convention=conventions.CamelCaseConvention()),
+        datetime=False,
+        yaqlized=False,
+        delegates=False,
+        group_by_agg_fallback=True,
+    )
+
+
+class _Library(contexts.Context):  # type: ignore[misc]
+    """Takes in what the library registers, but for what is left out or replaced."""
+
+    def register_function(self, spec: Any, *args: Any, **more: Any) -> None:
+        made = specs.get_function_definition(spec, *args, convention=self.convention, **more)
+        if made.name in _LEFT_OUT:
+            return
+        made = made.clone()
+        made.payload = _REPLACED.get(spec, made.payload)
+        for parameter in made.parameters.values():
+            kind = parameter.value_type
+            if (
+                isinstance(kind, yaqltypes.PythonType)
+                and kind.python_type is expressions.REGEX_TYPE
+            ):
+                parameter.value_type = yaqltypes.PythonType(Regex, nullable=False)
+        super().register_function(made)
+
+
+class _Run(contexts.Context):  # type: ignore[misc]
+    """One evaluation; the contexts of its calls are children of it, and share its meter."""
+
+    def __init__(self, parent: Any, *args: Any, meter: Meter | None = None) -> None:
+        super().__init__(parent, *args)
+        self.meter: Meter = meter or parent.meter
+
+    def collect_functions(self, *args: Any, **more: Any) -> Any:
+        self.meter.tick()
+        found = super().collect_functions(*args, **more)
+        return [{_Metered(one, self.meter) for one in layer} for layer in found]
+
+
+class _Metered:
+    """A definition of a function whose results are measured."""
+
+    __slots__ = ("definition", "map_args", "meter", "no_kwargs")
+
+    def __init__(self, definition: Any, meter: Meter) -> None:
+        self.definition = definition
+        self.meter = meter
+        self.no_kwargs = definition.no_kwargs
+        self.map_args = definition.map_args
+
+    def get_delegate(self, *args: Any) -> Callable[[], Any]:
+        delegate = self.definition.get_delegate(*args)
+        return lambda: self.meter.taken(delegate())
+
+
+# ------------------------------------------------------------------------------ what is replaced
+
+
+class Regex:
+    """What ``regex()`` makes: the methods of a compiled pattern that the library uses."""
+
+    __slots__ = ("pattern",)
+
+    def __init__(self, pattern: str) -> None:
+        self.pattern = pattern
+        patterns.compiled(pattern, LIMITS)
+
+    def search(self, text: str) -> Any:
+        return patterns.bounded(
+            self.pattern, text, LIMITS, lambda found, s: found.search(text, timeout=s)
+        )
+
+    def finditer(self, text: str) -> list[Any]:
+        return patterns.bounded(
+            self.pattern, text, LIMITS, lambda found, s: list(found.finditer(text, timeout=s))
+        )
+
+    def split(self, text: str, most: int = 0) -> list[Any]:
+        return patterns.bounded(
+            self.pattern, text, LIMITS, lambda found, s: found.split(text, most, timeout=s)
+        )
+
+    def sub(self, put: Any, text: str, count: int = 0) -> str:
+        """Replace matches one by one, so that what grows is stopped on its way."""
+        pieces, at, length = [], 0, len(text)
+        for match in itertools.islice(self.finditer(text), count or None):
+            piece = put(match) if callable(put) else match.expand(put)
+            pieces += [text[at : match.start()], piece]
+            at, length = match.end(), length + len(piece)
+            _short(length)
+        return "".join([*pieces, text[at:]])
+
+
+def _short(length: int) -> None:
+    if length > LIMITS.yaql_bytes:
+        raise exceptions.MemoryQuotaExceededException
+
+
+def _regex(
+    pattern: str, ignore_case: bool = False, multi_line: bool = False, dot_all: bool = False
+) -> Regex:
+    flags = "".join(
+        flag
+        for flag, is_set in zip("ims", (ignore_case, multi_line, dot_all), strict=True)
+        if is_set
+    )
+    return Regex(f"(?{flags}){pattern}" if flags else pattern)
+
+
+def _matches(string: str, regexp: str) -> bool:
+    return Regex(regexp).search(string) is not None
+
+
+def _matches_operator(string: str, pattern: str) -> bool:
+    return _matches(string, pattern)
+
+
+def _not_matches_operator(string: str, pattern: str) -> bool:
+    return not _matches(string, pattern)
+
+
+def _replace(string: str, old: str, new: str, count: int = -1) -> str:
+    found = string.count(old)
+    _short(len(string) + (found if count < 0 else min(found, count)) * (len(new) - len(old)))
+    return string.replace(old, new, count)
+
+
+def _replace_with_dict(
+    string: str, str_func: Callable[[Any], str], replacements: Mapping[Any, Any], count: int = -1
+) -> str:
+    for key, value in replacements.items():
+        string = _replace(string, str_func(key), str_func(value), count)
+    return string
+
+
+def _str(value: Any) -> str:
+    if value is None or isinstance(value, bool):
+        return {None: "null", True: "true", False: "false"}[value]
+    if isinstance(value, Iterator):
+        raise TypeError("a lazy collection has no text; use toList() first")
+    return str(value)
+
+
+def _list_by_int(left: Any, right: int, engine: Any) -> Any:
+    if len(left) * right > _ELEMENTS:
+        raise exceptions.CollectionTooLargeException(_ELEMENTS)
+    return left * right
+
+
+def _int_by_list(left: int, right: Any, engine: Any) -> Any:
+    return _list_by_int(right, left, engine)
+
+
+def _pow(a: Any, b: Any, c: Any = None) -> Any:
+    if isinstance(a, int) and isinstance(b, int) and c is None:
+        _few_bits(a.bit_length() * max(b, 0))
+    return pow(a, b, c)
+
+
+def _shift_bits_left(value: int, bits_number: int) -> int:
+    _few_bits(value.bit_length() + bits_number)
+    return value << bits_number
+
+
+def _few_bits(bits: int) -> None:
+    if bits > _BITS:
+        raise errors.StackValidationFailed(reason=f"a number would have over {_BITS} bits")
+
+
+def _round(number: Any, ndigits: int = 0) -> Any:
+    if abs(ndigits) > _DIGITS:
+        raise errors.StackValidationFailed(reason=f"round to {_DIGITS} digits or fewer")
+    return round(number, ndigits)
+
+
+_REPLACED: Final[Mapping[Any, Callable[..., Any]]] = {
+    expressions.regex: _regex,
+    expressions.matches_: _matches,
+    expressions.matches_operator_string: _matches_operator,
+    expressions.not_matches_operator_string: _not_matches_operator,
+    collections.list_by_int: _list_by_int,
+    collections.int_by_list: _int_by_list,
+    strings.str_: _str,
+    strings.replace: _replace,
+    strings.replace_with_dict: _replace_with_dict,
+    math.pow_: _pow,
+    math.shift_bits_left: _shift_bits_left,
+    math.round_: _round,
+}
