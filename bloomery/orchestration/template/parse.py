@@ -82,6 +82,7 @@ def kind_of(found: Any) -> str:
 
 
 KINDS: Final = {
+    dict: "a map",
     list: "a list",
     str: "a text",
     bool: "a boolean",

@@ -43,10 +43,21 @@ def check(template: Template) -> None:
         if name not in known:
             raise fault(_unknown_section(template, name, known))
     for section in MAP_SECTIONS:
-        body = template.section(section)
-        if not isinstance(body, dict):
-            word = template.word(section)
-            raise fault(f"must be a map, such as {_ADVICE[section]}, not {kind_of(body)}", word)
+        if section in template.features.sections:
+            _check_map(template, section)
+
+
+def _check_map(template: Template, section: Section) -> None:
+    """Refuse what is no map; Heat takes anything empty for an empty one, but not of conditions."""
+    word, body = template.word(section), template.section(section)
+    if section is Section.CONDITIONS:
+        body = template.document.get(word)
+        body = {} if body is None else body
+    if not isinstance(body, dict):
+        raise fault(f"must be a map, such as {_ADVICE[section]}, not {kind_of(body)}", word)
+    for name in body:
+        if not isinstance(name, str):
+            raise fault(f"a name must be text, and {name!r} is {kind_of(name)}: quote it", word)
 
 
 def _unknown_section(template: Template, name: str, known: Collection[str]) -> str:
@@ -85,9 +96,8 @@ def _bad_type(key: str, body: Mapping[str, Any]) -> str:
     if key not in body:
         near = errors.nearest(key, body)
         return f"Each resource must contain a {key} key, such as {key}: OS::Heat::Value.{near}"
-    return (
-        f"{key} must be text that is not empty, not {kind_of(body[key]) if body[key] else 'empty'}"
-    )
+    said = "empty" if body[key] == "" else kind_of(body[key])
+    return f"{key} must be the name of a type, such as OS::Heat::Value, and is {said}"
 
 
 _SHAPES: Final[Mapping[Key, tuple[tuple[type, ...], str]]] = {

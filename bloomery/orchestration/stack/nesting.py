@@ -1,0 +1,89 @@
+"""Stacks below stacks: where their templates come from, how deep they go, how many there are.
+
+One ``Tree`` is shared by a stack and all that are below it.  A template of ``files`` is read once,
+however many resources are of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.resources import base, nested
+from bloomery.orchestration.template import parse, versions
+from bloomery.orchestration.template.dialect import Template
+
+
+@dataclass(slots=True)
+class Tree:
+    """What the stacks of one tree share."""
+
+    limits: Limits
+    files: Mapping[str, str]
+    resources: int = 0  # counted so far
+    _templates: dict[str, Template] = field(default_factory=dict)
+    _kinds: dict[tuple[Any, ...], type[nested.NestedStack]] = field(default_factory=dict)
+
+    def count(self, more: int) -> None:
+        """Add resources.  Raises RequestLimitExceeded beyond the limit; -1 is none."""
+        self.resources += more
+        if 0 <= self.limits.resources < self.resources:
+            what = f"a stack of {self.resources} resources or more"
+            raise self.limits.exceeded("resources", "resources", what)
+
+    def deepen(self, depth: int) -> int:
+        """Return the depth of a child.  Raises RequestLimitExceeded."""
+        if depth >= self.limits.nested_depth:
+            what = f"stacks {depth + 1} deep inside each other"
+            raise self.limits.exceeded("nested_depth", "levels", what)
+        return depth + 1
+
+    def kind(
+        self,
+        source: str,
+        facade: tuple[str, type[base.Resource]] | None,
+        defaulted: Collection[str],
+    ) -> type[nested.NestedStack]:
+        """Return the kind of the template under the key ``source`` of the files."""
+        key = (source, facade, frozenset(defaulted))
+        if key not in self._kinds:
+            self._kinds[key] = nested.kind_of(
+                self.template(source), source, facade=facade, defaulted=defaulted
+            )
+        return self._kinds[key]
+
+    def template(self, source: str) -> Template:
+        """Return the template under a key of the files.
+
+        Raises StackValidationFailed if there is none or it cannot be read, InvalidTemplateVersion.
+        """
+        if source not in self._templates:
+            self._templates[source] = self.made(self._read(source))
+        return self._templates[source]
+
+    def _read(self, source: str) -> dict[str, Any]:
+        text = self.files.get(source)
+        if text is None:
+            near = errors.nearest(source, self.files)
+            raise errors.StackValidationFailed(
+                reason=f'Could not fetch remote template "{source}": no such file came with the'
+                f" template.{near}"
+            )
+        try:
+            document = parse.document(text, self.limits, f"template {source}")
+        except errors.TemplateUnreadable as exc:
+            raise errors.StackValidationFailed(
+                reason=f"Error parsing template {source}: {exc}"
+            ) from exc
+        if not versions.has_version(document):
+            raise errors.StackValidationFailed(
+                reason=f"Template format version not found in {source}: {versions.ADVICE}"
+            )
+        return document
+
+    def made(self, document: Mapping[str, Any]) -> Template:
+        """Return the template of a document that is part of this tree."""
+        return versions.template_class(document)(document, self.files, limits=self.limits)

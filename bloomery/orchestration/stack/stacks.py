@@ -1,0 +1,193 @@
+"""The stack: which kind each resource is of, and which comes before which."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration import graph
+from bloomery.orchestration.properties import values
+from bloomery.orchestration.resources.base import Resource
+from bloomery.orchestration.stack.nesting import Tree
+from bloomery.orchestration.template import reading
+from bloomery.orchestration.template.definition import Definition, View
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.registry import Found
+from bloomery.orchestration.template.view import StackView
+
+
+class Stack:
+    """A definition with the kinds of its resources.  Everything is worked out once, when asked."""
+
+    def __init__(
+        self,
+        definition: Definition,
+        *,
+        tree: Tree | None = None,
+        depth: int = 0,
+        timeout_s: float = 3600,
+    ) -> None:
+        """``tree``: of the stack above, for one that is ``depth`` levels below the root."""
+        template = definition.template
+        self.definition = definition
+        self.tree = tree or Tree(definition.limits, template.files)
+        self.depth = depth
+        self.timeout_s = timeout_s
+        self._kinds: dict[str, type[Resource]] = {}
+
+    def validate(self, *, strict: bool = True) -> None:
+        """Raise the first fault, in Heat's order; ``strict`` False looks at no values."""
+        from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
+
+        validation.validate(self, validation.Care.VALUES if strict else validation.Care.SHAPE)
+
+    def relaxed(self) -> Stack:
+        """The same stack, whose parameters may miss values."""
+        if self.definition.lenient:
+            return self
+        return Stack(
+            self.definition.relaxed(), tree=self.tree, depth=self.depth, timeout_s=self.timeout_s
+        )
+
+    # -------------------------------------------------------------------------------------- kinds
+
+    @property
+    def definitions(self) -> Mapping[str, ResourceDefinition]:
+        """The resources of the template whose condition holds."""
+        return self.definition.resources
+
+    def kind(self, name: str) -> type[Resource]:
+        """The kind of a resource.
+
+        Raises StackValidationFailed for a type that nothing offers and a template that cannot be
+        read, InvalidTemplateVersion and InvalidSchemaError for what such a template is made of.
+        """
+        if name not in self._kinds:
+            try:
+                self._kinds[name] = self._kind(name)
+            except errors.Misplaced as exc:
+                raise exc.under(*self.path(name, Key.TYPE)) from exc
+        return self._kinds[name]
+
+    def _kind(self, name: str) -> type[Resource]:
+        found = self.found(name)
+        if found.kind is not None:
+            return found.kind
+        environment = self.definition.environment
+        type_name = self.definitions[name].type
+        built_in = environment.registry.kind(type_name)
+        facade = None if built_in is None else (type_name, built_in)
+        return self.tree.kind(str(found.template), facade, environment.parameter_defaults.keys())
+
+    def found(self, name: str) -> Found:
+        """What the type of a resource came to.  Raises StackValidationFailed."""
+        registry = self.definition.environment.registry
+        return registry.find(self.definitions[name].type, name)
+
+    def path(self, name: str, *keys: Key) -> tuple[str, ...]:
+        """The place of a resource, or of a key of it, as the template spells it."""
+        template = self.definition.template
+        words = (template.features.resource_keys[key] for key in keys)
+        return (template.word(Section.RESOURCES), name, *words)
+
+    # --------------------------------------------------------------------------------------- order
+
+    def required(self, name: str) -> Iterator[str]:
+        """Yield the resources that must come before ``name``; names may repeat."""
+        yield from self.definition.required(name)
+        found = self.definitions[name]
+        if found.external_id is None:
+            yield from self.kind(name).implicit_dependencies(found, self.definitions)
+
+    @functools.cached_property
+    def graph(self) -> graph.Graph[str]:
+        """Who requires whom.  Raises InvalidTemplateReference; a cycle is found by ``order``."""
+        made = graph.Graph[str]()
+        for name in self.definitions:
+            made.add(name)
+            for other in self.required(name):
+                made.add(name, other)
+        return made
+
+    @functools.cached_property
+    def order(self) -> Sequence[str]:
+        """The names, what is required first.  Raises CircularDependencyException."""
+        try:
+            return self.graph.order()
+        except graph.Cycle as exc:
+            raise errors.CircularDependencyException(cycle=str(exc)) from exc
+
+    # ----------------------------------------------------------------------- what a plan asks of it
+
+    @functools.cached_property
+    def view(self) -> View:
+        """The stack before anything of it exists: attributes are null, ids are names."""
+        return self.definition.view({name: Unborn(name, self) for name in self.definitions})
+
+    @property
+    def parameters(self) -> Collection[str]:
+        """Every name that ``view.parameter`` answers."""
+        return tuple(self.definition.parameters)
+
+    @property
+    def hidden(self) -> Collection[str]:
+        """Those of ``parameters`` that are never shown."""
+        schemas = self.definition.parameters.schemas
+        return {name for name, schema in schemas.items() if schema.hidden}
+
+    def properties(
+        self, name: str, view: StackView, without: Collection[str] = ()
+    ) -> Mapping[str, Any]:
+        """The checked values of all properties but those of ``without``, defaults filled in."""
+        kind, tree = self.kind(name), self.definitions[name].properties
+        if kind.ignores_properties:
+            return {}
+        schemas = kind.properties_schema
+        if without:
+            schemas = {key: one for key, one in schemas.items() if key not in without}
+            if isinstance(tree, dict):
+                tree = {key: value for key, value in tree.items() if key not in without}
+        return self.reading(name, schemas, tree, view).resolved()
+
+    def reading(
+        self, name: str, schemas: values.Schemas, tree: Any, view: StackView
+    ) -> values.Properties:
+        """Prepare to read a map of properties of the resource ``name``."""
+        return values.Properties(
+            schemas,
+            tree,
+            reading.Reader(view),
+            rules=self.kind(name).translation_rules,
+            means=self.definition.means,
+            description=self.definitions[name].description,
+        )
+
+    def restricted(self, name: str) -> Collection[str]:
+        """What the environment forbids for this resource: ``update``, ``replace``."""
+        return self.definition.environment.restricted_actions(name)
+
+
+class Unborn:
+    """A resource that does not exist yet, as functions see it (a ``ResourceView``)."""
+
+    __slots__ = ("_stack", "name")
+    ready = False
+
+    def __init__(self, name: str, stack: Stack) -> None:
+        self.name = name
+        self._stack = stack
+
+    def reference_id(self) -> str:
+        return self.name
+
+    def has_attribute(self, name: str) -> bool:
+        return name == "show" or self._stack.kind(self.name).offers_attribute(name)
+
+    def attribute(self, name: str, path: Sequence[Any] = ()) -> None:
+        return None
+
+    def attributes(self) -> Mapping[str, Any]:
+        return {}

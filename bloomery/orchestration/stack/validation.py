@@ -1,0 +1,276 @@
+"""Every check of a stack, in the order in which Heat finds faults (heat-hot.md, section 12).
+
+The first fault ends it.  ``Care`` says how much is looked at: ``POST validate`` looks at the shape
+alone; the members of a group are looked at without their values, because a group makes its members
+later, and what is wrong with a value is found then.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.resources import base, composite, nested
+from bloomery.orchestration.template import sections
+from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
+from bloomery.orchestration.template.dialect import Key, Section, Template
+from bloomery.orchestration.template.functions import base as functions
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.stack.stacks import Stack
+
+PROPERTY_ERROR: Final = "Property error"
+GENERATED: Final = "nested_stack"  # how a path names the template that a group makes
+_NIL: Final = "00000000-0000-0000-0000-000000000000"
+
+
+class Care(enum.Enum):
+    VALUES = "values"  # create, update, preview
+    MEMBERS = "members"  # what a group or a chain makes
+    SHAPE = "shape"  # POST validate
+
+
+def validate(stack: Stack, care: Care) -> None:
+    """Raise the first fault of ``stack``."""
+    if care is not Care.VALUES:
+        stack = stack.relaxed()
+    definition = stack.definition
+    template = definition.template
+    sections.check(template)
+    sections.check_resources(template)
+    definition.parameters.check()
+    definition.check_groups()
+    definition.check_conditions()
+    stack.tree.count(len(definition.resources))
+    for name in stack.definitions:
+        stack.kind(name)
+    _check_names(definition)
+    checker = _Checker(stack, care)
+    for name in stack.order:
+        checker.check(name)
+    _check_outputs(stack)
+
+
+def _check_names(definition: Definition) -> None:
+    for name in definition.resources:
+        if name in definition.parameters:
+            word = definition.template.word(Section.RESOURCES)
+            reason = f"Duplicate names {name!r}: a parameter is called so; rename one of them"
+            raise sections.fault(reason, word, name)
+
+
+def _check_outputs(stack: Stack) -> None:
+    template = stack.definition.template
+    for name, output in stack.definition.outputs.items():
+        if output.enabled:
+            try:
+                functions.validate(output.value, stack.view)
+            except errors.Misplaced as exc:
+                key = template.features.output_keys[Key.VALUE]
+                path = (template.word(Section.OUTPUTS), name, key, *exc.path)
+                raise errors.StackValidationFailed(
+                    reason=exc.facts["reason"], error=exc.facts["error"], path=path
+                ) from exc
+
+
+class _Checker:
+    """Checks resources one by one; those that are written alike are looked at once."""
+
+    __slots__ = ("_bodies", "_care", "_policies", "_sound", "_stack")
+
+    def __init__(self, stack: Stack, care: Care) -> None:
+        self._stack = stack
+        self._care = care
+        self._bodies = stack.definition.template.section(Section.RESOURCES)
+        self._sound: set[tuple[type[base.Resource], str]] = set()
+
+    def check(self, name: str) -> None:
+        kind, found = self._stack.kind(name), self._stack.definitions[name]
+        if issubclass(kind, composite.Composite):
+            self._check(found, kind)  # what is below may depend on the name
+            return
+        alike = (kind, repr(self._bodies[name]))
+        if alike not in self._sound:
+            self._check(found, kind)
+            self._sound.add(alike)
+
+    def _check(self, found: ResourceDefinition, kind: type[base.Resource]) -> None:
+        if found.external_id is not None:
+            self._check_external(found)
+            return
+        self._check_functions(found)
+        self._check_deletion_policy(found, kind)
+        policy = self._update_policy(found, kind)
+        made = self._made(found, kind, policy)
+        if made is not None:
+            self._validate_kind(made)
+            if isinstance(made, composite.Composite):
+                self._check_below(found, made)
+
+    def _check_external(self, found: ResourceDefinition) -> None:
+        try:
+            said = functions.resolve(found.external_id, self._stack.view)
+        except errors.Misplaced as exc:
+            raise exc.under(*self._stack.path(found.name, Key.EXTERNAL_ID)) from exc
+        if not isinstance(said, str) or not said:
+            reason = "must be the id of what is there already, as text"
+            raise sections.fault(reason, *self._stack.path(found.name, Key.EXTERNAL_ID))
+
+    def _check_functions(self, found: ResourceDefinition) -> None:
+        for key, tree in (
+            (Key.PROPERTIES, found.properties),
+            (Key.METADATA, found.metadata),
+            (Key.UPDATE_POLICY, found.update_policy),
+        ):
+            if tree:
+                try:
+                    functions.validate(tree, self._stack.view)
+                except errors.Misplaced as exc:
+                    raise exc.under(*self._stack.path(found.name, key)) from exc
+
+    def _check_deletion_policy(self, found: ResourceDefinition, kind: type[base.Resource]) -> None:
+        if found.deletion_policy is DeletionPolicy.SNAPSHOT and not _snapshots(kind):
+            raise sections.fault(
+                f'"Snapshot" deletion policy not supported by {found.type}: write Delete or Retain',
+                *self._stack.path(found.name, Key.DELETION_POLICY),
+            )
+
+    def _update_policy(
+        self, found: ResourceDefinition, kind: type[base.Resource]
+    ) -> Mapping[str, Any]:
+        if not found.update_policy and not kind.update_policy_schema:
+            return {}
+        if kind.ignores_properties:
+            return {}
+        try:
+            return self._stack.reading(
+                found.name, kind.update_policy_schema, found.update_policy, self._stack.view
+            ).resolved(check=True)
+        except errors.Misplaced as exc:
+            path = self._stack.path(found.name, Key.UPDATE_POLICY)
+            raise exc.under(*path, error=PROPERTY_ERROR) from exc
+
+    def _made(
+        self, found: ResourceDefinition, kind: type[base.Resource], policy: Mapping[str, Any]
+    ) -> base.Resource | None:
+        """Check properties; return the resource as it would be, None where values are not known."""
+        if kind.ignores_properties:
+            return None
+        try:
+            values = self._values(found, kind)
+        except errors.Misplaced as exc:
+            path = self._stack.path(found.name, Key.PROPERTIES)
+            raise exc.under(*path, error=PROPERTY_ERROR) from exc
+        if values is None:
+            return None
+        return kind(
+            base.Record(name=found.name, type=found.type, uuid=_NIL),
+            values,
+            self._surroundings(),
+            update_policy=policy,
+        )
+
+    def _values(
+        self, found: ResourceDefinition, kind: type[base.Resource]
+    ) -> Mapping[str, Any] | None:
+        stack = self._stack
+        reading = stack.reading(found.name, kind.properties_schema, found.properties, stack.view)
+        if self._care is Care.VALUES:
+            return reading.resolved(check=True)
+        reading.validate(with_values=False)
+        if self._care is Care.SHAPE:
+            return None
+        try:
+            return reading.resolved(check=True)
+        except errors.StackValidationFailed:
+            return None  # the group finds it when it makes the member
+
+    def _surroundings(self) -> base.Surroundings:
+        stack = self._stack
+        return base.Surroundings(
+            stack_name=stack.definition.identity.name,
+            stack_id=str(stack.definition.identity.id),
+            clock=lambda: 0.0,
+            random=lambda: 0.0,
+            timeout_s=stack.timeout_s,
+            limits=stack.definition.limits,
+        )
+
+    def _validate_kind(self, made: base.Resource) -> None:
+        try:
+            made.validate()
+        except errors.Misplaced as exc:
+            path = self._stack.path(made.record.name, Key.PROPERTIES)
+            raise exc.under(*path) from exc
+
+    # ------------------------------------------------------------------------------ stacks below
+
+    def _check_below(self, found: ResourceDefinition, made: composite.Composite) -> None:
+        source, care = GENERATED, Care.MEMBERS
+        if isinstance(made, nested.NestedStack):
+            source, care = made.source, self._care
+        try:
+            child = self._child(found, made)
+            validate(child if care is Care.VALUES else child.relaxed(), care)
+        except errors.Failure as exc:
+            word, name = self._stack.path(found.name)
+            raise _seen_above(exc, word, f"{name}<{source}>") from exc
+
+    def _child(self, found: ResourceDefinition, made: composite.Composite) -> Stack:
+        stack = self._stack
+        depth = stack.tree.deepen(stack.depth)
+        template = _template_of(made, stack)
+        definition = Definition(
+            template,
+            stack.definition.environment.child(
+                found.name, made.child_parameters(), stack.found(found.name)
+            ),
+            name=made.physical_resource_name(),
+            project_id=stack.definition.identity.project_id,
+            facade=Parent(found, stack),
+            means=stack.definition.means,
+        )
+        return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
+
+
+def _template_of(made: composite.Composite, stack: Stack) -> Template:
+    if isinstance(made, nested.NestedStack):
+        return made.template
+    return stack.tree.made(made.child_document())
+
+
+def _seen_above(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:
+    """Return a fault of a stack below as one of the resource that it stands for."""
+    if isinstance(exc, errors.StackValidationFailed):
+        return exc.under(*path)
+    inner = exc.path if isinstance(exc, errors.Misplaced) else ()
+    reason = exc.facts["reason"] if isinstance(exc, errors.Misplaced) else str(exc)
+    return errors.StackValidationFailed(
+        reason=reason, path=(*path, *inner), error=type(exc).__name__
+    )
+
+
+def _snapshots(kind: type[base.Resource]) -> bool:
+    return kind.ignores_properties or hasattr(kind, "handle_snapshot_delete")
+
+
+class Parent:
+    """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
+
+    __slots__ = ("_found", "_stack")
+
+    def __init__(self, found: ResourceDefinition, stack: Stack) -> None:
+        self._found = found
+        self._stack = stack
+
+    def metadata(self) -> Any:
+        return functions.resolve(self._found.metadata, self._stack.view)
+
+    def deletion_policy(self) -> str:
+        return self._found.deletion_policy.value
+
+    def update_policy(self) -> Any:
+        return functions.resolve(self._found.update_policy, self._stack.view)
