@@ -153,7 +153,8 @@ def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) 
             immutable=bool(body.get("immutable")),
             constraints=tuple(_hot_rules(body.get("constraints"), kind, set(offered))),
             tags=tuple(tags),
-        )
+        ),
+        "default",
     )
 
 
@@ -222,7 +223,8 @@ def cfn_schema(name: str, body: Any) -> Schema:
             default=body.get("Default"),
             hidden=str(body.get("NoEcho")).lower() == "true",
             constraints=tuple(_cfn_rules(body, kind)),
-        )
+        ),
+        "Default",
     )
 
 
@@ -250,7 +252,7 @@ def _check_name(name: Any, taken: Collection[str]) -> None:
         raise _fault(f"every template has the parameter {name} already: choose another name")
 
 
-def _finished(declared: Schema) -> Schema:
+def _finished(declared: Schema, key: str) -> Schema:
     """Return the schema once its default is known to keep to the constraints.
 
     Custom ones may ask a service, and are asked of values only.  A default of the wrong type is
@@ -266,7 +268,7 @@ def _finished(declared: Schema) -> Schema:
         why = str(exc.facts["reason"])
     if why is None:
         return declared
-    raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under("default")
+    raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under(key)
 
 
 def _kind(body: Mapping[str, Any], key: str, kinds: Mapping[str, Kind], name: str) -> Kind:
