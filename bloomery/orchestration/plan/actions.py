@@ -91,7 +91,7 @@ class Action:
     # For who walks; never shown, because they hold secrets.
     definition: ResourceDefinition | None = field(default=None, repr=False)
     record: Record | None = field(default=None, repr=False)  # what exists; of CLEAN what goes
-    properties: Mapping[str, Any] | None = field(default=None, repr=False)  # None: not all known
+    properties: Mapping[str, Any] | None = field(default=None, repr=False)  # None: not resolved
 
 
 CHANGES: Final = frozenset(Verb) - {Verb.UNCHANGED, Verb.WAIT}

@@ -13,6 +13,7 @@ from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
 from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.properties import values
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.functions import base
@@ -54,6 +55,8 @@ def of(draft: Draft, name: str) -> Change:
 
 
 def _of_properties(draft: Draft, name: str) -> Change:
+    if draft.records[name] is None and _evidently_same(draft, name):
+        return Change()
     try:
         after = draft.new.properties(name, draft.after)
         before = _before(draft, name, ())
@@ -63,6 +66,16 @@ def _of_properties(draft: Draft, name: str) -> Change:
         before=before,
         after=after,
         properties=_differing(before, after, draft.new.kind(name).properties_schema),
+    )
+
+
+def _evidently_same(draft: Draft, name: str) -> bool:
+    """Whether nothing can differ, seen without resolving anything; only where no row tells more."""
+    old, new = draft.old.definitions[name].properties, draft.new.definitions[name].properties
+    return (
+        draft.agree
+        and bool(old == new)
+        and all(draft.judge(each) <= Knowledge.STEADY for each in base.references(new, draft.after))
     )
 
 
@@ -76,15 +89,11 @@ def _before(draft: Draft, name: str, without: Collection[str]) -> Mapping[str, A
 def _differing(
     before: Mapping[str, Any], after: Mapping[str, Any], schema: Mapping[str, Schema]
 ) -> dict[str, Changed]:
-    if before == after:
-        return {}
-    changed = {}
-    for key in [*after, *(key for key in before if key not in after)]:
-        default = schema[key].default if key in schema else None
-        old, new = before.get(key, default), after.get(key, default)
-        if old != new:
-            changed[key] = Changed(old, new)
-    return changed
+    """Compare known values; a row from before a property was declared has its default."""
+    absent = {key: schema[key].default for key in after if key in schema and key not in before}
+    full = {**absent, **before} if absent else before
+    changed = values.differences(schema, full, after).changed
+    return {key: Changed(full.get(key), after.get(key)) for key in changed}
 
 
 def _of_some(draft: Draft, name: str) -> Change:
@@ -95,7 +104,8 @@ def _of_some(draft: Draft, name: str) -> Change:
     either = {*later, *earlier}
     before = _before(draft, name, earlier)
     after = draft.new.properties(name, draft.after, later)
-    known = _differing(_without(before, either), _without(after, either), schema)
+    rest = {key: one for key, one in schema.items() if key not in either}
+    known = _differing(before, after, rest)
     changed = {key: _by_trees(draft, name, key, before, after, later) for key in either}
     known |= {key: one for key, one in changed.items() if one is not None}
     ordered = {key: known[key] for key in sorted(known)}
@@ -155,10 +165,6 @@ def _tree(definition: ResourceDefinition | None, key: str) -> Any:
     return tree if isinstance(tree, Function) else tree.get(key)
 
 
-def _without(values: Mapping[str, Any], keys: Collection[str]) -> dict[str, Any]:
-    return {key: value for key, value in values.items() if key not in keys}
-
-
 def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
     """Say what must be done before the value is known."""
     names = dict.fromkeys(each.resource for each in references)
@@ -171,6 +177,8 @@ def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
 
 def same_tree(draft: Draft, old: Any, new: Any) -> bool:
     """Whether both trees must give the same value while no resource changes."""
+    if draft.agree and old == new:
+        return True
     left = forecast.settled(old, Forecast(draft.old.view))
     right = forecast.settled(new, Forecast(draft.new.view))
     return bool(left == right) and not _asks_for_changed(draft, right)

@@ -53,10 +53,12 @@ class Draft:
     taken_back: set[str] = field(default_factory=set)
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
+    agree: bool = field(init=False)  # equal trees of both sides have equal values
     after: Forecast = field(init=False)  # of the new side
     before: Forecast = field(init=False)  # of the old side: only what no row tells
 
     def __post_init__(self) -> None:
+        self.agree = self.old.context == self.new.context
         self.after = Forecast(self.new.view, self.judge, self.present.live)
         self.before = Forecast(self.old.view)
 

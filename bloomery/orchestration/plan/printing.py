@@ -11,7 +11,7 @@ A question mark after the sign: it depends on values that come while the plan is
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery.orchestration.plan.actions import CHANGES, Action, Key, Verb
@@ -89,37 +89,33 @@ def _value(value: Any) -> str:
 
 
 def document(plan: Plan) -> dict[str, Any]:
-    """Return the plan as maps, lists and scalars; a key that says nothing is left out."""
+    """Return the plan as maps, lists and scalars; a key that says nothing is left out.
+
+    A joint has an entry without an action: others may wait for it, and nothing is done there.
+    """
     return {
-        "actions": [_entry(key, action, _needs(plan, key)) for key, action in plan],
+        "actions": [_entry(plan, key) for key in plan.graph.order()],
         "summary": {str(verb): count for verb, count in sorted(plan.counts().items())},
     }
 
 
-def _needs(plan: Plan, key: Key) -> list[str]:
-    """Return what must be done before; joints are passed through."""
-    seen, todo = dict[Key, None](), list(plan.requires(key))
-    while todo:
-        need = todo.pop()
-        if need not in seen:
-            seen[need] = None
-            todo += [] if need in plan.actions else plan.requires(need)
-    return sorted(str(need) for need in seen if need in plan.actions)
+def _entry(plan: Plan, key: Key) -> dict[str, Any]:
+    place = {"id": str(key), "name": key.name}
+    after = {"after": sorted(str(need) for need in plan.requires(key))}
+    action = plan.actions.get(key)
+    entry = place | after | (_act(action) if action else {})
+    return {name: value for name, value in entry.items() if value or value is False}
 
 
-def _entry(key: Key, action: Action, needs: Iterable[str]) -> dict[str, Any]:
+def _act(action: Action) -> dict[str, Any]:
     entry = {
-        "id": str(key),
-        "name": key.name,
         "type": action.type,
         "action": str(action.verb),
         "reason": action.reason,
-        "after": list(needs),
         "differences": [_difference(each) for each in action.differences],
         "pause_s": action.pause_s,
     }
-    kept = {name: value for name, value in entry.items() if value not in ("", [], 0)}
-    return kept | ({} if action.certain else {"certain": False})
+    return entry | ({} if action.certain else {"certain": False})
 
 
 def _difference(each: Difference) -> dict[str, Any]:

@@ -24,6 +24,10 @@ class Side(Protocol):
         """Parameters, files, conditions and mappings; its resources are never asked."""
 
     @property
+    def context(self) -> object:
+        """What ``view`` answers from: where two are equal, equal trees have equal values."""
+
+    @property
     def parameters(self) -> Collection[str]:
         """Every name that ``view.parameter`` answers."""
 
@@ -53,6 +57,7 @@ class Nothing:
 
     definitions: Mapping[str, ResourceDefinition] = {}
     view: StackView = Plain()
+    context: object = None
     parameters: Collection[str] = ()
     hidden: Collection[str] = ()
 

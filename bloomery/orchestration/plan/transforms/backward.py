@@ -1,12 +1,12 @@
 """Order the end of what exists: against the old template, and after the new one is in place.
 
 An old one goes after all that required it have gone or have been brought to their new definition,
-and after whatever takes its place.
+and after whatever takes its place.  For that, the end of a row that stays is a vertex too: a joint,
+at which nothing is done.
 """
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Mapping
 
 from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key
@@ -15,21 +15,24 @@ from bloomery.orchestration.plan.draft import Draft
 
 def apply(draft: Draft) -> None:
     ends = _ends(draft)
+    if not ends:
+        return
+    for name in (*draft.records, *draft.old.definitions):
+        ends.setdefault(name, [Key(name, CLEAN)])
     for name, keys in ends.items():
         made = Key(name, MAKE)
         for key in keys:
-            if made in draft.graph:
-                draft.graph.add(key, made)
+            draft.graph.add(key, made if made in draft.graph else None)
     for name, keys in ends.items():
         if name in draft.old.definitions:
             _after_users(draft, name, keys, ends)
 
 
-def _ends(draft: Draft) -> Mapping[str, list[Key]]:
-    ends = defaultdict[str, list[Key]](list)
-    for key in draft.graph.keys():  # noqa: SIM118  # asks no order; iterating the graph would
+def _ends(draft: Draft) -> dict[str, list[Key]]:
+    ends: dict[str, list[Key]] = {}
+    for key in draft.actions:
         if key.phase == CLEAN:
-            ends[key.name].append(key)
+            ends.setdefault(key.name, []).append(key)
     return ends
 
 

@@ -1,4 +1,4 @@
-"""Give every row that exists a vertex for its end; those of rows that stay are but joints.
+"""Give what goes away a vertex for its end.
 
 What is removed, and what was left over, is deleted.  What is replaced is deleted once the new one
 is there and all that used the old one have turned to the new one.
@@ -18,9 +18,7 @@ LEFT_OVER: Final = "left over from an earlier update"
 
 def apply(draft: Draft) -> None:
     for name, record in draft.records.items():
-        key = Key(name, CLEAN)
-        draft.graph.add(key)
-        _end(draft, key, record)
+        _end(draft, Key(name, CLEAN), record)
     current = draft.present.records or {}
     for record in draft.surplus:
         rolled_back = draft.rollback and current.get(record.name) is record

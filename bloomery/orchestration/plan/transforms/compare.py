@@ -7,12 +7,16 @@ their values that refer to it.
 from __future__ import annotations
 
 from dataclasses import replace
+from typing import Final
 
 from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.actions import Action, Key, Verb
+from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.rules import Case
 from bloomery.orchestration.plan.secrets import Mask
+
+NO_CHANGE: Final = Change()
 
 
 def apply(draft: Draft) -> None:
@@ -26,23 +30,17 @@ def _compared(draft: Draft, key: Key, mask: Mask) -> Action:
     case, planned = Case(draft, key.name), draft.actions[key]
     ruling = rules.ruling(case)
     if ruling.verb is Verb.CREATE:
-        reason = planned.reason or ruling.reason
-        return replace(planned, reason=reason, record=case.record)
-    made = Action(
+        return replace(planned, reason=planned.reason or ruling.reason, record=case.record)
+    change = case.looked_at or NO_CHANGE
+    return Action(
         verb=ruling.verb,
         type=planned.type,
         reason=ruling.reason,
         certain=ruling.certain,
+        differences=mask.differences(key.name, change),
+        template_diff=(*(["properties"] if change.properties else []), *change.template),
         called=case.kind.always_updated and ruling.verb is Verb.UNCHANGED,
         definition=planned.definition,
         record=case.record,
-    )
-    change = case.looked_at
-    if change is None:
-        return made
-    return replace(
-        made,
-        differences=mask.differences(key.name, change),
-        template_diff=(*(["properties"] if change.properties else []), *change.template),
-        properties=change.after if change.whole else None,
+        properties=change.after if change.after and change.whole else None,
     )

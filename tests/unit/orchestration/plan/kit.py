@@ -132,6 +132,7 @@ class Template:
             name: ResourceDefinition(name=name, **parts) for name, parts in self.resources.items()
         }
         self.view = Plain(parameters=self.parameters)
+        self.context = self.parameters
 
     def kind(self, name: str) -> type[Resource]:
         return self.kinds[self.definitions[name].type]

@@ -11,8 +11,8 @@ from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.transforms import joints
 from bloomery.orchestration.template.definitions import DeletionPolicy
 from tests.unit.orchestration.plan.kit import (
-    attr,
     Template,
+    attr,
     ref,
     retain,
     row,
@@ -314,8 +314,8 @@ def test_each_transform_tells_what_it_adds_and_takes() -> None:
     assert steps["forward"].added == ["make b: create <- make a"]
     assert steps["compare"].added == ["make a: update", "make b: replace <- make a"]
     assert steps["backward"].added == [
-        "clean a <- clean b, make a",
         "clean b: delete <- make b",
+        "clean a <- clean b, make a",
     ]
     assert steps["joints"].taken == ["clean a <- clean b, make a"]
 

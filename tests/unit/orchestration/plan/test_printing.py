@@ -146,7 +146,7 @@ def test_a_program_reads_json() -> None:
     }
 
 
-def test_json_passes_joints_through_and_tells_doubt() -> None:
+def test_json_tells_of_joints_and_of_doubt() -> None:
     old = template(
         a=thing(),
         b=thing(),
@@ -156,7 +156,11 @@ def test_json_passes_joints_through_and_tells_doubt() -> None:
     )
     told = printing.document(plan.plan(old, template(middle=thing())))
     after = {entry["id"]: entry.get("after") for entry in told["actions"]}
-    assert after["clean a"] == ["clean c", "clean d", "make middle"]
+    assert after["clean a"] == ["clean middle"]
+    assert after["clean middle"] == ["clean c", "clean d", "make middle"]
+    assert {"id": "clean middle", "name": "middle", "after": after["clean middle"]} in told[
+        "actions"
+    ]
     old, new = (
         template(a=thing(), b=thing(value=attr("a"))),
         template(a=thing(value=1), b=thing(value=attr("a"))),
