@@ -127,6 +127,14 @@ class Stack:
         """The stack before anything of it exists: attributes are null, ids are names."""
         return self.definition.view({name: Unborn(name, self) for name in self.definitions})
 
+    @functools.cached_property
+    def context(self) -> object:
+        """What ``view`` answers from: where two are equal, equal trees have equal values."""
+        found, template = self.definition, self.definition.template
+        values = {name: found.parameters.value(name) for name in found.parameters}
+        sections = [template.section(one) for one in (Section.CONDITIONS, Section.MAPPINGS)]
+        return values, template.files, sections, found.facade
+
     @property
     def parameters(self) -> Collection[str]:
         """Every name that ``view.parameter`` answers."""
