@@ -1,0 +1,141 @@
+"""Stacks below a rehearsed stack: ``Children`` and ``Child`` in memory.
+
+Each runs in the background of the same world, on the same clock; who stands above looks at it now
+and then, as it would at rows of the engine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration.rehearsal.rows import Standing
+from bloomery.orchestration.rehearsal.stacks import Rehearsed
+from bloomery.orchestration.resources.children import Blueprint
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.scheduler import TaskRunner
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.nesting import Tree
+from bloomery.orchestration.template import versions
+from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.view import ResourceView
+
+
+class Below:
+    """The children of one stack (``children.Children``)."""
+
+    def __init__(self, parent: Rehearsed) -> None:
+        self._parent = parent
+        self._runners: dict[str, TaskRunner] = {}
+
+    def create(self, name: str, blueprint: Blueprint) -> str:
+        world, stack_id = self._parent.world, self._parent.world.new_id()
+        stack = self._stack(name, stack_id, blueprint)
+        child = Rehearsed(stack, world, name=name, id=stack_id, timeout_s=stack.timeout_s)
+        child.children = Below(child)
+        self._runners[stack_id] = world.spawn(child.create)
+        return stack_id
+
+    def update(self, stack_id: str, blueprint: Blueprint) -> None:
+        child = self._parent.world.stacks[stack_id]
+        stack = self._stack(child.name, stack_id, blueprint)
+        self.cancel(stack_id)
+        child.timeout_s = stack.timeout_s
+        self._runners[stack_id] = self._parent.world.spawn(lambda: child.update(stack))
+
+    def delete(self, stack_id: str) -> None:
+        child = self._parent.world.stacks.get(stack_id)
+        if child is not None:
+            self.cancel(stack_id)
+            self._runners[stack_id] = self._parent.world.spawn(child.delete)
+
+    def cancel(self, stack_id: str) -> None:
+        runner = self._runners.pop(stack_id, None)
+        if runner is not None:
+            runner.cancel()
+
+    def find(self, stack_id: str) -> Live | None:
+        found = self._parent.world.stacks.get(stack_id)
+        return None if found is None else Live(found)
+
+    def _stack(self, name: str, stack_id: str, blueprint: Blueprint) -> Stack:
+        """The stack of a blueprint, validated; raises what is wrong with it."""
+        parent = self._parent
+        side = parent.side
+        assert isinstance(side, Stack)
+        limits = side.definition.limits
+        files = side.definition.template.files
+        document = dict(blueprint.document)
+        definition = Definition(
+            versions.template_class(document)(document, files, limits=limits),
+            side.definition.environment.child(blueprint.owner),
+            name=name,
+            id=stack_id,
+            arn=arn_of(side, name, stack_id),
+            project_id=side.definition.identity.project_id,
+            given=blueprint.parameters,
+            facade=Standing(parent.rows[blueprint.owner]),
+            means=side.definition.means,
+        )
+        others = (len(each.seen) for each in parent.world.stacks.values() if each.id != stack_id)
+        tree = Tree(limits, files, resources=sum(others))
+        depth = tree.deepen(parent.depth)
+        timeout_s = blueprint.timeout_s or parent.timeout_s
+        stack = Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
+        stack.validate()
+        return stack
+
+
+class Live:
+    """One of them as it is now (``children.Child``)."""
+
+    __slots__ = ("_stack",)
+
+    def __init__(self, stack: Rehearsed) -> None:
+        self._stack = stack
+
+    @property
+    def id(self) -> str:
+        return self._stack.id
+
+    @property
+    def arn(self) -> str:
+        return arn_of(self._stack.first, self._stack.name, self._stack.id)
+
+    @property
+    def action(self) -> Action:
+        return self._stack.action
+
+    @property
+    def status(self) -> Status:
+        return self._stack.status
+
+    @property
+    def reason(self) -> str:
+        return self._stack.reason
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        side = self._stack.side
+        return side.definition.template.document if isinstance(side, Stack) else {}
+
+    def outputs(self) -> Mapping[str, Any]:
+        return {name: self._told(name) for name in self._stack.output_names()}
+
+    def _told(self, name: str) -> Any:
+        try:
+            return self._stack.output(name)
+        except errors.Failure:
+            return None
+
+    def output(self, name: str) -> Any:
+        return self._stack.output(name)
+
+    def resources(self) -> Mapping[str, ResourceView]:
+        return dict[str, ResourceView](self._stack.seen)
+
+
+def arn_of(stack: Stack, name: str, stack_id: str) -> str:
+    """How Heat names a stack everywhere: by project, name and id."""
+    return f"arn:openstack:heat::{stack.definition.identity.project_id}:stacks/{name}/{stack_id}"

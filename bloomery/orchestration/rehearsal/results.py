@@ -1,0 +1,68 @@
+"""What a rehearsal came to, for people and programs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from bloomery.orchestration.rehearsal.events import Event
+from bloomery.orchestration.resources.failures import error_type
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Error:
+    """``type``: as Heat's API calls it."""
+
+    type: str
+    message: str
+
+    def shown(self) -> dict[str, str]:
+        return {"type": self.type, "message": self.message}
+
+
+def error_of(exc: BaseException) -> Error:
+    return Error(type=error_type(exc), message=str(exc))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """A value, or why there is none."""
+
+    description: str = ""
+    value: Any = None
+    error: Error | None = None
+
+    def shown(self) -> dict[str, Any]:
+        return {"value": self.value} if self.error is None else {"error": self.error.shown()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource at the end; those of stacks below have their place before the name."""
+
+    name: str
+    type: str
+    state: str
+    reason: str
+    physical_id: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Result:
+    """``status`` is None when nothing was begun, because the template was refused."""
+
+    status: str | None
+    reason: str = ""
+    error: Error | None = None
+    outputs: Mapping[str, Output] = field(default_factory=dict)
+    events: Sequence[Event] = ()
+    resources: Sequence[Resource] = ()
+
+    def document(self) -> dict[str, Any]:
+        """The result as programs read it (``bloomery template run --json``)."""
+        return {
+            "status": self.status,
+            "outputs": {name: output.shown() for name, output in self.outputs.items()},
+            "error": None if self.error is None else self.error.shown(),
+        }

@@ -1,0 +1,134 @@
+"""Rehearse whole lives of stacks: create, updates, delete, each with its result."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration.rehearsal import acts, results
+from bloomery.orchestration.rehearsal.below import Below, arn_of
+from bloomery.orchestration.rehearsal.results import Result
+from bloomery.orchestration.rehearsal.stacks import Rehearsed
+from bloomery.orchestration.rehearsal.world import World
+from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.definition import Definition
+
+REFUSED = (errors.Failure,)
+
+
+def run(stack: Stack, *, rollback: bool = False, world: World | None = None) -> Result:
+    """Validate a stack, create it in memory and tell what came of it.  Nothing is raised."""
+    return Rehearsal(world).create(stack, rollback=rollback)
+
+
+class Rehearsal:
+    """One root stack through its life; each verb runs to its end and returns a result."""
+
+    def __init__(self, world: World | None = None) -> None:
+        self.world = world or World()
+        self.stack: Rehearsed | None = None
+
+    def create(self, stack: Stack, *, rollback: bool = False) -> Result:
+        try:
+            stack.validate()
+            made = self._made(stack)
+            self.world.run(lambda: made.create(rollback=rollback))
+        except errors.Failure as exc:
+            return Result(status=None, error=results.error_of(exc))
+        return self._result(made)
+
+    def update(self, stack: Stack, *, rollback: bool = False) -> Result:
+        """Bring the stack to another template; ``create`` must have been before."""
+        made = self._present()
+        try:
+            stack.validate()
+            new = known(stack, made.name, made.id)
+            if isinstance(made.side, Stack):
+                new.definition.parameters.changed_immutables(made.side.definition.parameters)
+            made.timeout_s = stack.timeout_s
+            self.world.run(lambda: made.update(new, rollback=rollback))
+        except errors.Failure as exc:
+            return Result(status=None, error=results.error_of(exc))
+        return self._result(made)
+
+    def delete(self) -> Result:
+        made = self._present()
+        self.world.run(made.delete)
+        return self._result(made)
+
+    def _present(self) -> Rehearsed:
+        if self.stack is None:
+            raise errors.NotFound(reason="cannot change the stack: create it first")
+        return self.stack
+
+    def _made(self, stack: Stack) -> Rehearsed:
+        name, stack_id = stack.definition.identity.name, self.world.new_id()
+        made = Rehearsed(
+            known(stack, name, stack_id),
+            self.world,
+            name=name,
+            id=stack_id,
+            timeout_s=stack.timeout_s,
+        )
+        made.children = Below(made)
+        self.stack = made
+        return made
+
+    def _result(self, made: Rehearsed) -> Result:
+        return Result(
+            status=f"{made.action}_{made.status}",
+            reason=made.reason,
+            error=_error(made),
+            outputs={name: _output(made, name) for name in made.output_names()},
+            events=tuple(self.world.events),
+            resources=tuple(_resource(row) for row in made.rows.values()),
+        )
+
+
+def known(stack: Stack, name: str, stack_id: str) -> Stack:
+    """The same stack with an id, as pseudo parameters tell it once it is stored."""
+    definition = stack.definition
+    identity = definition.identity
+    made = Definition(
+        definition.template,
+        definition.environment,
+        name=name,
+        id=stack_id,
+        arn=arn_of(stack, name, stack_id),
+        project_id=identity.project_id,
+        given=definition.given,
+        facade=definition.facade,
+        means=definition.means,
+    )
+    return Stack(made, depth=stack.depth, timeout_s=stack.timeout_s)
+
+
+def _error(made: Rehearsed) -> results.Error | None:
+    if made.status is not Status.FAILED and made.fault is None:
+        return None
+    if isinstance(made.fault, acts.ResourceFailed):
+        kind = made.fault.fault.error or "ResourceFailure"
+        return results.Error(type=kind, message=made.reason)
+    kind = "ResourceFailure" if made.fault is None else results.error_of(made.fault).type
+    return results.Error(type=kind, message=made.reason)
+
+
+def _output(made: Rehearsed, name: str) -> results.Output:
+    assert isinstance(made.side, Stack)
+    description = made.side.definition.outputs[name].description
+    try:
+        return results.Output(description=description, value=made.output(name))
+    except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
+        return results.Output(description=description, error=results.error_of(exc))
+
+
+def _resource(row: Any) -> results.Resource:
+    record = row.record
+    return results.Resource(
+        name=record.name,
+        type=record.type,
+        state=f"{record.action}_{record.status}",
+        reason=record.reason,
+        physical_id=record.physical_id,
+    )

@@ -1,0 +1,280 @@
+"""A stack that lives in memory: its rows, its state, and its actions as tasks.
+
+It behaves as Heat's convergence engine does, and tells the same events: a failure is told at once
+while what had begun goes on; with rollback a traversal back follows; a stack whose creation was
+rolled back stays, empty.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration import plan
+from bloomery.orchestration.plan.sides import NOTHING, Nothing, Side
+from bloomery.orchestration.rehearsal import acts, events
+from bloomery.orchestration.rehearsal.rows import Row
+from bloomery.orchestration.rehearsal.walks import StackTimedOut, Walk
+from bloomery.orchestration.rehearsal.world import World
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.scheduler.runner import Steps
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.dialect import Key
+from bloomery.orchestration.template.functions import base as functions
+
+PROPERTY_ERROR: Final = "Property error"
+HOOKED_IN: Final[Mapping[str, frozenset[Action]]] = {
+    "create": frozenset({Action.CREATE}),
+    "update": frozenset({Action.UPDATE}),
+    "delete": frozenset({Action.DELETE}),
+}
+
+
+class Rehearsed:
+    """One stack.  ``side``: its template now, NOTHING once it was rolled back to nothing."""
+
+    def __init__(
+        self,
+        stack: Stack,
+        world: World,
+        *,
+        name: str,
+        id: str,  # noqa: A002  as Heat's API calls it
+        children: Children | None = None,
+        timeout_s: float = 3600,
+    ) -> None:
+        self.side: Stack | Nothing = NOTHING
+        self.first = stack
+        self.world = world
+        self.name, self.id = name, id
+        self.depth = stack.depth
+        self.children = children
+        self.timeout_s = timeout_s
+        self.action, self.status, self.reason = Action.CREATE, Status.IN_PROGRESS, ""
+        self.fault: Exception | None = None  # of the last action that failed
+        self.rows: dict[str, Row] = {}  # who stands for each name
+        self.seen: dict[str, Row] = {}  # those of the present template
+        self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
+        self.deadline_s = 0.0
+        world.stacks[id] = self
+
+    # ---------------------------------------------------------------------------------- actions
+
+    def create(self, *, rollback: bool = False) -> Steps:
+        yield from self._walked(Action.CREATE, NOTHING, self.first)
+        if rollback and self.status is Status.FAILED:
+            yield from self._rolled_back(NOTHING)
+
+    def update(self, new: Stack, *, rollback: bool = False) -> Steps:
+        old = self.side
+        yield from self._walked(Action.UPDATE, old, new)
+        if rollback and self.status is Status.FAILED:
+            yield from self._rolled_back(old)
+
+    def delete(self) -> Steps:
+        yield from self._walked(Action.DELETE, self.side, NOTHING)
+        if self.status is Status.COMPLETE:
+            self.world.stacks.pop(self.id, None)
+
+    def _rolled_back(self, previous: Stack | Nothing) -> Steps:
+        fault = self.fault
+        yield from self._walked(Action.ROLLBACK, self.side, previous)
+        self.fault = self.fault or fault
+
+    def _walked(self, action: Action, old: Stack | Nothing, new: Stack | Nothing) -> Steps:
+        self.fault = None
+        self.deadline_s = self.world.clock.now() + self.timeout_s
+        self._turn(action, Status.IN_PROGRESS, events.started(action))
+        self._take(new)
+        try:
+            planned = self._planned(action, old, new)
+            yield from Walk(self, planned, old, new).steps()
+        except GeneratorExit:
+            if self.status is Status.IN_PROGRESS:
+                self._turn(action, Status.FAILED, events.cancelled(action))
+            raise
+        except Exception as exc:  # noqa: BLE001  # whatever it is, it is this stack's failure
+            self.fail(exc)
+        else:
+            self._turn(action, Status.COMPLETE, events.completed(action))
+
+    def _planned(self, action: Action, old: Side, new: Side) -> plan.Plan:
+        present = plan.Present(
+            records={name: row.record for name, row in self.rows.items()},
+            leftovers={name: [row.record for row in rows] for name, rows in self.leftovers.items()},
+            live={name: row for name, row in self.rows.items() if row.ready},
+        )
+        if action is Action.ROLLBACK:
+            return plan.rollback(old, new, present)
+        return plan.plan(old, new, present)
+
+    # ------------------------------------------------------------------------------------ states
+
+    def fail(self, exc: Exception) -> None:
+        """Tell of a failure, if it is the first one of the present action."""
+        if self.status is not Status.IN_PROGRESS:
+            return
+        self.fault = exc
+        if isinstance(exc, StackTimedOut):
+            reason = events.TIMED_OUT
+        elif isinstance(exc, acts.ResourceFailed):
+            reason = events.failed(exc.action, exc.fault)
+        else:
+            reason = events.failed(self.action, f"{type(exc).__name__}: {exc}")
+        self._turn(self.action, Status.FAILED, reason)
+
+    def _turn(self, action: Action, status: Status, reason: str) -> None:
+        self.action, self.status, self.reason = action, status, reason
+        self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
+
+    def tell(self, row: Row, action: Action, status: Status, reason: str) -> None:
+        """Tell of one of its resources."""
+        record = row.record
+        self._event(record.name, record.type, record.physical_id, action, status, reason)
+
+    def _event(
+        self,
+        resource: str,
+        kind: str,
+        physical_id: str | None,
+        action: Action,
+        status: Status,
+        reason: str,
+    ) -> None:
+        self.world.tell(
+            events.Event(
+                at_s=self.world.clock.now(),
+                stack=self.name,
+                stack_id=self.id,
+                depth=self.depth,
+                resource=resource,
+                type=kind,
+                physical_id=physical_id,
+                action=action,
+                status=status,
+                reason=reason,
+            )
+        )
+
+    def hooked(self, name: str, action: Action, hook: str) -> bool:
+        """Whether a hook of the environment stands here in the stack's present action."""
+        if self.action not in HOOKED_IN[action.lower()] or not isinstance(self.side, Stack):
+            return False
+        return hook in self.side.definition.environment.hooks(name)
+
+    # -------------------------------------------------------------------------------------- rows
+
+    def _take(self, new: Stack | Nothing) -> None:
+        """Turn to another template: each of its resources has a row from now on."""
+        self.side = new
+        for name in new.definitions:
+            if name not in self.rows:
+                self.rows[name] = self._row(name)
+        self.seen = {name: self.rows[name] for name in new.definitions}
+
+    def _row(self, name: str) -> Row:
+        assert isinstance(self.side, Stack)
+        definition = self.side.definitions[name]
+        record = base.Record(name=name, type=definition.type, uuid=self.world.new_id())
+        return Row(record, definition, self.side.kind(name), self._surroundings())
+
+    def _surroundings(self) -> base.Surroundings:
+        return base.Surroundings(
+            stack_name=self.name,
+            stack_id=self.id,
+            clock=self.world.clock.now,
+            random=self.world.random,
+            timeout_s=self.timeout_s,
+            children=self.children,
+            limits=self.first.definition.limits,
+        )
+
+    def find(self, record: base.Record | None) -> Row | None:
+        """The row of a record, if it is still there."""
+        if record is None:
+            return None
+        found = [self.rows.get(record.name), *self.leftovers.get(record.name, ())]
+        return next((row for row in found if row is not None and row.record is record), None)
+
+    def supersede(self, row: Row) -> None:
+        """Let a new row stand for the name; the old one is left over."""
+        self.leftovers.setdefault(row.name, []).append(row)
+        self._put(self._row(row.name))
+
+    def take_back(self, name: str, record: base.Record) -> None:
+        """Let a left-over row stand for the name again, if ``record`` is of one."""
+        kept = self.leftovers.get(name, [])
+        row = next((row for row in kept if row.record is record), None)
+        if row is not None:
+            kept.remove(row)
+            if name in self.rows:
+                kept.append(self.rows[name])
+            self._put(row)
+
+    def _put(self, row: Row) -> None:
+        self.rows[row.name] = self.seen[row.name] = row
+
+    def drop(self, row: Row) -> None:
+        kept = self.leftovers.get(row.name, [])
+        if row in kept:
+            kept.remove(row)
+        if self.rows.get(row.name) is row:
+            del self.rows[row.name]
+        self.seen.pop(row.name, None) if self.seen.get(row.name) is row else None
+
+    # ------------------------------------------------------------------------------------ values
+
+    def read(self, name: str) -> acts.Values:
+        """Read properties, update policy and metadata of a resource as they now are."""
+        assert isinstance(self.side, Stack)
+        kind, found = self.side.kind(name), self.side.definitions[name]
+        metadata = functions.resolve(found.metadata, self.side.definition.view(self.seen))
+        if kind.ignores_properties:
+            return {}, {}, metadata
+        properties = self._checked(name, Key.PROPERTIES, kind.properties_schema, found.properties)
+        policy: Mapping[str, Any] = {}
+        if kind.update_policy_schema:
+            schemas, tree = kind.update_policy_schema, found.update_policy
+            policy = self._checked(name, Key.UPDATE_POLICY, schemas, tree)
+        self.rows[name].policy = policy
+        self._validated(name, properties, policy)
+        return properties, policy, metadata
+
+    def _checked(
+        self, name: str, key: Key, schemas: Mapping[str, Any], tree: Any
+    ) -> dict[str, Any]:
+        assert isinstance(self.side, Stack)
+        view = self.side.definition.view(self.seen)
+        try:
+            return self.side.reading(name, schemas, tree, view).resolved(check=True)
+        except errors.Misplaced as exc:
+            raise exc.under(*self.side.path(name, key), error=PROPERTY_ERROR) from exc
+
+    def _validated(
+        self, name: str, properties: Mapping[str, Any], policy: Mapping[str, Any]
+    ) -> None:
+        """Ask the kind, which may not have known these values at validation."""
+        assert isinstance(self.side, Stack)
+        try:
+            self.rows[name].made(properties, policy).validate()
+        except errors.Misplaced as exc:
+            raise exc.under(*self.side.path(name, Key.PROPERTIES)) from exc
+
+    def external_id(self, name: str) -> Any:
+        assert isinstance(self.side, Stack)
+        view = self.side.definition.view(self.seen)
+        return functions.resolve(self.side.definitions[name].external_id, view)
+
+    def output(self, name: str) -> Any:
+        """The value of one output; raises its fault."""
+        assert isinstance(self.side, Stack)
+        found = self.side.definition.outputs[name]
+        if not found.enabled:
+            return None
+        return functions.resolve(found.value, self.side.definition.view(self.seen))
+
+    def output_names(self) -> list[str]:
+        return list(self.side.definition.outputs) if isinstance(self.side, Stack) else []

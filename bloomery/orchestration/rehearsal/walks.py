@@ -1,0 +1,208 @@
+"""A plan walked: each vertex an act on a row, compared again when its turn comes.
+
+The plan is a forecast, made before any value was there.  Here each resource is ruled upon with the
+values that its requirements now have; what was foreseen as uncertain turns out one way or another.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from typing import TYPE_CHECKING, Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.plan import Plan, Present, rules
+from bloomery.orchestration.plan.actions import CLEAN, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.changes import Change
+from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.forecast import Knowledge
+from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.rehearsal import acts, events
+from bloomery.orchestration.rehearsal.rows import Row
+from bloomery.orchestration.resources import base, failures, states
+from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.scheduler import DependencyTaskGroup, TaskRunner, Timeout
+from bloomery.orchestration.scheduler.runner import Steps
+from bloomery.orchestration.template.functions.base import Reference
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.rehearsal.stacks import Rehearsed
+
+FOR_EVER_S: Final = float(10**9)  # siblings of a failed resource are let finish
+
+
+class StackTimedOut(Exception):
+    """The time of the stack's action is over."""
+
+
+class ResourceActionRestricted(Exception):
+    """The environment forbids what the update would do."""
+
+    def __init__(self, action: str) -> None:
+        super().__init__(f"{action} is restricted for resource.")
+
+
+class Turn(Draft):
+    """A draft for one resource whose turn has come: all that it refers to is known by now."""
+
+    __slots__ = ()
+
+    def judge(self, reference: Reference) -> Knowledge:
+        return Knowledge.KNOWN
+
+
+class Walk:
+    """One plan over the rows of one stack."""
+
+    def __init__(self, stack: Rehearsed, plan: Plan, old: Side, new: Side) -> None:
+        self.stack = stack
+        self.plan = plan
+        self.new = new
+        records = {name: row.record for name, row in stack.rows.items()}
+        present = Present(records=records, live=stack.seen)
+        self.turn = Turn(old=old, new=new, present=present, records=dict(records))
+
+    def steps(self) -> Steps:
+        """Walk to the end, or raise the first failure when all that had begun has ended."""
+        group = DependencyTaskGroup(
+            self.plan.graph,
+            self._vertex,
+            clock=self.stack.world.clock,
+            error_wait_time=FOR_EVER_S,
+        )
+        yield from group()
+        for row in reversed([row for rows in self.stack.leftovers.values() for row in rows]):
+            yield from self._clean(row, keep=False)  # replaced against the forecast
+
+    def _vertex(self, key: Key) -> Any:
+        action = self.plan.actions.get(key)
+        if action is None or "/" in key.name:  # a joint, or a member, which is its group's business
+            return None
+        return self._guarded(key, action)
+
+    def _guarded(self, key: Key, action: Action) -> Steps:
+        """Tell the stack of a failure at once; others that run are let finish."""
+        try:
+            if key.phase == MAKE:
+                yield from self._make(key.name, action)
+            elif key.phase == CLEAN and (row := self.stack.find(action.record)) is not None:
+                yield from self._clean(row, keep=action.verb is Verb.KEEP)
+        except Exception as exc:  # told first, then it ends the walk
+            self.stack.fail(exc)
+            raise
+
+    # ------------------------------------------------------------------------------------- make
+
+    def _make(self, name: str, action: Action) -> Steps:
+        if action.record is not None:
+            self.stack.take_back(name, action.record)
+        row = self.stack.rows[name]
+        if row.gone:
+            yield from self._create(name)
+            return
+        self.turn.records[name] = row.record
+        yield from self._announced(row, states.Action.UPDATE, "pre-update")
+        try:
+            case = rules.Case(self.turn, name)
+            ruling = self._ruling(case)
+        except errors.Failure as exc:
+            yield from self._act(row, "fail", states.Action.UPDATE, exc)
+        else:
+            yield from self._ruled(row, case, ruling)
+
+    def _ruling(self, case: rules.Case) -> rules.Ruling:
+        """What becomes of the resource, whatever the environment says to it."""
+        return next(said for rule in rules.RULES if (said := rule(case)) is not None)
+
+    def _ruled(self, row: Row, case: rules.Case, ruling: rules.Ruling) -> Steps:
+        word = rules.RESTRICTED.get(ruling.verb)
+        if word is not None and word in self.new.restricted(row.name):
+            self._refuse(row, ResourceActionRestricted(word))
+        elif ruling.verb is Verb.REFUSE:
+            feature = f"Update of {row.name} ({ruling.reason})"
+            yield from self._act(
+                row, "fail", states.Action.UPDATE, errors.NotSupported(feature=feature)
+            )
+        elif ruling.verb is Verb.REPLACE:
+            yield from self._replace(row, silently=self._silent(row, case))
+        elif ruling.verb is Verb.UPDATE or case.kind.always_updated:
+            yield from self._update(row, case.change)
+        elif row.record.status is Status.FAILED:
+            row.record.status = Status.COMPLETE
+
+    def _refuse(self, row: Row, exc: Exception) -> None:
+        fault = failures.told(row.name, exc)
+        self.stack.tell(row, states.Action.UPDATE, Status.FAILED, str(exc))
+        raise acts.ResourceFailed(states.Action.UPDATE, fault, exc)
+
+    def _silent(self, row: Row, case: rules.Case) -> bool:
+        """Whether Heat replaces it without having tried to update it."""
+        return row.record.status is Status.FAILED or case.old_type != case.new.type
+
+    def _update(self, row: Row, change: Change) -> Steps:
+        name = row.name
+        row.definition, row.kind = self.new.definitions[name], self.new.kind(name)
+        try:
+            yield from self._act(
+                row,
+                "update",
+                lambda: self.stack.read(name),
+                row.definition,
+                {part: one.after for part, one in change.template.items()},
+                {key: one.after for key, one in change.properties.items()},
+            )
+        except base.UpdateReplace:
+            yield from self._replace(row, silently=True)
+        else:
+            yield from self._announced(row, states.Action.UPDATE, "post-update")
+
+    def _replace(self, row: Row, *, silently: bool) -> Steps:
+        """Make a new one; the old one stays until all that use it have turned to the new one."""
+        if not silently:
+            with contextlib.suppress(base.UpdateReplace):
+                yield from self._act(row, "update", dict, None, {}, {}, replace=True)
+        self.stack.supersede(row)
+        yield from self._create(row.name)
+
+    def _create(self, name: str) -> Steps:
+        row = self.stack.rows[name]
+        row.definition, row.kind = self.new.definitions[name], self.new.kind(name)
+        row.record.type = row.definition.type
+        yield from self._announced(row, states.Action.CREATE, "pre-create")
+        if row.definition.external_id is not None:
+            yield from self._act(row, "adopt", lambda: self.stack.external_id(name))
+        else:
+            yield from self._act(row, "create", lambda: self.stack.read(name))
+        yield from self._announced(row, states.Action.CREATE, "post-create")
+
+    # ------------------------------------------------------------------------------------ clean
+
+    def _clean(self, row: Row, *, keep: bool) -> Steps:
+        if self.stack.rows.get(row.name) is row and row.name in self.new.definitions:
+            return  # it was to be replaced, and was not
+        if not row.gone:
+            yield from self._announced(row, states.Action.DELETE, "pre-delete")
+            yield from self._act(row, "delete", keep=keep)
+            yield from self._announced(row, states.Action.DELETE, "post-delete")
+        self.stack.drop(row)
+
+    # -------------------------------------------------------------------------------------- how
+
+    def _act(self, row: Row, act: str, *args: Any, **kwargs: Any) -> Steps:
+        """Let an actor act, as long as the stack has time."""
+        left_s = self.stack.deadline_s - self.stack.world.clock.now()
+        if left_s <= 0:
+            raise StackTimedOut
+        actor = acts.Actor(row, self.stack.world, self.stack.tell)
+        runner = TaskRunner(getattr(actor, act), *args, clock=self.stack.world.clock, **kwargs)
+        try:
+            yield from runner.as_task(timeout=left_s)
+        except Timeout as exc:
+            raise StackTimedOut from exc
+
+    def _announced(self, row: Row, action: states.Action, hook: str) -> Steps:
+        """Tell of a hook and go on: nobody is there who could clear it."""
+        if self.stack.hooked(row.name, action, hook):
+            record = row.record
+            for reason in (events.paused(action, hook), events.cleared(hook)):
+                self.stack.tell(row, record.action, record.status, reason)
+        yield from ()

@@ -1,0 +1,71 @@
+"""What all stacks of a rehearsal share: a clock, chance, and who is at work in the background."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from bloomery.orchestration import scheduler
+from bloomery.orchestration.rehearsal.events import Event
+from bloomery.orchestration.scheduler.runner import Steps, asked
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.rehearsal.stacks import Rehearsed
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _nobody(event: Event) -> None:
+    """Who listens when nobody does."""
+
+
+@dataclass(slots=True, kw_only=True)
+class World:
+    """``listen`` is told of every event when it happens."""
+
+    clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
+    random: Callable[[], float] = random.SystemRandom().random
+    new_id: Callable[[], str] = _new_id
+    listen: Callable[[Event], object] = _nobody
+    poll_s: float = 1.0  # between two looks at what is not done yet
+    events: list[Event] = field(default_factory=list)
+    stacks: dict[str, Rehearsed] = field(default_factory=dict)
+    _background: list[scheduler.TaskRunner] = field(default_factory=list)
+
+    def tell(self, event: Event) -> None:
+        self.events.append(event)
+        self.listen(event)
+
+    def spawn(self, task: Callable[[], Any]) -> scheduler.TaskRunner:
+        """Start a task that is stepped beside what ``run`` was given."""
+        runner = scheduler.TaskRunner(task, clock=self.clock)
+        self._background.append(runner)
+        runner.start()
+        return runner
+
+    def run(self, task: Callable[[], Any]) -> None:
+        """Run a task to its end, and what it spawns as long as it lasts."""
+        main = scheduler.TaskRunner(task, clock=self.clock)
+        together = scheduler.TaskRunner(self._together, main, clock=self.clock)
+        together.call(wait_time=self.poll_s)
+
+    def _together(self, main: scheduler.TaskRunner) -> Steps:
+        with contextlib.ExitStack() as at_exit:
+            at_exit.callback(self._dismiss)
+            main.start()
+            while main:
+                yield asked([main, *self._background])
+                for runner in (main, *self._background):
+                    runner.step()
+                self._background = [runner for runner in self._background if runner]
+
+    def _dismiss(self) -> None:
+        for runner in self._background:
+            runner.cancel()
+        self._background.clear()
