@@ -1,0 +1,232 @@
+"""Several environment files as one environment.
+
+    document = merged(["base.yaml", "site.yaml"], files, kinds_of(template, files))
+
+A later file wins, key by key, over an earlier one.  For values of parameters a file may say
+otherwise in ``parameter_merge_strategies``: *merge* joins texts and lists, adds numbers and updates
+maps; *deep_merge* goes down into maps.  The first file that gives a parameter a value settles its
+strategy; a later one that asks for another by the parameter's name is refused, while its
+``default`` changes nothing.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import environment, files, parse
+from bloomery.orchestration.template.parameter_kinds import CFN_WORDS, Kind, convert
+
+OVERWRITE: Final = "overwrite"
+MERGE: Final = "merge"
+DEEP_MERGE: Final = "deep_merge"
+STRATEGIES: Final = (OVERWRITE, MERGE, DEEP_MERGE)
+DEFAULT: Final = "default"
+VERSION_KEYS: Final = ("heat_template_version", "TemplateFormatVersion")
+VALUES: Final = (environment.PARAMETERS, environment.DEFAULTS)
+
+WORDS: Final[Mapping[str, Kind]] = {
+    **{kind.value: kind for kind in Kind},
+    **{word: kind for kind, word in CFN_WORDS.items()},
+}
+
+
+class _Unmergeable(Exception):
+    """Two values that their type cannot join."""
+
+
+def merged(
+    names: Sequence[str],
+    texts: Mapping[str, str],
+    kinds: Mapping[str, Kind],
+    limits: Limits = LIMITS,
+) -> dict[str, Any]:
+    """Return one document with every section, from the files called ``names`` in that order.
+
+    ``kinds``: of every parameter that any template of the tree declares.  Raises
+    StackValidationFailed for a file that is missing, TemplateUnreadable,
+    ConflictingMergeStrategyForParam, InvalidMergeStrategyForParam, RequestLimitExceeded.
+    """
+    merge = _Merge(kinds, limits)
+    for name, document in _documents(names, texts, limits):
+        merge.add(name, document)
+    return merge.sections
+
+
+def over(stored: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, Any]:
+    """Return ``document`` laid over ``stored``, key by key: what PATCH does to an environment."""
+    merge = _Merge({}, LIMITS)
+    for each in (stored, document):
+        for name, section in environment.checked(dict(each)).items():
+            merge.lay(name, section)
+    return merge.sections
+
+
+def kinds_of(
+    document: Mapping[str, Any], texts: Mapping[str, str], limits: Limits = LIMITS
+) -> dict[str, Kind]:
+    """Return the kind of every parameter that the template or one of the files declares.
+
+    The template's own declaration counts before that of a file.  What is no template is passed
+    over: if it is used as one, whoever reads it says what is wrong.
+    """
+    found: dict[str, Kind] = {}
+    for text in texts.values():
+        if any(key in text for key in VERSION_KEYS):  # most files are scripts: do not read those
+            try:
+                found |= _declared(parse.document(text, limits))
+            except errors.Failure:
+                continue
+    return found | _declared(document)
+
+
+def _declared(document: Mapping[str, Any]) -> dict[str, Kind]:
+    section = document.get("parameters", document.get("Parameters"))
+    if not isinstance(section, dict):
+        return {}
+    bodies = {name: body for name, body in section.items() if isinstance(body, dict)}
+    words = {name: str(body.get("type", body.get("Type"))) for name, body in bodies.items()}
+    return {name: WORDS[word] for name, word in words.items() if word in WORDS}
+
+
+def _documents(
+    names: Sequence[str], texts: Mapping[str, str], limits: Limits
+) -> Iterator[tuple[str, dict[str, Any]]]:
+    if len(names) > limits.environment_files:
+        raise limits.exceeded("environment_files", "files", "environment_files")
+    source, size = files.Files(texts), 0
+    for name in names:
+        text = source.text(name)
+        size += len(text)
+        if size > limits.environment_bytes:
+            raise limits.exceeded("environment_bytes", "bytes", "the environment files")
+        what = f"the environment file {name[:100]}"
+        try:
+            found = parse.document(text, limits, what, may_be_empty=True)
+            yield name, environment.checked(found)
+        except errors.Misplaced as exc:
+            raise exc.under(error=what.removeprefix("the ")) from exc
+
+
+class _Merge:
+    """What the files up to now have come to."""
+
+    def __init__(self, kinds: Mapping[str, Kind], limits: Limits) -> None:
+        self.sections: dict[str, Any] = {
+            name: shape()
+            for name, shape in environment.SECTIONS.items()
+            if name != environment.STRATEGIES
+        }
+        self._kinds = kinds
+        self._limits = limits
+        self._settled: dict[str, str] = {}  # strategies by parameter
+
+    def add(self, name: str, document: Mapping[str, Any]) -> None:
+        strategies = document.get(environment.STRATEGIES, {})
+        for section, content in document.items():
+            if section in VALUES:
+                self._values(name, section, content, strategies)
+            else:
+                self.lay(section, content)
+
+    def lay(self, section: str, content: Any) -> None:
+        """Let ``content`` win key by key; null says nothing, and lists are put in a row."""
+        if section == environment.STRATEGIES:
+            return
+        if isinstance(content, list):
+            items = {json.dumps(one): one for one in [*self.sections[section], *content]}
+            self.sections[section] = [*items.values()]  # each once
+        else:
+            said = {key: value for key, value in content.items() if value is not None}
+            self.sections[section].update(said)
+
+    def _values(
+        self, file: str, section: str, values: Mapping[str, Any], strategies: Mapping[str, Any]
+    ) -> None:
+        older = self.sections[section]
+        first = not older
+        for name, value in values.items():
+            if value is None:
+                continue
+            if name in self._kinds:
+                strategy = self._strategy(file, name, strategies)
+                older[name] = self._joined(name, strategy, older.get(name), value)
+            elif first:
+                older[name] = value
+
+    def _strategy(self, file: str, name: str, strategies: Mapping[str, Any]) -> str:
+        own, default = strategies.get(name), strategies.get(DEFAULT)
+        settled = self._settled.get(name)
+        if settled is None:
+            settled = next((one for one in (own, default) if one in STRATEGIES), OVERWRITE)
+            self._settled[name] = settled
+        elif own in STRATEGIES and own != settled:
+            raise errors.ConflictingMergeStrategyForParam(strategy=own, param=name, env_file=file)
+        return settled
+
+    def _joined(self, name: str, strategy: str, old: Any, new: Any) -> Any:
+        if old is None or strategy == OVERWRITE:
+            return new
+        try:
+            return self._of_kind(self._kinds[name], strategy, old, new)
+        except (_Unmergeable, errors.StackValidationFailed) as exc:
+            raise errors.InvalidMergeStrategyForParam(strategy=strategy, param=name) from exc
+
+    def _of_kind(self, kind: Kind, strategy: str, old: Any, new: Any) -> Any:
+        if kind is Kind.BOOLEAN or isinstance(old, bool) or isinstance(new, bool):
+            raise _Unmergeable
+        pair = convert(kind, old, self._limits), convert(kind, new, self._limits)
+        if kind is Kind.STRING:
+            return _text(old, new, *pair)
+        if kind is Kind.NUMBER:
+            return _sum(*pair)
+        if kind is Kind.LIST:
+            joined = [*pair[0], *pair[1]]
+            return ",".join(joined) if isinstance(old, str) and isinstance(new, str) else joined
+        return _deep(*pair) if strategy == DEEP_MERGE else _shallow(*pair)
+
+
+def _text(old: Any, new: Any, old_text: str, new_text: str) -> str:
+    if isinstance(old, dict | list) or isinstance(new, dict | list):
+        raise _Unmergeable
+    return old_text + new_text
+
+
+def _sum(old: Any, new: Any) -> Any:
+    try:
+        whole = old + new
+        if math.isfinite(whole):
+            return whole
+    except OverflowError:  # a fraction and a whole number that no fraction can be
+        pass
+    raise _Unmergeable
+
+
+def _shallow(old: Any, new: Any) -> Any:
+    """Update a map, lengthen a list; empty text is an empty document."""
+    if not old or not new:
+        return old or new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **{key: value for key, value in new.items() if value is not None}}
+    if isinstance(old, list) and isinstance(new, list):
+        return [*old, *new]
+    raise _Unmergeable
+
+
+def _deep(old: Any, new: Any) -> Any:
+    """Go down into maps, lengthen lists and texts; of other values the later one wins."""
+    if old is None or new is None:
+        return old if new is None else new
+    if isinstance(old, dict) and isinstance(new, dict):
+        return {**old, **{key: _deep(old.get(key), value) for key, value in new.items()}}
+    if isinstance(old, list) and isinstance(new, list):
+        return [*old, *new]
+    if isinstance(old, str) and isinstance(new, str):
+        return old + new
+    if isinstance(old, dict | list) or isinstance(new, dict | list):
+        raise _Unmergeable
+    return new
