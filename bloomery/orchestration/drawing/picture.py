@@ -1,0 +1,83 @@
+"""What is drawn: boxes, boxes inside boxes, and who requires whom."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+from typing import Final
+
+OUTSIDE: Final = -1  # the number of what holds the outermost boxes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Box:
+    """A node; or a cluster, if ``inside`` is given, be it empty."""
+
+    key: str  # unique in its picture
+    name: str
+    kind: str = ""
+    status: str = ""  # any word; those of actions and states have colours
+    inside: Sequence[Box] | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Picture:
+    """``edges`` are pairs of keys (requirer, required); a cluster may be either."""
+
+    title: str = ""
+    boxes: Sequence[Box] = field(default_factory=tuple)
+    edges: Iterable[tuple[str, str]] = field(default_factory=tuple)
+
+
+class Tree:
+    """The boxes of a picture, numbered so that each comes after the one that holds it.
+
+    Raises ValueError for a key that is there twice, and for an edge to a key that is not.
+    """
+
+    def __init__(self, picture: Picture) -> None:
+        self.boxes: list[Box] = []
+        self.parent: list[int] = []
+        self.depth: list[int] = []
+        self.inside: dict[int, list[int]] = {OUTSIDE: []}
+        self.number: dict[str, int] = {}
+        todo = [(box, OUTSIDE) for box in reversed(picture.boxes)]
+        while todo:
+            box, parent = todo.pop()
+            number = self._enter(box, parent)
+            todo += [(inner, number) for inner in reversed(box.inside or ())]
+        self.edges = self._numbered(picture.edges)
+
+    def _enter(self, box: Box, parent: int) -> int:
+        number = len(self.boxes)
+        if self.number.setdefault(box.key, number) != number:
+            raise ValueError(f"cannot draw {box.key!r} twice: give each box a key of its own")
+        self.boxes.append(box)
+        self.parent.append(parent)
+        self.depth.append(0 if parent == OUTSIDE else self.depth[parent] + 1)
+        self.inside[parent].append(number)
+        if box.inside is not None:
+            self.inside[number] = []
+        return number
+
+    def _numbered(self, edges: Iterable[tuple[str, str]]) -> list[tuple[int, int]]:
+        """The edges as pairs (required, requirer), each once."""
+        try:
+            pairs = [(self.number[required], self.number[requirer]) for requirer, required in edges]
+        except KeyError as exc:
+            raise ValueError(f"cannot draw an edge to {exc}: no box has this key") from exc
+        return list(dict.fromkeys(pairs))
+
+    def is_cluster(self, number: int) -> bool:
+        return number in self.inside
+
+    def ways_up(self, one: int, other: int) -> tuple[list[int], list[int]] | None:
+        """From each of two boxes up to the box that stands beside the other's.
+
+        None if one of them holds the other, or they are the same.
+        """
+        ups, downs = [one], [other]
+        while self.parent[ups[-1]] != self.parent[downs[-1]]:
+            longer = ups if self.depth[ups[-1]] >= self.depth[downs[-1]] else downs
+            longer.append(self.parent[longer[-1]])
+        return None if ups[-1] == downs[-1] else (ups, downs)
