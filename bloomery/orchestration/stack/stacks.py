@@ -67,20 +67,21 @@ class Stack:
         """
         if name not in self._kinds:
             try:
-                self._kinds[name] = self._kind(name)
-            except errors.Misplaced as exc:
+                found = self.found(name)
+                self._kinds[name] = found.kind or self._nested(name, str(found.template))
+            except errors.StackValidationFailed as exc:
                 raise exc.under(*self.path(name, Key.TYPE)) from exc
         return self._kinds[name]
 
-    def _kind(self, name: str) -> type[Resource]:
-        found = self.found(name)
-        if found.kind is not None:
-            return found.kind
-        environment = self.definition.environment
-        type_name = self.definitions[name].type
+    def _nested(self, name: str, source: str) -> type[Resource]:
+        environment, type_name = self.definition.environment, self.definitions[name].type
         built_in = environment.registry.kind(type_name)
         facade = None if built_in is None else (type_name, built_in)
-        return self.tree.kind(str(found.template), facade, environment.parameter_defaults.keys())
+        try:
+            return self.tree.kind(source, facade, environment.parameter_defaults.keys())
+        except errors.InvalidSchemaError as exc:
+            word, name = self.path(name)
+            raise exc.under(word, f"{name}<{source}>") from exc
 
     def found(self, name: str) -> Found:
         """What the type of a resource came to.  Raises StackValidationFailed."""

@@ -44,6 +44,8 @@ def validate(stack: Stack, care: Care) -> None:
     definition.parameters.check()
     definition.check_groups()
     definition.check_conditions()
+    if stack.depth == 0:
+        stack.tree.resources = 0  # a stack may be validated again
     stack.tree.count(len(definition.resources))
     for name in stack.definitions:
         stack.kind(name)
