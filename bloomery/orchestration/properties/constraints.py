@@ -85,7 +85,7 @@ class Length:
 
     def __post_init__(self) -> None:
         for bound in _bounds(self):
-            if int(bound) != bound:
+            if not isinstance(bound, int):
                 raise _fault(f"min and max of a length are whole numbers, not {bound}")
 
     def refusal(self, value: Any, means: Means = MEANS) -> str | None:

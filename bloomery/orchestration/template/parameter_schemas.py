@@ -11,6 +11,7 @@ value is asked later (``Schema.value``) and refused with StackValidationFailed.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -256,16 +257,17 @@ def _finished(declared: Schema, key: str) -> Schema:
     """Return the schema once its default is known to keep to the constraints.
 
     Custom ones may ask a service, and are asked of values only.  A default of the wrong type is
-    found when it is used, unless a constraint has to look at it.
+    found when it is used, as text that is no JSON always is; earlier, as in Heat, where a list is
+    wanted or a constraint has to look at it.
     """
     rules = [rule for rule in declared.constraints if not isinstance(rule, constraints.Custom)]
-    if declared.default is None or not rules:
+    if declared.default is None or not (rules or declared.kind is Kind.LIST):
         return declared
     try:
         value = convert(declared.kind, declared.default, LIMITS)
         why = constraints.refusal(rules, value)
     except errors.StackValidationFailed as exc:
-        why = str(exc.facts["reason"])
+        why = str(exc.facts["reason"]) if declared.kind is not Kind.JSON else None
     if why is None:
         return declared
     raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under(key)
@@ -307,7 +309,7 @@ def _modulo(body: Any, kind: Kind, description: str | None) -> Constraint:
 def _allowed_values(body: Any, kind: Kind, description: str | None) -> Constraint:
     if not isinstance(body, list):
         raise _fault("allowed_values must be a list")
-    compared = _converted(body, Kind.STRING if kind is Kind.LIST else kind)
+    compared = list(_compared(body, Kind.STRING if kind is Kind.LIST else kind))
     return constraints.AllowedValues(body, description=description, compared=compared)
 
 
@@ -322,12 +324,11 @@ def _custom(body: Any, kind: Kind, description: str | None) -> Constraint:
     return constraints.Custom(body, description=description)
 
 
-def _converted(values: list[Any], kind: Kind) -> list[Any]:
-    """Return the allowed values as the type has them, so that ``"1"`` allows the number 1."""
-    try:
-        return [convert(kind, value, LIMITS) for value in values]
-    except errors.StackValidationFailed as exc:
-        raise _fault(f"an allowed value cannot be one: {exc.facts['reason']}") from exc
+def _compared(values: list[Any], kind: Kind) -> Iterator[Any]:
+    """Yield the allowed values as the type has them: ``"1"`` allows the number 1, ``"x"`` none."""
+    for value in values:
+        with contextlib.suppress(errors.StackValidationFailed):
+            yield convert(kind, value, LIMITS)
 
 
 def _numbers(body: Any, keys: tuple[str, str]) -> list[Any]:

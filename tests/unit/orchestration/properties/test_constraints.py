@@ -77,7 +77,7 @@ def test_a_rule_is_shown_as_resource_types_show_it(rule: Any, shown: dict[str, A
 SENSELESS = [
     Length,
     lambda: Length(min=1.5),
-    lambda: Length(max=2.5),
+    lambda: Length(max=2.0),
     Range,
     lambda: Modulo(0, 0),
     lambda: Modulo(2, 2),

@@ -60,8 +60,7 @@ BODIES = [  # type of the parameter, constraint: each refused
     ("number", {"modulo": {"step": 2, "offset": 2}}),
     ("number", {"modulo": {"step": 2, "offset": -1}}),
     ("string", {"allowed_values": "a"}), ("string", {"allowed_values": None}),
-    ("string", {"allowed_values": {"a": 1}}), ("number", {"allowed_values": [1, "x"]}),
-    ("boolean", {"allowed_values": ["maybe"]}),
+    ("string", {"allowed_values": {"a": 1}}), ("string", {"length": {"max": 2.0}}),
     ("string", {"allowed_pattern": "("}), ("string", {"allowed_pattern": None}),
     ("string", {"allowed_pattern": 5}), ("string", {"allowed_pattern": [1]}),
     ("string", {"allowed_pattern": "a" * 2000}),
@@ -99,7 +98,7 @@ def test_a_wrong_constraint_is_a_fault_of_the_schema(kind: str, rule: dict[str, 
     "rule",
     [
         {"length": {"min": "1"}}, {"length": {"min": None, "max": 5}}, {"length": {"min": True}},
-        {"length": {"min": -1}}, {"length": {"min": 2.0}}, {"length": {"min": 5, "max": 1}},
+        {"length": {"min": -1}}, {"length": {"min": 5, "max": 1}},
         {"length": {"min": 1}, "description": None},
         {"allowed_values": []}, {"allowed_values": [["a"], 5]}, {"custom_constraint": "nope"},
     ],
@@ -172,6 +171,13 @@ DEFAULTS = [  # type, default, constraint, whether the definition is refused
     ("comma_delimited_list", "a,d", {"allowed_values": ["a", "b"]}, True),
     ("comma_delimited_list", "a,b", {"length": {"max": 1}}, True),
     ("comma_delimited_list", "", {"length": {"min": 1}}, True),
+    ("number", 1, {"allowed_values": ["x", 1]}, False),
+    ("number", 1, {"allowed_values": ["x"]}, True),
+    ("boolean", True, {"allowed_values": [5, "maybe", "yes"]}, False),
+    ("boolean", True, {"allowed_values": [1.0, "no"]}, True),
+    ("json", "{bad", {"length": {"min": 1}}, False),
+    ("comma_delimited_list", "1", {"allowed_values": [1]}, False),
+    ("comma_delimited_list", 5, {"length": {"max": 1}}, True),
     ("json", {"a": 1}, {"length": {"min": 2}}, True),
     ("json", "[1]", {"length": {"min": 2}}, True),
     ("json", "", {"length": {"min": 1}}, True),
@@ -189,6 +195,12 @@ def test_a_default_keeps_to_the_constraints(kind: str, default: Any, rule: Any, 
     with pytest.raises(errors.InvalidSchemaError) as caught:
         hot_schema("p", body)
     assert caught.value.path == ("default",)
+
+
+@pytest.mark.parametrize("default", [5, {}, True])
+def test_a_default_of_a_list_is_a_list_or_text(default: Any):
+    with pytest.raises(errors.InvalidSchemaError):
+        hot_schema("p", {"type": "comma_delimited_list", "default": default})
 
 
 def test_a_default_of_the_wrong_type_is_found_when_it_is_used():
