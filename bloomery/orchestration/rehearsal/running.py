@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Callable
 
 from bloomery import errors
-from bloomery.orchestration.rehearsal import acts, results
+from bloomery.orchestration.rehearsal import results
 from bloomery.orchestration.rehearsal.below import Below, arn_of
 from bloomery.orchestration.rehearsal.results import Result
+from bloomery.orchestration.rehearsal.rows import Row
 from bloomery.orchestration.rehearsal.stacks import Rehearsed
 from bloomery.orchestration.rehearsal.world import World
-from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definition import Definition
-
-REFUSED = (errors.Failure,)
 
 
 def run(stack: Stack, *, rollback: bool = False, world: World | None = None) -> Result:
@@ -30,36 +29,49 @@ class Rehearsal:
         self.stack: Rehearsed | None = None
 
     def create(self, stack: Stack, *, rollback: bool = False) -> Result:
-        try:
-            stack.validate()
-            made = self._made(stack)
-            self.world.run(lambda: made.create(rollback=rollback))
-        except errors.Failure as exc:
-            return Result(status=None, error=results.error_of(exc))
-        return self._result(made)
+        return self._told(lambda: self._create(stack, rollback=rollback))
 
     def update(self, stack: Stack, *, rollback: bool = False) -> Result:
-        """Bring the stack to another template; ``create`` must have been before."""
-        made = self._present()
-        try:
-            stack.validate()
-            new = known(stack, made.name, made.id)
-            if isinstance(made.side, Stack):
-                new.definition.parameters.changed_immutables(made.side.definition.parameters)
-            made.timeout_s = stack.timeout_s
-            self.world.run(lambda: made.update(new, rollback=rollback))
-        except errors.Failure as exc:
-            return Result(status=None, error=results.error_of(exc))
-        return self._result(made)
+        """Bring the stack to another template."""
+        return self._told(lambda: self._update(stack, rollback=rollback))
 
     def delete(self) -> Result:
+        return self._told(self._delete)
+
+    def _told(self, verb: Callable[[], Rehearsed]) -> Result:
+        """What came of a verb, or why it was refused."""
+        try:
+            made = verb()
+        except errors.Failure as exc:
+            return Result(status=None, error=results.error_of(exc))
+        return _result(made)
+
+    def _create(self, stack: Stack, *, rollback: bool) -> Rehearsed:
+        stack.validate()
+        made = self._made(stack)
+        self.world.run(lambda: made.create(rollback=rollback))
+        return made
+
+    def _update(self, stack: Stack, *, rollback: bool) -> Rehearsed:
+        made = self._present()
+        if made.action is Action.DELETE:
+            raise errors.NotSupported(feature="Updating a stack that is being deleted")
+        stack.validate()
+        new = known(stack, made.name, made.id)
+        if isinstance(made.side, Stack):
+            _check_immutables(made.side.definition, new.definition)
+        made.timeout_s = stack.timeout_s
+        self.world.run(lambda: made.update(new, rollback=rollback))
+        return made
+
+    def _delete(self) -> Rehearsed:
         made = self._present()
         self.world.run(made.delete)
-        return self._result(made)
+        return made
 
     def _present(self) -> Rehearsed:
-        if self.stack is None:
-            raise errors.NotFound(reason="cannot change the stack: create it first")
+        if self.stack is None or self.stack.id not in self.world.stacks:
+            raise errors.NotFound(reason="cannot find the stack: create it first")
         return self.stack
 
     def _made(self, stack: Stack) -> Rehearsed:
@@ -75,15 +87,11 @@ class Rehearsal:
         self.stack = made
         return made
 
-    def _result(self, made: Rehearsed) -> Result:
-        return Result(
-            status=f"{made.action}_{made.status}",
-            reason=made.reason,
-            error=_error(made),
-            outputs={name: _output(made, name) for name in made.output_names()},
-            events=tuple(self.world.events),
-            resources=tuple(_resource(row) for row in made.rows.values()),
-        )
+
+def _check_immutables(old: Definition, new: Definition) -> None:
+    changed = new.parameters.changed_immutables(old.parameters)
+    if changed:
+        raise errors.ImmutableParameterModified(keys=", ".join(changed))
 
 
 def known(stack: Stack, name: str, stack_id: str) -> Stack:
@@ -104,14 +112,15 @@ def known(stack: Stack, name: str, stack_id: str) -> Stack:
     return Stack(made, depth=stack.depth, timeout_s=stack.timeout_s)
 
 
-def _error(made: Rehearsed) -> results.Error | None:
-    if made.status is not Status.FAILED and made.fault is None:
-        return None
-    if isinstance(made.fault, acts.ResourceFailed):
-        kind = made.fault.fault.error or "ResourceFailure"
-        return results.Error(type=kind, message=made.reason)
-    kind = "ResourceFailure" if made.fault is None else results.error_of(made.fault).type
-    return results.Error(type=kind, message=made.reason)
+def _result(made: Rehearsed) -> Result:
+    return Result(
+        status=f"{made.action}_{made.status}",
+        reason=made.reason,
+        error=made.failure,
+        outputs={name: _output(made, name) for name in made.output_names()},
+        events=tuple(made.world.events),
+        resources=tuple(_resource(row) for row in made.rows.values()),
+    )
 
 
 def _output(made: Rehearsed, name: str) -> results.Output:
@@ -123,7 +132,7 @@ def _output(made: Rehearsed, name: str) -> results.Output:
         return results.Output(description=description, error=results.error_of(exc))
 
 
-def _resource(row: Any) -> results.Resource:
+def _resource(row: Row) -> results.Resource:
     record = row.record
     return results.Resource(
         name=record.name,

@@ -13,11 +13,11 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan.sides import NOTHING, Nothing, Side
-from bloomery.orchestration.rehearsal import acts, events
+from bloomery.orchestration.rehearsal import acts, events, results
 from bloomery.orchestration.rehearsal.rows import Row
 from bloomery.orchestration.rehearsal.walks import StackTimedOut, Walk
 from bloomery.orchestration.rehearsal.world import World
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, failures
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler.runner import Steps
@@ -54,7 +54,7 @@ class Rehearsed:
         self.children = children
         self.timeout_s = timeout_s
         self.action, self.status, self.reason = Action.CREATE, Status.IN_PROGRESS, ""
-        self.fault: Exception | None = None  # of the last action that failed
+        self.failure: results.Error | None = None  # the first one since the last user's action
         self.rows: dict[str, Row] = {}  # who stands for each name
         self.seen: dict[str, Row] = {}  # those of the present template
         self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
@@ -80,12 +80,12 @@ class Rehearsed:
             self.world.stacks.pop(self.id, None)
 
     def _rolled_back(self, previous: Stack | Nothing) -> Steps:
-        fault = self.fault
+        failure = self.failure
         yield from self._walked(Action.ROLLBACK, self.side, previous)
-        self.fault = self.fault or fault
+        self.failure = failure
 
     def _walked(self, action: Action, old: Stack | Nothing, new: Stack | Nothing) -> Steps:
-        self.fault = None
+        self.failure = None
         self.deadline_s = self.world.clock.now() + self.timeout_s
         self._turn(action, Status.IN_PROGRESS, events.started(action))
         self._take(new)
@@ -117,13 +117,8 @@ class Rehearsed:
         """Tell of a failure, if it is the first one of the present action."""
         if self.status is not Status.IN_PROGRESS:
             return
-        self.fault = exc
-        if isinstance(exc, StackTimedOut):
-            reason = events.TIMED_OUT
-        elif isinstance(exc, acts.ResourceFailed):
-            reason = events.failed(exc.action, exc.fault)
-        else:
-            reason = events.failed(self.action, f"{type(exc).__name__}: {exc}")
+        kind, reason = _explained(self.action, exc)
+        self.failure = results.Error(type=kind, message=reason)
         self._turn(self.action, Status.FAILED, reason)
 
     def _turn(self, action: Action, status: Status, reason: str) -> None:
@@ -278,3 +273,14 @@ class Rehearsed:
 
     def output_names(self) -> list[str]:
         return list(self.side.definition.outputs) if isinstance(self.side, Stack) else []
+
+
+def _explained(action: Action, exc: Exception) -> tuple[str, str]:
+    """The type of a failure, and the reason that the stack gives for it."""
+    if isinstance(exc, StackTimedOut):
+        return failures.error_type(exc), events.TIMED_OUT
+    if isinstance(exc, acts.ResourceFailed):
+        kind = exc.fault.error or failures.error_type(exc.cause)
+        return kind, events.failed(exc.action, exc.fault)
+    kind = failures.error_type(exc)
+    return kind, events.failed(action, f"{kind}: {exc}")
