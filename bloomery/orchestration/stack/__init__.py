@@ -7,6 +7,7 @@
 stacks       the stack: kinds, dependencies, what a plan asks of it
 validation   every check, in the order in which Heat finds faults
 nesting      stacks below stacks: their templates, how deep, how many resources in all
+below        the stack that a composite resource stands for
 names        what a stack may be called
 """
 

@@ -13,10 +13,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.resources import base, composite, nested
+from bloomery.orchestration.stack import below
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
-from bloomery.orchestration.template.dialect import Key, Section, Template
+from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.functions import base as functions
 
 if TYPE_CHECKING:
@@ -24,7 +25,6 @@ if TYPE_CHECKING:
 
 PROPERTY_ERROR: Final = "Property error"
 GENERATED: Final = "nested_stack"  # how a path names the template that a group makes
-_NIL: Final = "00000000-0000-0000-0000-000000000000"
 
 
 class Care(enum.Enum):
@@ -168,12 +168,7 @@ class _Checker:
             raise exc.under(*path, error=PROPERTY_ERROR) from exc
         if values is None:
             return None
-        return kind(
-            base.Record(name=found.name, type=found.type, uuid=_NIL),
-            values,
-            self._surroundings(),
-            update_policy=policy,
-        )
+        return below.looked_at(self._stack, found.name, values, policy)
 
     def _values(
         self, found: ResourceDefinition, kind: type[base.Resource]
@@ -190,17 +185,6 @@ class _Checker:
         except errors.StackValidationFailed:
             return None  # the group finds it when it makes the member
 
-    def _surroundings(self) -> base.Surroundings:
-        stack = self._stack
-        return base.Surroundings(
-            stack_name=stack.definition.identity.name,
-            stack_id=str(stack.definition.identity.id),
-            clock=lambda: 0.0,
-            random=lambda: 0.0,
-            timeout_s=stack.timeout_s,
-            limits=stack.definition.limits,
-        )
-
     def _validate_kind(self, made: base.Resource) -> None:
         try:
             made.validate()
@@ -215,33 +199,11 @@ class _Checker:
         if isinstance(made, nested.NestedStack):
             source, care = made.source, self._care
         try:
-            child = self._child(found, made)
+            child = below.child(self._stack, made)
             validate(child if care is Care.VALUES else child.relaxed(), care)
         except errors.Failure as exc:
             word, name = self._stack.path(found.name)
             raise _seen_above(exc, word, f"{name}<{source}>") from exc
-
-    def _child(self, found: ResourceDefinition, made: composite.Composite) -> Stack:
-        stack = self._stack
-        depth = stack.tree.deepen(stack.depth)
-        template = _template_of(made, stack)
-        definition = Definition(
-            template,
-            stack.definition.environment.child(
-                found.name, made.child_parameters(), stack.found(found.name)
-            ),
-            name=made.physical_resource_name(),
-            project_id=stack.definition.identity.project_id,
-            facade=Parent(found, stack),
-            means=stack.definition.means,
-        )
-        return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
-
-
-def _template_of(made: composite.Composite, stack: Stack) -> Template:
-    if isinstance(made, nested.NestedStack):
-        return made.template
-    return stack.tree.made(made.child_document())
 
 
 def _seen_above(exc: errors.Failure, *path: str) -> errors.StackValidationFailed:
@@ -257,22 +219,3 @@ def _seen_above(exc: errors.Failure, *path: str) -> errors.StackValidationFailed
 
 def _snapshots(kind: type[base.Resource]) -> bool:
     return kind.ignores_properties or hasattr(kind, "handle_snapshot_delete")
-
-
-class Parent:
-    """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
-
-    __slots__ = ("_found", "_stack")
-
-    def __init__(self, found: ResourceDefinition, stack: Stack) -> None:
-        self._found = found
-        self._stack = stack
-
-    def metadata(self) -> Any:
-        return functions.resolve(self._found.metadata, self._stack.view)
-
-    def deletion_policy(self) -> str:
-        return self._found.deletion_policy.value
-
-    def update_policy(self) -> Any:
-        return functions.resolve(self._found.update_policy, self._stack.view)

@@ -1,0 +1,96 @@
+"""Stacks below a stack, as they would be: for whoever looks and does not act.
+
+made = below.looked_at(stack, "group", properties, policy)
+if isinstance(made, composite.Composite):
+child = below.child(stack, made)  # the Stack of its members
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+from bloomery.orchestration.resources import base, composite, nested
+from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import Template
+from bloomery.orchestration.template.functions import base as functions
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.stack.stacks import Stack
+
+_NIL: Final = "00000000-0000-0000-0000-000000000000"
+
+
+def looked_at(
+    stack: Stack,
+    name: str,
+    properties: Mapping[str, Any],
+    policy: Mapping[str, Any],
+    record: base.Record | None = None,
+) -> base.Resource:
+    """Return a resource with these values; it cannot reach anything, and its clock stands still."""
+    found = stack.definitions[name]
+    return stack.kind(name)(
+        record or base.Record(name=name, type=found.type, uuid=_NIL),
+        properties,
+        _surroundings(stack),
+        update_policy=policy,
+    )
+
+
+def _surroundings(stack: Stack) -> base.Surroundings:
+    return base.Surroundings(
+        stack_name=stack.definition.identity.name,
+        stack_id=str(stack.definition.identity.id),
+        clock=lambda: 0.0,
+        random=lambda: 0.0,
+        timeout_s=stack.timeout_s,
+        limits=stack.definition.limits,
+    )
+
+
+def child(stack: Stack, made: composite.Composite) -> Stack:
+    """Return the stack that ``made`` stands for, not validated yet.
+
+    Raises RequestLimitExceeded for one too deep, and what its template cannot be read for.
+    """
+    found = stack.definitions[made.record.name]
+    depth = stack.tree.deepen(stack.depth)
+    template = _template_of(stack, made)
+    definition = Definition(
+        template,
+        stack.definition.environment.child(
+            found.name, made.child_parameters(), stack.found(found.name)
+        ),
+        name=made.physical_resource_name(),
+        project_id=stack.definition.identity.project_id,
+        facade=Parent(found, stack),
+        means=stack.definition.means,
+    )
+    return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
+
+
+def _template_of(stack: Stack, made: composite.Composite) -> Template:
+    if isinstance(made, nested.NestedStack):
+        return made.template
+    return stack.tree.made(made.child_document())
+
+
+class Parent:
+    """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
+
+    __slots__ = ("_found", "_stack")
+
+    def __init__(self, found: ResourceDefinition, stack: Stack) -> None:
+        self._found = found
+        self._stack = stack
+
+    def metadata(self) -> Any:
+        return functions.resolve(self._found.metadata, self._stack.view)
+
+    def deletion_policy(self) -> str:
+        return self._found.deletion_policy.value
+
+    def update_policy(self) -> Any:
+        return functions.resolve(self._found.update_policy, self._stack.view)
