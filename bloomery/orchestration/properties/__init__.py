@@ -1,7 +1,10 @@
 """Properties of resources: what a kind of resource takes and tells.
 
-schema       declarations of properties and attributes, and how they are shown
+schema       declarations of properties and attributes
+scalars      numbers read from text and values quoted, within limits
+custom       constraints by name, found through entry points
 constraints  what a value must keep to; parameters use the same ones
-values       one resource's properties: checked, converted, defaults filled in, with paths
 translation  old spellings of properties made new
+values       one resource's properties: checked, converted, defaults filled in, with paths
+shape        a kind as clients see it: its schema, and a template that wraps it
 """
