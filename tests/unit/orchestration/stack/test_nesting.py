@@ -343,7 +343,7 @@ def test_a_tree_that_grows_with_every_level_is_refused_soon():
 
     files = {f"l{n}.yaml": HEAD + level(f"l{n + 1}.yaml") for n in range(1, 5)}
     files |= {"l5.yaml": HEAD}
-    with pytest.raises(errors.StackValidationFailed, match="cannot take a stack of 10[0-2]"):
+    with pytest.raises(errors.StackValidationFailed, match=r"cannot take a stack of 10[0-2]"):
         kit.validate(kit.hot(level("l1.yaml")), files=files)
 
 
