@@ -31,7 +31,7 @@ class Files(Mapping[str, str]):
         for name, text in document.items():
             if not isinstance(name, str) or not isinstance(text, str):
                 raise _fault(f"the file {str(name)[:100]!r} must be text")
-            size += len(text)
+            size += len(text) if text.isascii() else len(text.encode(errors="replace"))
             if size > limits.files_bytes:
                 raise limits.exceeded("files_bytes", "bytes", "the files of a template")
         return cls(document)
