@@ -57,7 +57,7 @@ class ResourceRules:
         return self._words(name, "restricted_actions")
 
     def below(self, name: str) -> dict[str, Any]:
-        """Return this section for the stack inside of ``name``; the exact name has the last word."""
+        """Return this section for the stack inside of ``name``, whose exact name counts most."""
         whole: dict[str, Any] = {}
         for body in reversed([*self._matching(name)]):
             inner = {key: value for key, value in body.items() if isinstance(value, dict)}
