@@ -199,11 +199,12 @@ def _text(old: Any, new: Any, old_text: str, new_text: str) -> str:
 def _sum(old: Any, new: Any) -> Any:
     try:
         whole = old + new
-        if math.isfinite(whole):
-            return whole
-    except OverflowError:  # a fraction and a whole number that no fraction can be
-        pass
-    raise _Unmergeable
+        finite = math.isfinite(whole)
+    except OverflowError as exc:  # whole numbers beyond what a fraction can be
+        raise _Unmergeable from exc
+    if not finite:
+        raise _Unmergeable
+    return whole
 
 
 def _shallow(old: Any, new: Any) -> Any:
