@@ -26,11 +26,6 @@ from bloomery.orchestration.template.dialect import Key
 from bloomery.orchestration.template.functions import base as functions
 
 PROPERTY_ERROR: Final = "Property error"
-HOOKED_IN: Final[Mapping[str, frozenset[Action]]] = {
-    "create": frozenset({Action.CREATE}),
-    "update": frozenset({Action.UPDATE}),
-    "delete": frozenset({Action.DELETE}),
-}
 
 
 class Rehearsed:
@@ -48,6 +43,7 @@ class Rehearsed:
     ) -> None:
         self.side: Stack | Nothing = NOTHING
         self.first = stack
+        self.environment = stack.definition.environment  # of the last template
         self.world = world
         self.name, self.id = name, id
         self.depth = stack.depth
@@ -156,15 +152,15 @@ class Rehearsed:
 
     def hooked(self, name: str, action: Action, hook: str) -> bool:
         """Whether a hook of the environment stands here in the stack's present action."""
-        if self.action not in HOOKED_IN[action.lower()] or not isinstance(self.side, Stack):
-            return False
-        return hook in self.side.definition.environment.hooks(name)
+        return self.action is action and hook in self.environment.hooks(name)
 
     # -------------------------------------------------------------------------------------- rows
 
     def _take(self, new: Stack | Nothing) -> None:
         """Turn to another template: each of its resources has a row from now on."""
         self.side = new
+        if isinstance(new, Stack):
+            self.environment = new.definition.environment
         for name in new.definitions:
             if name not in self.rows:
                 self.rows[name] = self._row(name)

@@ -22,11 +22,12 @@ Who walks the stack owns ``action``, ``status`` and the stored values and writes
 from __future__ import annotations
 
 import base64
+import math
 import re
 import uuid as uuids
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final
+from typing import Any, ClassVar, Final, Self
 
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
@@ -39,6 +40,9 @@ from bloomery.orchestration.template.view import Walked
 __all__ = ["Action", "Status"]  # they stand in states, and are known by this name
 
 
+LONGEST_DELAY: Final = 60  # steps: what is cancelled or changed is noticed that soon
+
+
 class UpdateReplace(Exception):
     """A handler's answer to an update: this cannot be done in place, make me anew."""
 
@@ -49,6 +53,11 @@ class PollDelay(Exception):
     def __init__(self, steps: int) -> None:
         super().__init__(steps)
         self.steps = steps
+
+    @classmethod
+    def of(cls, seconds: float) -> Self:
+        """The answer of who will not be done for so long; a step is about a second."""
+        return cls(math.ceil(min(seconds, LONGEST_DELAY)))
 
 
 class ResourceInError(Exception):

@@ -105,4 +105,7 @@ class Delay(base.Resource):
         return self.surroundings.clock() + self._number("min_wait") + jitter_s
 
     def _over(self, token: float | None) -> bool:
-        return token is None or self.surroundings.clock() >= token
+        now = self.surroundings.clock()
+        if token is None or now >= token:
+            return True
+        raise base.PollDelay.of(token - now)

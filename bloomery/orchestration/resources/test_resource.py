@@ -6,6 +6,7 @@ change nothing: here no attribute, constraint or client is slow.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -112,9 +113,9 @@ class TestResource(base.Resource):
 
     def _over(self, token: Mapping[str, Any]) -> bool:
         """Whether the wait is over; raises the failure that was asked for."""
-        until = token["until"]
-        if until is None or self.surroundings.clock() < until:
-            return False
+        until, now = token["until"], self.surroundings.clock()
+        if until is None or now < until:
+            raise base.PollDelay.of(math.inf if until is None else until - now)
         if token["fails"]:
             raise ValueError(f"Test Resource failed {self.record.name}")
         return True

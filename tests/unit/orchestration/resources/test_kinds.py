@@ -27,6 +27,15 @@ def test_every_core_kind_is_offered_as_a_plug_in():
     assert names >= {f"OS::Heat::{name}" for name in said.split()}
 
 
+def over(check, token):
+    """Whether a wait is over; who knows how long it is asks to be left alone."""
+    try:
+        return check(token)
+    except base.PollDelay as exc:
+        assert 1 <= exc.steps <= base.LONGEST_DELAY
+        return False
+
+
 @pytest.mark.parametrize("kind", [NoneResource, SoftwareConfig])
 def test_these_are_known_by_an_id_of_their_own(kind):
     resource, other = made(kind), made(kind)
@@ -210,13 +219,13 @@ def test_a_test_resource_waits_as_long_as_it_is_told(properties, action, ends_s)
     check = getattr(resource, f"check_{action}_complete")
     if ends_s is None:
         clock.now_s = 1e9
-        assert not check(token)
+        assert not over(check, token)
         return
     if ends_s:
         clock.now_s = ends_s - 0.1
-        assert not check(token)
+        assert not over(check, token)
     clock.now_s = ends_s
-    assert check(token)
+    assert over(check, token)
 
 
 @pytest.mark.parametrize(
@@ -228,10 +237,10 @@ def test_a_test_resource_fails_after_its_wait_but_never_in_a_delete(action, fail
     given = (None, {}, {}) if action == "update" else ()
     token = getattr(resource, f"handle_{action}")(*given)
     check = getattr(resource, f"check_{action}_complete")
-    assert not check(token)
+    assert not over(check, token)
     clock.now_s = 2
     if not fails:
-        assert check(token)
+        assert over(check, token)
         return
     with pytest.raises(ValueError, match="Test Resource failed a"):
         check(token)
@@ -290,9 +299,9 @@ def test_a_delay_waits_in_the_actions_it_is_told(properties, random, action, end
     check = getattr(resource, f"check_{action}_complete")
     if ends_s:
         clock.now_s = 100 + ends_s - 0.1
-        assert not check(token)
+        assert not over(check, token)
     clock.now_s = 100 + ends_s
-    assert check(token)
+    assert over(check, token)
     assert resource.get_reference_id() == "a"
 
 

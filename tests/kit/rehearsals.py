@@ -1,0 +1,64 @@
+"""What tests of rehearsals need: stacks from text, and their events as short lines."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from bloomery.orchestration.rehearsal import Event
+from bloomery.orchestration.rehearsal.events import STACK_TYPE
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template import kinds, parse, versions
+from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.environment import Environment
+
+
+def stack(
+    text: str,
+    *,
+    given: Mapping[str, Any] | None = None,
+    environment: Mapping[str, Any] | None = None,
+    files: Mapping[str, str] | None = None,
+    more: Mapping[str, type[base.Resource]] | None = None,
+    timeout_s: float = 3600,
+) -> Stack:
+    """A stack called S; ``more``: kinds beside the installed ones."""
+    document = parse.document(f"heat_template_version: 2021-04-16\n{text}")
+    template = versions.template_class(document)(document, files or {})
+    offered = {**kinds.loaders("bloomery.resources")}
+    offered |= {name: (lambda kind=kind: kind) for name, kind in (more or {}).items()}
+    found = Environment.of(environment, kinds.Kinds(offered))
+    return Stack(Definition(template, found, name="S", given=given), timeout_s=timeout_s)
+
+
+def lines(events: Sequence[Event], depth: int = 0) -> list[str]:
+    """``who STATE`` of each event; S stands for the stack, however it is called."""
+    return [
+        f"{'S' if event.type == STACK_TYPE else event.resource} {event.state}"
+        for event in events
+        if event.depth == depth
+    ]
+
+
+def told(text: str) -> list[str]:
+    """Spell out a trace: ``a C+`` is a CREATE_IN_PROGRESS and a CREATE_COMPLETE, ``a C!`` fails."""
+    found = []
+    for line in filter(None, (part.strip() for part in text.split(","))):
+        who, what = line.split()
+        action = ACTIONS[what[0]]
+        states = {">": ["IN_PROGRESS"], "+": ["IN_PROGRESS", "COMPLETE"], ".": ["COMPLETE"]}
+        states |= {"!": ["IN_PROGRESS", "FAILED"], "x": ["FAILED"]}
+        found += [f"{who} {action}_{state}" for state in states[what[1]]]
+    return found
+
+
+ACTIONS = {
+    "C": "CREATE",
+    "U": "UPDATE",
+    "D": "DELETE",
+    "R": "ROLLBACK",
+    "I": "INIT",
+    "A": "ADOPT",
+    "K": "CHECK",
+}

@@ -1,0 +1,262 @@
+"""Stacks below a rehearsed stack: nested templates, groups and chains."""
+
+from __future__ import annotations
+
+import pytest
+
+from bloomery.orchestration import rehearsal
+from tests.kit.rehearsals import lines, stack, told
+
+CHILD = """
+heat_template_version: 2021-04-16
+parameters:
+  p: {type: string, default: x}
+  fail: {type: boolean, default: false}
+resources:
+  in: {type: OS::Heat::TestResource, properties: {value: {get_param: p}, fail: {get_param: fail}}}
+  facade: {type: OS::Heat::Value, properties: {value: {resource_facade: metadata}}}
+outputs:
+  out: {value: {get_attr: [in, output]}}
+  seen: {value: {get_attr: [facade, value]}}
+  bad: {value: {get_param: nope}}
+"""
+FILES = {"child.yaml": CHILD}
+PARENT = """
+resources:
+  n: {type: child.yaml, metadata: {m: 1}, properties: {p: VALUE, fail: FAIL}}
+  after: {type: OS::Heat::None, depends_on: n}
+outputs:
+  out: {value: {get_attr: [n, out]}}
+  first: {value: {get_attr: [n, out, 0]}}
+  seen: {value: {get_attr: [n, seen]}}
+  bad: {value: {get_attr: [n, bad]}}
+  id: {value: {get_resource: n}}
+  in: {value: {get_attr: [n, resource.in]}}
+  inner: {value: {get_attr: [n, resource.in, output]}}
+"""
+
+
+def parent(value="abc", fail="false", **given):
+    text = PARENT.replace("VALUE", value).replace("FAIL", fail)
+    return stack(text, files=FILES, **given)
+
+
+def test_a_nested_template_is_a_stack_of_its_own():
+    result = rehearsal.run(parent())
+    assert result.status == "CREATE_COMPLETE", result.error
+    assert lines(result.events) == told("S C>, n C+, after C+, S C.")
+    below = "S C>, in C+, facade C+, S C."
+    assert lines(result.events, depth=1) == told(below)
+    name = next(event.stack for event in result.events if event.depth == 1)
+    assert name.startswith("S-n-")
+    values = {name: output.value for name, output in result.outputs.items() if not output.error}
+    assert values.pop("id").startswith(f"arn:openstack:heat::{''}:stacks/{name}/")
+    assert values.pop("in").startswith(f"{name}-in-")
+    assert values == {"out": "abc", "first": "a", "seen": {"m": 1}, "inner": "abc"}
+    assert result.outputs["bad"].error.type == "StackValidationFailed"
+
+
+def test_what_fails_below_is_told_with_its_whole_path():
+    result = rehearsal.run(parent(fail="true"), rollback=True)
+    assert result.status == "ROLLBACK_COMPLETE"
+    assert lines(result.events) == told("S C>, n C!, S Cx, S R>, n D+, S R.")
+    said = "ValueError: resources.n.resources.in: Test Resource failed in"
+    assert result.error == rehearsal.Error(
+        type="ValueError", message=f"Resource CREATE failed: {said}"
+    )
+    assert "S ROLLBACK_IN_PROGRESS" not in lines(result.events, depth=1)
+    assert lines(result.events, depth=1)[-1] == "S DELETE_COMPLETE"
+
+
+def test_an_update_is_always_handed_down_and_touches_only_what_has_changed():
+    life = rehearsal.Rehearsal()
+    created = life.create(parent())
+    ids = {name: created.outputs[name].value for name in ("id", "in")}
+    same = life.update(parent())
+    seen = same.events[len(created.events) :]
+    assert lines(seen) == told("S U>, n U+, S U.")
+    assert lines(seen, depth=1) == told("S U+")
+    changed = life.update(parent("xyz"))
+    seen = changed.events[len(same.events) :]
+    assert lines(seen, depth=1) == told("S U>, in U+, S U.")
+    assert changed.outputs["out"].value == "xyz"
+    assert {name: changed.outputs[name].value for name in ids} == ids
+
+
+def test_a_failed_update_below_is_rolled_back_from_above():
+    life = rehearsal.Rehearsal()
+    life.create(parent())
+    result = life.update(parent("xyz", fail="true"), rollback=True)
+    assert result.status == "ROLLBACK_COMPLETE"
+    assert result.outputs["out"].value == "abc"
+    assert "S ROLLBACK_IN_PROGRESS" not in lines(result.events, depth=1)
+
+
+def test_a_deletion_takes_everything_below_with_it():
+    life = rehearsal.Rehearsal()
+    created = life.create(parent())
+    result = life.delete()
+    seen = result.events[len(created.events) :]
+    assert lines(seen) == told("S D>, after D+, n D+, S D.")
+    assert lines(seen, depth=1) == told("S D>, in D+, facade D+, S D.")
+    assert life.world.stacks == {}
+
+
+def test_time_that_is_up_above_stops_what_runs_below():
+    waits = CHILD.replace("value: {get_param: p}", "value: {get_param: p}, wait_secs: -1")
+    text = PARENT.replace("VALUE", "x").replace("FAIL", "false")
+    result = rehearsal.run(stack(text, files={"child.yaml": waits}, timeout_s=30))
+    assert (result.status, result.reason) == ("CREATE_FAILED", "Timed out")
+    assert lines(result.events)[-2:] == ["n CREATE_FAILED", "S CREATE_FAILED"]
+    assert lines(result.events, depth=1)[-1] == "S CREATE_FAILED"
+    assert result.events[-1].at_s == 30
+
+
+def test_a_child_that_was_never_made_is_made_by_the_next_update():
+    life = rehearsal.Rehearsal()
+    life.create(parent(fail="true"))
+    result = life.update(parent())
+    assert result.status == "UPDATE_COMPLETE"
+    assert result.outputs["out"].value == "abc"
+
+
+# --------------------------------------------------------------------------------------- groups
+
+GROUP = """
+parameters: {count: {type: number}}
+resources:
+  g:
+    type: OS::Heat::ResourceGroup
+    update_policy: {rolling_update: {max_batch_size: 1, min_in_service: 3, pause_time: 10}}
+    properties:
+      count: {get_param: count}
+      removal_policies: [{resource_list: REMOVED}]
+      resource_def:
+        type: OS::Heat::TestResource
+        properties: {value: "VALUE%index%"}
+outputs:
+  map: {value: {get_attr: [g, refs_map]}}
+  values: {value: {get_attr: [g, attributes, output]}}
+"""
+
+
+def group(count=3, value="a", removed="[]"):
+    text = GROUP.replace("REMOVED", removed).replace("VALUE", value)
+    return stack(text, given={"count": count})
+
+
+def test_a_group_changes_batch_by_batch():
+    """As Heat did it; see the table in the tests of batches."""
+    life = rehearsal.Rehearsal()
+    created = life.create(group())
+    result = life.update(group(value="b", removed="['1']"))
+    seen = result.events[len(created.events) :]
+    assert lines(seen) == told("S U>, g U+, S U.")
+    assert lines(seen, depth=1) == told(
+        "S U>, 3 C+, 1 D+, S U., S U>, 4 C+, S U., S U>, 2 U+, S U., S U>, 0 U+, S U.,"
+        "S U>, 4 D+, S U."
+    )
+    assert result.outputs["values"].value == {"0": "b0", "2": "b2", "3": "b3"}
+    assert result.events[-1].at_s >= 4 * 10
+
+
+def test_members_that_stay_keep_their_ids():
+    life = rehearsal.Rehearsal()
+    before = life.create(group()).outputs["map"].value
+    grown = life.update(group(count=5)).outputs["map"].value
+    assert {name: grown[name] for name in before} == before
+    shrunk = life.update(group(count=2)).outputs["map"].value
+    assert shrunk == {name: before[name] for name in ("0", "1")}
+    assert life.update(group(count=0)).outputs["map"].value == {}
+
+
+def test_what_a_group_cannot_know_at_validation_fails_when_its_members_are_made():
+    text = """
+resources:
+  g:
+    type: OS::Heat::ResourceGroup
+    properties: {resource_def: {type: OS::Heat::TestResource, properties: {fail: maybe}}}
+"""
+    result = rehearsal.run(stack(text))
+    assert result.status == "CREATE_FAILED"
+    assert "StackValidationFailed: resources.g" in result.reason
+
+
+def test_a_group_of_more_members_than_a_stack_may_have_is_refused_late_too():
+    text = """
+resources:
+  v: {type: OS::Heat::Value, properties: {value: 1000000000}}
+  g:
+    type: OS::Heat::ResourceGroup
+    properties: {count: {get_attr: [v, value]}, resource_def: {type: OS::Heat::None}}
+"""
+    result = rehearsal.run(stack(text))
+    assert "RequestLimitExceeded: resources.g" in result.reason
+
+
+def test_stacks_below_count_together():
+    text = """
+resources:
+  v: {type: OS::Heat::Value, properties: {value: 600}}
+  g:
+    type: OS::Heat::ResourceGroup
+    properties: {count: {get_attr: [v, value]}, resource_def: {type: OS::Heat::None}}
+  h:
+    type: OS::Heat::ResourceGroup
+    depends_on: g
+    properties: {count: {get_attr: [v, value]}, resource_def: {type: OS::Heat::None}}
+"""
+    result = rehearsal.run(stack(text))
+    assert "RequestLimitExceeded: resources.h" in result.reason
+
+
+def test_a_chain_goes_one_by_one():
+    text = """
+resources:
+  c:
+    type: OS::Heat::ResourceChain
+    properties:
+      resources: [OS::Heat::TestResource, OS::Heat::TestResource]
+      resource_properties: {wait_secs: 1}
+outputs:
+  c: {value: {get_attr: [c, output]}}
+"""
+    result = rehearsal.run(stack(text))
+    assert lines(result.events, depth=1) == told("S C>, 0 C+, 1 C+, S C.")
+    assert result.outputs["c"].value == ["test_string"] * 2
+
+
+def test_a_group_of_nested_templates_is_two_levels_deep():
+    text = """
+resources:
+  g:
+    type: OS::Heat::ResourceGroup
+    properties: {count: 2, resource_def: {type: child.yaml, properties: {p: "v%index%"}}}
+outputs:
+  out: {value: {get_attr: [g, out]}}
+  deep: {value: {get_attr: [g, resource.1.resource.in, output]}}
+"""
+    result = rehearsal.run(stack(text, files=FILES))
+    assert result.status == "CREATE_COMPLETE", result.error
+    assert result.outputs["out"].value == ["v0", "v1"]
+    assert len(lines(result.events, depth=2)) == 2 * len(told("S C+, in C+, facade C+"))
+    assert result.outputs["deep"].value == "v1"
+
+
+@pytest.mark.parametrize("mapped", ["OS::Heat::None", "child.yaml"])
+def test_the_environment_reaches_below(mapped):
+    environment = {"resource_registry": {"My::Thing": mapped}, "parameter_defaults": {"p": "d"}}
+    files = {"child.yaml": CHILD, "outer.yaml": OUTER}
+    text = "resources:\n  n: {type: outer.yaml}\noutputs:\n  o: {value: {get_attr: [n, o]}}\n"
+    result = rehearsal.run(stack(text, files=files, environment=environment))
+    assert result.status == "CREATE_COMPLETE", result.error
+    assert result.outputs["o"].value == (None if mapped == "OS::Heat::None" else "d")
+
+
+OUTER = """
+heat_template_version: 2021-04-16
+resources:
+  t: {type: My::Thing}
+outputs:
+  o: {value: {get_attr: [t, out]}}
+"""
