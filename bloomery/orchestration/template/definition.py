@@ -270,7 +270,7 @@ class Definition:
     def wrong_reference(self, name: Any) -> errors.InvalidTemplateReference:
         """The fault of who asks for a resource that is not there."""
         said = f'The specified reference "{name}" is incorrect'
-        if name in self._parsed.disabled:
+        if isinstance(name, str) and name in self._parsed.disabled:
             why = f"the condition of {name} is false; ask for it in the same condition, with if"
         else:
             why = f"no resource has this name.{errors.nearest(name, self.resources)}"
