@@ -338,7 +338,7 @@ CFN = "AWSTemplateFormatVersion: 2010-09-09\nParameters: {c: {Type: CommaDelimit
 
 def test_parameters_of_all_templates_are_known_and_the_root_counts_first():
     root = {"parameters": {"p": {"type": "json"}, "b": {"type": "boolean"}}}
-    files = {"a.yaml": HOT, "b.yaml": CFN}
+    files = {"0.yaml": "heat_template_version: [", "a.yaml": HOT, "b.yaml": CFN, "c.sh": "#!"}
     assert merging.kinds_of(root, files) == {
         "p": Kind.JSON,
         "b": Kind.BOOLEAN,
