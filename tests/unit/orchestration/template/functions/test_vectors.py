@@ -1,0 +1,21 @@
+from __future__ import annotations
+
+import pytest
+
+from tests.kit import function_vectors
+from tests.kit.function_vectors import VECTORS, Refused, Vector
+
+
+@pytest.mark.parametrize(
+    "vector",
+    VECTORS,
+    ids=lambda vector: f"{vector.version}-{vector.function}-{str(vector.snippet)[:60]}",
+)
+def test_a_function_gives_what_heat_gives(vector: Vector):
+    found = function_vectors.outcome(vector)
+    assert function_vectors.is_same(found, vector.expected), found
+
+
+def test_every_kind_of_refusal_is_in_the_table():
+    found = {vector.expected for vector in VECTORS if isinstance(vector.expected, Refused)}
+    assert found == set(Refused)
