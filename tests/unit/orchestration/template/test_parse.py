@@ -250,6 +250,9 @@ ROWS: dict[str, tuple[str, str | bytes, str | bytes]] = {
     "depth of yaml": ("document_depth", "a: {b: [x]}", "a: {b: [[]]}"),
     "depth of blocks": ("document_depth", "a:\n- b: x", "a:\n- b:\n   c: x"),
     "depth of json": ("document_depth", '{"a": {"b": ["x"]}}', '{"a": {"b": [[]]}}'),
+    "depth of lists": ("document_depth", "a: [[x]]", "a: [[[x]]]"),
+    "depth of lists in json": ("document_depth", '{"a": [["x"]]}', '{"a": [[[]]]}'),
+    "depth of maps in json": ("document_depth", '{"a": {"b": {"c": 1}}}', '{"a":{"b":{"c":{}}}}'),
     "depth through aliases": (
         "document_depth",
         "a: &a [[]]\nb: *a",

@@ -121,6 +121,11 @@ def test_the_users_rules_stand_before_the_operators(case: str):
 REFUSED: dict[str, tuple[dict[str, Any], str, str]] = {
     "unknown": ({}, "X", "The Resource Type (X) could not be found."),
     "misspelt": ({}, "OS::Heat::Valeu", "(OS::Heat::Valeu) could not be found. Did you mean 'OS::"),
+    "hooks are no type": (
+        {"resources": {"r": {"hooks": "pre-create", "base_url": "b"}}},
+        "hooks",
+        "The Resource Type (hooks) could not be found.",
+    ),
     "a misspelt alias": ({"My::Server": NONE}, "My::Sever", "Did you mean 'My::Server'?"),
     "mapped to nothing": ({"A": "x.yml"}, "A", "maps it to 'x.yml', which is neither a type nor"),
     "a circle": ({"A": "B", "B": "A"}, "A", "leads in a circle, from A to B to A: take one rule"),
