@@ -84,8 +84,8 @@ class Rehearsed:
         self.failure = None
         self.deadline_s = self.world.clock.now() + self.timeout_s
         self._turn(action, Status.IN_PROGRESS, events.started(action))
-        self._take(new)
         try:
+            self._take(new)
             planned = self._planned(action, old, new)
             yield from Walk(self, planned, old, new).steps()
         except GeneratorExit:

@@ -325,3 +325,31 @@ outputs:
     here = rehearsal.World(new_id=iter([f"{n:032x}" for n in range(9)]).__next__)
     result = rehearsal.run(stack(text.replace("ID", "OS::stack_id")), world=here)
     assert result.outputs["a"].value == ["S", "0" * 32]
+
+
+def test_an_adopted_resource_is_looked_at_where_its_kind_can():
+    class Looking(Scripted):
+        def handle_check(self):
+            if self.record.physical_id == "gone":
+                raise errors.NotFound(reason="it is gone")
+
+    def made(real):
+        text = f"resources:\n  a: {{type: Test::Looking, external_id: {real}}}"
+        return stack(text, more={"Test::Looking": Looking})
+
+    assert lines(rehearsal.run(made("there")).events) == told("S C>, a A+, a K+, S C.")
+    result = rehearsal.run(made("gone"))
+    assert lines(result.events) == told("S C>, a A+, a K!, S Cx")
+    assert result.reason == "Resource CHECK failed: NotFound: resources.a: it is gone"
+
+
+def test_a_fault_of_the_rehearsal_itself_fails_the_stack():
+    here = rehearsal.World(new_id=iter(["0" * 32]).__next__)
+    result = rehearsal.run(scripted(), world=here)
+    assert result.status == "CREATE_FAILED"
+    assert result.error.type == "StopIteration"
+
+
+def test_all_attributes_of_a_resource_come_as_a_map():
+    text = "resources:\n  a: {type: Test::Scripted}\noutputs:\n  a: {value: {get_attr: [a]}}"
+    assert rehearsal.run(scripted(text)).outputs["a"].value == {"size": 1}

@@ -260,3 +260,29 @@ resources:
 outputs:
   o: {value: {get_attr: [t, out]}}
 """
+
+
+def test_a_nested_template_sees_the_policies_of_its_resource():
+    inner = """
+heat_template_version: 2021-04-16
+resources:
+  a: {type: OS::Heat::Value, properties: {value: {resource_facade: deletion_policy}}}
+  b: {type: OS::Heat::Value, properties: {value: {resource_facade: update_policy}}}
+outputs:
+  a: {value: {get_attr: [a, value]}}
+  b: {value: {get_attr: [b, value]}}
+"""
+    text = """
+resources:
+  n: {type: inner.yaml, deletion_policy: Retain}
+outputs:
+  n: {value: {get_attr: [n]}}
+"""
+    result = rehearsal.run(stack(text, files={"inner.yaml": inner}))
+    assert result.outputs["n"].value == {"a": "Retain", "b": {}}
+
+
+def test_a_template_gives_its_own_reference_id():
+    inner = "heat_template_version: 2021-04-16\noutputs: {OS::stack_id: {value: mine}}"
+    text = "resources:\n  n: {type: i.yaml}\noutputs:\n  n: {value: {get_resource: n}}"
+    assert rehearsal.run(stack(text, files={"i.yaml": inner})).outputs["n"].value == "mine"

@@ -352,3 +352,15 @@ resources:
     created = life.create(stack(text, given={"use": True}))
     result = life.update(stack(text, given={"use": False}))
     assert lines(result.events)[len(created.events) :] == told("S U>, a D+, S U.")
+
+
+def test_what_was_feared_to_be_replaced_may_turn_out_unchanged():
+    text = """
+resources:
+  a: {type: OS::Heat::TestResource, properties: {wait_secs: WAIT}}
+  b: {type: OS::Heat::TestResource, properties: {update_replace_value: {get_attr: [a, output]}}}
+"""
+    life = rehearsal.Rehearsal()
+    created = life.create(stack(text.replace("WAIT", "0")))
+    result = life.update(stack(text.replace("WAIT", "1")))
+    assert lines(result.events)[len(created.events) :] == told("S U>, a U+, S U.")
