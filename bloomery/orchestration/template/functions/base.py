@@ -121,12 +121,15 @@ def validate(tree: Any, view: StackView) -> None:
 
 def references(tree: Any, view: StackView) -> Iterator[Reference]:
     """Yield what every call in ``tree`` needs; the same reference may come more than once."""
-    if isinstance(tree, Function):
-        yield from tree.references(view)
-        return
-    for _, value in _items(tree):
-        if isinstance(value, dict | list | Function):
-            yield from references(value, view)
+    waiting = [tree]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, Function):
+            yield from one.references(view)
+        elif isinstance(one, dict):
+            waiting += reversed(one.values())  # the order of the template is kept
+        elif isinstance(one, list):
+            waiting += reversed(one)
 
 
 def _items(tree: Any) -> Iterator[tuple[str | int, Any]]:

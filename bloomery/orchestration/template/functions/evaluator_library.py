@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import itertools
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
 import yaql
 from yaql.language import contexts, conventions, exceptions, specs, yaqltypes
@@ -17,8 +17,10 @@ from yaql.standard_library import regex as expressions
 
 from bloomery import errors
 from bloomery.orchestration import patterns
-from bloomery.orchestration.limits import LIMITS
+from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template.functions.evaluator import Meter
+
+_Result = TypeVar("_Result")
 
 _LEFT_OUT: Final = frozenset({"call", "random"})
 _BITS: Final = 4096  # what a power or a shift may have
@@ -44,13 +46,13 @@ def faults() -> tuple[type[BaseException], ...]:
 
 def context(meter: Meter) -> Any:
     """Return where one expression is evaluated."""
-    return _Run(_library(), meter=meter)
+    return _Run(_library(meter.limits), meter=meter)
 
 
-@functools.cache
-def _library() -> Any:
+@functools.lru_cache(maxsize=4)
+def _library(limits: Limits) -> Any:
     return yaql.create_context(
-        context=_Library(convention=conventions.CamelCaseConvention()),
+        context=_Library(replaced=_Bounded(limits).functions()),
         datetime=False,
         yaqlized=False,
         delegates=False,
@@ -61,12 +63,16 @@ def _library() -> Any:
 class _Library(contexts.Context):  # type: ignore[misc]
     """Takes in what the library registers, but for what is left out or replaced."""
 
+    def __init__(self, parent: Any = None, *, replaced: Mapping[Any, Any] | None = None) -> None:
+        super().__init__(parent, convention=conventions.CamelCaseConvention())
+        self.replaced: Mapping[Any, Any] = replaced or parent.replaced
+
     def register_function(self, spec: Any, *args: Any, **more: Any) -> None:
         made = specs.get_function_definition(spec, *args, convention=self.convention, **more)
         if made.name in _LEFT_OUT:
             return
         made = made.clone()
-        made.payload = _REPLACED.get(spec, made.payload)
+        made.payload = self.replaced.get(spec, made.payload)
         for parameter in made.parameters.values():
             kind = parameter.value_type
             if (
@@ -112,26 +118,24 @@ class _Metered:
 class Regex:
     """What ``regex()`` makes: the methods of a compiled pattern that the library uses."""
 
-    __slots__ = ("pattern",)
+    __slots__ = ("limits", "pattern")
 
-    def __init__(self, pattern: str) -> None:
+    def __init__(self, pattern: str, limits: Limits) -> None:
         self.pattern = pattern
-        patterns.compiled(pattern, LIMITS)
+        self.limits = limits
+        patterns.compiled(pattern, limits)
 
     def search(self, text: str) -> Any:
-        return patterns.bounded(
-            self.pattern, text, LIMITS, lambda found, s: found.search(text, timeout=s)
-        )
+        return self._bounded(text, lambda found, s: found.search(text, timeout=s))
 
     def finditer(self, text: str) -> list[Any]:
-        return patterns.bounded(
-            self.pattern, text, LIMITS, lambda found, s: list(found.finditer(text, timeout=s))
-        )
+        return self._bounded(text, lambda found, s: list(found.finditer(text, timeout=s)))
 
     def split(self, text: str, most: int = 0) -> list[Any]:
-        return patterns.bounded(
-            self.pattern, text, LIMITS, lambda found, s: found.split(text, most, timeout=s)
-        )
+        return self._bounded(text, lambda found, s: found.split(text, most, timeout=s))
+
+    def _bounded(self, text: str, use: Callable[[Any, float], _Result]) -> _Result:
+        return patterns.bounded(self.pattern, text, self.limits, use)
 
     def sub(self, put: Any, text: str, count: int = 0) -> str:
         """Replace matches one by one, so that what grows is stopped on its way."""
@@ -140,103 +144,104 @@ class Regex:
             piece = put(match) if callable(put) else match.expand(put)
             pieces += [text[at : match.start()], piece]
             at, length = match.end(), length + len(piece)
-            _short(length)
+            _short(length, self.limits)
         return "".join([*pieces, text[at:]])
 
 
-def _short(length: int) -> None:
-    if length > LIMITS.yaql_bytes:
+def _short(length: int, limits: Limits) -> None:
+    if length > limits.yaql_bytes:
         raise exceptions.MemoryQuotaExceededException
 
 
-def _regex(
-    pattern: str, ignore_case: bool = False, multi_line: bool = False, dot_all: bool = False
-) -> Regex:
-    flags = "".join(
-        flag
-        for flag, is_set in zip("ims", (ignore_case, multi_line, dot_all), strict=True)
-        if is_set
-    )
-    return Regex(f"(?{flags}){pattern}" if flags else pattern)
+class _Bounded:
+    """Functions in place of those of the library that one call can keep busy too long.
 
+    The names of their arguments are those of the library: expressions may use them.
+    """
 
-def _matches(string: str, regexp: str) -> bool:
-    return Regex(regexp).search(string) is not None
+    __slots__ = ("limits",)
 
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
 
-def _matches_operator(string: str, pattern: str) -> bool:
-    return _matches(string, pattern)
+    def functions(self) -> dict[Any, Callable[..., Any]]:
+        """Return by function of the library what takes its place."""
+        return {
+            expressions.regex: self.regex,
+            expressions.matches_: self.matches,
+            expressions.matches_operator_string: self.matches,
+            expressions.not_matches_operator_string: self.not_matches,
+            collections.list_by_int: self.list_by_int,
+            collections.int_by_list: lambda left, right, engine: self.list_by_int(right, left),
+            strings.str_: self.str_,
+            strings.replace: self.replace,
+            strings.replace_with_dict: self.replace_with_dict,
+            math.pow_: self.pow_,
+            math.shift_bits_left: self.shift_bits_left,
+            math.round_: self.round_,
+        }
 
+    def regex(
+        self,
+        pattern: str,
+        ignore_case: bool = False,
+        multi_line: bool = False,
+        dot_all: bool = False,
+    ) -> Regex:
+        given = {"i": ignore_case, "m": multi_line, "s": dot_all}
+        flags = "".join(flag for flag, is_set in given.items() if is_set)
+        return Regex(f"(?{flags}){pattern}" if flags else pattern, self.limits)
 
-def _not_matches_operator(string: str, pattern: str) -> bool:
-    return not _matches(string, pattern)
+    def matches(self, string: str, regexp: str) -> bool:
+        return Regex(regexp, self.limits).search(string) is not None
 
+    def not_matches(self, string: str, regexp: str) -> bool:
+        return not self.matches(string, regexp)
 
-def _replace(string: str, old: str, new: str, count: int = -1) -> str:
-    found = string.count(old)
-    _short(len(string) + (found if count < 0 else min(found, count)) * (len(new) - len(old)))
-    return string.replace(old, new, count)
+    def list_by_int(self, left: Any, right: int, engine: Any = None) -> Any:
+        if len(left) * right > _ELEMENTS:
+            raise exceptions.CollectionTooLargeException(_ELEMENTS)
+        return left * right
 
+    def str_(self, value: Any) -> str:
+        if value is None or isinstance(value, bool):
+            return {None: "null", True: "true", False: "false"}[value]
+        if isinstance(value, Iterator):
+            raise TypeError("a lazy collection has no text; use toList() first")
+        return str(value)
 
-def _replace_with_dict(
-    string: str, str_func: Callable[[Any], str], replacements: Mapping[Any, Any], count: int = -1
-) -> str:
-    for key, value in replacements.items():
-        string = _replace(string, str_func(key), str_func(value), count)
-    return string
+    def replace(self, string: str, old: str, new: str, count: int = -1) -> str:
+        found = string.count(old)
+        times = found if count < 0 else min(found, count)
+        _short(len(string) + times * (len(new) - len(old)), self.limits)
+        return string.replace(old, new, count)
 
+    def replace_with_dict(
+        self,
+        string: str,
+        str_func: Callable[[Any], str],
+        replacements: Mapping[Any, Any],
+        count: int = -1,
+    ) -> str:
+        for key, value in replacements.items():
+            string = self.replace(string, str_func(key), str_func(value), count)
+        return string
 
-def _str(value: Any) -> str:
-    if value is None or isinstance(value, bool):
-        return {None: "null", True: "true", False: "false"}[value]
-    if isinstance(value, Iterator):
-        raise TypeError("a lazy collection has no text; use toList() first")
-    return str(value)
+    def pow_(self, a: Any, b: Any, c: Any = None) -> Any:
+        if isinstance(a, int) and isinstance(b, int) and c is None:
+            _few_bits(a.bit_length() * max(b, 0))
+        return pow(a, b, c)
 
+    def shift_bits_left(self, value: int, bits_number: int) -> int:
+        _few_bits(value.bit_length() + bits_number)
+        return value << bits_number
 
-def _list_by_int(left: Any, right: int, engine: Any) -> Any:
-    if len(left) * right > _ELEMENTS:
-        raise exceptions.CollectionTooLargeException(_ELEMENTS)
-    return left * right
-
-
-def _int_by_list(left: int, right: Any, engine: Any) -> Any:
-    return _list_by_int(right, left, engine)
-
-
-def _pow(a: Any, b: Any, c: Any = None) -> Any:
-    if isinstance(a, int) and isinstance(b, int) and c is None:
-        _few_bits(a.bit_length() * max(b, 0))
-    return pow(a, b, c)
-
-
-def _shift_bits_left(value: int, bits_number: int) -> int:
-    _few_bits(value.bit_length() + bits_number)
-    return value << bits_number
+    def round_(self, number: Any, ndigits: int = 0) -> Any:
+        if abs(ndigits) > _DIGITS:
+            raise errors.StackValidationFailed(reason=f"round to {_DIGITS} digits or fewer")
+        return round(number, ndigits)
 
 
 def _few_bits(bits: int) -> None:
     if bits > _BITS:
         raise errors.StackValidationFailed(reason=f"a number would have over {_BITS} bits")
-
-
-def _round(number: Any, ndigits: int = 0) -> Any:
-    if abs(ndigits) > _DIGITS:
-        raise errors.StackValidationFailed(reason=f"round to {_DIGITS} digits or fewer")
-    return round(number, ndigits)
-
-
-_REPLACED: Final[Mapping[Any, Callable[..., Any]]] = {
-    expressions.regex: _regex,
-    expressions.matches_: _matches,
-    expressions.matches_operator_string: _matches_operator,
-    expressions.not_matches_operator_string: _not_matches_operator,
-    collections.list_by_int: _list_by_int,
-    collections.int_by_list: _int_by_list,
-    strings.str_: _str,
-    strings.replace: _replace,
-    strings.replace_with_dict: _replace_with_dict,
-    math.pow_: _pow,
-    math.shift_bits_left: _shift_bits_left,
-    math.round_: _round,
-}
