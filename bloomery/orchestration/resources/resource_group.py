@@ -128,7 +128,8 @@ class ResourceGroup(members.Membered):
     # --------------------------------------------------------------------------- the child's shape
 
     def child_document(self) -> Mapping[str, Any]:
-        return groups.document({name: self.member(name) for name in self._names(self.count())})
+        names = groups.names(self.count(), set(self.skip_list()))
+        return groups.document({name: self.member(name) for name in names})
 
     def member(self, name: str) -> dict[str, Any]:
         definition = self.properties["resource_def"] or {}
@@ -143,9 +144,6 @@ class ResourceGroup(members.Membered):
             forget=self.properties["removal_policies_mode"] == "update",
         )
 
-    def _names(self, count: int) -> list[str]:
-        return groups.names(count, set(self.skip_list()))
-
     def _references(self) -> dict[str, Any]:
         return {name: member.reference_id() for name, member in self.members().items()}
 
@@ -154,9 +152,10 @@ class ResourceGroup(members.Membered):
     def handle_create(self) -> Any:
         self.record.data[SKIPPED] = self.skip_list()
         pace = self.update_policy.get("batch_create")
-        if not pace or not self.count():
+        if not pace:
             return super().handle_create()
-        self._begin(self._steps(pace, current=0), pace)
+        self._plan(self._steps(pace, current=0), pace)
+        self.begin_child(self.blueprint(groups.document({})))
         return None
 
     def check_create_complete(self, token: Any) -> bool:
@@ -170,9 +169,11 @@ class ResourceGroup(members.Membered):
         self.record.data[SKIPPED] = self.skip_list()
         self.record.data.pop(LEFT, None)  # of a change that failed
         pace = self.update_policy.get("rolling_update")
-        if not pace or "resource_def" not in prop_diff or not self._present():
+        steps = self._steps(pace, current=len(self._present())) if pace else []
+        if not pace or not steps or "resource_def" not in prop_diff:
             return super().handle_update(definition, tmpl_diff, prop_diff)
-        self._begin(self._steps(pace, current=len(self._present())), pace)
+        self._plan(steps, pace)
+        self._next()
         return None
 
     def check_update_complete(self, token: Any) -> bool:
@@ -195,23 +196,25 @@ class ResourceGroup(members.Membered):
         timeout_s = self.surroundings.timeout_s
         return batches.time_of_each(len(steps), pause_s=pace["pause_time"], timeout_s=timeout_s)
 
-    def _begin(self, steps: Sequence[batches.Batch], pace: Mapping[str, Any]) -> None:
+    def _plan(self, steps: Sequence[batches.Batch], pace: Mapping[str, Any]) -> None:
+        """Remember what is to come; the first batch follows what the child does now at once."""
         self.record.data[LEFT] = {
             "steps": [list(step) for step in steps],
             "each_s": self._timed(steps, pace),
             "pause_s": pace["pause_time"],
-            "until": None,  # when the present pause is over
-            "doing": None,  # what the child does for the present batch
+            "until": self.surroundings.clock(),  # when the present pause is over
+            "doing": Action.CREATE,  # what the child does for the present batch
         }
-        self._next()
 
     def _next(self) -> None:
         """Hand the next batch to the child."""
         left = self.record.data[LEFT]
         batch = batches.Batch(*left["steps"].pop(0))
-        grown = groups.grown(
-            self._present(), batch, self._names(batch.size), self.count(), self.member
-        )
+        wanted = groups.names(batch.size, set(self.record.data[SKIPPED]))
+        if left["steps"]:
+            grown = groups.grown(self._present(), batch, wanted, self.count(), self.member)
+        else:  # whoever was left out where removed names made way for others
+            grown = {name: self.member(name) for name in wanted}
         blueprint = self.blueprint(groups.document(grown), timeout_s=left["each_s"])
         left["until"], left["doing"] = None, self.change_child(blueprint)
 

@@ -189,7 +189,7 @@ def test_members_are_made_in_batches(children):
     policy = {"batch_create": {"max_batch_size": 2, "pause_time": 0}}
     resource = group(children, policy=policy)
     seen = walked(resource, children, resource.check_create_complete, resource.handle_create())
-    assert seen == ["0=a0 1=a1", "0=a0 1=a1 2=a2"]
+    assert seen == ["", "0=a0 1=a1", "0=a0 1=a1 2=a2"]
     assert resource.record.data == {"skipped": []}
 
 
@@ -217,12 +217,38 @@ def test_another_count_alone_does_not_roll(children):
     assert shown(children) == "0=a0 1=a1 2=a2 3=a3 4=a4"
 
 
-def test_an_empty_group_grows_at_once(children):
+def test_an_empty_group_grows_in_batches_too_when_its_definition_changes(children):
     resource = created(children, policy=rolling(), count=0)
     changed(resource, count=2)
     token = resource.handle_update(None, {}, {"count": 2, "resource_def": {}})
-    children.end()
-    assert resource.check_update_complete(token)
+    seen = walked(resource, children, resource.check_update_complete, token)
+    assert seen == ["0=a0", "0=a0 1=a1"]
+
+
+def test_a_group_that_stays_empty_has_no_batches(children):
+    resource = created(children, policy=rolling(), count=0)
+    token = resource.handle_update(None, {}, {"resource_def": {}})
+    assert walked(resource, children, resource.check_update_complete, token) == [""]
+
+
+def test_the_last_batch_leaves_nobody_out(children):
+    """As Heat did it: two removed names take the turns of others."""
+    resource = created(children, policy=rolling(least=3, most=2), count=5)
+    definition = {**DEFINITION, "properties": {"value": "b%index%"}}
+    removal = [{"resource_list": ["0", "3"]}]
+    changed(resource, count=4, resource_def=definition, removal_policies=removal)
+    token = resource.handle_update(None, {}, {"resource_def": definition})
+    seen = walked(resource, children, resource.check_update_complete, token)
+    assert seen == ["1=a1 2=a2 4=a4 5=b5 6=b6", "1=a1 2=b2 4=b4 5=b5 6=b6", "1=b1 2=b2 4=b4 5=b5"]
+
+
+def test_a_name_to_remove_that_is_no_member_may_come_while_the_group_grows(children):
+    resource = created(children, policy=rolling(least=1), count=1)
+    definition = {**DEFINITION, "properties": {"value": "b%index%"}}
+    changed(resource, resource_def=definition, removal_policies=[{"resource_list": ["1"]}])
+    token = resource.handle_update(None, {}, {"resource_def": definition})
+    seen = walked(resource, children, resource.check_update_complete, token)
+    assert seen == ["0=a0 1=b1", "0=b0 1=b1", "0=b0"]
 
 
 def test_batches_wait_for_their_pause_and_share_the_time(children):
