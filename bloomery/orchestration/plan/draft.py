@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
 
 from bloomery import errors
 from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge
 from bloomery.orchestration.plan.sides import Side
@@ -14,6 +16,9 @@ from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Status
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.plan.inner import Inside
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,6 +42,20 @@ def gone(record: Record) -> bool:
     )
 
 
+@dataclass(slots=True)
+class Budget:
+    """How many resources may still be looked at below others, old and new ones counted."""
+
+    limits: Limits
+    taken: int = 0
+
+    def take(self, more: int) -> None:
+        """Raises RequestLimitExceeded; where the limit is -1 there is none."""
+        self.taken += more
+        if 0 <= self.limits.resources * 2 < self.taken:
+            raise self.limits.exceeded("resources", "resources", "a plan")
+
+
 @dataclass(slots=True, kw_only=True)
 class Draft:
     """``records``: who stands for each name; ``surplus``: rows that stand for none.
@@ -51,16 +70,21 @@ class Draft:
     records: dict[str, Record | None] = field(default_factory=dict)
     surplus: list[Record] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
+    inside: dict[str, Inside | None] = field(default_factory=dict)  # plans below resources
+    hidden: Collection[str] = ()  # parameters that are secret because they were above
+    secret: bool = False  # nothing of it may be shown
+    secretive: set[str] | None = None  # resources that a secret went into; found when asked for
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)
-    agree: bool = field(init=False)  # equal trees of both sides have equal values
     after: Forecast = field(init=False)  # of the new side
     before: Forecast = field(init=False)  # of the old side: only what no row tells
+    budget: Budget = field(init=False)
+    _agree: bool | None = None
 
     def __post_init__(self) -> None:
-        self.agree = self.old.context == self.new.context
         self.after = Forecast(self.new.view, self.judge, self.present.live)
         self.before = Forecast(self.old.view)
+        self.budget = Budget(self.new.view.limits)
 
     def put(self, key: Key, action: Action) -> None:
         self.graph.add(key)
@@ -72,6 +96,13 @@ class Draft:
             yield name, self.actions[Key(name, MAKE)]
 
     # ---------------------------------------------------------------------------- what is known
+
+    @property
+    def agree(self) -> bool:
+        """Whether equal trees of both sides have equal values."""
+        if self._agree is None:
+            self._agree = bool(self.old.context == self.new.context)
+        return self._agree
 
     def judge(self, reference: Reference) -> Knowledge:
         """Tell how well a value is known that a property of the new side refers to."""

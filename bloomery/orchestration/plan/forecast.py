@@ -75,6 +75,9 @@ class Forecast:
         self.asked.add(name)
         return self.stack.parameter(name)
 
+    def has_parameter(self, name: str) -> bool:
+        return self.stack.has_parameter(name)
+
     def file(self, key: str) -> str:
         return self.stack.file(key)
 

@@ -24,11 +24,13 @@ from bloomery.orchestration.plan.sides import Side
 from bloomery.orchestration.plan.transforms import (
     add,
     backward,
+    batches,
     choose,
     clean,
     compare,
     forward,
     joints,
+    members,
     retain,
 )
 from bloomery.orchestration.resources.base import Record
@@ -43,6 +45,8 @@ STEPS: Final[tuple[ModuleType, ...]] = (
     retain,
     backward,
     joints,
+    members,
+    batches,
 )
 
 

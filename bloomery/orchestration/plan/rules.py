@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from bloomery.orchestration.plan import changes
+from bloomery.orchestration.plan import changes, inner
 from bloomery.orchestration.plan.actions import Verb
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
@@ -176,6 +176,7 @@ RULES: Final[tuple[Callable[[Case], Ruling | None], ...]] = (
     not_updatable,
     in_place,
 )
+STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "replace"}
 
 
@@ -184,6 +185,8 @@ def ruling(case: Case) -> Ruling:
     found = next(said for rule in RULES if (said := rule(case)) is not None)
     if case.name in case.draft.taken_back:
         found = _taken_back(found)
+    if found.verb in STAYS and inner.is_composite(case.draft.new, case.name):
+        found = _with_members(case, found)
     word = RESTRICTED.get(found.verb)
     if word is not None and word in case.draft.new.restricted(case.name):
         why = f" ({found.reason})" if found.reason else ""
@@ -192,6 +195,16 @@ def ruling(case: Case) -> Ruling:
 
 
 # -------------------------------------------------------------------------------- small helpers
+
+
+def _with_members(case: Case, found: Ruling) -> Ruling:
+    """Look below a resource that stands for a stack: it changes when its members do."""
+    inside = inner.updated(case.draft, case.name, case.change)
+    case.draft.inside[case.name] = inside
+    if found.verb is Verb.UPDATE or inside is None or not inside.plan.changes:
+        return found
+    certain = any(each.certain for each in inside.plan.changes.values())
+    return Ruling(Verb.UPDATE, "its members change", certain)
 
 
 def _taken_back(found: Ruling) -> Ruling:

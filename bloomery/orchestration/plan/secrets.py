@@ -7,7 +7,7 @@ has a secret.  What cannot be resolved is judged by the texts in it, rather once
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -27,7 +27,6 @@ class Mask:
     """Turns changes into differences that may be shown."""
 
     draft: Draft
-    _secretive: set[str] | None = None
 
     def differences(self, name: str, change: Change) -> tuple[Difference, ...]:
         found = [
@@ -52,6 +51,8 @@ class Mask:
 
     def secret(self, name: str, part: str, key: str) -> bool:
         """Whether a value of one resource must not be shown."""
+        if self.draft.secret:
+            return True
         sides = (self.draft.old, self.draft.new)
         return any(self._asks_secret(side, self._tree(side, name, part, key)) for side in sides)
 
@@ -64,15 +65,15 @@ class Mask:
     def _asks_secret(self, side: Side, tree: Any) -> bool:
         if not isinstance(tree, dict | list | Function):
             return False
-        if side.hidden and asks_hidden(side, tree):
+        if asks_hidden(side, tree, hidden_of(self.draft, side)):
             return True
         return any(self.secretive(each.resource) for each in base.references(tree, side.view))
 
     def secretive(self, name: str) -> bool:
         """Whether a secret went into a resource, so that its id and attributes may tell it."""
-        if self._secretive is None:
-            self._secretive = spread(self.draft)
-        return name in self._secretive
+        if self.draft.secretive is None:
+            self.draft.secretive = spread(self.draft)
+        return name in self.draft.secretive
 
 
 def spread(draft: Draft) -> set[str]:
@@ -80,9 +81,9 @@ def spread(draft: Draft) -> set[str]:
     sides = (draft.old, draft.new)
     reached = {name for name, row in draft.records.items() if row is not None and row.redacted}
     for side in sides:
-        if side.hidden:
-            trees = ((name, each.properties) for name, each in side.definitions.items())
-            reached |= {name for name, tree in trees if asks_hidden(side, tree)}
+        hidden = hidden_of(draft, side)
+        trees = ((name, each.properties) for name, each in side.definitions.items())
+        reached |= {name for name, tree in trees if asks_hidden(side, tree, hidden)}
     users = _users(sides) if reached else {}
     todo = list(reached)
     while todo:
@@ -102,12 +103,19 @@ def _users(sides: Iterable[Side]) -> dict[str, set[str]]:
     return users
 
 
-def asks_hidden(side: Side, tree: Any) -> bool:
+def hidden_of(draft: Draft, side: Side) -> set[str]:
+    """Return the parameters that are never shown: those of a stack below know it from above."""
+    return {*side.hidden, *draft.hidden}
+
+
+def asks_hidden(side: Side, tree: Any, hidden: Collection[str]) -> bool:
     """Whether a tree asks for a hidden parameter, or may."""
+    if not hidden:
+        return False
     view = Forecast(side.view)
     try:
         left = forecast.settled(tree, view)
     except errors.Failure:
         return True
     names = {text for residue in forecast.residues(left) for text in residue.texts()}
-    return not names.isdisjoint(side.hidden) or not view.asked.isdisjoint(side.hidden)
+    return not names.isdisjoint(hidden) or not view.asked.isdisjoint(hidden)

@@ -37,7 +37,7 @@ def resources(earlier: str) -> st.SearchStrategy[Mapping[str, Any]]:
         {"type": st.sampled_from(["Thing", "Stable", "Nought"])},
         optional={
             "properties": st.dictionaries(st.sampled_from(["value", "size"]), values),
-            "depends_on": st.lists(st.sampled_from(NAMES if not earlier else earlier)).map(tuple)
+            "depends_on": st.lists(st.sampled_from(earlier or NAMES)).map(tuple)
             if earlier
             else st.just(()),
             "deletion_policy": st.sampled_from(DeletionPolicy),

@@ -1,0 +1,189 @@
+"""What is planned below a resource that stands for a stack: a nested template, a group, a chain.
+
+Its members are known only as far as its own properties are.  What a property waits for becomes a
+text that says so, and shows where it goes.  If that leads to no sound stack, or to too many
+resources, the resource stays one vertex, and its members are found while the plan is walked.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.plan import changes
+from bloomery.orchestration.plan.changes import Change
+from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
+from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.plan.secrets import Mask
+from bloomery.orchestration.plan.sides import NOTHING, Side
+from bloomery.orchestration.resources import composite, members
+from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.stack import Stack, below
+from bloomery.orchestration.template.functions import base
+from bloomery.orchestration.template.functions.base import Reference
+from bloomery.orchestration.template.view import ResourceView
+
+# Properties that say which members there are: none is planned while one of these is not known.
+SHAPING: Final = frozenset({"count", "index_var", "removal_policies", "resources"})
+
+
+@dataclass(frozen=True, slots=True)
+class Inside:
+    """``was`` and ``made``: the resource as it was and as it will be, None where it is not."""
+
+    plan: Plan
+    was: composite.Composite | None
+    made: composite.Composite | None
+
+
+def is_composite(side: Side, name: str) -> bool:
+    return isinstance(side, Stack) and issubclass(side.kind(name), composite.Composite)
+
+
+def updated(draft: Draft, name: str, change: Change) -> Inside | None:
+    """Return what becomes of the members of a resource that stays; None where it cannot be told."""
+    record = draft.records.get(name)
+    if record is None or not change.after or not change.whole:
+        return _inside(draft, name, lambda: _was(draft, name), lambda: _will_be(draft, name))
+    old, new = Guesses(draft.old.view), Guesses(draft.new.view)
+    return _inside(
+        draft,
+        name,
+        lambda: _made(draft.old, name, record.properties, old, record),
+        lambda: _made(draft.new, name, change.after, new, record),
+    )
+
+
+def created(draft: Draft, name: str) -> Inside | None:
+    return _inside(draft, name, None, lambda: _will_be(draft, name))
+
+
+def deleted(draft: Draft, name: str) -> Inside | None:
+    return _inside(draft, name, lambda: _was(draft, name), None)
+
+
+Maker: TypeAlias = Callable[[], composite.Composite]
+
+
+def _inside(draft: Draft, name: str, was: Maker | None, will_be: Maker | None) -> Inside | None:
+    from bloomery.orchestration.plan import making  # a plan below a plan: it leads here again
+
+    try:
+        draft.budget.take(0)
+        before, after = was and was(), will_be and will_be()
+        old, new = _below(draft, draft.old, before), _below(draft, draft.new, after)
+        begun = making.draft(old, new, None if before else {})
+        begun.hidden, begun.secret = _secrets(draft, name, after or before)
+        begun.budget = draft.budget
+        return Inside(making.made(begun), before, after)
+    except (errors.Failure, NotKnown):
+        return None
+
+
+def _below(draft: Draft, above: Side, made: composite.Composite | None) -> Side:
+    if made is None:
+        return NOTHING
+    assert isinstance(above, Stack)
+    made.validate()  # refuses a group of too many members before they are named
+    child = below.child(above, made)
+    draft.budget.take(len(child.definitions))
+    return child
+
+
+def _secrets(
+    draft: Draft, name: str, made: composite.Composite | None
+) -> tuple[frozenset[str], bool]:
+    """Return which parameters of the stack below are secret, and whether all of it is."""
+    mask, properties = Mask(draft), made.properties if made else ()
+    keys = frozenset(key for key in properties if mask.secret(name, "properties", key))
+    return keys, bool(keys) and isinstance(made, members.Membered)
+
+
+# ------------------------------------------------------------------- the resource, as it would be
+
+
+def _was(draft: Draft, name: str) -> composite.Composite:
+    def judge(reference: Reference) -> Knowledge:
+        stays = reference.resource in draft.new.definitions
+        known = stays and draft.judge(reference) is Knowledge.KNOWN
+        return Knowledge.KNOWN if known else Knowledge.STEADY
+
+    view, record = Guesses(draft.old.view, judge, draft.present.live), draft.records.get(name)
+    return _made(draft.old, name, _guessed(draft.old, name, view), view, record)
+
+
+def _will_be(draft: Draft, name: str) -> composite.Composite:
+    view = Guesses(draft.new.view, draft.judge, draft.present.live)
+    view.says = lambda reference: str(changes.waiting(draft, [reference]))
+    record = draft.records.get(name)
+    return _made(draft.new, name, _guessed(draft.new, name, view), view, record)
+
+
+def _guessed(side: Side, name: str, view: Guesses) -> Mapping[str, Any]:
+    tree = side.definitions[name].properties
+    shaping = [tree[key] for key in SHAPING.intersection(tree)] if isinstance(tree, dict) else tree
+    for reference in base.references(shaping, view):
+        if view.judge(reference) is not Knowledge.KNOWN:
+            raise NotKnown(reference)
+    return side.properties(name, view)
+
+
+def _made(
+    side: Side, name: str, values: Mapping[str, Any], view: Guesses, record: Record | None
+) -> composite.Composite:
+    assert isinstance(side, Stack)
+    schema, tree = side.kind(name).update_policy_schema, side.definitions[name].update_policy
+    policy = side.reading(name, schema, tree, view).resolved() if schema else {}
+    made = below.looked_at(side, name, values, policy, record)
+    assert isinstance(made, composite.Composite)
+    return made
+
+
+# ------------------------------------------------------------------------------ what it would see
+
+
+@dataclass(slots=True)
+class Guesses(Forecast):
+    """A view with a word for everything: for what stays ``(web.address)``, else that it changes."""
+
+    says: Callable[[Reference], str] = str
+
+    def resource(self, name: str) -> ResourceView:
+        return Guess(name, self)
+
+
+@dataclass(slots=True, frozen=True)
+class Guess:
+    """One resource: what is known of it, or a word in its place."""
+
+    name: str
+    view: Guesses
+    ready = True
+
+    def _told(self, attribute: str | None) -> str:
+        reference = Reference(self.name, attribute)
+        if self.view.judge(reference) is Knowledge.STEADY:
+            return f"({self.name}.{attribute})" if attribute else f"({self.name})"
+        return self.view.says(reference)
+
+    def _known(self, attribute: str | None) -> ResourceView | None:
+        known = self.view.judge(Reference(self.name, attribute)) is Knowledge.KNOWN
+        return self.view.live[self.name] if known else None
+
+    def reference_id(self) -> Any:
+        known = self._known(None)
+        return known.reference_id() if known else self._told(None)
+
+    def has_attribute(self, name: str) -> bool:
+        return True
+
+    def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        known = self._known(name)
+        return known.attribute(name, path) if known else self._told(name)
+
+    def attributes(self) -> Mapping[str, Any]:
+        known = self._known("")
+        return known.attributes() if known else {}
