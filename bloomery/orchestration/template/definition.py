@@ -11,7 +11,7 @@ asks in the order in which Heat finds faults.
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from bloomery import errors
@@ -69,6 +69,7 @@ class Definition:
         self._fault: errors.Misplaced | None = None  # the innermost of conditions in conditions
         self._decided: dict[str, bool] = {}
         self._deciding: list[str] = []
+        self._required: dict[str, Sequence[str]] = {}
 
     @property
     def limits(self) -> Limits:
@@ -245,23 +246,31 @@ class Definition:
                 disabled.add(name)
         return Parsed(enabled, frozenset(disabled))
 
-    def required(self, name: str) -> Iterator[str]:
-        """Yield who must come before a resource; a ``depends_on`` of a disabled one is no matter.
+    def required(self, name: str) -> Sequence[str]:
+        """Tell who must come before a resource; a ``depends_on`` of a disabled one is no matter.
 
         Raises InvalidTemplateReference.
         """
+        if name not in self._required:
+            found = self._parsed.enabled[name]
+            if found.external_id is not None:
+                self._required[name] = ()
+            else:
+                self._required[name] = (*self._explicit(found), *self._implied(found))
+        return self._required[name]
+
+    def _explicit(self, found: ResourceDefinition) -> Iterator[str]:
         enabled, disabled = self._parsed
-        found = enabled[name]
-        if found.external_id is not None:
-            return
         for other in found.depends_on:
             if other in enabled:
                 yield other
             elif other not in disabled:
-                keys = self.template.features.resource_keys
-                raise self.wrong_reference(other).under(
-                    self.template.word(Section.RESOURCES), name, keys[Key.DEPENDS_ON]
-                )
+                key = self.template.features.resource_keys[Key.DEPENDS_ON]
+                word = self.template.word(Section.RESOURCES)
+                raise self.wrong_reference(other).under(word, found.name, key)
+
+    def _implied(self, found: ResourceDefinition) -> Iterator[str]:
+        enabled = self._parsed.enabled
         for reference in found.references(self._plain_view):
             if reference.resource not in enabled:
                 raise self._misplaced_reference(found, reference.resource)
