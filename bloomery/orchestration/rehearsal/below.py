@@ -69,7 +69,7 @@ class Below:
         document = dict(blueprint.document)
         definition = Definition(
             versions.template_class(document)(document, files, limits=limits),
-            side.definition.environment.child(blueprint.owner),
+            side.definition.environment.child(blueprint.owner, found=side.found(blueprint.owner)),
             name=name,
             id=stack_id,
             arn=arn_of(side, name, stack_id),
