@@ -188,6 +188,17 @@ def test_what_is_no_document_is_refused_with_place_and_way_out(case: str):
     assert says in str(refusal.value)
 
 
+def test_where_a_fault_began_is_told_if_that_is_another_line():
+    with pytest.raises(errors.TemplateUnreadable) as refusal:
+        parse.document("a: [b c: d: e")
+    assert "begins" not in str(refusal.value)
+    with pytest.raises(errors.TemplateUnreadable) as refusal:
+        parse.document("x: 1\na: [b\n")
+    assert "(while parsing a flow sequence that begins at line 2): put a comma" in str(
+        refusal.value
+    )
+
+
 def test_the_message_names_what_was_read():
     with pytest.raises(errors.TemplateUnreadable, match=r"the file env\.yaml is a list"):
         parse.document("[]", what="the file env.yaml")
