@@ -206,6 +206,12 @@ class InvalidTemplateReference(Misplaced):
     code = "template.reference"
 
 
+class InvalidTemplateAttribute(Misplaced):
+    """An attribute that a stack below turns out not to have; others are refused by validation."""
+
+    code = "template.attribute"
+
+
 class TemplateUnreadable(Misplaced):
     """Text that is no document; Heat's API answers it before its engine is asked."""
 

@@ -140,8 +140,15 @@ class Composite(base.Resource):
 
 def asked(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
     """One attribute of one member, walked to the end of ``path``."""
+    if not member.has_attribute(attribute):
+        raise unknown(attribute)
     value = member.attribute(attribute, path)
     return value.value if isinstance(value, Walked) else references.select(value, path)
+
+
+def unknown(attribute: str) -> errors.InvalidTemplateAttribute:
+    reason = f"The Referenced Attribute ({attribute}) is incorrect: nothing below has it"
+    return errors.InvalidTemplateAttribute(reason=reason)
 
 
 def walked(value: Any, path: Sequence[Any]) -> Walked:

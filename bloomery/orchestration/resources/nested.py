@@ -49,8 +49,10 @@ class NestedStack(composite.Composite):
         if name.startswith(composite.MEMBER):
             return self.member_attribute(name, path)
         child = self.child()
-        if child is None or name not in child.outputs():
+        if child is None:
             return None
+        if name not in child.outputs():
+            raise composite.unknown(name)
         return composite.walked(child.output(name), path)
 
 

@@ -85,19 +85,23 @@ def test_a_group_is_a_stack_of_its_members(children):
         ("attributes", ["value", 1], {"0": "0", "1": "1", "2": "2"}),
         ("value", [], ["a0", "a1", "a2"]),
         ("value", [1], ["0", "1", "2"]),
-        ("other", [], [None, None, None]),
         ("resource.1", [], "id-1"),
         ("resource.1.value", [], "a1"),
         ("resource.1", ["value"], "a1"),
         ("resource.1", ["value", 0], "a"),
         ("resource.1.value", [0], "a"),
-        ("resource.1.other", [0], None),
     ],
 )
 def test_a_group_tells_of_its_members(children, name, path, value):
     resource = created(children)
     assert resource.offers_attribute(name)
     assert told(resource, name, path) == value
+
+
+@pytest.mark.parametrize("name", ["other", "resource.1.other"])
+def test_an_attribute_that_no_member_has_is_refused(children, name):
+    with pytest.raises(errors.InvalidTemplateAttribute, match="other"):
+        told(created(children), name, [])
 
 
 def test_members_are_listed_in_the_order_of_their_indices(children):
