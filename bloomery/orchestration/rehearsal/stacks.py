@@ -271,12 +271,14 @@ class Rehearsed:
         return list(self.side.definition.outputs) if isinstance(self.side, Stack) else []
 
 
+RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
+
+
 def _explained(action: Action, exc: Exception) -> tuple[str, str]:
     """The type of a failure, and the reason that the stack gives for it."""
     if isinstance(exc, StackTimedOut):
         return failures.error_type(exc), events.TIMED_OUT
     if isinstance(exc, acts.ResourceFailed):
-        kind = exc.fault.error or failures.error_type(exc.cause)
-        return kind, events.failed(exc.action, exc.fault)
+        return RESOURCE_FAILURE, events.failed(exc.action, exc.fault)
     kind = failures.error_type(exc)
     return kind, events.failed(action, f"{kind}: {exc}")

@@ -179,7 +179,7 @@ def test_a_rehearsal_may_run_on_another_clock_and_tell_as_it_goes():
 def test_whatever_a_kind_raises_is_a_failure_of_the_resource(handler, exc):
     result = rehearsal.run(scripted(TWO, **{handler: [exc]}))
     assert lines(result.events) == told("S C>, a C!, S Cx")
-    assert result.error.type == type(exc).__name__
+    assert result.error.type == "ResourceFailure"
     assert result.reason.startswith(f"Resource CREATE failed: {type(exc).__name__}: resources.a")
 
 
@@ -224,7 +224,7 @@ resources:
     result = rehearsal.run(scripted(text))
     place = "StackValidationFailed: resources.b: Property error: resources.b.properties.size: "
     assert result.reason.startswith(f"Resource CREATE failed: {place}")
-    assert result.error.type == "StackValidationFailed"
+    assert result.error.type == "ResourceFailure"
 
 
 def test_a_kind_is_asked_again_once_its_values_are_known():

@@ -62,7 +62,7 @@ def test_what_fails_below_is_told_with_its_whole_path():
     assert lines(result.events) == told("S C>, n C!, S Cx, S R>, n D+, S R.")
     said = "ValueError: resources.n.resources.in: Test Resource failed in"
     assert result.error == rehearsal.Error(
-        type="ValueError", message=f"Resource CREATE failed: {said}"
+        type="ResourceFailure", message=f"Resource CREATE failed: {said}"
     )
     assert "S ROLLBACK_IN_PROGRESS" not in lines(result.events, depth=1)
     assert lines(result.events, depth=1)[-1] == "S DELETE_COMPLETE"

@@ -69,7 +69,7 @@ def test_reasons_are_those_of_heat():
     ]
     assert result.reason == "Stack ROLLBACK completed successfully"
     assert result.error == rehearsal.Error(
-        type="ValueError",
+        type="ResourceFailure",
         message="Resource CREATE failed: ValueError: resources.b: Test Resource failed b",
     )
 
@@ -281,7 +281,8 @@ outputs:
     assert result.outputs["id"].value == "abc"
     result = life.update(stack(text.replace("abc", "abd")))
     assert result.status == "UPDATE_FAILED"
-    assert result.error.type == "NotSupported"
+    assert result.error.type == "ResourceFailure"
+    assert "NotSupported: resources." in result.error.message
     assert "external_id" in result.error.message
 
 
