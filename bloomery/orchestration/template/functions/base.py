@@ -87,6 +87,8 @@ def resolve(tree: Any, view: StackView) -> Any:
             return tree.resolve(view)
         except errors.Misplaced as exc:
             raise exc.under(tree.name) from exc
+        except RecursionError as exc:  # a deep place in the template, and a deep value in it
+            raise tree.fault("its arguments are nested too deep; flatten them") from exc
     if isinstance(tree, dict):
         return {key: resolve_at(key, value, view) for key, value in tree.items()}
     if isinstance(tree, list):

@@ -26,8 +26,3 @@ class Call(base.Function):
         args = base.resolve(self.args, view)
         shapes.bound(args, view.limits)
         return None if args is base.ABSENT else args
-
-
-def is_literal(tree: Any) -> bool:
-    """Whether the outermost shape of ``tree`` is known before anything is resolved."""
-    return not isinstance(tree, base.Function)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable
 from typing import Any, Final
 
+from bloomery import errors
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.functions.calls import Call
 from bloomery.orchestration.template.view import StackView
@@ -37,7 +38,8 @@ class MapReplace(Call):
         source, controls = self._map(args[0]), self._map(args[1])
         if odd := [key for key in controls if key not in _CONTROLS]:
             raise self.fault(
-                f"{self.name} is told keys and values to replace, not {shapes.called(odd[0])}"
+                f"{self.name} is told keys and values to replace, not {shapes.called(odd[0])}."
+                f"{errors.nearest(odd[0], _CONTROLS)}"
             )
         keys, values = (self._map(controls.get(control)) for control in _CONTROLS)
         return self._replaced(source, keys, values)

@@ -197,7 +197,9 @@ class ResourceFacade(base.Function):
     def check(self) -> None:
         known = (self.METADATA, self.DELETION_POLICY, self.UPDATE_POLICY)
         if not isinstance(self.args, str) or self.args not in known:
-            raise self.fault(f"{self.name} takes one of {', '.join(known)}")
+            raise self.fault(
+                f"{self.name} takes one of {', '.join(known)}.{errors.nearest(self.args, known)}"
+            )
 
     def resolve(self, view: StackView) -> Any:
         if view.facade is None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 from typing import Any
 
+from bloomery import errors
 from bloomery.orchestration.template.functions import base, shapes
 from bloomery.orchestration.template.functions.calls import Call
 from bloomery.orchestration.template.view import StackView
@@ -141,8 +142,8 @@ class Digest(Call):
         try:
             return hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
         except (ValueError, TypeError) as exc:  # unknown; or of a length that would have to be said
-            known = ", ".join(sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"}))
+            known = sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"})
             raise self.fault(
                 f"{self.name} does not know the algorithm {shapes.shortened(algorithm)!r}; "
-                f"take one of {known}"
+                f"take one of {', '.join(known)}.{errors.nearest(algorithm, known)}"
             ) from exc

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 from urllib import parse
 
+from bloomery import errors
 from bloomery.orchestration.template.functions import base, shapes
 from bloomery.orchestration.template.functions.calls import Call
 from bloomery.orchestration.template.view import StackView
@@ -28,7 +29,8 @@ class MakeUrl(Call):
         for part, value in args.items():
             if part not in _PARTS:
                 raise self.fault(
-                    f"{self.name} does not know {part!r}; it knows {', '.join(_PARTS)}"
+                    f"{self.name} does not know {part!r}; it knows {', '.join(_PARTS)}."
+                    f"{errors.nearest(part, _PARTS)}"
                 )
             if not isinstance(value, base.Function):
                 self._check_part(part, value)

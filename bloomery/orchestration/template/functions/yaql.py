@@ -25,7 +25,10 @@ class Yaql(Call):
         if not isinstance(self.args, dict) or "expression" not in self.args:
             raise self.fault(f"{self.name} takes a map of expression and data")
         if odd := [key for key in self.args if key not in _KEYS]:
-            raise self.fault(f"{self.name} knows expression and data, not {shapes.called(odd[0])}")
+            raise self.fault(
+                f"{self.name} knows expression and data, not {shapes.called(odd[0])}."
+                f"{errors.nearest(odd[0], _KEYS)}"
+            )
         expression = self.args["expression"]
         if not isinstance(expression, base.Function):
             evaluator.parsed(self._text(expression))

@@ -153,3 +153,39 @@ def test_values_are_called_by_their_kind():
         "5",
         f"the text {'x' * 60 + '...'!r}",
     ]
+
+
+def deep(levels, made="x"):
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
+@pytest.mark.parametrize(
+    "snippet",
+    [
+        {"filter": [[1], P]},
+        {"repeat": {"template": P, "for_each": {"k": ["a"]}}},
+        {"list_join": ["", P]},
+        {"yaql": {"expression": "$.data", "data": P}},
+        {"equals": [P, P]},
+    ],
+)
+def test_values_too_deep_for_a_function_are_refused(snippet):
+    with pytest.raises(errors.StackValidationFailed, match="deep"):
+        resolve_anywhere(snippet, LIMITS, p=[deep(20_000)])
+
+
+@pytest.mark.parametrize(
+    ("snippet", "meant"),
+    [
+        ({"make_url": {"hots": "h"}}, "host"),
+        ({"yaql": {"expresion": "1", "expression": "1"}}, "expression"),
+        ({"map_replace": [{}, {"key": {}}]}, "keys"),
+        ({"digest": ["sha265", "a"]}, "sha256"),
+        ({"resource_facade": "metdata"}, "metadata"),
+    ],
+)
+def test_a_misspelt_word_is_told_what_was_meant(snippet, meant):
+    with pytest.raises(errors.StackValidationFailed, match=f"Did you mean '{meant}'"):
+        resolve(snippet)

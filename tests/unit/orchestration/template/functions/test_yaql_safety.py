@@ -166,6 +166,13 @@ def test_results_are_plain_values_and_data_stays_as_it_was():
     assert data == {"a": [{"b": [1]}]}
 
 
+def nested(levels):
+    made = []
+    for _ in range(levels):
+        made = [made]
+    return made
+
+
 def test_the_rows_of_the_table_of_limits_are_kept():
     with pytest.raises(errors.StackValidationFailed, match="3 elements"):
         evaluator.evaluated("[1, 2, 3, 4]", {}, Limits(yaql_elements=3))
@@ -175,6 +182,18 @@ def test_the_rows_of_the_table_of_limits_are_kept():
         evaluator.evaluated("range(200).all(range(200).all($ >= 0))", {}, Limits(yaql_s=0.05))
     with pytest.raises(errors.StackValidationFailed, match="10 characters"):
         evaluator.parsed("1 + 1 + 1 + 1", Limits(yaql_chars=10))
+    with pytest.raises(errors.StackValidationFailed, match="nested over 200"):
+        evaluator.evaluated(
+            "let(a => range(150).aggregate([$1], [])) -> range(60).aggregate([$1], $a)",
+            {},
+            Limits(yaql_s=9),
+        )
+    with pytest.raises(errors.StackValidationFailed, match="nested over 200"):
+        evaluator.evaluated("$.data.a", {"a": nested(201)}, Limits(yaql_s=9))
+    with pytest.raises(errors.StackValidationFailed, match="no such element"):
+        evaluator.evaluated("$.data.where($ > 3).first()", [1], LIMITS)
+    with pytest.raises(errors.StackValidationFailed, match="300 elements"):
+        evaluator.evaluated("[range(400)].flatten().len()", {}, Limits(yaql_elements=3))
     with pytest.raises(errors.StackValidationFailed, match="50 keys"):
         evaluator.evaluated("range(8).select(range(8))", {}, Limits(result_nodes=50))
 
