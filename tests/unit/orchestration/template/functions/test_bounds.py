@@ -168,7 +168,6 @@ def deep(levels, made="x"):
         {"repeat": {"template": P, "for_each": {"k": ["a"]}}},
         {"list_join": ["", P]},
         {"yaql": {"expression": "$.data", "data": P}},
-        {"equals": [P, P]},
     ],
 )
 def test_values_too_deep_for_a_function_are_refused(snippet):
