@@ -45,6 +45,14 @@ class Graph(Generic[K]):
         for requirer in self._required_by.pop(key):
             del self._requires[requirer][key]
 
+    def bypass(self, key: K) -> None:
+        """Take a key away and let those who required it require what it required."""
+        requirers, required = tuple(self._required_by[key]), tuple(self._requires[key])
+        self.remove(key)
+        for requirer in requirers:
+            for each in required:
+                self.add(requirer, each)
+
     def _register(self, key: K) -> None:
         if key not in self._requires:
             self._requires[key] = {}

@@ -26,6 +26,18 @@ class Plan:
     def requires(self, key: Key) -> KeysView[Key]:
         return self.graph.requires(key)
 
+    def own(self) -> Graph[Key]:
+        """The graph without joints and members: what the stack itself does, and in which order.
+
+        Members are their group's business; whoever walks a stack begins a resource in the turn in
+        which nothing stands before it, and not a turn later because of a joint.
+        """
+        made = self.graph.copy()
+        for key in self.graph.order():  # leaves first, so that a joint has few keys before it
+            if key not in self.actions or "/" in key.name:
+                made.bypass(key)
+        return made
+
     def of(self, name: str) -> list[Action]:
         """All that is done to one resource."""
         return [action for key, action in self if key.name == name]

@@ -64,7 +64,7 @@ class Walk:
     def steps(self) -> Steps:
         """Walk to the end, or raise the first failure when all that had begun has ended."""
         group = DependencyTaskGroup(
-            self.plan.graph,
+            self.plan.own(),
             self._vertex,
             clock=self.stack.world.clock,
             error_wait_time=FOR_EVER_S,
@@ -73,14 +73,9 @@ class Walk:
         for row in reversed([row for rows in self.stack.leftovers.values() for row in rows]):
             yield from self._clean(row, keep=False)  # replaced against the forecast
 
-    def _vertex(self, key: Key) -> Any:
-        action = self.plan.actions.get(key)
-        if action is None or "/" in key.name:  # a joint, or a member, which is its group's business
-            return None
-        return self._guarded(key, action)
-
-    def _guarded(self, key: Key, action: Action) -> Steps:
+    def _vertex(self, key: Key) -> Steps:
         """Tell the stack of a failure at once; others that run are let finish."""
+        action = self.plan.actions[key]
         try:
             if key.phase == MAKE:
                 yield from self._make(key.name, action)

@@ -223,3 +223,15 @@ def test_a_graph_turned_twice_or_made_of_its_edges_is_the_same(
     for one in inside.keys():  # noqa: SIM118  # iterating asks for an order
         assert one == key or set(inside.requires(one))
         assert set(inside.required_by(one)) == set(made.required_by(one))
+
+
+def test_a_bypassed_key_leaves_its_order_behind():
+    made = graph.Graph([("d", "b"), ("d", "c"), ("b", "a"), ("c", "a"), ("e", "b")])
+    made.bypass("b")
+    assert set(made.edges()) == {("d", "a"), ("d", "c"), ("c", "a"), ("e", "a")}
+
+
+def test_a_bypassed_leaf_leaves_its_requirers_ready():
+    made = graph.Graph([("b", "a"), ("c", "a")])
+    made.bypass("a")
+    assert set(made.edges()) == {("b", None), ("c", None)}
