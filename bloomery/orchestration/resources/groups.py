@@ -107,19 +107,16 @@ def grown(
     """The members after one batch: who is not in ``wanted`` leaves, who is missing comes.
 
     New members are the first to take the new definition; what is left of the batch goes to the
-    highest indices that still have the old one, and to those beyond ``target`` last.  No more come
-    than the batch allows: where removed names leave gaps, later batches fill them.
+    highest indices that still have the old one, and to those beyond ``target`` last.  Members whose
+    names were removed are not among ``batch``'s current ones, so that the new ones in their place
+    are what the batch adds.
     """
-    missing = [name for name in wanted if name not in present][: batch.changed]
+    missing = [name for name in wanted if name not in present]
     old = [name for name in wanted if name in present and present[name] != define(name)]
     inside = set(wanted[:target])
     old.sort(key=lambda name: (name not in inside, -int(name)))
-    changed = {*missing, *old[: batch.changed - len(missing)]}
-    return {
-        name: define(name) if name in changed else present[name]
-        for name in wanted
-        if name in changed or name in present
-    }
+    changed = {*missing, *old[: max(batch.changed - len(missing), 0)]}
+    return {name: define(name) if name in changed else present[name] for name in wanted}
 
 
 # -------------------------------------------------------------------------------------- chains

@@ -169,7 +169,7 @@ class ResourceGroup(members.Membered):
         self.record.data[SKIPPED] = self.skip_list()
         self.record.data.pop(LEFT, None)  # of a change that failed
         pace = self.update_policy.get("rolling_update")
-        steps = self._steps(pace, current=len(self._present())) if pace else []
+        steps = self._steps(pace, current=len(self._staying())) if pace else []
         if not pace or not steps or "resource_def" not in prop_diff:
             return super().handle_update(definition, tmpl_diff, prop_diff)
         self._plan(steps, pace)
@@ -186,6 +186,10 @@ class ResourceGroup(members.Membered):
     def _present(self) -> groups.Members:
         child = self.child()
         return {} if child is None else groups.members_of(child.document)
+
+    def _staying(self) -> set[str]:
+        """The members that no policy removes."""
+        return self._present().keys() - set(self.record.data[SKIPPED])
 
     def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Batch]:
         floor = pace.get("min_in_service") or 0
@@ -211,10 +215,7 @@ class ResourceGroup(members.Membered):
         left = self.record.data[LEFT]
         batch = batches.Batch(*left["steps"].pop(0))
         wanted = groups.names(batch.size, set(self.record.data[SKIPPED]))
-        if left["steps"]:
-            grown = groups.grown(self._present(), batch, wanted, self.count(), self.member)
-        else:  # whoever was left out where removed names made way for others
-            grown = {name: self.member(name) for name in wanted}
+        grown = groups.grown(self._present(), batch, wanted, self.count(), self.member)
         blueprint = self.blueprint(groups.document(grown), timeout_s=left["each_s"])
         left["until"], left["doing"] = None, self.change_child(blueprint)
 

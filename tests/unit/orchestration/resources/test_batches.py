@@ -53,9 +53,12 @@ def test_every_small_group_ends_at_its_target_with_all_members_new():
 def test_a_group_with_removed_names_ends_at_its_target_too(skip):
     for most, floor in itertools.product(range(1, 4), range(4)):
         members = {name: {"type": "old"} for name in groups.names(3)}
-        for step in batches.batches(target=3, current=3, most=most, floor=floor):
+        current = len(members.keys() - skip)
+        for step in batches.batches(target=3, current=current, most=most, floor=floor):
             wanted = groups.names(step.size, skip)
+            before = members
             members = groups.grown(members, step, wanted, 3, lambda _: {"type": "new"})
+            assert sum(members[name] != before.get(name) for name in members) <= most
         assert members == {key: {"type": "new"} for key in groups.names(3, skip)}, (most, floor)
 
 
@@ -63,7 +66,7 @@ def test_members_change_from_the_highest_index_down_after_the_removed_ones():
     """As Heat did it: count 3, floor 3, one at a time, member 1 removed and value changed."""
     members = {name: {"value": f"a{name}"} for name in "012"}
     seen = []
-    for step in batches.batches(target=3, current=3, most=1, floor=3):
+    for step in batches.batches(target=3, current=2, most=1, floor=3):
         wanted = groups.names(step.size, {"1"})
         members = groups.grown(members, step, wanted, 3, lambda name: {"value": f"b{name}"})
         seen.append(" ".join(member["value"] for member in members.values()))
