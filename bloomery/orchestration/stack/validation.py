@@ -65,17 +65,16 @@ def _check_names(definition: Definition) -> None:
 
 
 def _check_outputs(stack: Stack) -> None:
+    """Refuse attributes of nobody; the value of an output that is not enabled is not there."""
     template = stack.definition.template
     for name, output in stack.definition.outputs.items():
-        if output.enabled:
-            try:
-                functions.validate(output.value, stack.view)
-            except errors.Misplaced as exc:
-                key = template.features.output_keys[Key.VALUE]
-                path = (template.word(Section.OUTPUTS), name, key, *exc.path)
-                raise errors.StackValidationFailed(
-                    reason=exc.facts["reason"], error=exc.facts["error"], path=path
-                ) from exc
+        try:
+            functions.validate(output.value, stack.view)
+        except errors.Misplaced as exc:
+            key = template.features.output_keys[Key.VALUE]
+            path = (template.word(Section.OUTPUTS), name, key, *exc.path)
+            facts = exc.facts | {"path": path}
+            raise errors.StackValidationFailed(**facts) from exc
 
 
 class _Checker:

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.resources import nested
+from bloomery.orchestration.resources import base, nested
 from bloomery.orchestration.template import hot
 from tests.unit.orchestration.stack import kit
 
@@ -88,6 +88,15 @@ resources:
         " {l: [x, null, 1], j: {k: [1]}, b: true, n: 1.5}}}",
         inner,
     )
+
+
+def test_what_has_no_value_is_not_passed_on():
+    kind = nested.kind_of(hot.Hot20180831({"parameters": {}}), "a.yaml")
+    record = base.Record(name="a", type="a.yaml", uuid="0" * 32)
+    around = base.Surroundings(stack_name="", stack_id="", clock=float, random=float)
+    made = kind(record, {"size": 0, "names": None}, around)
+    assert made.child_parameters() == {"size": 0}
+    assert made.child_document() == {"parameters": {}}
 
 
 @pytest.mark.parametrize(

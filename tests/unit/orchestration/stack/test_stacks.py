@@ -116,9 +116,25 @@ resources: {a: {type: OS::Heat::Value, properties: {get_param: p}}}
     assert made.properties("a", made.view, {"value"}) == {"type": None}
 
 
+def test_what_is_left_out_is_not_read():
+    body = "resources: {a: {type: OS::Heat::Value, properties: {value: {get_param: nobody}}}}"
+    made = kit.stack(kit.hot(body))
+    assert made.properties("a", made.view, {"value"}) == {"type": None}
+    with pytest.raises(errors.StackValidationFailed, match="nobody"):
+        made.properties("a", made.view)
+
+
 def test_what_ignores_its_properties_has_none():
-    made = kit.stack(kit.hot("resources: {a: {type: OS::Heat::None, properties: {x: 1}}}"))
+    body = "resources: {a: {type: OS::Heat::None, properties: {x: {get_param: nobody}}}}"
+    made = kit.stack(kit.hot(body))
     assert made.properties("a", made.view) == {}
+    made.validate()
+
+
+def test_what_views_answer_from_can_be_compared():
+    assert kit.stack(kit.hot(LINE)).context == kit.stack(kit.hot(LINE)).context
+    changed = kit.stack(kit.hot(LINE), given={"plain": "z"})
+    assert kit.stack(kit.hot(LINE)).context != changed.context
 
 
 def test_restrictions_come_from_the_environment():
