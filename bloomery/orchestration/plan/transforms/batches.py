@@ -39,9 +39,8 @@ def _apply(paced: _Batches, present: groups.Members) -> None:
 
 def _pace(inside: Inside, made: ResourceGroup) -> Mapping[str, Any] | None:
     """Return the policy that counts: rolling updates are for a changed definition only."""
-    if not _present(inside):
-        return made.update_policy.get("batch_create") if inside.was is None else None
-    assert inside.was is not None
+    if inside.was is None:
+        return made.update_policy.get("batch_create")
     changed = inside.was.properties["resource_def"] != made.properties["resource_def"]
     return made.update_policy.get("rolling_update") if changed else None
 
@@ -61,7 +60,7 @@ class _Batches:
         steps = list(
             batches.batches(
                 target=self.made.count(),
-                current=len(present),
+                current=len(present.keys() - set(self.made.skip_list())),
                 most=self.pace["max_batch_size"],
                 floor=self.pace.get("min_in_service") or 0,
             )
