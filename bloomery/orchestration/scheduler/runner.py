@@ -196,8 +196,9 @@ class TaskRunner:
 
     def _throw(self, exc: BaseException) -> None:
         """Throw into the task; it may raise, end or yield on."""
-        if self._done or self._generator is None:
+        if self._done:  # the callback that raised has cancelled it before
             raise exc
+        assert self._generator is not None
         self._done = True
         try:
             wanted = self._generator.throw(exc)

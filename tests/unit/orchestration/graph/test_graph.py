@@ -86,6 +86,7 @@ def test_whoever_asks_for_an_order_is_told_of_the_cycle_before_the_first_key(ask
     assert told.value.keys == ("a", "b")
     assert told.value.names == ["a", "b", "a"]
     assert str(told.value) == "a -> b -> a"
+    assert repr(told.value) == "Cycle(('a', 'b'))"
 
 
 def test_a_subgraph_is_the_key_and_all_that_needs_it(diamond: Graph[str]):

@@ -435,3 +435,7 @@ def test_a_polling_group_has_a_name(clock: Simulated):
         "PollingTaskGroup(awkward, awkward)"
     )
     assert str(PollingTaskGroup([awkward], clock=clock, name="pair")) == "PollingTaskGroup(pair)"
+    calls = [((key,), {}) for key in "ab"]
+    assert str(PollingTaskGroup.from_task_with_args(awkward, calls, clock=clock)) == (
+        "PollingTaskGroup(awkward)"
+    )
