@@ -29,6 +29,9 @@ COMMANDS: Final = {
     "db": Command("bloomery.cmd.db:db", "Upgrade, check or back up the database."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
+    "template": Command(
+        "bloomery.cmd.template:template", "Check, rehearse, compare and draw templates of Heat."
+    ),
     "lab": Command("bloomery.cmd.lab:lab", "Run simulated racks of servers."),
 }
 

@@ -1,0 +1,235 @@
+"""The commands.  A fault is one line, ``file:line: what and the way out``, and exit code 1."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NoReturn
+
+import click
+
+from bloomery import errors
+from bloomery.cmd.template import hints, loading, locating, pictures, tables
+from bloomery.cmd.template.clock import Monotonic
+from bloomery.cmd.template.loading import Loaded, Source
+from bloomery.orchestration import plan as plans
+from bloomery.orchestration import rehearsal, scheduler
+from bloomery.orchestration.drawing import dot, svg
+from bloomery.orchestration.plan import printing
+from bloomery.orchestration.rehearsal import results
+from bloomery.orchestration.resources import failures
+from bloomery.orchestration.stack import Stack
+
+FILE = click.argument("file")
+NAME = click.option("--name", default="", help="Of the stack; made from the file's if not given.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+
+
+def given(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
+    """The options -e and -P, or their long forms for one of two stacks."""
+    long, short = (f"--{prefix}-", []) if prefix else ("--", ["-e"])
+    also = ["-P"] if short else []
+    key = f"{prefix}_" if prefix else ""
+
+    def with_options(command: Any) -> Any:
+        environment = click.option(
+            *short,
+            f"{long}environment",
+            f"{key}environments",
+            multiple=True,
+            metavar="FILE",
+            help=f"An environment{of}; may be repeated, the last one wins.",
+        )
+        parameter = click.option(
+            *also,
+            f"{long}parameter",
+            f"{key}parameters",
+            multiple=True,
+            metavar="KEY=VALUE",
+            help=f"A parameter{of}; may be repeated.",
+        )
+        return environment(parameter(command))
+
+    return with_options
+
+
+@click.group()
+def template() -> None:
+    """Check, show, rehearse, compare and draw templates of Heat; no service is needed."""
+
+
+@template.command()
+@FILE
+@given()
+def validate(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> None:
+    """Say whether a stack could be created from FILE, and if not, where to change what."""
+    stack = _checked(_loaded(file, environments, parameters))
+    click.echo(f"{file}: {tables.counted(stack)}; it can be created")
+
+
+@template.command()
+@FILE
+@given()
+@NAME
+@AS_JSON
+def show(
+    file: str,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    name: str,
+    as_json: bool,
+) -> None:
+    """Show the parameters of FILE, and its resources in the order of creation, values resolved."""
+    shown = tables.document(_checked(_loaded(file, environments, parameters, name)))
+    click.echo(_json(shown) if as_json else tables.text(shown))
+
+
+@template.command()
+@FILE
+@given()
+@NAME
+@AS_JSON
+@click.option("--rollback", is_flag=True, help="Take away what was made if something fails.")
+@click.option("--real-time", is_flag=True, help="Wait as long as the resources want to.")
+def run(
+    file: str,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    name: str,
+    as_json: bool,
+    rollback: bool,
+    real_time: bool,
+) -> None:
+    """Create the stack of FILE in memory: print events, states and outputs.
+
+    Time is simulated unless --real-time is given: an hour of waiting takes no time.
+    """
+    loaded = _loaded(file, environments, parameters, name)
+    clock = Monotonic() if real_time else scheduler.Simulated()
+    listen = tables.quiet if as_json else tables.Events(click.echo, clock.now())
+    world = rehearsal.World(clock=clock, listen=listen)
+    try:
+        result = rehearsal.run(_validated(loaded), rollback=rollback, world=world)
+    except errors.Failure as exc:
+        if not as_json:
+            _refuse(exc, loaded)
+        result = rehearsal.Result(status=None, error=results.error_of(exc))
+    click.echo(_json(result.document()) if as_json else tables.outcome(result))
+    if result.error is not None:
+        raise SystemExit(1)
+
+
+@template.command()
+@click.argument("old")
+@click.argument("new")
+@given(of=" of both")
+@given("old", " of OLD alone")
+@given("new", " of NEW alone")
+@AS_JSON
+@click.option("--all", "everything", is_flag=True, help="List what stays as it is, too.")
+def plan(
+    old: str,
+    new: str,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    old_environments: tuple[str, ...],
+    old_parameters: tuple[str, ...],
+    new_environments: tuple[str, ...],
+    new_parameters: tuple[str, ...],
+    as_json: bool,
+    everything: bool,
+) -> None:
+    """Say what an update of a stack of template OLD to template NEW would do."""
+    name = Source(file=new).stack_name
+    before = _checked(
+        _loaded(old, environments + old_environments, parameters + old_parameters, name)
+    )
+    after = _checked(
+        _loaded(new, environments + new_environments, parameters + new_parameters, name)
+    )
+    try:
+        after.definition.parameters.check_immutable(before.definition.parameters)
+        made = plans.plan(before, after)
+    except errors.Failure as exc:
+        raise click.ClickException(f"{new}: {exc}") from exc
+    said = _json(printing.document(made)) if as_json else printing.text(made, unchanged=everything)
+    click.echo(said.rstrip("\n"))
+
+
+@template.command()
+@FILE
+@given()
+@click.option("--svg", "svg_file", metavar="FILE", help="Write the picture here; -: print it.")
+@click.option("--dot", "dot_file", metavar="FILE", help="Write DOT here; -: print it, as without.")
+def graph(
+    file: str,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    svg_file: str | None,
+    dot_file: str | None,
+) -> None:
+    """Draw who requires whom in FILE, stacks below it as clusters: as SVG, or as DOT."""
+    drawn = pictures.picture(_checked(_loaded(file, environments, parameters)))
+    if svg_file:
+        _write(svg_file, svg.drawn(drawn))
+    if dot_file or not svg_file:
+        _write(dot_file or "-", dot.written(drawn))
+
+
+def _loaded(
+    file: str, environments: tuple[str, ...], parameters: tuple[str, ...], name: str = ""
+) -> Loaded:
+    return loading.load(
+        Source(
+            file=file,
+            environments=environments,
+            parameters=loading.parameters(parameters),
+            name=name,
+        )
+    )
+
+
+def _validated(loaded: Loaded) -> Stack:
+    stack = loaded.stack()
+    for hint in hints.of(stack.definition.template):
+        place = locating.place(loaded.source.file, hint.path, loaded.texts)
+        click.echo(f"{place}: hint: {hint.says}", err=True)
+    stack.validate()
+    return stack
+
+
+def _checked(loaded: Loaded) -> Stack:
+    """The stack, if it could be created; else the fault is told and the command ends."""
+    with faults_told(loaded):
+        return _validated(loaded)
+
+
+@contextlib.contextmanager
+def faults_told(loaded: Loaded) -> Iterator[None]:
+    try:
+        yield
+    except errors.Failure as exc:
+        _refuse(exc, loaded)
+
+
+def _refuse(exc: errors.Failure, loaded: Loaded) -> NoReturn:
+    place = locating.located(exc, loaded.file_at_fault(exc), loaded.texts)
+    click.echo(f"{place}: {failures.error_type(exc)}: {exc}", err=True)
+    raise SystemExit(1)
+
+
+def _write(file: str, text: str) -> None:
+    if file == "-":
+        click.echo(text, nl=False)
+        return
+    try:
+        Path(file).write_text(text, encoding="utf-8")
+    except OSError as exc:
+        raise click.ClickException(f"cannot write {file}: {exc.strerror}") from exc
+    click.echo(f"wrote {file}")
+
+
+def _json(document: Any) -> str:
+    return json.dumps(document, indent=2, ensure_ascii=False, default=str)

@@ -1,0 +1,170 @@
+"""Find what a template names beside itself, as Heat's client does before it sends a stack.
+
+A template names files in three ways: ``get_file``, a ``type`` that ends in .yaml or .template, and,
+in an environment, the resource registry.  Each is looked for beside the document that names it, and
+the document is rewritten so that it names the key under which the file travels: its path as seen
+from where the command runs, or its URL.  A file that cannot be read is left out: whoever resolves
+the template says where it was needed, and whether that matters.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import urllib.parse
+import urllib.request
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import parse
+
+NESTED: Final = (".yaml", ".template")
+FETCH_TIMEOUT_S: Final = 60  # Heat: template_fetch_timeout
+
+
+class Basket:
+    """Documents and the files they name.  ``files`` is what a request carries under that key."""
+
+    def __init__(self, limits: Limits = LIMITS) -> None:
+        self.limits = limits
+        self.files: dict[str, str] = {}
+        self.reading = ""  # the document that was asked for last
+        self.texts: dict[str, str] = {}  # documents as they were read, before they were rewritten
+
+    def template(self, path: str) -> dict[str, Any]:
+        """Return the template at ``path``, rewritten; what it names is in ``files`` afterwards."""
+        self.reading = path
+        document = parse.document(self._must_read(path), self.limits, path)
+        return self._rewritten(document, path)
+
+    def environment(self, path: str) -> dict[str, Any]:
+        """Return the environment at ``path``, its registry rewritten."""
+        self.reading = path
+        text = self._must_read(path)
+        document = parse.document(text, self.limits, path, may_be_empty=True)
+        registry = document.get("resource_registry")
+        if isinstance(registry, dict):
+            document["resource_registry"] = self._registry(registry, path)
+        return document
+
+    # -------------------------------------------------------------------------------- documents
+
+    def _rewritten(self, document: dict[str, Any], path: str) -> dict[str, Any]:
+        return {
+            section: self._tree(body, path, types=section in {"resources", "Resources"})
+            for section, body in document.items()
+        }
+
+    def _tree(self, tree: Any, path: str, *, types: bool) -> Any:
+        if isinstance(tree, list):
+            return [self._tree(item, path, types=types) for item in tree]
+        if not isinstance(tree, dict):
+            return tree
+        return {key: self._value(tree, key, path, types=types) for key in tree}
+
+    def _value(self, tree: dict[str, Any], key: str, path: str, *, types: bool) -> Any:
+        value = tree[key]
+        if not isinstance(value, str):
+            return self._tree(value, path, types=types)
+        if key == "get_file" and len(tree) == 1:
+            return self._fetched(value, path)
+        if types and key in {"type", "Type"} and value.endswith(NESTED):
+            return self._nested(value, path)
+        return value
+
+    def _registry(self, registry: dict[str, Any], path: str) -> dict[str, Any]:
+        return {
+            name: self._registry(target, path)
+            if isinstance(target, dict)
+            else self._nested(target, path)
+            if isinstance(target, str) and target.endswith(NESTED)
+            else target
+            for name, target in registry.items()
+        }
+
+    # ------------------------------------------------------------------------------------ files
+
+    def _fetched(self, name: str, named_in: str) -> str:
+        key = beside(name, named_in)
+        self._take(key)
+        return key
+
+    def _nested(self, name: str, named_in: str) -> str:
+        """Take a nested template and all that it names in turn; once, however often it is named."""
+        key = beside(name, named_in)
+        if key not in self.files and self._take(key):
+            try:
+                document = parse.document(self.files[key], self.limits, key)
+            except errors.Failure:
+                return key  # whoever builds the nested stack says what is wrong with it
+            rewritten = self._rewritten(document, key)
+            self.texts[key] = self.files[key]
+            if rewritten != document:
+                self.files[key] = json.dumps(rewritten)
+        return key
+
+    def _take(self, key: str) -> bool:
+        if key in self.files:
+            return True
+        try:
+            self.files[key] = read(key, self.limits).decode()
+        except (OSError, ValueError):
+            return False
+        return True
+
+    def _must_read(self, path: str) -> bytes:
+        try:
+            content = read(path, self.limits, any_kind=True)
+        except (OSError, ValueError) as exc:
+            reason = f"cannot read {path}: {getattr(exc, 'strerror', None) or exc}"
+            raise errors.TemplateUnreadable(reason=reason) from exc
+        self.texts[path] = content.decode(errors="replace")
+        return content
+
+
+def beside(name: str, named_in: str) -> str:
+    """Return the key of ``name``, which the document ``named_in`` mentions."""
+    if is_url(name):
+        return local(name) if name.startswith("file:") else name
+    if is_url(named_in):
+        return urllib.parse.urljoin(named_in, name)
+    return shown(Path(named_in).parent / name)
+
+
+def is_url(name: str) -> bool:
+    return name.startswith(("http://", "https://", "file:"))
+
+
+def local(url: str) -> str:
+    return shown(Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path)))
+
+
+def shown(path: Path) -> str:
+    """The path as people would type it here: relative below the working directory."""
+    whole = Path(os.path.normpath(Path.cwd() / path))
+    return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else str(whole)
+
+
+def read(key: str, limits: Limits, *, any_kind: bool = False) -> bytes:
+    """Return the content behind a path or URL; OSError or ValueError say why there is none.
+
+    ``any_kind``: of file, such as the pipe that a shell makes; a template names plain ones only.
+    """
+    most = limits.result_chars
+    if key.startswith(("http://", "https://")):
+        with urllib.request.urlopen(key, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310  scheme is checked
+            content: bytes = answer.read(most + 1)
+    else:
+        content = _content(Path(key), most, any_kind=any_kind)
+    if len(content) > most:
+        raise ValueError(f"it has more than {most} bytes (result_chars)")
+    return content
+
+
+def _content(path: Path, most: int, *, any_kind: bool) -> bytes:
+    if path.exists() and not path.is_file() and not any_kind:
+        raise ValueError("it is no file")
+    with path.open("rb") as source:
+        return source.read(most + 1)

@@ -1,0 +1,76 @@
+"""Maps that look like calls and are none, because Heat takes them as data.
+
+A map whose key is no function of the template's version stays as it stands, so that a misspelt
+function ends up in a property as text.  That is the language, and no fault; a person wants to know.
+"""
+
+from __future__ import annotations
+
+import difflib
+import functools
+from collections.abc import Iterator, Mapping
+from typing import Any, Final, NamedTuple
+
+from bloomery.orchestration.template import versions
+from bloomery.orchestration.template.dialect import Template
+from bloomery.orchestration.template.parser import Removed
+
+LIKE: Final = 0.8  # how alike a key and the name of a function must be to be one misspelt
+SECTIONS: Final = ("resources", "outputs", "Resources", "Outputs")  # where functions may stand
+
+
+class Hint(NamedTuple):
+    path: tuple[str | int, ...]
+    says: str
+
+
+def of(template: Template) -> Iterator[Hint]:
+    """Yield each map of one key that looks like a call and is none."""
+    for section in SECTIONS:
+        body = template.document.get(section)
+        if isinstance(body, Mapping):
+            yield from _inside(template, body, (section,))
+
+
+def _inside(template: Template, tree: Any, path: tuple[str | int, ...]) -> Iterator[Hint]:
+    if isinstance(tree, list):
+        for index, item in enumerate(tree):
+            yield from _inside(template, item, (*path, index))
+    elif isinstance(tree, Mapping):
+        if len(tree) == 1 and (says := _doubt(template, str(next(iter(tree))))):
+            yield Hint((*path, next(iter(tree))), says)
+        for key, value in tree.items():
+            yield from _inside(template, value, (*path, key))
+
+
+def _doubt(template: Template, key: str) -> str | None:
+    offered = template.features.offered.functions
+    if key in offered:
+        return None
+    version = template.features.version
+    if since := _since().get(key):
+        return f"{key} is a function from {since} on; in {version} it is plain data"
+    known = [*_callable(template), *_since()]
+    near = difflib.get_close_matches(key, known, 1, LIKE)
+    if not near:
+        return None
+    since = "" if near[0] in offered else f", from version {_since()[near[0]]} on"
+    return f"{key} is no function and is taken as plain data; {near[0]} is one{since}"
+
+
+def _callable(template: Template) -> list[str]:
+    offered = template.features.offered.functions
+    return [name for name, what in offered.items() if not isinstance(what, Removed)]
+
+
+@functools.cache
+def _since() -> dict[str, str]:
+    """By function the first HOT version that has it."""
+    found: dict[str, str] = {}
+    classes = {each.features.version: each for each in versions.installed().values()}
+    for version, each in sorted(classes.items()):
+        if each.features.type == "hot":
+            for name, what in each.features.offered.functions.items():
+                if not isinstance(what, Removed):
+                    found.setdefault(name, version)
+    return found

@@ -1,0 +1,115 @@
+"""From the place of a fault, as templates spell it, to a file and a line that editors open.
+
+    located(error, "web.yaml", texts)  # web.yaml:12
+
+The path of a fault is followed through the text as far as the text goes: the last key that is there
+is the place.  A key such as ``nest<child.yaml>`` goes on in that file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping, Sequence
+from typing import Final, NamedTuple
+
+import yaml
+
+from bloomery import errors
+
+BELOW: Final = re.compile(r"(?P<name>.+?)<(?P<file>.+)>")
+PARAMETER: Final = re.compile(r"Parameter '(?P<name>[^']+)' is invalid")
+WORD: Final = re.compile(r"[\w:-]*\w")
+LEAST_CHARS: Final = 3  # of a word that is taken for a name
+LINE: Final = re.compile(r"\bline (?P<line>\d+), column \d+: ")  # where a document cannot be read
+
+
+class Place(NamedTuple):
+    file: str
+    line: int | None = None
+
+    def __str__(self) -> str:
+        return self.file if self.line is None else f"{self.file}:{self.line}"
+
+
+def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place:
+    """The place of ``error``; ``texts``: what was read, by the name of its file."""
+    if said := LINE.search(str(error)):
+        return Place(file, int(said["line"]))
+    path = [*getattr(error, "path", ()), *_hinted(error)]
+    below = next((at for at, key in enumerate(path) if BELOW.fullmatch(str(key))), None)
+    if below is not None:
+        named = BELOW.fullmatch(str(path[below]))
+        assert named
+        inner = named["file"]
+        if inner in texts:
+            deeper = errors.StackValidationFailed(reason=_reason(error), path=path[below + 1 :])
+            return located(deeper, inner, texts)
+        path = [*path[:below], named["name"]]
+    return place(file, path, texts, _reason(error))
+
+
+def _reason(error: errors.Failure) -> str:
+    return str(error.facts.get("reason", ""))
+
+
+def place(
+    file: str, path: Sequence[str | int], texts: Mapping[str, str], reason: str = ""
+) -> Place:
+    """The line of ``path`` in one file, or of what ``reason`` names there."""
+    text = texts.get(file)
+    return Place(file, None if text is None else line_of(text, path, reason))
+
+
+def _hinted(error: errors.Failure) -> Sequence[str]:
+    """What an error says of its place in other words than a path."""
+    if isinstance(error, errors.UserParameterMissing | errors.UnknownUserParameter):
+        return ("parameters", str(error.facts["key"]))
+    if isinstance(error, errors.CircularDependencyException):
+        return ("resources", str(error.facts["cycle"]).partition(" -> ")[0])
+    if isinstance(error, errors.InvalidTemplateVersion):
+        return ("heat_template_version",)
+    if said := PARAMETER.search(str(error)):
+        return ("parameters", said["name"])
+    return ()
+
+
+def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | None:
+    """The line of the deepest key of ``path`` that ``text`` has; None if it has none of it.
+
+    A fault of a whole map names the key that should not be there, or its value: the first word of
+    ``reason`` that is one is the place.
+    """
+    try:
+        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return None
+    line = None
+    for key in path:
+        found = _step(node, key)
+        if found is None:
+            break
+        line, node = found
+    return _named(node, reason) or line
+
+
+def _named(node: yaml.Node | None, reason: str) -> int | None:
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    lines = {
+        str(part.value): part.start_mark.line + 1
+        for entry in reversed(node.value)
+        for part in entry
+        if isinstance(part, yaml.ScalarNode) and len(part.value) >= LEAST_CHARS
+    }
+    return next((lines[word] for word in WORD.findall(reason) if word in lines), None)
+
+
+def _step(node: yaml.Node | None, key: str | int) -> tuple[int, yaml.Node] | None:
+    if isinstance(node, yaml.SequenceNode) and isinstance(key, int):
+        if key < len(node.value):
+            return node.value[key].start_mark.line + 1, node.value[key]
+        return None
+    if not isinstance(node, yaml.MappingNode):
+        return None
+    keys = {str(name.value): (name.start_mark.line + 1, value) for name, value in node.value}
+    return keys.get(str(key))

@@ -1,0 +1,236 @@
+"""What a new user gets wrong, and what is said: file, line, class, and what to change."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import pytest
+
+from tests.kit.templates import Command, written
+
+HEAD = "heat_template_version: 2021-04-16\n"
+
+
+class Fault(NamedTuple):
+    template: str
+    place: str
+    kind: str
+    says: tuple[str, ...]
+    words: tuple[str, ...] = ()
+
+
+FAULTS = {
+    "misspelt type": Fault(
+        "resources:\n  a:\n    type: OS::Heat::Valu\n",
+        "t.yaml:4",
+        "StackValidationFailed",
+        ("OS::Heat::Valu", "Did you mean 'OS::Heat::Value'?"),
+    ),
+    "misspelt property": Fault(
+        "resources:\n  a:\n    type: OS::Heat::Value\n    properties:\n      valeu: 1\n",
+        "t.yaml:6",
+        "StackValidationFailed",
+        ("resources.a.properties", "valeu", "Did you mean 'value'?"),
+    ),
+    "misspelt key of a resource": Fault(
+        "resources:\n  a:\n    type: OS::Heat::None\n    propertees: {}\n",
+        "t.yaml:5",
+        "StackValidationFailed",
+        ("propertees", "Did you mean 'properties'?"),
+    ),
+    "misspelt section": Fault(
+        "resurces: {}\n", "t.yaml:2", "StackValidationFailed", ("Did you mean 'resources'?",)
+    ),
+    "misspelt parameter": Fault(
+        "parameters:\n  size: {type: number, default: 1}\n"
+        "resources:\n  a:\n    type: OS::Heat::Value\n"
+        "    properties: {value: {get_param: sise}}\n",
+        "t.yaml:7",
+        "StackValidationFailed",
+        ("sise", "Did you mean 'size'?"),
+    ),
+    "misspelt parameter type": Fault(
+        "parameters:\n  size:\n    type: strnig\n",
+        "t.yaml:4",
+        "InvalidSchemaError",
+        ("strnig", "write one of string, number"),
+    ),
+    "misspelt resource": Fault(
+        "resources:\n  first: {type: OS::Heat::None}\n"
+        "  second:\n    type: OS::Heat::None\n    depends_on: frist\n",
+        "t.yaml:6",
+        "InvalidTemplateReference",
+        ("frist", "Did you mean 'first'?"),
+    ),
+    "cycle": Fault(
+        "resources:\n  a: {type: OS::Heat::None, depends_on: b}\n"
+        "  b: {type: OS::Heat::None, depends_on: a}\n",
+        "t.yaml:3",
+        "CircularDependencyException",
+        ("a -> b -> a",),
+    ),
+    "unclosed bracket": Fault(
+        "resources:\n  a: {type: OS::Heat::None\n", "t.yaml:4", "HTTPBadRequest", ("comma",)
+    ),
+    "octal": Fault(
+        "outputs:\n  mode: {value: 0644}\n",
+        "t.yaml:3",
+        "HTTPBadRequest",
+        ("420", "quote it"),
+    ),
+    "value missing": Fault(
+        "parameters:\n  size: {type: number}\n", "t.yaml:3", "UserParameterMissing", ("size",)
+    ),
+    "value out of range": Fault(
+        "parameters:\n  size: {type: number, constraints: [{range: {max: 5}}]}\n",
+        "t.yaml:3",
+        "StackValidationFailed",
+        ("size", "5"),
+        ("-P", "size=6"),
+    ),
+    "value for nobody": Fault(
+        "parameters:\n  size: {type: number, default: 1}\n",
+        "t.yaml:2",
+        "UnknownUserParameter",
+        ("sise", "Did you mean 'size'?"),
+        ("-P", "sise=6"),
+    ),
+    "file missing": Fault(
+        "resources:\n  a:\n    type: nowhere.yaml\n",
+        "t.yaml:4",
+        "StackValidationFailed",
+        ("nowhere.yaml",),
+    ),
+    "fault in a nested template": Fault(
+        "resources:\n  a:\n    type: child.yaml\n",
+        "child.yaml:5",
+        "StackValidationFailed",
+        ("resources.a<child.yaml>.resources.i.properties.length", "between 1 and 512"),
+    ),
+    "environment of a wrong section": Fault(
+        "resources: {}\n",
+        "e.yaml:1",
+        "HTTPBadRequest",
+        ("parametrs", "Did you mean 'parameters'?"),
+        ("-e", "e.yaml"),
+    ),
+    "environment with an unknown hook": Fault(
+        "resources: {}\n",
+        "hooks.yaml:1",
+        "InvalidBreakPointHook",
+        ("pre-evrything", "pre-create"),
+        ("-e", "hooks.yaml"),
+    ),
+}
+CHILD = f"{HEAD}resources:\n  i:\n    type: OS::Heat::RandomString\n    properties: {{length: 0}}\n"
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_fault_says_where_and_what_to_change(name: str, here: Path, typed: Command) -> None:
+    fault = FAULTS[name]
+    written(
+        here,
+        t__yaml=HEAD + fault.template,
+        child__yaml=CHILD,
+        e__yaml="parametrs: {}\n",
+        hooks__yaml="resource_registry: {resources: {a: {hooks: pre-evrything}}}\n",
+    )
+    done = typed("validate", "t.yaml", *fault.words)
+    (line,) = done.stderr.splitlines()
+    assert done.exit_code == 1
+    assert line.startswith(f"{fault.place}: {fault.kind}: "), line
+    assert [word for word in fault.says if word not in line] == []
+
+
+@pytest.mark.parametrize("name", FAULTS)
+def test_a_rehearsal_tells_programs_the_same(
+    name: str, here: Path, typed: Command, document: Callable[..., Any]
+) -> None:
+    fault = FAULTS[name]
+    test_a_fault_says_where_and_what_to_change(name, here, typed)
+    told = document("run", "t.yaml", *fault.words)
+    assert (told["status"], told["outputs"], told["error"]["type"]) == (None, {}, fault.kind)
+    assert typed("run", "t.yaml", *fault.words, "--json").exit_code == 1
+
+
+def test_a_template_that_is_not_there_is_named(here: Path, typed: Command) -> None:
+    done = typed("validate", "nowhere.yaml")
+    assert done.exit_code == 1
+    assert "cannot read nowhere.yaml: No such file or directory" in done.stderr
+
+
+def test_a_parameter_without_a_value_is_told_its_form(here: Path) -> None:
+    from bloomery import errors
+    from bloomery.cmd.template import loading
+
+    with pytest.raises(errors.Invalid, match="write -P NAME=VALUE"):
+        loading.parameters(["size"])
+
+
+HINTS = {
+    "misspelt function": (
+        HEAD + "outputs:\n  o:\n    value: {get_parm: x}\n",
+        "t.yaml:4: hint: get_parm is no function and is taken as plain data; get_param is one",
+    ),
+    "function of a later version": (
+        "heat_template_version: 2015-10-15\noutputs:\n  o: {value: {yaql: {expression: a}}}\n",
+        "t.yaml:3: hint: yaql is a function from 2016-10-14 on; in 2015-10-15 it is plain data",
+    ),
+    "misspelt function of a later version": (
+        "heat_template_version: 2015-10-15\noutputs:\n  o: {value: [{list_concatt: []}]}\n",
+        (
+            "t.yaml:3: hint: list_concatt is no function and is taken as plain data; "
+            "list_concat is one, from version 2017-09-01 on"
+        ),
+    ),
+}
+
+
+@pytest.mark.parametrize("name", HINTS)
+def test_data_that_looks_like_a_call_is_hinted_at(name: str, here: Path, typed: Command) -> None:
+    text, hint = HINTS[name]
+    written(here, t__yaml=text)
+    done = typed("validate", "t.yaml")
+    assert (done.exit_code, done.stderr.strip()) == (0, hint)
+
+
+def test_plain_data_gives_no_hint(here: Path, typed: Command) -> None:
+    written(
+        here, t__yaml=HEAD + "outputs:\n  o: {value: {colour: {get_param: 'OS::stack_name'}}}\n"
+    )
+    assert typed("validate", "t.yaml").stderr == ""
+
+
+def test_a_failure_in_the_middle_is_told_with_its_events(here: Path, typed: Command) -> None:
+    body = "resources:\n  bad: {type: OS::Heat::TestResource, properties: {fail: true}}\n"
+    written(here, t__yaml=HEAD + body)
+    done = typed("run", "t.yaml")
+    assert done.exit_code == 1
+    assert "CREATE_FAILED" in done.stdout
+    assert "Resource CREATE failed: ValueError: resources.bad: " in done.stdout
+
+
+def test_a_failure_in_the_middle_is_told_to_programs(
+    here: Path, document: Callable[..., Any]
+) -> None:
+    body = (
+        "resources:\n  bad: {type: OS::Heat::TestResource, properties: {fail: true}}\n"
+        "outputs:\n  o: {value: 1}\n  none: {value: {get_param: nope}}\n"
+    )
+    written(here, t__yaml=HEAD + body)
+    told = document("run", "t.yaml")
+    assert told["status"] == "CREATE_FAILED"
+    assert told["error"]["type"] == "ResourceFailure"
+    assert told["error"]["message"].startswith("Resource CREATE failed: ValueError: resources.bad")
+    assert told["outputs"]["o"] == {"value": 1}
+    assert set(told["outputs"]["none"]) == {"error"}
+
+
+def test_an_immutable_parameter_is_refused_by_the_plan(here: Path, typed: Command) -> None:
+    body = "parameters:\n  a: {type: string, default: x, immutable: true}\n"
+    written(here, t__yaml=HEAD + body)
+    done = typed("plan", "t.yaml", "t.yaml", "--new-parameter", "a=y")
+    assert done.exit_code == 1
+    assert "immutable" in done.stderr
