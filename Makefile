@@ -12,9 +12,9 @@ TEST_SET := .[mysql,postgresql,test]
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
 ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit functional invariants mutants chaos counts postgresql fuzz
+SUITE_NAMES := lint types floors unit conformance functional invariants mutants chaos counts postgresql fuzz
 
-.PHONY: help run test test-long bench docs states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench heat docs states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -32,6 +32,7 @@ lint: ## Check style, words and release notes
 types: ## Check types with mypy
 floors: ## Check that imports point down
 unit: ## Test pure logic
+conformance: ## Compare templates with what the published Heat gave for them
 functional: ## Test the whole service in one process
 invariants: ## Test what holds for every row of a table
 mutants: ## Show that the tests notice when a safeguard is switched off
@@ -44,6 +45,15 @@ $(SUITE_NAMES): $(VENV)/test.stamp
 
 bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 	@$(BIN)/python bench/run.py $(ARGS)
+
+heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case
+	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)
+
+build/heat/made.stamp:
+	@echo "installing the published Heat into build/heat"
+	@rm -rf build/heat && python3 -m venv build/heat
+	@build/heat/bin/python -m pip -qq --no-input install openstack-heat==27.0.1
+	@touch $@
 
 docs: states  ## Write the generated pages: state diagram, release notes
 	@mkdir -p build/docs

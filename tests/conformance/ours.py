@@ -1,0 +1,30 @@
+"""Answer a case as Bloomery does: a stack rehearsed in memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery import errors
+from bloomery.orchestration import rehearsal
+from bloomery.orchestration.resources import failures
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template import environment, parse, versions
+from bloomery.orchestration.template.definition import Definition
+
+
+def answer(case: dict[str, Any]) -> dict[str, Any]:
+    """Return status, error and outputs in the form of the oracle's answers."""
+    try:
+        result = rehearsal.run(_stack(case))
+    except errors.Failure as exc:
+        told = {"type": failures.error_type(exc), "message": str(exc)}
+        return {"id": case["id"], "status": None, "error": told, "outputs": {}}
+    return {"id": case["id"], **result.document()}
+
+
+def _stack(case: dict[str, Any]) -> Stack:
+    document = parse.check(case["template"])
+    template = versions.template_class(document)(document, case["files"])
+    surroundings = environment.Environment.of(case["environment"])
+    definition = Definition(template, surroundings, name="c", project_id="p" * 32)
+    return Stack(definition)
