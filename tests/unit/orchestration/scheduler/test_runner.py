@@ -394,6 +394,22 @@ def test_a_task_that_swallows_its_time_out_is_done_and_nobody_is_told(
     assert runner.step()
 
 
+def test_a_task_that_yields_on_after_its_time_out_is_closed_there(clock: Simulated):
+    told = []
+
+    def task() -> Steps:
+        try:
+            yield from swallows_and_yields_on()
+        finally:
+            told.append("closed")
+
+    runner = TaskRunner(task, clock=clock)
+    runner.start(timeout=0.5)
+    clock.wait(1)
+    runner.step()
+    assert told == ["closed"]
+
+
 def test_a_task_that_converts_its_time_out_tells_the_other_error(clock: Simulated):
     runner = TaskRunner(converts, clock=clock)
     runner.start(timeout=0.5)
