@@ -4,19 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.plan import forecast
 from bloomery.orchestration.plan.actions import MAKE, Key
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.draft import Draft
-from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
+from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge, NotKnown
 from bloomery.orchestration.plan.sides import Side
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.template.definitions import ResourceDefinition
-from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function, Reference
 
 
@@ -57,26 +56,26 @@ def of(draft: Draft, name: str) -> Change:
 def _of_properties(draft: Draft, name: str) -> Change:
     if draft.records[name] is None and _evidently_same(draft, name):
         return Change()
+    schema = draft.new.kind(name).properties_schema
+    later = _unknown(draft.new.definitions[name].properties, draft.after, schema, draft.judge)
+    earlier = _unknown_before(draft, name, schema)
     try:
-        after = draft.new.properties(name, draft.after)
-        before = _before(draft, name, ())
-    except NotKnown:
-        return _of_some(draft, name)
-    return Change(
-        before=before,
-        after=after,
-        properties=_differing(before, after, draft.new.kind(name).properties_schema),
-    )
+        if later or earlier:
+            return _of_some(draft, name, later, earlier)
+        before, after = _before(draft, name, ()), draft.new.properties(name, draft.after)
+    except NotKnown as exc:  # a function asks for more than it has told
+        return _of_nothing(draft, name, exc.reference)
+    return Change(before=before, after=after, properties=_differing(before, after, schema))
 
 
 def _evidently_same(draft: Draft, name: str) -> bool:
     """Whether nothing can differ, seen without resolving anything; only where no row tells more."""
     old, new = draft.old.definitions[name].properties, draft.new.definitions[name].properties
-    return (
-        draft.agree
-        and bool(old == new)
-        and all(draft.judge(each) <= Knowledge.STEADY for each in base.references(new, draft.after))
-    )
+    if not draft.agree or old != new:
+        return False
+    trees = new.values() if isinstance(new, dict) else [new]
+    asked = (each for tree in trees for each in draft.after.references(tree))
+    return all(draft.judge(each) <= Knowledge.STEADY for each in asked)
 
 
 def _before(draft: Draft, name: str, without: Collection[str]) -> Mapping[str, Any]:
@@ -96,11 +95,12 @@ def _differing(
     return {key: Changed(full.get(key), after.get(key)) for key in changed}
 
 
-def _of_some(draft: Draft, name: str) -> Change:
+Waiting: TypeAlias = Mapping[str, list[Reference]]  # properties, and what they wait for
+
+
+def _of_some(draft: Draft, name: str, later: Waiting, earlier: Waiting) -> Change:
     """Compare values where they are known on both sides, and trees where they are not."""
     schema = draft.new.kind(name).properties_schema
-    later = _unknown(draft.new.definitions[name].properties, draft.after, schema)
-    earlier = _unknown_before(draft, name, schema)
     either = {*later, *earlier}
     before = _before(draft, name, earlier)
     after = draft.new.properties(name, draft.after, later)
@@ -112,28 +112,26 @@ def _of_some(draft: Draft, name: str) -> Change:
     return Change(before=before, after=after, properties=ordered)
 
 
-def _unknown_before(
-    draft: Draft, name: str, schema: Mapping[str, Schema]
-) -> dict[str, list[Reference]]:
+def _unknown_before(draft: Draft, name: str, schema: Mapping[str, Schema]) -> Waiting:
     if draft.records[name] is not None:
         return {}
-    return _unknown(draft.old.definitions[name].properties, draft.before, schema)
+    old, new = draft.old.definitions[name].properties, draft.new.definitions[name].properties
+    if draft.agree and old == new:  # the same references, and these have been found already
+        return _unknown(new, draft.after, schema, draft.before.judge)
+    return _unknown(old, draft.before, schema, draft.before.judge)
 
 
-def _unknown(tree: Any, view: Forecast, schema: Iterable[str]) -> dict[str, list[Reference]]:
+def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> Waiting:
     """Return the properties that cannot be resolved yet, and what they wait for."""
     if isinstance(tree, Function):  # the whole map is made by a call: any property may be in it
-        waits = _waits(tree, view)
+        waits = _waits(tree, view, judge)
         return dict.fromkeys(schema, waits) if waits else {}
-    found = ((key, _waits(value, view)) for key, value in tree.items())
+    found = ((key, _waits(value, view, judge)) for key, value in tree.items())
     return {key: waits for key, waits in found if waits}
 
 
-def _waits(tree: Any, view: Forecast) -> list[Reference]:
-    if not isinstance(tree, dict | list | Function):
-        return []
-    asked = dict.fromkeys(base.references(tree, view))
-    return [each for each in asked if view.judge(each) is not Knowledge.KNOWN]
+def _waits(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
+    return [each for each in view.references(tree) if judge(each) is not Knowledge.KNOWN]
 
 
 def _by_trees(  # one step of _of_some, split for reading
@@ -142,7 +140,7 @@ def _by_trees(  # one step of _of_some, split for reading
     key: str,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
-    later: Mapping[str, list[Reference]],
+    later: Waiting,
 ) -> Changed | None:
     old = before.get(key, Unknown())
     if key not in later:
@@ -170,6 +168,13 @@ def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
     names = dict.fromkeys(each.resource for each in references)
     told = (f"{name} is {draft.actions[Key(name, MAKE)].verb.done}" for name in names)
     return Unknown(" and ".join(told))
+
+
+def _of_nothing(draft: Draft, name: str, reference: Reference) -> Change:
+    """Say of every property that it may change."""
+    after = waiting(draft, [reference])
+    keys = draft.new.kind(name).properties_schema
+    return Change(properties={key: Changed(Unknown(), after, certain=False) for key in keys})
 
 
 # ------------------------------------------------------------------------------------- the trees
@@ -214,7 +219,7 @@ def _of_template(draft: Draft, name: str) -> dict[str, Changed]:
 
 def _of_part(draft: Draft, part: str, old: Any, new: Any) -> Changed | None:
     # What update_policy refers to is no requirement, and so may not be decided yet.
-    waits = _waits(new, draft.after) if part == "metadata" else []
+    waits = _waits(new, draft.after, draft.judge) if part == "metadata" else []
     moving = [each for each in waits if draft.judge(each) > Knowledge.STEADY]
     same = same_tree(draft, old, new)
     if moving:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -89,11 +89,6 @@ class Draft:
     def put(self, key: Key, action: Action) -> None:
         self.graph.add(key)
         self.actions[key] = action
-
-    def made(self) -> Iterator[tuple[str, Action]]:
-        """Yield each resource of the new side with what is done to it so far."""
-        for name in self.new.definitions:
-            yield name, self.actions[Key(name, MAKE)]
 
     # ---------------------------------------------------------------------------- what is known
 

@@ -62,6 +62,7 @@ class Forecast:
     judge: Judge = blind
     live: Mapping[str, ResourceView] = field(default_factory=dict)
     asked: set[str] = field(default_factory=set)
+    _references: dict[int, tuple[Any, tuple[Reference, ...]]] = field(default_factory=dict)
 
     @property
     def limits(self) -> Limits:
@@ -89,6 +90,16 @@ class Forecast:
 
     def resource(self, name: str) -> ResourceView:
         return Foreseen(name, self)
+
+    def references(self, tree: Any) -> tuple[Reference, ...]:
+        """Return what a tree of a definition asks for, each once; found once for each tree."""
+        if not isinstance(tree, dict | list | Function):
+            return ()
+        found = self._references.get(id(tree))
+        if found is None:  # the tree is kept, so that no other comes to have its id
+            found = tree, tuple(dict.fromkeys(base.references(tree, self)))
+            self._references[id(tree)] = found
+        return found[1]
 
     def told(self, reference: Reference) -> ResourceView:
         """Return who can tell the value, or raise NotKnown."""

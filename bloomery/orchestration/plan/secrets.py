@@ -67,13 +67,18 @@ class Mask:
             return False
         if asks_hidden(side, tree, hidden_of(self.draft, side)):
             return True
+        if not self._secretive():
+            return False
         return any(self.secretive(each.resource) for each in base.references(tree, side.view))
 
     def secretive(self, name: str) -> bool:
         """Whether a secret went into a resource, so that its id and attributes may tell it."""
+        return name in self._secretive()
+
+    def _secretive(self) -> set[str]:
         if self.draft.secretive is None:
             self.draft.secretive = spread(self.draft)
-        return name in self.draft.secretive
+        return self.draft.secretive
 
 
 def spread(draft: Draft) -> set[str]:

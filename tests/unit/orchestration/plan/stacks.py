@@ -22,7 +22,7 @@ def stack(
     sound: bool = True,
     **given: Any,
 ) -> Stack:
-    document = parse.document(text)
+    document = parse.document(text, limits)
     template = versions.template_class(document)(document, files or {}, limits=limits)
     definition = Definition(template, Environment.of(environment), name="story", given=given)
     made = Stack(definition, timeout_s=timeout_s)
