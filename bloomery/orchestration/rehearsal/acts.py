@@ -105,9 +105,10 @@ class Actor:
         yield from self._recorded(Action.UPDATE, updating)
 
     def delete(self, *, keep: bool = False) -> Steps:
-        """Delete what is there; ``keep`` forgets it without a call."""
+        """Delete what is there; ``keep`` forgets it without a call, as what never had values."""
         if self.row.gone:
             return
+        keep = keep or not self.row.kept
         for failed in range(1, RETRIES + 2):
             try:
                 yield from self._recorded(

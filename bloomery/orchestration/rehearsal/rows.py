@@ -15,7 +15,7 @@ UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
 class Row:
     """A ``ResourceView``.  ``definition`` and ``kind``: those of its last create or update."""
 
-    __slots__ = ("_shown", "definition", "kind", "policy", "record", "surroundings")
+    __slots__ = ("_shown", "definition", "kept", "kind", "policy", "record", "surroundings")
 
     def __init__(
         self,
@@ -29,6 +29,7 @@ class Row:
         self.kind = kind
         self.surroundings = surroundings
         self.policy: Mapping[str, Any] = {}  # its update policy, as last read
+        self.kept = False  # whether it ever had values, so that its kind was asked to do something
         self._shown: base.Resource | None = None
 
     @property
@@ -51,6 +52,7 @@ class Row:
     def keep(self, properties: Mapping[str, Any]) -> None:
         """Store the values of an action, for whoever asks and for the next comparison."""
         self.record.properties = properties
+        self.kept = True
         self._shown = None
 
     def resource(self) -> base.Resource:

@@ -353,3 +353,16 @@ def test_a_fault_of_the_rehearsal_itself_fails_the_stack():
 def test_all_attributes_of_a_resource_come_as_a_map():
     text = "resources:\n  a: {type: Test::Scripted}\noutputs:\n  a: {value: {get_attr: [a]}}"
     assert rehearsal.run(scripted(text)).outputs["a"].value == {"size": 1}
+
+
+def test_what_failed_before_it_had_values_is_deleted_without_its_kind():
+    text = """
+resources:
+  a: {type: OS::Heat::Value, properties: {value: many}}
+  b: {type: Test::Scripted, properties: {size: {get_attr: [a, value]}}}
+"""
+    life = rehearsal.Rehearsal()
+    assert life.create(scripted(text)).status == "CREATE_FAILED"
+    assert life.delete().status == "DELETE_COMPLETE"
+    life.create(scripted(text, delete=[ValueError("asked to delete what never was")]))
+    assert life.delete().status == "DELETE_COMPLETE"
