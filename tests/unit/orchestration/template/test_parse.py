@@ -264,6 +264,7 @@ ROWS: dict[str, tuple[str, str | bytes, str | bytes]] = {
     "depth of lists": ("document_depth", "a: [[x]]", "a: [[[x]]]"),
     "depth of lists in json": ("document_depth", '{"a": [["x"]]}', '{"a": [[[]]]}'),
     "depth of maps in json": ("document_depth", '{"a": {"b": {"c": 1}}}', '{"a":{"b":{"c":{}}}}'),
+    "depth of an alias of text": ("document_depth", "a: {b: [&x y, *x]}", "a: {b: [[&x y, *x]]}"),
     "depth through aliases": (
         "document_depth",
         "a: &a [[]]\nb: *a",
