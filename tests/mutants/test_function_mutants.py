@@ -167,10 +167,11 @@ def _text_of(null: str, lower: bool = False) -> Callable[..., str]:
     return made
 
 
-def _loop_text(self: Any, template: str, pairs: Any) -> str:
-    for placeholder, value in pairs:
-        template = template.replace(str(placeholder), str(value))
-    return template
+def _values_as_text(self: Any, value: Any) -> Any:
+    return list(map(str, _values(self, value)))
+
+
+_values = loops.Repeat._values
 
 
 def _loop_text_at_once(self: Any, template: str, pairs: Any) -> str:
@@ -303,7 +304,7 @@ MUTANTS = (
     Mutant("digest", "upper case is unknown", text.Digest, "result", _digest_result),
     Mutant("repeat", "the first placeholder varies fastest", loops.itertools, "product",
            _first_fastest),
-    Mutant("repeat", "numbers become text", loops._Copier, "_text", _loop_text),
+    Mutant("repeat", "numbers become text", loops.Repeat, "_values", _values_as_text),
     Mutant("repeat", "placeholders all at once", loops._Copier, "_text", _loop_text_at_once),
     Mutant("repeat", "the values of a map", loops.Repeat, "_values", _values_of_map),
     Mutant("repeat", "maps in every version", loops.Repeat, "_takes_maps", lambda self: True),

@@ -42,8 +42,10 @@ class Repeat(Call):
         count = self._count([len(values) for values in lists], for_each)
         copier = _Copier(self, list(for_each), view.limits)
         copier.expect(args["template"], count)
-        combinations = self._combinations(lists) if count else ()
-        return copier.copies(args["template"], combinations)
+        if not count:
+            return []
+        copier.refuse_odd(args["template"], lists)
+        return copier.copies(args["template"], self._combinations(lists))
 
     def _no_map(self, for_each: Any) -> Exception:
         found = "an empty one" if for_each == {} else shapes.called(for_each)
@@ -146,6 +148,16 @@ class _Copier:
             self._copy(template, list(zip(names, values, strict=True))) for values in combinations
         ]
 
+    def refuse_odd(self, template: Any, lists: list[Sequence[Any]]) -> None:
+        """Refuse what is no text among placeholders and values, if the template has any text."""
+        if shapes.has_text(template):
+            for value in itertools.chain(self.placeholders, *lists):
+                if not isinstance(value, str):
+                    raise self.call.fault(
+                        f"{self.call.name} puts texts in place of texts; {shapes.called(value)} "
+                        "is none, quote it"
+                    )
+
     def _copy(self, template: Any, pairs: list[tuple[Any, Any]]) -> Any:
         if isinstance(template, str):
             return self._text(template, pairs)
@@ -157,12 +169,11 @@ class _Copier:
             return [self._copy(item, pairs) for item in template]
         return template
 
-    def _text(self, text: str, pairs: list[tuple[Any, Any]]) -> str:
+    def _text(self, text: str, pairs: list[tuple[str, str]]) -> str:
         for placeholder, value in pairs:
-            if not isinstance(placeholder, str) or not isinstance(value, str):
-                raise self._not_text(placeholder, value)
             if placeholder in text:
-                self._fit(text, placeholder, value)
+                if (len(text) + 1) * (len(value) + 1) > self.room:  # maybe too long: count
+                    self._fit(text, placeholder, value)
                 text = text.replace(placeholder, value)
         self.room -= len(text)
         if self.room < 0:
@@ -170,14 +181,6 @@ class _Copier:
         return text
 
     def _fit(self, text: str, placeholder: str, value: str) -> None:
-        growth = (len(value) - len(placeholder)) * (
-            text.count(placeholder) if placeholder else len(text) + 1
-        )
+        growth = (len(value) - len(placeholder)) * text.count(placeholder)
         if growth > self.room - len(text):
             shapes.bound_chars(self.limits.result_chars + 1, self.limits)
-
-    def _not_text(self, placeholder: Any, value: Any) -> Exception:
-        odd = value if isinstance(placeholder, str) else placeholder
-        return self.call.fault(
-            f"{self.call.name} puts texts in place of texts; {shapes.called(odd)} is none, quote it"
-        )

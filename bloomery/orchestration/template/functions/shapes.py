@@ -49,6 +49,15 @@ def size(value: Any) -> tuple[int, int]:
     return nodes, chars
 
 
+def has_text(value: Any) -> bool:
+    """Whether there is a text anywhere in ``value``, keys included."""
+    if isinstance(value, dict):
+        return any(has_text(key) or has_text(item) for key, item in value.items())
+    if isinstance(value, list):
+        return any(map(has_text, value))
+    return isinstance(value, str)
+
+
 def bound_nodes(nodes: int, limits: Limits) -> None:
     if nodes > limits.result_nodes:
         raise errors.StackValidationFailed(

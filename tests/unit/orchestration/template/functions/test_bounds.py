@@ -44,6 +44,7 @@ TOO_LARGE = [
     (repeat("ab", a=["b" * 5000], b=["c" * 5000]), LIMITS, None),
     (repeat("", **{"": ["a"]}, k=["b"] * 101), TINY, None),
     (repeat(["x" * 100], k=["a"] * 11), TINY, None),
+    (repeat(["k" * 60, "k" * 60], k=["b" * 9]), TINY, None),
     (repeat("k", k=["x" * 100] * 11), TINY, None),
     (repeat("x", **{f"k{number}": ["a"] for number in range(900)}), TINY, None),
     (repeat("x" * 900, **{f"k{number}": ["a"] for number in range(20)}), TINY, None),
