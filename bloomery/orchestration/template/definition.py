@@ -319,7 +319,7 @@ class Definition:
         keys = self.template.features.output_keys
         description = body.get(keys[Key.DESCRIPTION])
         said = NO_DESCRIPTION if description is None else str(description)
-        condition = body.get(keys.get(Key.CONDITION, ""))
+        condition = body.get(keys[Key.CONDITION]) if Key.CONDITION in keys else None
         if condition is not None and not _under(keys[Key.CONDITION], self.holds, condition):
             return OutputDefinition(name=name, description=said, enabled=False)
         value = _under(keys[Key.VALUE], self._parser.parse, body[keys[Key.VALUE]])
@@ -339,8 +339,8 @@ class _Reader:
         self._parse = definition._parser.parse  # noqa: SLF001
         self._view = definition._plain_view  # noqa: SLF001
         self._policies = features.deletion_policies
-        missing = f" no {Key.CONDITION} here"
-        self._words = {key: features.resource_keys.get(key, missing) for key in Key}
+        nowhere = "\0"  # no document has it: a key that the version does not know is never read
+        self._words = {key: features.resource_keys.get(key, nowhere) for key in Key}
 
     def read(self, name: str, body: Mapping[str, Any]) -> tuple[ResourceDefinition, bool]:
         """Return the definition, and whether its condition holds."""
