@@ -33,7 +33,7 @@ from tests.kit import function_vectors
 from tests.kit.function_vectors import VECTORS
 
 _select, _decided, _unit = references.select, conditions.decided, itertools.product
-_bounded, _json_text, _host, _place = shapes.bound, shapes.json_text, urls._host, urls._place
+_json_text, _host, _place = shapes.json_text, urls._host, urls._place
 
 
 class Mutant(NamedTuple):

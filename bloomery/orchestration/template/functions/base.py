@@ -19,6 +19,7 @@ from collections.abc import Iterator
 from typing import Any, ClassVar, Final, NamedTuple
 
 from bloomery import errors
+from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.view import StackView
 
 
@@ -81,28 +82,57 @@ class Function:
 
 
 def resolve(tree: Any, view: StackView) -> Any:
-    """Return ``tree`` with every call replaced by its value; what is dropped leaves no key."""
+    """Return ``tree`` with every call replaced by its value; what is dropped leaves no key.
+
+    The values of all calls in one map or list, together, keep to what one function may make:
+    thousands of small calls may name the same large parameter.
+    """
     if isinstance(tree, Function):
-        try:
-            return tree.resolve(view)
-        except errors.Misplaced as exc:
-            raise exc.under(tree.name) from exc
-        except RecursionError as exc:  # a deep place in the template, and a deep value in it
-            raise tree.fault("its arguments are nested too deep; flatten them") from exc
-    if isinstance(tree, dict):
-        return {key: resolve_at(key, value, view) for key, value in tree.items()}
-    if isinstance(tree, list):
-        return [resolve_at(index, value, view) for index, value in enumerate(tree)]
-    return tree
+        return _called(tree, view)
+    return _Resolving(view).value(tree) if isinstance(tree, dict | list) else tree
 
 
-def resolve_at(key: str | int, tree: Any, view: StackView) -> Any:
-    if not isinstance(tree, dict | list | Function):
-        return tree
+def _called(call: Function, view: StackView) -> Any:
     try:
-        return resolve(tree, view)
+        return call.resolve(view)
     except errors.Misplaced as exc:
-        raise exc.under(key) from exc
+        raise exc.under(call.name) from exc
+    except RecursionError as exc:  # a deep place in the template, and a deep value in it
+        raise call.fault("its arguments are nested too deep; flatten them") from exc
+
+
+class _Resolving:
+    """One walk over maps and lists, and what the calls in them have made so far."""
+
+    __slots__ = ("chars", "nodes", "view")
+
+    def __init__(self, view: StackView) -> None:
+        self.view = view
+        self.nodes = self.chars = 0
+
+    def value(self, tree: dict[Any, Any] | list[Any]) -> Any:
+        if isinstance(tree, dict):
+            return {key: self._at(key, value) for key, value in tree.items()}
+        return [self._at(index, value) for index, value in enumerate(tree)]
+
+    def _at(self, key: str | int, tree: Any) -> Any:
+        if not isinstance(tree, dict | list | Function):
+            return tree
+        try:
+            if not isinstance(tree, Function):
+                return self.value(tree)
+            found = _called(tree, self.view)
+            self._charge(found)
+        except errors.Misplaced as exc:
+            raise exc.under(key) from exc
+        return found
+
+    def _charge(self, found: Any) -> None:
+        if isinstance(found, dict | list | str):
+            nodes, chars = shapes.size(found, self.view.limits)
+            self.nodes, self.chars = self.nodes + nodes, self.chars + chars
+            shapes.bound_nodes(self.nodes, self.view.limits)
+            shapes.bound_chars(self.chars, self.view.limits)
 
 
 def validate(tree: Any, view: StackView) -> None:

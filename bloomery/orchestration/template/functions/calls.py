@@ -24,5 +24,6 @@ class Call(base.Function):
         if isinstance(self.args, str):
             return self.args
         args = base.resolve(self.args, view)
-        shapes.bound(args, view.limits)
+        if isinstance(self.args, base.Function):  # else the walk over the arguments has measured
+            shapes.size(args, view.limits)
         return None if args is base.ABSENT else args

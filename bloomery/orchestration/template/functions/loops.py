@@ -132,7 +132,7 @@ class _Copier:
 
     def expect(self, template: Any, count: int) -> None:
         """Refuse copies that would be too many, or too much work, before one is made."""
-        nodes, chars = shapes.size(template)
+        nodes, chars = shapes.size(template, self.limits)
         shapes.bound_nodes(count * (nodes + 1), self.limits)
         shapes.bound_chars(count * chars, self.limits)
         work = count * len(self.placeholders)

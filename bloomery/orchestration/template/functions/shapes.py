@@ -9,10 +9,10 @@ from bloomery import errors
 from bloomery.orchestration.limits import Limits
 
 
-def bound(value: Any, limits: Limits) -> None:
-    """Refuse a value of more nodes or text than one function may hold.
+def size(value: Any, limits: Limits) -> tuple[int, int]:
+    """Return nodes and characters of ``value``; refuse one of more than a function may make.
 
-    Containers may be shared inside a value, so this counts what would be written out.
+    Containers may be shared inside a value: this counts what would be written out.
     """
     nodes = chars = 0
     waiting = [value]
@@ -24,27 +24,10 @@ def bound(value: Any, limits: Limits) -> None:
         elif isinstance(item, dict):
             nodes += 2 * len(item)
             bound_nodes(nodes, limits)
-            waiting.extend(item)
-            waiting.extend(item.values())
-        elif isinstance(item, list):
-            nodes += len(item)
-            bound_nodes(nodes, limits)
-            waiting.extend(item)
-
-
-def size(value: Any) -> tuple[int, int]:
-    """Return nodes and characters of a value that ``bound`` has let through."""
-    nodes = chars = 0
-    waiting = [value]
-    while waiting:
-        item = waiting.pop()
-        if isinstance(item, str):
-            chars += len(item)
-        elif isinstance(item, dict):
-            nodes += 2 * len(item)
             waiting += (*item, *item.values())
         elif isinstance(item, list):
             nodes += len(item)
+            bound_nodes(nodes, limits)
             waiting += item
     return nodes, chars
 

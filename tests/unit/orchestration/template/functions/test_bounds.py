@@ -46,7 +46,7 @@ TOO_LARGE = [
     (repeat(["x" * 100], k=["a"] * 11), TINY, None),
     (repeat(["k" * 60, "k" * 60], k=["b" * 9]), TINY, None),
     (repeat("k", k=["x" * 100] * 11), TINY, None),
-    (repeat("x", **{f"k{number}": ["a"] for number in range(900)}), TINY, None),
+    (repeat("x", **{f"k{number}": ["a"] for number in range(1100)}), TINY, None),
     (repeat("x" * 900, **{f"k{number}": ["a"] for number in range(20)}), TINY, None),
     ({"list_concat": [P, P]}, TINY, list(range(60))),
     ({"list_concat_unique": [P, P]}, TINY, list(range(60))),
@@ -61,6 +61,9 @@ TOO_LARGE = [
     ({"make_url": {"host": "h" * 51}}, TINY, None),
     ({"make_url": {"query": P}}, TINY, {"k": "v" * 50}),
     ({"equals": [P, P]}, TINY, list(range(60))),
+    ([P, {"a": P}], TINY, list(range(60))),
+    ([[P], [P]], TINY, "x" * 501),
+    ([repeat("x", a=P, b=P)] * 3, Limits(result_nodes=25_000), ["a"] * 100),
     ({"contains": [P, [P]]}, TINY, list(range(60))),
     ({"filter": [P, P]}, TINY, list(range(60))),
     ({"yaql": {"expression": "1 +" * 20 + "1"}}, TINY, None),
@@ -83,7 +86,7 @@ def test_what_would_be_too_large_is_refused_before_it_is_made(snippet, limits, g
 
 
 def resolve_anywhere(snippet, limits, **parameters):
-    deciding = "equals" in snippet
+    deciding = isinstance(snippet, dict) and "equals" in snippet
     seen = view.Plain(parameters=parameters, limits=limits)
     base.resolve(parsed(Vector("", snippet, None, deciding=deciding), seen), seen)
 
@@ -141,7 +144,7 @@ def test_shared_parts_count_as_often_as_they_would_be_written():
     for _ in range(20):
         shared = [shared, shared]
     with pytest.raises(errors.StackValidationFailed):
-        shapes.bound(shared, LIMITS)
+        shapes.size(shared, LIMITS)
 
 
 def test_values_are_called_by_their_kind():
