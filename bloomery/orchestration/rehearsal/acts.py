@@ -180,7 +180,7 @@ class Actor:
             self._change(action, Status.FAILED, reason)
             raise
         except Exception as exc:  # kinds are plug-ins: what they raise is a failure of theirs
-            fault = failures.told(self.row.name, exc)
+            fault = self.world.explained(self.row.name, exc)
             self._change(action, Status.FAILED, str(fault))
             raise ResourceFailed(action, fault, exc) from exc
         self._change(action, Status.COMPLETE)

@@ -77,6 +77,7 @@ class Below:
             given=blueprint.parameters,
             facade=Standing(parent.rows[blueprint.owner]),
             means=side.definition.means,
+            above=side.definition.discretion,
         )
         others = (len(each.seen) for each in parent.world.stacks.values() if each.id != stack_id)
         tree = Tree(limits, files, resources=sum(others))

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from bloomery.orchestration.rehearsal.events import Event
 from bloomery.orchestration.resources.failures import error_type
+from bloomery.orchestration.template.discretion import Discretion
+
+_OPEN: Final = Discretion()  # nothing is hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -21,8 +24,8 @@ class Error:
         return {"type": self.type, "message": self.message}
 
 
-def error_of(exc: BaseException) -> Error:
-    return Error(type=error_type(exc), message=str(exc))
+def error_of(exc: BaseException, discretion: Discretion = _OPEN) -> Error:
+    return Error(type=error_type(exc), message=discretion.masked(str(exc)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -108,6 +108,7 @@ def known(stack: Stack, name: str, stack_id: str) -> Stack:
         given=definition.given,
         facade=definition.facade,
         means=definition.means,
+        above=definition.above,
     )
     return Stack(made, depth=stack.depth, timeout_s=stack.timeout_s)
 
@@ -129,7 +130,8 @@ def _output(made: Rehearsed, name: str) -> results.Output:
     try:
         return results.Output(description=description, value=made.output(name))
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
-        return results.Output(description=description, error=results.error_of(exc))
+        error = results.error_of(exc, made.world.discretion)
+        return results.Output(description=description, error=error)
 
 
 def _resource(row: Row) -> results.Resource:

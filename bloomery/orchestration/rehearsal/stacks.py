@@ -114,6 +114,7 @@ class Rehearsed:
         if self.status is not Status.IN_PROGRESS:
             return
         kind, reason = _explained(self.action, exc)
+        reason = self.world.discretion.masked(reason)
         self.failure = results.Error(type=kind, message=reason)
         self._turn(self.action, Status.FAILED, reason)
 
@@ -161,6 +162,7 @@ class Rehearsed:
         self.side = new
         if isinstance(new, Stack):
             self.environment = new.definition.environment
+            self.world.discretion |= new.definition.discretion
         for name in new.definitions:
             if name not in self.rows:
                 self.rows[name] = self._row(name)

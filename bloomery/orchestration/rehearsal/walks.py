@@ -18,7 +18,7 @@ from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.sides import Side
 from bloomery.orchestration.rehearsal import acts, events
 from bloomery.orchestration.rehearsal.rows import Row
-from bloomery.orchestration.resources import base, failures, states
+from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.scheduler import DependencyTaskGroup, TaskRunner, Timeout
 from bloomery.orchestration.scheduler.runner import Steps
@@ -125,8 +125,9 @@ class Walk:
             row.record.status = Status.COMPLETE
 
     def _refuse(self, row: Row, exc: Exception) -> None:
-        fault = failures.told(row.name, exc)
-        self.stack.tell(row, states.Action.UPDATE, Status.FAILED, str(exc))
+        fault = self.stack.world.explained(row.name, exc)
+        said = self.stack.world.discretion.masked(str(exc))
+        self.stack.tell(row, states.Action.UPDATE, Status.FAILED, said)
         raise acts.ResourceFailed(states.Action.UPDATE, fault, exc)
 
     def _silent(self, row: Row, case: rules.Case) -> bool:

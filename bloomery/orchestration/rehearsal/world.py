@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import random
 import uuid
 from collections.abc import Callable
@@ -11,7 +12,9 @@ from typing import TYPE_CHECKING, Any
 
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.rehearsal.events import Event
+from bloomery.orchestration.resources import failures
 from bloomery.orchestration.scheduler.runner import Steps, asked
+from bloomery.orchestration.template.discretion import Discretion
 
 if TYPE_CHECKING:
     from bloomery.orchestration.rehearsal.stacks import Rehearsed
@@ -33,6 +36,7 @@ class World:
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = _new_id
     listen: Callable[[Event], object] = _nobody
+    discretion: Discretion = field(default_factory=Discretion)  # of all templates up to now
     poll_s: float = 1.0  # between two looks at what is not done yet
     events: list[Event] = field(default_factory=list)
     stacks: dict[str, Rehearsed] = field(default_factory=dict)
@@ -41,6 +45,12 @@ class World:
     def tell(self, event: Event) -> None:
         self.events.append(event)
         self.listen(event)
+
+    def explained(self, resource: str, exc: BaseException) -> failures.Fault:
+        """Say how a resource failed, without what is hidden."""
+        fault = failures.told(resource, exc)
+        masked = self.discretion.masked
+        return dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
 
     def spawn(self, task: Callable[[], Any]) -> scheduler.TaskRunner:
         """Start a task that is stepped beside what ``run`` was given."""

@@ -67,6 +67,7 @@ def child(stack: Stack, made: composite.Composite) -> Stack:
         project_id=stack.definition.identity.project_id,
         facade=Parent(found, stack),
         means=stack.definition.means,
+        above=stack.definition.discretion,
     )
     return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
 

@@ -42,7 +42,8 @@ class Stack:
         """Raise the first fault, in Heat's order; ``strict`` False looks at no values."""
         from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
 
-        validation.validate(self, validation.Care.VALUES if strict else validation.Care.SHAPE)
+        with self.definition.discreet():
+            validation.validate(self, validation.Care.VALUES if strict else validation.Care.SHAPE)
 
     def relaxed(self) -> Stack:
         """The same stack, whose parameters may miss values."""
@@ -159,7 +160,8 @@ class Stack:
             schemas = {key: one for key, one in schemas.items() if key not in without}
             if isinstance(tree, dict):
                 tree = {key: value for key, value in tree.items() if key not in without}
-        return self.reading(name, schemas, tree, view).resolved()
+        with self.definition.discreet():
+            return self.reading(name, schemas, tree, view).resolved()
 
     def reading(
         self, name: str, schemas: values.Schemas, tree: Any, view: StackView

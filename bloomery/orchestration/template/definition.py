@@ -10,6 +10,7 @@ asks in the order in which Heat finds faults.
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
@@ -25,12 +26,14 @@ from bloomery.orchestration.template.definitions import (
     ResourceDefinition,
 )
 from bloomery.orchestration.template.dialect import Identity, Key, Section, Template
+from bloomery.orchestration.template.discretion import Discretion
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import ABSENT, Function
 from bloomery.orchestration.template.parser import Parser
 from bloomery.orchestration.template.view import Facade, ResourceView
 
+NOTHING_HIDDEN: Final = Discretion()
 CONDITION_ERROR: Final = "Condition validation error"
 
 T = TypeVar("T")
@@ -57,8 +60,12 @@ class Definition:
         facade: Facade | None = None,
         lenient: bool = False,
         means: Means = MEANS,
+        above: Discretion = NOTHING_HIDDEN,
     ) -> None:
-        """``lenient``: values of parameters may be missing, as ``POST validate`` wants it."""
+        """``lenient``: values of parameters may be missing, as ``POST validate`` wants it.
+
+        ``above``: what is hidden in the stack above, whose values may come down.
+        """
         self.template = template
         self.environment = environment
         self.identity = Identity(name=name, id=id, arn=arn, project_id=project_id)
@@ -66,6 +73,7 @@ class Definition:
         self.facade = facade
         self.lenient = lenient
         self.means = means
+        self.above = above
         self._fault: errors.Misplaced | None = None  # the innermost of conditions in conditions
         self._decided: dict[str, bool] = {}
         self._deciding: list[str] = []
@@ -93,7 +101,29 @@ class Definition:
             facade=self.facade,
             lenient=True,
             means=self.means,
+            above=self.above,
         )
+
+    # ------------------------------------------------------------------------------ what is hidden
+
+    @functools.cached_property
+    def discretion(self) -> Discretion:
+        """Masks in messages the values of hidden parameters, here and in the stacks above."""
+        try:
+            return self.above | Discretion(self.parameters.secrets())
+        except errors.Failure:  # parameters that cannot be read
+            return self.above
+
+    @contextlib.contextmanager
+    def discreet(self) -> Iterator[None]:
+        """Let what is raised inside tell no value of a hidden parameter."""
+        try:
+            yield
+        except errors.Failure as exc:
+            masked = self.discretion.fault(exc)
+            if masked is exc:
+                raise
+            raise masked from None
 
     # --------------------------------------------------------------------------------- parameters
 

@@ -31,6 +31,7 @@ from bloomery.orchestration.template.parameter_kinds import (
 )
 
 MASK: Final = "******"
+NOT_SHOWN: Final = "the value does not fit its type or a constraint, and is not shown: it is hidden"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -83,7 +84,7 @@ class Schema:
 
     def _refused(self, why: str) -> errors.StackValidationFailed:
         if self.hidden:
-            why = "the value does not fit its type or a constraint, and is not shown: it is hidden"
+            why = NOT_SHOWN
         return errors.StackValidationFailed(reason=f"Parameter {self.name!r} is invalid: {why}")
 
 
@@ -270,6 +271,8 @@ def _finished(declared: Schema, key: str) -> Schema:
         why = str(exc.facts["reason"]) if declared.kind is not Kind.JSON else None
     if why is None:
         return declared
+    if declared.hidden:
+        why = NOT_SHOWN
     raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under(key)
 
 

@@ -152,6 +152,13 @@ class Parameters:
             said[name] = declared.text(self.value(name))
         return said
 
+    def secrets(self) -> Iterator[Any]:
+        """Yield the values of hidden parameters, as they were written and as templates see them."""
+        for name, declared in self.schemas.items():
+            if declared.hidden and (raw := self.raw(name)) is not None:
+                yield raw
+                yield declared.lenient(raw, self._means)
+
     def validated(self) -> dict[str, dict[str, Any]]:
         """Return ``Parameters`` of the answer to ``POST validate``."""
         return {

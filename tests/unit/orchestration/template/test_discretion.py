@@ -1,0 +1,155 @@
+"""No message tells the value of a hidden parameter, wherever it was found wrong."""
+
+from __future__ import annotations
+
+import traceback
+
+import pytest
+
+from bloomery import errors
+from bloomery.orchestration import plan, rehearsal
+from bloomery.orchestration.template.discretion import Discretion
+from tests.kit.rehearsals import stack
+
+SECRET = "correct horse\nbattery"
+SPELT = ("correct", "horse", "battery")
+HEAD = """
+parameters:
+  secret: {type: string, hidden: true}
+  more: {type: json, hidden: true, default: {}}
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "shown"),
+    [
+        ("", ""),
+        ("nothing of it", "nothing of it"),
+        (f"the text {SECRET} is wrong", "the text ****** is wrong"),
+        (f"the text {SECRET!r} is wrong", "the text '******' is wrong"),
+        ('"correct horse\\nbattery" is wrong', '"******" is wrong'),
+        (f"{SECRET}{SECRET}", "************"),
+        ("correct horse\nbat...", "******..."),
+        ("correct horse\nb", "correct horse\nb"),  # too little of it to be sure
+        ("it is 12345, or 123", "it is ******, or 123"),
+        ("abc is too short to be known again", "abc is too short to be known again"),
+        ("naïve", "******"),
+        ("na\\u00efve", "******"),
+    ],
+)
+def test_each_spelling_of_a_value_is_masked(said, shown):
+    assert Discretion([SECRET, {"k": [12345, True, None, "abc"]}, "naïve"]).masked(said) == shown
+
+
+def test_a_fault_keeps_its_class_and_its_place():
+    fault = errors.StackValidationFailed(
+        reason="no hunter2 here", path=["a", 0, "hunter2"], error="Property error", log="hunter2"
+    )
+    masked = Discretion(["hunter2"]).fault(fault)
+    assert type(masked) is type(fault)
+    assert str(masked) == "Property error: a[0].******: no ****** here"
+    assert masked.log == "******"
+    assert Discretion(["other"]).fault(fault) is fault
+
+
+def test_two_mask_what_either_masks():
+    both = Discretion(["first"]) | Discretion(["second"])
+    assert both.masked("first, second, third") == "******, ******, third"
+    alone = Discretion(["first"])
+    assert (alone | Discretion()) is alone
+
+
+WRONG = {
+    "a function": "  a: {type: OS::Heat::Value, properties: {value: {list_join: [X, X]}}}",
+    "a property": "  a: {type: OS::Heat::TestResource, properties: {wait_secs: X}}",
+    "a constraint": (
+        "  a: {type: OS::Heat::SoftwareConfig, properties: {inputs: [{name: a, type: X}]}}"
+    ),
+    "a kind": "  a: {type: OS::Heat::ResourceGroup, properties: {resource_def: {type: X}}}",
+    "a template below": "  a: {type: child.yaml, properties: {size: X}}",
+    "a member": (
+        "  a:\n    type: OS::Heat::ResourceGroup\n"
+        "    properties: {resource_def: {type: child.yaml, properties: {size: X}}}"
+    ),
+    "a path": "  a: {type: OS::Heat::ResourceGroup, properties: {resource_def: M}}",
+}
+CHILD = """
+heat_template_version: 2018-08-31
+parameters: {size: {type: json}}
+resources:
+  inner: {type: OS::Heat::TestResource, properties: {wait_secs: {get_param: [size, k]}}}
+"""
+
+
+def made(resource, **more):
+    body = resource.replace("X", "{get_param: secret}").replace("M", "{get_param: more}")
+    return stack(
+        f"{HEAD}resources:\n{body}\n",
+        given={"secret": SECRET, "more": {"type": "OS::Heat::None", "other": SECRET}},
+        files={"child.yaml": CHILD},
+        **more,
+    )
+
+
+@pytest.mark.parametrize("resource", WRONG.values(), ids=WRONG)
+def test_whoever_refuses_a_value_does_not_tell_it(resource):
+    life = rehearsal.Rehearsal()
+    result = life.create(made(resource))
+    assert result.error is not None
+    said = [result.error.message, result.reason, *(event.reason for event in life.world.events)]
+    assert not [text for text in said for part in SPELT if part in text]
+
+
+@pytest.mark.parametrize("strict", [True, False])
+@pytest.mark.parametrize("resource", WRONG.values(), ids=WRONG)
+def test_validation_does_not_tell_it(resource, strict):
+    said = ""
+    try:
+        made(resource).validate(strict=strict)
+    except errors.Failure as exc:
+        said = "".join(traceback.format_exception(exc))
+    assert not [part for part in SPELT if part in said]
+
+
+def test_a_plan_that_cannot_be_made_does_not_tell_it():
+    old = "  a: {type: OS::Heat::TestResource, properties: {wait_secs: 1}}"
+    with pytest.raises(errors.StackValidationFailed) as caught:
+        plan.plan(made(old), made(WRONG["a property"]))
+    assert "******" in str(caught.value)
+
+
+def test_what_fails_while_a_stack_lives_does_not_tell_it():
+    """A value that comes late: refused when the resource below is made, and in an output."""
+    text = """
+resources:
+  v: {type: OS::Heat::Value, properties: {value: {get_param: secret}}}
+  a: {type: OS::Heat::TestResource, properties: {wait_secs: {get_attr: [v, value]}}}
+outputs:
+  o: {value: {map_merge: [{get_attr: [v, value]}]}}
+"""
+    life = rehearsal.Rehearsal()
+    result = life.create(stack(HEAD + text, given={"secret": SECRET}))
+    assert result.status == "CREATE_FAILED"
+    said = [
+        result.reason,
+        result.error.message,
+        result.outputs["o"].error.message,
+        *(resource.reason for resource in result.resources),
+        *(event.reason for event in life.world.events),
+    ]
+    assert "******" in result.reason
+    assert "******" in result.outputs["o"].error.message
+    assert not [text for text in said for part in SPELT if part in text]
+
+
+def test_the_default_of_a_hidden_parameter_is_not_told():
+    body = "type: string, hidden: true, default: hunter2, constraints: [{length: {max: 2}}]"
+    text = f"parameters: {{p: {{{body}}}}}"
+    with pytest.raises(errors.InvalidSchemaError, match="is hidden") as caught:
+        stack(text).validate()
+    assert "hunter2" not in str(caught.value)
+
+
+def test_parameters_that_cannot_be_read_hide_nothing_and_break_nothing():
+    with pytest.raises(errors.InvalidSchemaError, match="strange"):
+        stack("parameters: {p: {type: strange, hidden: true}}", given={"p": SECRET}).validate()
