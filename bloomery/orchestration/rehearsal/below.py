@@ -40,7 +40,6 @@ class Below:
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         child = self._parent.world.stacks[stack_id]
         stack = self._stack(child.name, stack_id, blueprint)
-        self.cancel(stack_id)
         child.timeout_s = stack.timeout_s
         self._runners[stack_id] = self._parent.world.spawn(lambda: child.update(stack))
 

@@ -59,7 +59,7 @@ class Rehearsal:
         stack.validate()
         new = known(stack, made.name, made.id)
         if isinstance(made.side, Stack):
-            _check_immutables(made.side.definition, new.definition)
+            new.definition.parameters.check_immutable(made.side.definition.parameters)
         made.timeout_s = stack.timeout_s
         self.world.run(lambda: made.update(new, rollback=rollback))
         return made
@@ -86,12 +86,6 @@ class Rehearsal:
         made.children = Below(made)
         self.stack = made
         return made
-
-
-def _check_immutables(old: Definition, new: Definition) -> None:
-    changed = new.parameters.changed_immutables(old.parameters)
-    if changed:
-        raise errors.ImmutableParameterModified(keys=", ".join(changed))
 
 
 def known(stack: Stack, name: str, stack_id: str) -> Stack:

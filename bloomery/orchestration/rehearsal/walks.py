@@ -186,8 +186,6 @@ class Walk:
     def _act(self, row: Row, act: str, *args: Any, **kwargs: Any) -> Steps:
         """Let an actor act, as long as the stack has time."""
         left_s = self.stack.deadline_s - self.stack.world.clock.now()
-        if left_s <= 0:
-            raise StackTimedOut
         actor = acts.Actor(row, self.stack.world, self.stack.tell)
         runner = TaskRunner(getattr(actor, act), *args, clock=self.stack.world.clock, **kwargs)
         try:

@@ -28,7 +28,7 @@ def batches(*, target: int, current: int, most: int, floor: int) -> Iterator[Bat
     """
     done = 0
     while not done >= current == target:
-        changed = min(most, max(target - done, 0))
+        changed = min(most, target - done)
         kept = min(floor, target, current)
         size = changed + max(min(current, target - changed), kept)
         yield Batch(size, changed)

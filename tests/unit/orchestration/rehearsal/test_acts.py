@@ -84,13 +84,13 @@ def test_a_real_thing_in_error_is_deleted_and_made_again():
 
 
 def test_the_wait_doubles_and_after_six_attempts_the_first_failure_is_told():
-    create = [in_error(), conflict(), *(in_error() for _ in range(9))]
+    create = [base.ResourceInError("ERROR", "first"), conflict(), *(in_error() for _ in range(9))]
     result = rehearsal.run(scripted(create=create), world=world())
     assert result.status == "CREATE_FAILED"
     begun = [event.at_s for event in result.events[1:] if event.state == "CREATE_IN_PROGRESS"]
     waits = [later - earlier for earlier, later in itertools.pairwise(begun)]
     assert waits == [2**n + 1 for n in range(1, 6)]
-    assert "ResourceInError: resources.a" in result.reason
+    assert 'ResourceInError: resources.a: Went to status ERROR due to "first"' in result.reason
 
 
 def test_another_failure_is_final():
@@ -366,3 +366,18 @@ resources:
     assert life.delete().status == "DELETE_COMPLETE"
     life.create(scripted(text, delete=[ValueError("asked to delete what never was")]))
     assert life.delete().status == "DELETE_COMPLETE"
+
+
+def test_what_failed_or_was_never_made_has_no_attributes_and_is_known_by_its_name():
+    text = """
+resources:
+  a: {type: Test::Scripted}
+  v: {type: OS::Heat::Value, depends_on: a, properties: {value: 1}}
+outputs:
+  a: {value: [{get_attr: [a, size]}, {get_resource: a}]}
+  v: {value: [{get_attr: [v, value]}, {get_resource: v}, {get_attr: [v]}]}
+"""
+    result = rehearsal.run(scripted(text, check=[ValueError("no")]))
+    assert result.resources[0].physical_id == "real"
+    assert result.outputs["a"].value == [None, "a"]
+    assert result.outputs["v"].value == [None, "v", None]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import rehearsal
+from bloomery.orchestration import rehearsal, scheduler
 from tests.kit.rehearsals import lines, stack, told
 
 CHILD = """
@@ -286,3 +286,51 @@ def test_a_template_gives_its_own_reference_id():
     inner = "heat_template_version: 2021-04-16\noutputs: {OS::stack_id: {value: mine}}"
     text = "resources:\n  n: {type: i.yaml}\noutputs:\n  n: {value: {get_resource: n}}"
     assert rehearsal.run(stack(text, files={"i.yaml": inner})).outputs["n"].value == "mine"
+
+
+def test_each_batch_has_its_share_of_the_time():
+    text = GROUP.replace("min_in_service: 3", "min_in_service: 0").replace("10}", "1500}")
+    text = text.replace("REMOVED", "[]").replace("VALUE", "a")
+    waits = text.replace("}\noutputs", ", wait_secs: -1}\noutputs")
+    life = rehearsal.Rehearsal()
+    life.create(stack(text, given={"count": 3}))
+    result = life.update(stack(waits, given={"count": 3}))
+    assert result.reason == "Resource UPDATE failed: resources.g: Timed out"
+    below = [event.at_s for event in result.events if event.depth == 1]
+    assert below[-1] == 3600 - 2 * 1500
+
+
+def test_who_is_left_at_work_when_all_is_over_is_dismissed():
+    child = CHILD.replace("p}, fail", "p}, action_wait_secs: {delete: -1}, fail")
+    text = """
+resources:
+  n: {type: child.yaml}
+  after: {type: OS::Heat::TestResource, depends_on: n, properties: {action_wait_secs: {delete: 9}}}
+"""
+    life = rehearsal.Rehearsal()
+    life.create(stack(text, files={"child.yaml": child}, timeout_s=30))
+    result = life.delete()
+    assert (result.status, result.reason) == ("DELETE_FAILED", "Timed out")
+    (below,) = (each for each in life.world.stacks.values() if each.depth == 1)
+    assert below.reason == "Stack DELETE cancelled"
+
+
+def test_a_child_is_deleted_once_however_often_it_is_asked():
+    child = CHILD.replace("p}, fail", "p}, action_wait_secs: {delete: 5}, fail")
+    life = rehearsal.Rehearsal()
+    life.create(stack("resources: {n: {type: child.yaml}}", files={"child.yaml": child}))
+    world, above = life.world, life.stack
+    stack_id = above.rows["n"].record.physical_id
+
+    def twice():
+        above.children.delete(stack_id)
+        yield scheduler.After(2)
+        above.children.delete(stack_id)
+        yield scheduler.After(9)
+
+    world.run(twice)
+    ends = [event.reason for event in world.events if event.state.startswith("DELETE_FAILED")]
+    assert "Stack DELETE cancelled" in ends
+    assert world.events[-1].state == "DELETE_COMPLETE"
+    assert above.children.find(stack_id) is None
+    above.children.delete(stack_id)

@@ -308,6 +308,12 @@ def test_hooks_are_announced_and_not_waited_for():
         "Hook pre-update is cleared",
     ]
     before = len(result.events)
+    patterns = {"*": {"hooks": ["pre-create", "pre-delete"]}}
+    environment = {"resource_registry": {"resources": {**hooks, **patterns}}}
+    more = f"{GOOD}  d: {{type: OS::Heat::None}}\n"
+    result = life.update(stack(more, environment=environment))  # that creates
+    assert not any(event.reason.startswith("CREATE paused") for event in result.events[before:])
+    before = len(result.events)
     result = life.delete()
     said = [event.reason for event in result.events[before:] if event.resource == "a"]
     assert said[0] == "DELETE paused until Hook pre-delete is cleared"
