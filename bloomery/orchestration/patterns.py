@@ -74,17 +74,22 @@ def bounded(
     """Return what ``use`` makes of the compiled pattern; it passes on the seconds as timeout."""
     found = compiled(pattern, limits)
     if len(text) > limits.pattern_text_chars:
-        _refuse(pattern, f"the text has more than {limits.pattern_text_chars} characters")
+        _refuse(
+            pattern,
+            f"the text has more than {limits.pattern_text_chars} characters (pattern_text_chars)",
+        )
     try:
         return use(found, limits.pattern_s)
     except TimeoutError:
-        _refuse(pattern, f"matching takes longer than {limits.pattern_s} s; make it simpler")
+        _refuse(
+            pattern, f"matching takes longer than {limits.pattern_s} s (pattern_s); make it simpler"
+        )
 
 
 def compiled(pattern: str, limits: Limits) -> regex.Pattern[str]:
     """Return ``pattern`` ready to be used; StackValidationFailed for one that cannot be."""
     if len(pattern) > limits.pattern_chars:
-        _refuse(pattern, f"it has more than {limits.pattern_chars} characters")
+        _refuse(pattern, f"it has more than {limits.pattern_chars} characters (pattern_chars)")
     return _compiled(pattern)
 
 

@@ -56,7 +56,9 @@ def _of_text(check: _TextCheck) -> Check:
         if not isinstance(value, str):
             return "it must be text"
         if len(value) > means.limits.custom_text_chars:
-            return f"it has more than {means.limits.custom_text_chars} characters"
+            return (
+                f"it has more than {means.limits.custom_text_chars} characters (custom_text_chars)"
+            )
         return check(value, means)
 
     return checked

@@ -206,7 +206,8 @@ class Definition:
             reason = f'Circular definition for condition "{name}": {circle}'
             raise sections.fault(reason, error=CONDITION_ERROR)
         if len(self._deciding) >= self.limits.condition_depth:
-            reason = f"more than {self.limits.condition_depth} conditions ask one for the other"
+            most = self.limits.condition_depth
+            reason = f"more than {most} conditions ask one for the other (condition_depth)"
             raise sections.fault(reason, error=CONDITION_ERROR)
 
     def _defined(self, name: str, body: Any) -> bool:

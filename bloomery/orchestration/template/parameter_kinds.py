@@ -77,7 +77,7 @@ def _string(value: Any, limits: Limits) -> str:
 
 
 def _number(value: Any, limits: Limits) -> int | float:
-    wanted = f"a number of at most {limits.scalar_digits} digits"
+    wanted = f"a number of at most {limits.scalar_digits} digits (scalar_digits)"
     if is_number(value, limits):
         return value  # type: ignore[no-any-return]
     try:

@@ -27,6 +27,10 @@ from bloomery.orchestration.template.functions import shapes
 
 _BITS: Final = 4096  # of an integer; Python writes no more than 4300 digits
 _DEPTH: Final = 200  # of containers inside each other
+_ROWS: Final = {  # of Limits, by the error of the library that tells of it
+    "CollectionTooLargeException": " (yaql_elements)",
+    "MemoryQuotaExceededException": " (yaql_bytes)",
+}
 _WATCHED: Final = 100  # times the limit of elements: what any iterator may yield
 
 
@@ -34,7 +38,7 @@ def parsed(expression: str, limits: Limits = LIMITS) -> Any:
     """Return ``expression`` ready to be evaluated; StackValidationFailed for one that is none."""
     if len(expression) > limits.yaql_chars:
         raise errors.StackValidationFailed(
-            reason=f"a yaql expression has at most {limits.yaql_chars} characters"
+            reason=f"a yaql expression has at most {limits.yaql_chars} characters (yaql_chars)"
         )
     return _parsed(expression)
 
@@ -84,7 +88,8 @@ def _said(exc: BaseException) -> str:
     exc = getattr(exc, "wrapped", exc)
     if isinstance(exc, StopIteration):
         return "the collection has no such element"
-    return f"{type(exc).__name__}: {shapes.shortened(str(exc), 200)}"
+    row = _ROWS.get(type(exc).__name__, "")
+    return f"{type(exc).__name__}: {shapes.shortened(str(exc), 200)}{row}"
 
 
 class Meter:
@@ -101,7 +106,7 @@ class Meter:
         """End the expression when its time is over."""
         if time.thread_time() > self.until:
             raise errors.StackValidationFailed(
-                reason=f"the expression takes longer than {self.limits.yaql_s} s"
+                reason=f"the expression takes longer than {self.limits.yaql_s} s (yaql_s)"
             )
 
     def taken(self, value: Any) -> Any:
@@ -148,7 +153,7 @@ class Meter:
             self.tick()
             if count >= most:
                 raise errors.StackValidationFailed(
-                    reason=f"a collection has more than {most} elements"
+                    reason=f"a collection has more than {most} elements (yaql_elements)"
                 )
             yield item
 
@@ -193,6 +198,7 @@ class _Output:
             shapes.bound_nodes(self.nodes, self.limits)
             if count >= self.limits.yaql_elements:
                 raise errors.StackValidationFailed(
-                    reason=f"a collection has more than {self.limits.yaql_elements} elements"
+                    reason=f"a collection has more than {self.limits.yaql_elements} elements "
+                    "(yaql_elements)"
                 )
             yield item

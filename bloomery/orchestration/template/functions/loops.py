@@ -139,7 +139,8 @@ class _Copier:
         shapes.bound_nodes(work * (nodes + 1) // 10, self.limits)
         if work * chars > self.limits.replaced_chars:
             raise self.call.fault(
-                f"{self.call.name} would look for too many placeholders in too much text"
+                f"{self.call.name} would look for too many placeholders in too much text "
+                "(replaced_chars)"
             )
 
     def copies(self, template: Any, combinations: Iterable[tuple[Any, ...]]) -> list[Any]:

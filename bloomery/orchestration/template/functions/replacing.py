@@ -24,7 +24,8 @@ def replaced(text: str, values: Mapping[str, str], limits: Limits) -> tuple[str,
     """Return ``text`` with every placeholder replaced, and the placeholders that never occurred."""
     if len(text) * len(values) > limits.replaced_chars:
         raise errors.StackValidationFailed(
-            reason=f"{len(values)} placeholders in {len(text)} characters are too many"
+            reason=f"{len(values)} placeholders in {len(text)} characters are too many "
+            "(replaced_chars)"
         )
     marks, unused, total = {}, [], len(text)
     free = _free_code_points(text, values)

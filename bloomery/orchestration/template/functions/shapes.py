@@ -44,14 +44,16 @@ def has_text(value: Any) -> bool:
 def bound_nodes(nodes: int, limits: Limits) -> None:
     if nodes > limits.result_nodes:
         raise errors.StackValidationFailed(
-            reason=f"it would make more than {limits.result_nodes} keys and values; make it smaller"
+            reason=f"it would make more than {limits.result_nodes} keys and values (result_nodes): "
+            "make it smaller"
         )
 
 
 def bound_chars(chars: int, limits: Limits) -> None:
     if chars > limits.result_chars:
         raise errors.StackValidationFailed(
-            reason=f"it would make more than {limits.result_chars} characters; make it smaller"
+            reason=f"it would make more than {limits.result_chars} characters (result_chars): "
+            "make it smaller"
         )
 
 

@@ -65,7 +65,8 @@ class MakeUrl(Call):
         length = sum(len(str(value)) for value in args.values())
         if length > view.limits.url_chars:
             raise self.fault(
-                f"the parts of {self.name} have more than {view.limits.url_chars} characters"
+                f"the parts of {self.name} have more than {view.limits.url_chars} characters "
+                "(url_chars)"
             )
 
     def _pieces(self, args: dict[str, Any]) -> list[str]:

@@ -92,7 +92,7 @@ def test_a_check_of_text_refuses_all_else(name: str, value: Any):
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_check_looks_at_no_more_than_the_limit(name: str):
     means = Means(limits=Limits(custom_text_chars=3))
-    assert custom.find(name)("1" * 4, means) == "it has more than 3 characters"
+    assert custom.find(name)("1" * 4, means) == "it has more than 3 characters (custom_text_chars)"
 
 
 def test_an_unknown_check_is_not_found():
