@@ -178,7 +178,12 @@ _ROWS: dict[str, list[tuple[Any, ...]]] = {
     "get_attr": [
         ({"get_attr": ["r", "value"]}, "text"),
         ({"get_attr": ["r", "value", 0]}, "t"),
-        ({"get_attr": ["r", "map", "k", "1", "z"]}, "q"),
+        ({"get_attr": ["r", "map", "k", 1, "z"]}, "q"),
+        ({"get_attr": ["r", "map", "k", -1, "z"]}, "q"),
+        ({"get_attr": ["r", "map", "k", 1, "z", 0]}, "q"),
+        ({"get_attr": ["r", "map", "k", "1", "z"]}, None),  # unlike get_param
+        ({"get_attr": ["r", "map", "k", 1, "z", "0"]}, None),
+        ({"get_attr": ["r", "map", 1]}, None),
         ({"get_attr": ["r", "map", "nope"]}, None),
         ({"get_attr": ["r", "value", "missing"]}, None),
         ({"get_attr": ["r", "null", "missing"]}, None),
@@ -330,6 +335,8 @@ _ROWS: dict[str, list[tuple[Any, ...]]] = {
         ({"str_split": {"get_param": "s"}}, LATE),
         ({"str_split": {"get_param": "l"}}, ["y"]),
         ({"str_split": ","}, EARLY),
+        ({"str_split": 5}, LATE),
+        ({"str_split": None}, LATE),
         ({"str_split": {"a": 1}}, EARLY),
         ({"str_split": [",", "a,b"]}, {"str_split": [",", "a,b"]}, "2015-04-30"),
     ],

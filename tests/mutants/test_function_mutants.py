@@ -32,7 +32,8 @@ from bloomery.orchestration.template.functions import (
 from tests.kit import function_vectors
 from tests.kit.function_vectors import VECTORS
 
-_select, _decided, _unit = references.select, conditions.decided, itertools.product
+_select, _loosely = references.select, references.select_loosely
+_decided, _unit = conditions.decided, itertools.product
 _json_text, _host, _place = shapes.json_text, urls._host, urls._place
 
 
@@ -62,14 +63,6 @@ def _leftmost(text: str, values: dict[str, str], limits: Any) -> tuple[str, list
         made += values[found[0]] if found else text[at]
         at += len(found[0]) if found else 1
     return made, [key for key in values if key not in text]
-
-
-def _stepped_without_text(value: Any, step: Any) -> Any:
-    if isinstance(value, dict) and step in value:
-        return value[step]
-    if isinstance(value, list | str) and isinstance(step, int) and -len(value) <= step < len(value):
-        return value[step]
-    return references._MISSING
 
 
 def _stepped_into_lists_only(value: Any, step: Any) -> Any:
@@ -239,9 +232,10 @@ def _unquoted_place(args: dict[str, Any]) -> str:
 
 
 MUTANTS = (
-    Mutant("get_param", "null where a path leads nowhere", references, "select",
-           lambda value, path, missing=None: _select(value, path)),
-    Mutant("get_param", "numeric text is no index", references, "_stepped", _stepped_without_text),
+    Mutant("get_param", "null where a path leads nowhere", references, "select_loosely",
+           lambda value, path: _loosely(value, path) or None),
+    Mutant("get_param", "numeric text is no index", references, "select_loosely",
+           lambda value, path: _select(value, path) or ""),
     Mutant("get_param", "no characters of text", references, "_stepped", _stepped_into_lists_only),
     Mutant("get_param", "no negative index", references, "_stepped", _stepped_forwards),
     Mutant("get_param", "an unknown parameter is null", view.Plain, "parameter",
@@ -251,7 +245,9 @@ MUTANTS = (
     Mutant("get_resource", "an unknown name is itself", references.GetResource, "result",
            lambda self, args, seen: seen.ids.get(args, args)),
     Mutant("get_attr", "empty text where a path leads nowhere", references, "select",
-           lambda value, path, missing=None: _select(value, path, "")),
+           lambda value, path: _select(value, path) or ""),
+    Mutant("get_attr", "numeric text is an index", references, "select",
+           lambda value, path: _loosely(value, path) or None),
     Mutant("get_attr", "what is not ready is asked", view.PlainResource, "ready", True),
     Mutant("get_attr", "unknown attributes are null", view.PlainResource, "has_attribute",
            lambda self, name: True),

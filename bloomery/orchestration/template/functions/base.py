@@ -93,6 +93,7 @@ def resolve(tree: Any, view: StackView) -> Any:
 
 
 def _called(call: Function, view: StackView) -> Any:
+    view.tick()
     try:
         return call.resolve(view)
     except errors.Misplaced as exc:

@@ -14,16 +14,34 @@ from bloomery.orchestration.template.view import StackView
 _MISSING: Final = object()
 
 
-def select(value: Any, path: Sequence[Any], missing: Any = None) -> Any:
-    """Walk ``path`` into maps, lists and text; ``missing`` if it leads nowhere.
+def select(value: Any, path: Sequence[Any]) -> Any:
+    """Walk ``path`` into an attribute; null if it leads nowhere.
 
-    Numeric text is an index, a negative index counts from the end, and a character of a text can be
-    taken: Heat's templates rely on all three.
+    A number is an index into a list or a text, a negative one counts from the end; text is the key
+    of a map and nothing else.
     """
     for step in path:
+        if isinstance(step, str) != isinstance(value, dict):
+            return None
         value = _stepped(value, step)
         if value is _MISSING:
-            return missing
+            return None
+    return value
+
+
+def select_loosely(value: Any, path: Sequence[Any]) -> Any:
+    """Walk ``path`` into a parameter; "" if it leads nowhere.
+
+    As ``select``, but numeric text is an index, too: Heat's templates rely on the difference.
+    """
+    for step in path:
+        number = isinstance(step, str) and not isinstance(value, dict)
+        try:
+            value = _stepped(value, int(step) if number else step)
+        except ValueError:
+            return ""
+        if value is _MISSING:
+            return ""
     return value
 
 
@@ -31,10 +49,8 @@ def _stepped(value: Any, step: Any) -> Any:
     if not isinstance(value, dict | list | str):
         return _MISSING
     try:
-        if isinstance(value, dict):
-            return value.get(step, _MISSING)
-        return value[int(step) if isinstance(step, str) else step]
-    except (IndexError, TypeError, ValueError):  # out of range; no index at all; no number
+        return value.get(step, _MISSING) if isinstance(value, dict) else value[step]
+    except (IndexError, TypeError):  # out of range; no index at all
         return _MISSING
 
 
@@ -55,7 +71,7 @@ class GetParam(Call):
             raise self.fault(
                 f"the name of a parameter in {self.name} is text, not {shapes.called(name)}"
             )
-        return select(view.parameter(name), path, missing="")
+        return select_loosely(view.parameter(name), path)
 
 
 class GetResource(Call):

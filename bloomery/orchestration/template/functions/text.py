@@ -6,7 +6,7 @@ import hashlib
 from typing import Any
 
 from bloomery import errors
-from bloomery.orchestration.template.functions import base, shapes
+from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.functions.calls import Call
 from bloomery.orchestration.template.view import StackView
 
@@ -74,7 +74,7 @@ class StrSplit(Call):
     says = "A text split at a delimiter: the list, or the one part at an index."
 
     def check(self) -> None:
-        if not isinstance(self.args, list | base.Function):
+        if isinstance(self.args, dict | str):  # a number or nothing is found later [quirk]
             raise self._form()
 
     def result(self, args: Any, view: StackView) -> Any:
