@@ -47,7 +47,7 @@ ALLOWED: Final[Mapping[str, Allowance]] = {
         _crash,
     ),
     "something false for a list": Allowance(
-        "Heat's filter and list_join take anything empty or false for a list; only null is documented",
+        "Heat's filter and list_join take anything empty or false for a list; documented is null",
         6,
         _falsy_list,
     ),
