@@ -7,6 +7,10 @@ knows its place in the template.
 
 from __future__ import annotations
 
+import contextlib
+import math
+import time
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Final
 
@@ -40,6 +44,7 @@ class Limits:
     yaql_elements: int = 200  # taken from any one iterator (Heat: limit_iterators)
     yaql_bytes: int = 10_000  # held by one expression (Heat: memory_quota)
     yaql_s: float = 1.0  # time for one expression
+    validation_s: float = 30.0  # time of the processor for one stack with all its nested ones
 
     def exceeded(self, option: str, unit: str, what: str) -> errors.RequestLimitExceeded:
         """Return the fault of ``what``, which is over the row ``option``, counted in ``unit``."""
@@ -48,3 +53,31 @@ class Limits:
 
 
 LIMITS: Final = Limits()
+
+
+class Patience:
+    """How long a validation may go on; one for a stack and all below it.
+
+    Each function has limits of its own, and a template has room for thousands of them.
+    """
+
+    __slots__ = ("_limits", "_until")
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._until = math.inf
+
+    @contextlib.contextmanager
+    def begun(self) -> Iterator[None]:
+        """Count from here; inside of another count that one goes on."""
+        outer = self._until
+        self._until = min(outer, time.thread_time() + self._limits.validation_s)
+        try:
+            yield
+        finally:
+            self._until = outer
+
+    def tick(self) -> None:
+        """Raise RequestLimitExceeded when the time is over."""
+        if self._until < math.inf and time.thread_time() > self._until:
+            raise self._limits.exceeded("validation_s", "seconds", "a template that takes so long")

@@ -72,6 +72,9 @@ class Forecast:
     def facade(self) -> Facade | None:
         return self.stack.facade
 
+    def tick(self) -> None:
+        self.stack.tick()
+
     def parameter(self, name: str) -> Any:
         self.asked.add(name)
         return self.stack.parameter(name)

@@ -68,6 +68,7 @@ def child(stack: Stack, made: composite.Composite) -> Stack:
         facade=Parent(found, stack),
         means=stack.definition.means,
         above=stack.definition.discretion,
+        patience=stack.definition.patience,
     )
     return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
 

@@ -42,7 +42,7 @@ class Stack:
         """Raise the first fault, in Heat's order; ``strict`` False looks at no values."""
         from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
 
-        with self.definition.discreet():
+        with self.definition.discreet(), self.definition.patience.begun():
             validation.validate(self, validation.Care.VALUES if strict else validation.Care.SHAPE)
 
     def relaxed(self) -> Stack:

@@ -16,9 +16,9 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from bloomery import errors
-from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.limits import Limits, Patience
 from bloomery.orchestration.properties.constraints import MEANS, Means
-from bloomery.orchestration.template import parameters, sections
+from bloomery.orchestration.template import parameter_schemas, parameters, sections
 from bloomery.orchestration.template.definitions import (
     NO_DESCRIPTION,
     DeletionPolicy,
@@ -61,10 +61,12 @@ class Definition:
         lenient: bool = False,
         means: Means = MEANS,
         above: Discretion = NOTHING_HIDDEN,
+        patience: Patience | None = None,
     ) -> None:
         """``lenient``: values of parameters may be missing, as ``POST validate`` wants it.
 
-        ``above``: what is hidden in the stack above, whose values may come down.
+        ``above``: what is hidden in the stack above, whose values may come down; ``patience``: how
+        long it has for everything.
         """
         self.template = template
         self.environment = environment
@@ -74,6 +76,7 @@ class Definition:
         self.lenient = lenient
         self.means = means
         self.above = above
+        self.patience = patience or Patience(template.limits)
         self._fault: errors.Misplaced | None = None  # the innermost of conditions in conditions
         self._decided: dict[str, bool] = {}
         self._deciding: list[str] = []
@@ -102,6 +105,7 @@ class Definition:
             lenient=True,
             means=self.means,
             above=self.above,
+            patience=self.patience,
         )
 
     # ------------------------------------------------------------------------------ what is hidden
@@ -132,7 +136,7 @@ class Definition:
         """Raises InvalidSchemaError for a declaration, UnknownUserParameter for a given one."""
         section = self.template.section(Section.PARAMETERS)
         try:
-            declared = parameters.schemas(section, self.template.parameter_schema)
+            declared = parameters.schemas(section, self._declared)
         except errors.Misplaced as exc:
             raise exc.under(self.template.word(Section.PARAMETERS)) from exc
         return parameters.Parameters(
@@ -142,7 +146,12 @@ class Definition:
             self.template.pseudo_parameters(self.identity),
             lenient=self.lenient,
             means=self.means,
+            tick=self.patience.tick,
         )
+
+    def _declared(self, name: str, body: Any) -> parameter_schemas.Schema:
+        self.patience.tick()
+        return self.template.parameter_schema(name, body)
 
     def check_groups(self) -> None:
         """Refuse parameter groups of the wrong shape, and names in them that are none."""
@@ -453,6 +462,9 @@ class View:
     @property
     def limits(self) -> Limits:
         return self._definition.limits
+
+    def tick(self) -> None:
+        self._definition.patience.tick()
 
     @property
     def facade(self) -> Facade | None:

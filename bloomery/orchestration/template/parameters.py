@@ -62,10 +62,23 @@ def cfn_pseudo(*, stack_name: str = "", arn: str = "", region: str = "") -> dict
     }
 
 
+def _no_hurry() -> None:
+    """Nobody counts the time."""
+
+
 class Parameters:
     """The values of one stack.  They are never changed; a new pseudo value needs a new object."""
 
-    __slots__ = ("_defaults", "_given", "_means", "_pseudo", "_values", "lenient", "schemas")
+    __slots__ = (
+        "_defaults",
+        "_given",
+        "_means",
+        "_pseudo",
+        "_tick",
+        "_values",
+        "lenient",
+        "schemas",
+    )
 
     def __init__(
         self,
@@ -76,14 +89,19 @@ class Parameters:
         *,
         lenient: bool = False,
         means: Means = MEANS,
+        tick: Callable[[], None] = _no_hurry,
     ) -> None:
-        """``lenient``: what is missing or does not fit is null, as ``POST validate`` wants it."""
+        """``lenient``: what is missing or does not fit is null, as ``POST validate`` wants it.
+
+        ``tick`` is called before each value is looked at, and raises when time is over.
+        """
         self.schemas = schemas
         self.lenient = lenient
         self._given = given or {}
         self._defaults = defaults or {}
         self._pseudo = pseudo or {}
         self._means = means
+        self._tick = tick
         self._values: dict[str, Any] = dict(self._pseudo)
 
     def value(self, name: str) -> Any:
@@ -113,6 +131,7 @@ class Parameters:
         )
 
     def _made(self, declared: Schema) -> Any:
+        self._tick()
         raw = self.raw(declared.name)
         if self.lenient:
             return None if raw is None else declared.lenient(raw, self._means)

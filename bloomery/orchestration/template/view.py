@@ -63,6 +63,9 @@ class StackView(Protocol):
     @property
     def facade(self) -> Facade | None: ...
 
+    def tick(self) -> None:
+        """Called with every call of a function; raises when the time for all of them is over."""
+
     def parameter(self, name: str) -> Any:
         """The value as the template sees it; StackValidationFailed for a name that is not there."""
 
@@ -119,6 +122,9 @@ class Plain:
     mappings: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     facade: Facade | None = None
     limits: Limits = LIMITS
+
+    def tick(self) -> None:
+        """Values that are there already cost no time."""
 
     def parameter(self, name: str) -> Any:
         if name not in self.parameters:
