@@ -82,7 +82,9 @@ LEFT_ALONE: Final = "external_id: left alone"
 
 def never_made(case: Case) -> Ruling | None:
     if case.record is not None and gone(case.record):
-        return Ruling(Verb.CREATE, f"{case.record.action} {case.record.status}: never made")
+        return Ruling(
+            Verb.CREATE, f"{case.record.action} {case.record.status}: nothing stands behind it"
+        )
     return None
 
 

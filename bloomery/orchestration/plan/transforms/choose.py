@@ -6,7 +6,7 @@ back.  So does an update while the new one is not usable: the old one may be all
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 from bloomery.orchestration.plan.draft import Draft, gone
 from bloomery.orchestration.resources.base import Record, Status
@@ -19,16 +19,16 @@ def apply(draft: Draft) -> None:
         return
     draft.records.update(records)
     for name, kept in draft.present.leftovers.items():
-        _choose(draft, name, [record for record in kept if not gone(record)])
+        _choose(draft, name, kept)
 
 
-def _choose(draft: Draft, name: str, kept: list[Record]) -> None:
+def _choose(draft: Draft, name: str, kept: Sequence[Record]) -> None:
     current = draft.records.get(name)
     best = _best(kept) if draft.rollback or not _usable(current) else None
     if best is not None and name in draft.new.definitions:
         draft.records[name] = best
         draft.taken_back.add(name)
-        draft.surplus += [current] if current is not None and not gone(current) else []
+        draft.surplus += [current] if current is not None else []
     draft.surplus += [record for record in kept if record is not draft.records.get(name)]
 
 

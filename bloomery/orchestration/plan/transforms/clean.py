@@ -14,6 +14,7 @@ from bloomery.orchestration.resources.base import Record
 
 ROLLED_BACK: Final = "made by the update that is rolled back"
 LEFT_OVER: Final = "left over from an earlier update"
+EMPTY: Final = "nothing stands behind it: only its row goes"
 
 
 def apply(draft: Draft) -> None:
@@ -21,8 +22,8 @@ def apply(draft: Draft) -> None:
         _end(draft, Key(name, CLEAN), record)
     current = draft.present.records or {}
     for record in draft.surplus:
-        rolled_back = draft.rollback and current.get(record.name) is record
-        reason = ROLLED_BACK if rolled_back else LEFT_OVER
+        made_last = draft.rollback and current.get(record.name) is record
+        reason = EMPTY if gone(record) else ROLLED_BACK if made_last else LEFT_OVER
         _delete(draft, Key(record.name, CLEAN, record.uuid), record, reason)
 
 
@@ -37,7 +38,7 @@ def _end(draft: Draft, key: Key, record: Record | None) -> None:
 
 def _why(draft: Draft, record: Record | None) -> str:
     if record is not None and gone(record):
-        return "never made: only its row goes"
+        return EMPTY
     if draft.rollback:
         return ROLLED_BACK
     return "no longer in the template" if draft.new.definitions else ""

@@ -92,6 +92,16 @@ class Choosy(Thing):
         return after.get("value") == "too much" and "value" in prop_diff
 
 
+class Restless(Thing):
+    """Made anew by every update, whatever it says."""
+
+    @classmethod
+    def needs_replace(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> bool:
+        return True
+
+
 class Nought(Thing):
     ignores_properties = True
 
@@ -105,6 +115,7 @@ KINDS: Mapping[str, type[Resource]] = {
     "Stable": Stable,
     "Choosy": Choosy,
     "Nought": Nought,
+    "Restless": Restless,
     "Busy": Busy,
     "Alias": Thing,
 }

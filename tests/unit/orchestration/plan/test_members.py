@@ -228,6 +228,28 @@ def test_a_chain_is_made_in_its_order() -> None:
     assert made.requires(Key("c/1", MAKE)) == {Key("c/0", MAKE)}
 
 
+def test_only_the_first_members_wait_for_what_is_above() -> None:
+    made = plan.create(
+        resources(
+            """
+  a: {type: OS::Heat::None}
+  c:
+    type: OS::Heat::ResourceChain
+    depends_on: a
+    properties: {resources: [OS::Heat::None, OS::Heat::None]}
+"""
+        )
+    )
+    assert made.requires(Key("c/0", MAKE)) == {Key("c", "begin")}
+    assert made.requires(Key("c/1", MAKE)) == {Key("c/0", MAKE)}
+
+
+def test_members_whose_names_would_be_guesses_are_not_told() -> None:
+    more = "\n  n: {type: OS::Heat::Value, properties: {value: '#x#'}}\n"
+    made = plan.create(group(1, more=f"      index_var: {{get_attr: [n, value]}}{more}"))
+    assert told(made) == ["make n: create", "make group: create"]
+
+
 # --------------------------------------------------------------------------- nested templates
 
 ABOVE = """
@@ -435,6 +457,7 @@ def test_replaced_members_lose_their_old_one_in_the_same_batch() -> None:
         group(2, "a", "{rolling_update: {max_batch_size: 1}}", "OS::Heat::TestResource"),
     )
     made = plan.plan(old, new)
+    assert Key("group/1", CLEAN) in made.requires(Key("group", BATCH, "1"))
     lines = [line for line in told(made) if "group/" in line]
     assert lines == [
         "make group/1: replace",

@@ -126,7 +126,8 @@ def test_deletion_mirrors_creation() -> None:
 
 
 def test_a_dependency_on_what_is_switched_off_is_none() -> None:
-    assert told(plan.create(template(a=thing(depends_on=("off",))))) == ["make a: create"]
+    made = plan.create(template(a=thing(depends_on=("off",))))
+    assert made.graph.order() == [Key("a", MAKE)]
 
 
 def test_what_another_owns_is_adopted_and_waits_for_nothing() -> None:
@@ -164,7 +165,7 @@ def test_a_snapshot_comes_before_the_end() -> None:
 def test_what_was_never_made_only_loses_its_row() -> None:
     made = plan.delete(template(a=thing(), b=thing()), rows(row("a", state="INIT_COMPLETE")))
     assert [(str(key), each.reason) for key, each in made] == [
-        ("clean a", "never made: only its row goes")
+        ("clean a", "nothing stands behind it: only its row goes")
     ]
 
 
@@ -202,6 +203,19 @@ def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None
     taken, end = made.of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, old)
     assert (end.verb, end.record) == (Verb.DELETE, broken)
+    assert end.reason == "left over from an earlier update"
+
+
+def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
+    olds = [row("a", value=number) for number in (1, 2)]
+    present = Present(records=rows(row("a", state="INIT_COMPLETE")), leftovers={"a": olds})
+    made = plan.plan(template(a=thing()), template(a=thing(value=2)), present)
+    taken, *ends = made.of("a")
+    assert (taken.verb, taken.record) == (Verb.TAKE_BACK, olds[1])
+    assert [(end.record.action, end.reason) for end in ends] == [
+        ("INIT", "nothing stands behind it: only its row goes"),
+        ("CREATE", "left over from an earlier update"),
+    ]
 
 
 def test_a_broken_leftover_is_not_taken_back() -> None:
@@ -277,6 +291,17 @@ def test_what_is_taken_back_may_be_updated_too() -> None:
         Verb.UPDATE,
         "the old one still stands and is taken back",
     )
+
+
+def test_who_uses_what_is_taken_back_and_updated_may_see_another_id() -> None:
+    before = {"a": thing(size=1), "b": thing(value=ref("a"))}
+    after = before | {"a": thing(size=2)}
+    present = Present(
+        records=rows(row("a", size=2), row("b", value="new")),
+        leftovers={"a": [row("a", size=1, value="drifted")]},
+    )
+    made = plan.rollback(Template(after), Template(before), present)
+    assert (made.verb("a"), made.verb("b")) == (Verb.UPDATE, Verb.UPDATE)
 
 
 def test_what_is_taken_back_but_does_not_fit_is_replaced() -> None:

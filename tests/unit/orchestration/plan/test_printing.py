@@ -202,6 +202,17 @@ def test_a_hidden_parameter_is_masked(way: str, hidden_in: str) -> None:
     assert "size 1 -> 2" in shown  # the rest is shown
 
 
+@pytest.mark.parametrize("way", WAYS)
+def test_the_value_that_was_there_is_masked_though_the_new_one_is_not_known(way: str) -> None:
+    parameters = {"password": SECRET, "map": {SECRET: SECRET}}
+    wanted = {"moved": thing(), "a": thing(value=WAYS[way])}
+    old = Template(wanted, parameters=parameters)
+    new = Template(wanted | {"moved": thing(size=2)}, parameters=parameters, hidden=["password"])
+    made = plan.plan(old, new, rows(row("moved"), row("a", value=f"{SECRET}1")))
+    assert SECRET not in printing.text(made)
+    assert len(made.actions[Key("a", MAKE)].differences) == 1
+
+
 @pytest.mark.parametrize("part", ["metadata", "update_policy"])
 def test_a_hidden_parameter_is_masked_outside_of_properties(part: str) -> None:
     def side(password: str) -> Template:

@@ -22,12 +22,14 @@ DECISIONS = [
     ("Stable", "UPDATE_FAILED", {}, {}, Verb.UNCHANGED, "UPDATE FAILED, but as wanted"),
     ("Stable", "UPDATE_FAILED", {}, {"value": 1}, Verb.UPDATE, ""),
     # nothing real stands behind the row
-    ("Thing", "INIT_COMPLETE", {}, {}, Verb.CREATE, "INIT COMPLETE: never made"),
-    ("Thing", "DELETE_COMPLETE", {}, {}, Verb.CREATE, "DELETE COMPLETE: never made"),
+    ("Thing", "INIT_COMPLETE", {}, {}, Verb.CREATE, "INIT COMPLETE: nothing stands behind it"),
+    ("Thing", "DELETE_COMPLETE", {}, {}, Verb.CREATE, "DELETE COMPLETE: nothing stands behind it"),
     ("Thing", "DELETE_FAILED", {}, {}, Verb.REPLACE, "DELETE FAILED: made anew"),
     # the kind's own word
     ("Choosy", "CREATE_COMPLETE", {}, {"value": "too much"}, Verb.REPLACE, "its kind cannot"),
     ("Choosy", "CREATE_COMPLETE", {}, {"value": "some"}, Verb.UPDATE, ""),
+    ("Restless", "CREATE_COMPLETE", {}, {}, Verb.REPLACE, "its kind cannot"),
+    ("Nought", "CREATE_FAILED", {}, {}, Verb.REPLACE, "CREATE FAILED: made anew"),
     # nothing differs, or nobody cares
     ("Thing", "CREATE_COMPLETE", {"value": 1}, {"value": 1}, Verb.UNCHANGED, ""),
     ("Thing", "UPDATE_COMPLETE", {}, {"size": 1}, Verb.UNCHANGED, ""),
@@ -59,7 +61,7 @@ def test_the_first_rule_that_answers_decides(
     assert (Key("a", CLEAN) in made.actions) == (verb is Verb.REPLACE)
 
 
-@pytest.mark.parametrize(("kind", "state", "before", "after", "verb", "reason"), DECISIONS[15:])
+@pytest.mark.parametrize(("kind", "state", "before", "after", "verb", "reason"), DECISIONS[17:])
 def test_without_rows_the_old_template_is_what_exists(
     kind: str, state: str, before: dict[str, Any], after: dict[str, Any], verb: Verb, reason: str
 ) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
@@ -12,8 +13,10 @@ from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.resources.base import Record
-from bloomery.orchestration.template.view import PlainResource
+from bloomery.orchestration.template.functions.base import Reference
+from bloomery.orchestration.template.view import PlainResource, StackView
 from tests.unit.orchestration.plan.kit import (
+    Attr,
     Template,
     attr,
     join,
@@ -66,6 +69,23 @@ def test_what_happens_to_one_decides_what_is_known_of_the_other(
     }[existing]
     action = plan.plan(old, new, present).actions[Key("b", MAKE)]
     assert (action.verb, action.certain) == (verb, certain)
+
+
+def test_an_attribute_of_what_was_never_made_changes() -> None:
+    same = template(a=thing(), b=thing(value=attr("a")))
+    action = _of(same, same, row("a", state="INIT_COMPLETE"), row("b", value="null"))
+    assert (action.verb, action.certain) == (Verb.UPDATE, True)
+
+
+def test_a_function_that_asks_for_more_than_it_told_leaves_everything_open() -> None:
+    class Sly(Attr):
+        def references(self, view: StackView) -> Iterator[Reference]:
+            yield from ()
+
+    new = template(a=thing(size=2), b=thing(value=Sly("sly", ["a", "value"])))
+    action = _of(template(a=thing(), b=thing()), new, row("a"), row("b"))
+    assert (action.verb, action.certain) == (Verb.REFUSE, False)  # the immutable one, perhaps
+    assert {each.after for each in action.differences} == {Unknown("a is replaced")}
 
 
 def test_what_is_made_first_is_named() -> None:
