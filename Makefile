@@ -12,7 +12,7 @@ TEST_SET := .[mysql,postgresql,test]
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
 ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit conformance functional invariants mutants chaos counts postgresql fuzz
+SUITE_NAMES := lint types floors unit conformance functional invariants mutants chaos counts postgresql coverage fuzz
 
 .PHONY: help run test test-long bench heat docs states lock clean $(SUITE_NAMES)
 
@@ -39,6 +39,7 @@ mutants: ## Show that the tests notice when a safeguard is switched off
 chaos: ## Kill a conductor in the middle of its work
 counts: ## Count statements and commits per operation
 postgresql: ## Test on PostgreSQL, started for the purpose if none runs
+coverage: ## Say which branches of templates, plans and graphs no test takes
 fuzz: ## Throw bad input at the API
 $(SUITE_NAMES): $(VENV)/test.stamp
 	@$(SUITES) $@ -- $(ARGS)

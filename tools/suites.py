@@ -58,6 +58,14 @@ class Suite(NamedTuple):
 
 
 STYLE: Final = "ruff check . && ruff format --check . && tools/check_words.py && reno -q lint"
+MEASURED: Final = ",".join(  # rooms whose every branch a test should take
+    f"bloomery/orchestration/{room}" for room in ("graph", "plan", "scheduler", "template")
+)
+COVERAGE: Final = (
+    f"coverage run --branch --source={MEASURED} --data-file=build/coverage"
+    f" -m {PYTEST} tests/unit/orchestration"
+    " && coverage report --data-file=build/coverage --fail-under=95 --skip-covered"
+)
 SUITES: Final = (
     Suite("lint", STYLE, 60),
     Suite("types", "mypy", 240),
@@ -70,6 +78,7 @@ SUITES: Final = (
     Suite("chaos", f"{PYTEST} tests/chaos", 120, IN_PROCESS),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 180, needs="postgresql"),
+    Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} tests/fuzz", 900, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
 )
