@@ -106,11 +106,16 @@ class RandomString(base.Resource):
         return self.record.data.get(VALUE) if name == VALUE else None
 
     def _sources(self) -> Iterator[tuple[str, int]]:
-        """Each alphabet with the least number of its characters."""
+        """Each alphabet with the least number of its characters.
+
+        At validation a value may not be known yet; what it belongs to is left out.
+        """
         for entry in self.properties["character_classes"] or ():
-            yield CLASSES[entry["class"]], entry["min"]
+            if isinstance(entry, Mapping) and str(entry["class"]) in CLASSES:
+                yield CLASSES[entry["class"]], entry["min"] or 0
         for entry in self.properties["character_sequences"] or ():
-            yield entry["sequence"], entry["min"]
+            if isinstance(entry, Mapping) and isinstance(entry["sequence"], str):
+                yield entry["sequence"], entry["min"] or 0
 
 
 def drawn(sources: Sequence[tuple[str, int]], length: int, random: Callable[[], float]) -> str:

@@ -330,3 +330,22 @@ def test_a_delay_must_fit_into_the_time_of_the_stack(properties, fits):
     else:
         with pytest.raises(errors.StackValidationFailed, match="lower min_wait"):
             resource.validate()
+
+
+@pytest.mark.parametrize(
+    "properties",
+    [
+        {"character_classes": [{"class": "name-of-another", "min": 1}]},
+        {"character_classes": [{"class": None, "min": None}]},
+        {"character_classes": [None]},
+        {"character_sequences": [{"sequence": None, "min": 1}, None]},
+    ],
+)
+def test_a_random_text_is_not_refused_for_what_is_not_known_yet(properties):
+    """Before what it refers to is made, a value is null, or a name."""
+    found = RandomString(
+        base.Record(name="a", type="OS::Heat::RandomString", uuid="u"),
+        {"length": 3, "character_classes": None, "character_sequences": None, **properties},
+        base.Surroundings(stack_name="s", stack_id="i", clock=lambda: 0.0, random=lambda: 0.0),
+    )
+    found.validate()
