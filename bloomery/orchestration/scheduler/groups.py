@@ -175,7 +175,7 @@ class _Course(Generic[K]):
     def _fail(self, exc: Exception) -> None:
         """Note an error; what requires the failed key never becomes ready."""
         self.raised.append(exc)
-        if not self.group.aggregate_exceptions:
+        if not (self.group.aggregate_exceptions or self.refused):  # once: a thousand may fail
             self._cancel()
 
     def _cancel(self) -> None:
