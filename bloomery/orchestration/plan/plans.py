@@ -7,7 +7,7 @@ from collections.abc import Iterator, KeysView, Mapping
 from dataclasses import dataclass
 
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan.actions import CHANGES, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.actions import BATCH, CHANGES, MAKE, Action, Key, Verb
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +34,7 @@ class Plan:
         """
         made = self.graph.copy()
         for key in self.graph.order():  # leaves first, so that a joint has few keys before it
-            if key not in self.actions or "/" in key.name:
+            if key not in self.actions or "/" in key.name or key.phase == BATCH:
                 made.bypass(key)
         return made
 

@@ -431,6 +431,14 @@ def test_who_stands_in_comes_and_goes() -> None:
     )
 
 
+def test_members_and_batches_are_not_the_business_of_the_stack_above() -> None:
+    more = "\n  n: {type: OS::Heat::Value, properties: {value: %s}}\n"
+    value, pace = "{get_attr: [n, value]}", "{rolling_update: {max_batch_size: 1}}"
+    made = plan.plan(group(2, value, pace, more=more % 1), group(2, value, pace, more=more % 2))
+    assert any(key.phase == BATCH for key in made.actions)
+    assert set(made.own().edges()) == {(Key("group", MAKE), Key("n", MAKE))}
+
+
 def test_pauses_are_told_to_who_walks() -> None:
     made = plan.plan(rolling(2, "a", 1, 0, 30), rolling(2, "b", 1, 0, 30))
     (wait,) = [action for _, action in made if action.verb is Verb.WAIT]
