@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Iterable, Sequence
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Final, Self
 
 _COMPARED, _COMPARED_CHARS = 2_000, 200  # names, and characters of one, that ``nearest`` looks at
 MAX_TEXT_IN_ROW = 4096  # last_error and maintenance_reason are cut to this (log_in_db_max_size)
@@ -172,8 +172,8 @@ class Misplaced(Invalid):
     def __init__(
         self, *, reason: str, path: Sequence[str | int] = (), error: str = "", log: str = ""
     ) -> None:
-        where = "".join(f"{part}: " for part in (error, spelled(path)) if part)
-        super().__init__(where=where, reason=reason, log=log)
+        where = "".join(f"{part}: " for part in (error, shortened(spelled(path))) if part)
+        super().__init__(where=where, reason=shortened(reason), log=log)
         self.facts = {"reason": reason, "path": list(path), "error": error}
         self.path = tuple(path)
 
@@ -181,6 +181,16 @@ class Misplaced(Invalid):
         """Return the same fault, its path seen from outside of ``outer``."""
         facts = self.facts | {"path": [*outer, *self.path], "error": error or self.facts["error"]}
         return type(self)(log=self.log, **facts)
+
+
+MOST_CHARS: Final = 2000  # of a place, and of a reason: names in a template may be of any length
+
+
+def shortened(said: str) -> str:
+    """Leave out the middle of what nobody would read."""
+    if len(said) <= MOST_CHARS:
+        return said
+    return f"{said[: MOST_CHARS * 3 // 4]}...{said[-MOST_CHARS // 4 :]}"
 
 
 def spelled(path: Sequence[str | int]) -> str:
