@@ -40,7 +40,7 @@ chaos: ## Kill a conductor in the middle of its work
 counts: ## Count statements and commits per operation
 postgresql: ## Test on PostgreSQL, started for the purpose if none runs
 coverage: ## Say which branches of templates, plans and graphs no test takes
-fuzz: ## Throw bad input at the API
+fuzz: ## Throw bad input at the API, and for BLOOMERY_FUZZ_S=300 seconds at templates
 $(SUITE_NAMES): $(VENV)/test.stamp
 	@$(SUITES) $@ -- $(ARGS)
 

@@ -79,7 +79,7 @@ SUITES: Final = (
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 180, needs="postgresql"),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
-    Suite("fuzz", f"{PYTEST} tests/fuzz", 900, IN_PROCESS, extra=True),
+    Suite("fuzz", f"{PYTEST} tests/fuzz", 1500, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
 )
 

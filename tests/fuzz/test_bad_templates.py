@@ -1,0 +1,15 @@
+"""No template is an error of ours: as in the invariants, for five minutes."""
+
+from __future__ import annotations
+
+import pytest
+
+from tests.kit import fuzz_templates
+
+LASTING_S = 300
+
+pytestmark = pytest.mark.timeout(900)
+
+
+def test_whatever_a_template_holds_only_named_errors_are_raised(seed):
+    fuzz_templates.run(seed, fuzz_templates.seconds(LASTING_S))
