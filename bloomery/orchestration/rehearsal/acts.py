@@ -97,6 +97,7 @@ class Actor:
             if replace:
                 raise base.UpdateReplace
             properties, policy, metadata = read()
+            self.world.hold(self.row, properties)
             made = self.row.made(properties, policy)
             yield from self._worked(made, Action.UPDATE, definition, tmpl_diff, prop_diff)
             self.row.record.metadata = metadata
@@ -118,6 +119,7 @@ class Actor:
                 if failed > RETRIES or not isinstance(exc.cause, errors.Conflict):
                     raise
             else:
+                self.world.release(self.row)
                 return
             yield self._back_off(failed)
 
@@ -133,6 +135,7 @@ class Actor:
 
     def _creation(self, read: Callable[[], Values]) -> Steps:
         properties, policy, metadata = read()
+        self.world.hold(self.row, properties)
         self.row.record.metadata = metadata
         self.row.keep(properties)
         yield from self._worked(self.row.made(properties, policy), Action.CREATE)

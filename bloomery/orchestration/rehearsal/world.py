@@ -6,7 +6,7 @@ import contextlib
 import dataclasses
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -15,8 +15,10 @@ from bloomery.orchestration.rehearsal.events import Event
 from bloomery.orchestration.resources import failures
 from bloomery.orchestration.scheduler.runner import Steps, asked
 from bloomery.orchestration.template.discretion import Discretion
+from bloomery.orchestration.template.functions import shapes
 
 if TYPE_CHECKING:
+    from bloomery.orchestration.rehearsal.rows import Row
     from bloomery.orchestration.rehearsal.stacks import Rehearsed
 
 
@@ -40,6 +42,9 @@ class World:
     poll_s: float = 1.0  # between two looks at what is not done yet
     events: list[Event] = field(default_factory=list)
     stacks: dict[str, Rehearsed] = field(default_factory=dict)
+    _held: dict[Row, tuple[int, int]] = field(default_factory=dict)  # nodes and characters
+    _nodes: int = 0
+    _chars: int = 0
     _background: list[scheduler.TaskRunner] = field(default_factory=list)
 
     def tell(self, event: Event) -> None:
@@ -51,6 +56,25 @@ class World:
         fault = failures.told(resource, exc)
         masked = self.discretion.masked
         return dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
+
+    def hold(self, row: Row, properties: Mapping[str, Any]) -> None:
+        """Count what a resource holds from now on.  Raises RequestLimitExceeded for too much.
+
+        Each value has limits of its own, and a stack has room for a thousand large ones.
+        """
+        limits = row.surroundings.limits
+        self.release(row)
+        self._held[row] = nodes, chars = shapes.size(dict(properties), limits)
+        self._nodes, self._chars = self._nodes + nodes, self._chars + chars
+        if self._nodes > limits.stack_nodes:
+            raise limits.exceeded("stack_nodes", "keys and values", "resources that hold more")
+        if self._chars > limits.stack_chars:
+            raise limits.exceeded("stack_chars", "characters", "resources that hold more")
+
+    def release(self, row: Row) -> None:
+        """Count no more what a resource holds that is gone."""
+        nodes, chars = self._held.pop(row, (0, 0))
+        self._nodes, self._chars = self._nodes - nodes, self._chars - chars
 
     def spawn(self, task: Callable[[], Any]) -> scheduler.TaskRunner:
         """Start a task that is stepped beside what ``run`` was given."""

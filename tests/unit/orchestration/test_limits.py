@@ -76,6 +76,19 @@ def bomb(levels: int, width: int = 9) -> str:
     return HEAD + "\n".join(lines)
 
 
+def created(text: str, **more: Any) -> None:
+    """Create a stack in memory; raise what it failed with."""
+    result = rehearsal.run(stack(text, **more))
+    assert result.error is not None
+    raise errors.StackValidationFailed(reason=result.error.message)
+
+
+def alike(call: str) -> str:
+    """Resources that each hold a large value, and together too much."""
+    body = f"{{type: OS::Heat::Value, properties: {{value: {call}}}}}"
+    return "resources:\n" + "".join(f"  r{at}: {body}\n" for at in range(20))
+
+
 LOOP = f"""{HEAD}resources:
   again: {{type: loop.yaml}}
 """
@@ -128,6 +141,16 @@ ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     ),
     ("result_nodes", WRONG, lambda: resolved(repeat("a-b-c", a=NUMBERS, b=NUMBERS, c=NUMBERS))),
     ("result_chars", WRONG, lambda: resolved(repeat("a" * 1000, a=["x" * 100_000]))),
+    (
+        "stack_nodes",
+        WRONG,
+        lambda: created(alike(json.dumps(repeat("ab", a=NUMBERS, b=NUMBERS[:400])))),
+    ),
+    (
+        "stack_chars",
+        WRONG,
+        lambda: created(alike(json.dumps({"list_join": ["x" * 5000, NUMBERS]}))),
+    ),
     (
         "replaced_chars",
         WRONG,
@@ -200,13 +223,6 @@ def doubled(times: int) -> str:
         call = f"{{list_concat: [{inner}, {inner}]}}"
         lines.append(f"  r{at}: {{type: OS::Heat::Value, properties: {{value: {call}}}}}")
     return "\n".join(lines)
-
-
-def created(text: str, **more: Any) -> None:
-    """Create a stack in memory; raise what it failed with."""
-    result = rehearsal.run(stack(text, **more))
-    assert result.error is not None
-    raise errors.StackValidationFailed(reason=result.error.message)
 
 
 def grown(old: str, new: str, template: Any) -> Any:

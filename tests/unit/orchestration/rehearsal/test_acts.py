@@ -381,3 +381,14 @@ outputs:
     assert result.resources[0].physical_id == "real"
     assert result.outputs["a"].value == [None, "a"]
     assert result.outputs["v"].value == [None, "v", None]
+
+
+def test_what_resources_hold_is_counted_until_they_are_gone():
+    text = "resources:\n  a: {type: OS::Heat::Value, properties: {value: [x, yy]}}\n"
+    life = rehearsal.Rehearsal()
+    life.create(stack(text))
+    assert (life.world._nodes, life.world._chars) == (6, len("value") + len("type") + 3)
+    life.update(stack(text.replace("[x, yy]", "[x]")))
+    assert (life.world._nodes, life.world._chars) == (5, len("value") + len("type") + 1)
+    life.delete()
+    assert (life.world._nodes, life.world._chars) == (0, 0)
