@@ -46,7 +46,7 @@ def is_composite(side: Side, name: str) -> bool:
 def updated(draft: Draft, name: str, change: Change) -> Inside | None:
     """Return what becomes of the members of a resource that stays; None where it cannot be told."""
     record = draft.records.get(name)
-    if record is None or not change.after or not change.whole:
+    if record is None or not record.properties or not change.after or not change.whole:
         return _inside(draft, name, lambda: _was(draft, name), lambda: _will_be(draft, name))
     old, new = Guesses(draft.old.view), Guesses(draft.new.view)
     return _inside(
@@ -71,6 +71,8 @@ Maker: TypeAlias = Callable[[], composite.Composite]
 def _inside(draft: Draft, name: str, was: Maker | None, will_be: Maker | None) -> Inside | None:
     from bloomery.orchestration.plan import making  # a plan below a plan: it leads here again
 
+    if _is_anothers(draft, name):
+        return None
     try:
         draft.budget.take(0)
         before, after = was and was(), will_be and will_be()
@@ -81,6 +83,12 @@ def _inside(draft: Draft, name: str, was: Maker | None, will_be: Maker | None) -
         return Inside(making.made(begun), before, after)
     except (errors.Failure, NotKnown):
         return None
+
+
+def _is_anothers(draft: Draft, name: str) -> bool:
+    """Whether the real thing was there before the stack: its members are no matter of ours."""
+    found = (side.definitions.get(name) for side in (draft.old, draft.new))
+    return any(each is not None and each.external_id is not None for each in found)
 
 
 def _below(draft: Draft, above: Side, made: composite.Composite | None) -> Side:

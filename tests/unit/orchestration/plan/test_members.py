@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 from typing import Any
 
 import pytest
@@ -473,3 +474,29 @@ def test_replaced_members_lose_their_old_one_in_the_same_batch() -> None:
         "make group/0: replace",
         "clean group/0: delete",
     ]
+
+
+COMPOSED = {
+    "a group": "type: OS::Heat::ResourceGroup, properties: {count: 2, resource_def: {type: V}}",
+    "a chain": "type: OS::Heat::ResourceChain, properties: {resources: [V, V]}",
+}
+
+
+@pytest.mark.parametrize("body", COMPOSED.values(), ids=COMPOSED)
+@pytest.mark.parametrize(
+    ("more", "action"), [("external_id: x, ", Action.ADOPT), ("", Action.CREATE)]
+)
+def test_what_never_had_values_of_its_own_is_planned_all_the_same(body, more, action):
+    """One that was taken over, or whose creation failed before its values were known."""
+    both = [
+        resources(f"  a: {{{more}{body.replace('V', f'OS::Heat::{kind}')}}}\n") for kind in KINDS
+    ]
+    record = Record(name="a", type=both[0].definitions["a"].type, uuid="0" * 32, action=action)
+    for old, new in itertools.product(both, both):
+        found = plan.plan(old, new, {"a": record})
+        assert found.actions
+        assert not more or {key.name for key, _ in found} == {"a"}
+    assert plan.delete(both[0], {"a": record}).actions
+
+
+KINDS = ("None", "TestResource")
