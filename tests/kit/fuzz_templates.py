@@ -104,6 +104,7 @@ def built(case: Case) -> Stack:
         parse.check(document)
     texts = files.Files.of(case.files)
     template = versions.template_class(document)(document, texts)
+    parse.check(case.given, what="the parameters")
     definition = Definition(
         template, environment.Environment.of(_merged(case, document)), name="S", given=case.given
     )

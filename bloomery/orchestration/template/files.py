@@ -31,7 +31,7 @@ class Files(Mapping[str, str]):
         for name, text in document.items():
             if not isinstance(name, str) or not isinstance(text, str):
                 raise _fault(f"the file {str(name)[:100]!r} must be text")
-            size += len(text) if text.isascii() else len(text.encode(errors="replace"))
+            size += _bytes(name, text)
             if size > limits.files_bytes:
                 raise limits.exceeded("files_bytes", "bytes", "the files of a template")
         return cls(document)
@@ -57,6 +57,15 @@ class Files(Mapping[str, str]):
 
     def __len__(self) -> int:
         return len(self._texts)
+
+
+def _bytes(name: str, text: str) -> int:
+    try:
+        return len(text) if text.isascii() else len(text.encode())
+    except UnicodeEncodeError as exc:
+        raise _fault(
+            f"the file {name[:100]!r} holds half of a character: save it as UTF-8"
+        ) from exc
 
 
 def _fault(reason: str) -> errors.TemplateUnreadable:

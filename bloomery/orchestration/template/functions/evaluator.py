@@ -23,6 +23,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import parse
 from bloomery.orchestration.template.functions import shapes
 
 _BITS: Final = 4096  # of an integer; Python writes no more than 4300 digits
@@ -166,6 +167,15 @@ def _parts(value: Any) -> Iterable[Any]:
         yield from value
 
 
+def _sound(text: str) -> str:
+    """Refuse what no document could hold, and an expression can write as an escape."""
+    if "\0" in text or (not text.isascii() and parse.SURROGATE.search(text)):
+        raise errors.StackValidationFailed(
+            reason="the result holds a NUL or half of a character (a lone surrogate): leave it out"
+        )
+    return text
+
+
 def _too_deep() -> errors.StackValidationFailed:
     return errors.StackValidationFailed(reason=f"lists and maps are nested over {_DEPTH} deep")
 
@@ -181,7 +191,9 @@ class _Output:
         self.nodes = 0
 
     def value(self, found: Any) -> Any:
-        if found is None or isinstance(found, bool | int | float | str):
+        if isinstance(found, str):
+            return _sound(found)
+        if found is None or isinstance(found, bool | int | float):
             return self.meter.taken(found)
         if isinstance(found, Mapping):
             return {self.value(key): self.value(item) for key, item in self._limited(found.items())}

@@ -42,3 +42,8 @@ def test_files_have_a_size_in_bytes_all_together():
 
 def test_new_files_win_over_older_ones():
     assert dict(Files({"a": "new"}).over({"a": "old", "b": "old"})) == {"a": "new", "b": "old"}
+
+
+def test_files_hold_whole_characters():
+    with pytest.raises(errors.TemplateUnreadable, match="half of a character: save it as UTF-8"):
+        Files.of({"a": "x\ud800"})

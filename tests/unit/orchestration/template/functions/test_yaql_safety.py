@@ -208,3 +208,9 @@ def test_what_is_no_expression_is_refused(expression):
 
 def test_an_expression_is_read_once():
     assert evaluator.parsed("$.data.once") is evaluator.parsed("$.data.once")
+
+
+@pytest.mark.parametrize("expression", ["'\\ud800'", "['a', '\\x00']", "dict('\\udfff' => 1)"])
+def test_characters_that_no_document_holds_are_refused(expression):
+    with pytest.raises(errors.StackValidationFailed, match="half of a character"):
+        evaluator.evaluated(expression, None, LIMITS)
