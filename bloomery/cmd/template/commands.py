@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import contextlib
+import io
 import json
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any, NoReturn
+from typing import Any
 
 import click
 
@@ -23,7 +25,7 @@ from bloomery.orchestration.resources import failures
 from bloomery.orchestration.stack import Stack
 
 FILE = click.argument("file")
-NAME = click.option("--name", default="", help="Of the stack; made from the file's if not given.")
+NAME = click.option("--name", default=None, help="Of the stack; made from the file's if not given.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
@@ -57,10 +59,16 @@ def given(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
 
 @click.group()
 def template() -> None:
-    """Check, show, rehearse, compare and draw templates of Heat; no service is needed."""
+    """Check, show, rehearse, compare and draw templates of Heat; no service is needed.
+
+    FILE is a path, a URL, or - for standard input.
+    """
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):  # what a terminal cannot show stops no command
+            stream.reconfigure(errors="backslashreplace")
 
 
-@template.command()
+@template.command(short_help="Say whether a stack could be created.")
 @FILE
 @given()
 def validate(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> None:
@@ -69,7 +77,7 @@ def validate(file: str, environments: tuple[str, ...], parameters: tuple[str, ..
     click.echo(f"{file}: {tables.counted(stack)}; it can be created")
 
 
-@template.command()
+@template.command(short_help="Show parameters, and resources in order.")
 @FILE
 @given()
 @NAME
@@ -78,15 +86,16 @@ def show(
     file: str,
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
-    name: str,
+    name: str | None,
     as_json: bool,
 ) -> None:
     """Show the parameters of FILE, and its resources in the order of creation, values resolved."""
-    shown = tables.document(_checked(_loaded(file, environments, parameters, name)))
+    loaded = _loaded(file, environments, parameters, name)
+    shown = tables.document(_checked(loaded, as_json=as_json))
     click.echo(_json(shown) if as_json else tables.text(shown))
 
 
-@template.command()
+@template.command(short_help="Create the stack in memory.")
 @FILE
 @given()
 @NAME
@@ -97,7 +106,7 @@ def run(
     file: str,
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
-    name: str,
+    name: str | None,
     as_json: bool,
     rollback: bool,
     real_time: bool,
@@ -113,15 +122,16 @@ def run(
     try:
         result = rehearsal.run(_validated(loaded), rollback=rollback, world=world)
     except errors.Failure as exc:
-        if not as_json:
-            _refuse(exc, loaded)
+        _tell(exc, loaded)
         result = rehearsal.Result(status=None, error=results.error_of(exc))
+        if not as_json:
+            raise SystemExit(1) from exc
     click.echo(_json(result.document()) if as_json else tables.outcome(result))
     if result.error is not None:
         raise SystemExit(1)
 
 
-@template.command()
+@template.command(short_help="Say what an update would do.")
 @click.argument("old")
 @click.argument("new")
 @given(of=" of both")
@@ -143,22 +153,17 @@ def plan(
 ) -> None:
     """Say what an update of a stack of template OLD to template NEW would do."""
     name = Source(file=new).stack_name
-    before = _checked(
-        _loaded(old, environments + old_environments, parameters + old_parameters, name)
-    )
-    after = _checked(
-        _loaded(new, environments + new_environments, parameters + new_parameters, name)
-    )
-    try:
+    from_ = _loaded(old, environments + old_environments, parameters + old_parameters, name)
+    to = _loaded(new, environments + new_environments, parameters + new_parameters, name)
+    before, after = _checked(from_, as_json=as_json), _checked(to, as_json=as_json)
+    with faults_told(to, as_json=as_json):
         after.definition.parameters.check_immutable(before.definition.parameters)
         made = plans.plan(before, after)
-    except errors.Failure as exc:
-        raise click.ClickException(f"{new}: {exc}") from exc
     said = _json(printing.document(made)) if as_json else printing.text(made, unchanged=everything)
     click.echo(said.rstrip("\n"))
 
 
-@template.command()
+@template.command(short_help="Draw who requires whom.")
 @FILE
 @given()
 @click.option("--svg", "svg_file", metavar="FILE", help="Write the picture here; -: print it.")
@@ -179,20 +184,17 @@ def graph(
 
 
 def _loaded(
-    file: str, environments: tuple[str, ...], parameters: tuple[str, ...], name: str = ""
+    file: str, environments: tuple[str, ...], parameters: tuple[str, ...], name: str | None = None
 ) -> Loaded:
     return loading.load(
-        Source(
-            file=file,
-            environments=environments,
-            parameters=loading.parameters(parameters),
-            name=name,
-        )
+        Source(file=file, environments=environments, parameters=parameters, name=name)
     )
 
 
 def _validated(loaded: Loaded) -> Stack:
     stack = loaded.stack()
+    for key, reason in loaded.basket.unread.items():
+        click.echo(f"{loaded.source.file}: hint: cannot read {key}: {reason}", err=True)
     for hint in hints.of(stack.definition.template):
         place = locating.place(loaded.source.file, hint.path, loaded.texts)
         click.echo(f"{place}: hint: {hint.says}", err=True)
@@ -200,24 +202,28 @@ def _validated(loaded: Loaded) -> Stack:
     return stack
 
 
-def _checked(loaded: Loaded) -> Stack:
+def _checked(loaded: Loaded, *, as_json: bool = False) -> Stack:
     """The stack, if it could be created; else the fault is told and the command ends."""
-    with faults_told(loaded):
+    with faults_told(loaded, as_json=as_json):
         return _validated(loaded)
 
 
 @contextlib.contextmanager
-def faults_told(loaded: Loaded) -> Iterator[None]:
+def faults_told(loaded: Loaded, *, as_json: bool) -> Iterator[None]:
+    """End the command at a fault: a line for people, and a document if one was asked for."""
     try:
         yield
     except errors.Failure as exc:
-        _refuse(exc, loaded)
+        _tell(exc, loaded)
+        if as_json:
+            click.echo(_json({"error": results.error_of(exc).shown()}))
+        raise SystemExit(1) from exc
 
 
-def _refuse(exc: errors.Failure, loaded: Loaded) -> NoReturn:
+def _tell(exc: errors.Failure, loaded: Loaded) -> None:
     place = locating.located(exc, loaded.file_at_fault(exc), loaded.texts)
-    click.echo(f"{place}: {failures.error_type(exc)}: {exc}", err=True)
-    raise SystemExit(1)
+    kind = failures.error_type(exc)
+    click.echo(f"{place}: {kind}: {exc}{hints.way_out(exc)}", err=True)
 
 
 def _write(file: str, text: str) -> None:

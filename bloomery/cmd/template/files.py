@@ -4,13 +4,16 @@ A template names files in three ways: ``get_file``, a ``type`` that ends in .yam
 in an environment, the resource registry.  Each is looked for beside the document that names it, and
 the document is rewritten so that it names the key under which the file travels: its path as seen
 from where the command runs, or its URL.  A file that cannot be read is left out: whoever resolves
-the template says where it was needed, and whether that matters.
+the template says where it was needed, and whether that matters; ``unread`` says why it is missing.
 """
 
 from __future__ import annotations
 
+import http.client
 import json
 import os
+import sys
+import urllib.error
 import urllib.parse
 import urllib.request
 from pathlib import Path
@@ -22,6 +25,7 @@ from bloomery.orchestration.template import parse
 
 NESTED: Final = (".yaml", ".template")
 FETCH_TIMEOUT_S: Final = 60  # Heat: template_fetch_timeout
+STANDARD_INPUT: Final = "-"
 
 
 class Basket:
@@ -32,6 +36,7 @@ class Basket:
         self.files: dict[str, str] = {}
         self.reading = ""  # the document that was asked for last
         self.texts: dict[str, str] = {}  # documents as they were read, before they were rewritten
+        self.unread: dict[str, str] = {}  # why a file is not among them, by its key
 
     def template(self, path: str) -> dict[str, Any]:
         """Return the template at ``path``, rewritten; what it names is in ``files`` afterwards."""
@@ -110,7 +115,8 @@ class Basket:
             return True
         try:
             self.files[key] = read(key, self.limits).decode()
-        except (OSError, ValueError):
+        except (OSError, ValueError) as exc:
+            self.unread[key] = why(exc)
             return False
         return True
 
@@ -118,8 +124,8 @@ class Basket:
         try:
             content = read(path, self.limits, any_kind=True)
         except (OSError, ValueError) as exc:
-            reason = f"cannot read {path}: {getattr(exc, 'strerror', None) or exc}"
-            raise errors.TemplateUnreadable(reason=reason) from exc
+            named = path or "''"
+            raise errors.TemplateUnreadable(reason=f"cannot read {named}: {why(exc)}") from exc
         self.texts[path] = content.decode(errors="replace")
         return content
 
@@ -150,16 +156,28 @@ def shown(path: Path) -> str:
 def read(key: str, limits: Limits, *, any_kind: bool = False) -> bytes:
     """Return the content behind a path or URL; OSError or ValueError say why there is none.
 
-    ``any_kind``: of file, such as the pipe that a shell makes; a template names plain ones only.
+    ``any_kind``: of file, such as the pipe that a shell makes, and standard input under the name
+    ``-``; a template names plain ones only.
     """
     most = limits.result_chars
     if key.startswith(("http://", "https://")):
-        with urllib.request.urlopen(key, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310  scheme is checked
-            content: bytes = answer.read(most + 1)
+        content = _answer(key, most)
+    elif any_kind and key == STANDARD_INPUT:
+        content = sys.stdin.buffer.read(most + 1)
     else:
-        content = _content(Path(key), most, any_kind=any_kind)
+        path = local(key) if key.startswith("file:") else key
+        content = _content(Path(path), most, any_kind=any_kind)
     if len(content) > most:
         raise ValueError(f"it has more than {most} bytes (result_chars)")
+    return content
+
+
+def _answer(url: str, most: int) -> bytes:
+    try:
+        with urllib.request.urlopen(url, timeout=FETCH_TIMEOUT_S) as answer:  # noqa: S310  scheme is checked
+            content: bytes = answer.read(most + 1)
+    except http.client.HTTPException as exc:
+        raise ValueError(str(exc) or type(exc).__name__) from exc
     return content
 
 
@@ -168,3 +186,15 @@ def _content(path: Path, most: int, *, any_kind: bool) -> bytes:
         raise ValueError("it is no file")
     with path.open("rb") as source:
         return source.read(most + 1)
+
+
+def why(exc: Exception) -> str:
+    """What is said of a file that could not be read, in words and without classes of Python."""
+    if isinstance(exc, UnicodeDecodeError):
+        return "it is not UTF-8; save it as UTF-8"
+    if isinstance(exc, UnicodeEncodeError):
+        return "write what is not ASCII in a URL as %XX"
+    if isinstance(exc, urllib.error.HTTPError):
+        return f"the server answers {exc.code} {exc.reason}"
+    cause = exc.reason if isinstance(exc, urllib.error.URLError) else exc
+    return str(getattr(cause, "strerror", None) or cause)

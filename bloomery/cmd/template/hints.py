@@ -11,11 +11,13 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
-from bloomery.orchestration.template import versions
+from bloomery import errors
+from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.dialect import Template
 from bloomery.orchestration.template.parser import Removed
 
 LIKE: Final = 0.8  # how alike a key and the name of a function must be to be one misspelt
+UNKNOWN_TYPE: Final = ") could not be found."  # how a fault without a proposal ends
 SECTIONS: Final = ("resources", "outputs", "Resources", "Outputs")  # where functions may stand
 
 
@@ -30,6 +32,14 @@ def of(template: Template) -> Iterator[Hint]:
         body = template.document.get(section)
         if isinstance(body, Mapping):
             yield from _inside(template, body, (section,))
+
+
+def way_out(fault: errors.Failure) -> str:
+    """What to do about a type that nothing offers and none is like; "" for every other fault."""
+    if not str(fault).endswith(UNKNOWN_TYPE):
+        return ""
+    offered = ", ".join(kinds.installed())
+    return f" There are {offered}; map others to these or to files in a resource_registry (-e)"
 
 
 def _inside(template: Template, tree: Any, path: tuple[str | int, ...]) -> Iterator[Hint]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 import json
 import re
 from collections.abc import Mapping, Sequence
@@ -11,6 +10,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.cmd.template import locating
 from bloomery.cmd.template.files import Basket
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.stack import Stack
@@ -23,7 +23,10 @@ OF_ENVIRONMENTS: Final = (
     errors.InvalidMergeStrategyForParam,
     errors.InvalidRestrictedAction,
 )
+VALUES: Final = ("parameters", "parameter_defaults")  # where environments have them
 UNFIT_IN_NAME: Final = re.compile(r"[^A-Za-z0-9_.-]+")
+NAME_CHARS: Final = 255
+NAME: Final = re.compile(rf"[A-Za-z][A-Za-z0-9_.-]{{0,{NAME_CHARS - 1}}}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,13 +35,18 @@ class Source:
 
     file: str
     environments: Sequence[str] = ()
-    parameters: Mapping[str, str] = dataclasses.field(default_factory=dict)
-    name: str = ""
+    parameters: Sequence[str] = ()  # KEY=VALUE
+    name: str | None = None
+
+    @property
+    def given(self) -> dict[str, str]:
+        """The values of parameters; the last one of a key counts."""
+        return parameters(self.parameters)
 
     @property
     def stack_name(self) -> str:
         """The name that was given, or one made from the file's."""
-        if self.name:
+        if self.name is not None:
             return self.name
         stem = UNFIT_IN_NAME.sub("-", Path(self.file).stem).strip("-")
         return stem if stem[:1].isalpha() else f"stack-{stem}".rstrip("-")
@@ -56,7 +64,8 @@ class Loaded:
         return self.basket.texts
 
     def stack(self) -> Stack:
-        """Build the stack.  Raises the first fault of template or environment."""
+        """Build the stack.  Raises the first fault of options, template or environment."""
+        given, name = self.source.given, checked_name(self.source.stack_name)
         document = self.basket.template(self.source.file)
         surroundings = self._environment(document)
         files = self.basket.files
@@ -64,19 +73,38 @@ class Loaded:
         definition = Definition(
             template,
             environment.Environment.of(surroundings, limits=self.basket.limits),
-            name=self.source.stack_name,
-            given=self.source.parameters,
+            name=name,
+            given=given,
         )
         return Stack(definition)
 
     def file_at_fault(self, fault: errors.Failure) -> str:
         """The file whose text a fault is about."""
-        if isinstance(fault, OF_ENVIRONMENTS):
-            return ", ".join(self.source.environments)
-        if isinstance(fault, errors.Misplaced) and fault.path[:1] == (environment.REGISTRY,):
-            return ", ".join(self.source.environments)
-        unread = isinstance(fault, errors.TemplateUnreadable) and self.basket.reading
-        return self.basket.reading if unread else self.source.file
+        if isinstance(fault, errors.TemplateUnreadable):
+            return self.basket.reading or self.source.file
+        return self._environment_at_fault(fault) or self.source.file
+
+    def _environment_at_fault(self, fault: errors.Failure) -> str | None:
+        """The last environment that has what the fault is about: that one wins."""
+        name = locating.parameter_at_fault(fault)
+        if name is not None and name not in self.source.given:
+            found = (self._last_with((section, name)) for section in VALUES)
+            return next(filter(None, found), None)
+        path = locating.path_of(fault)
+        if not (isinstance(fault, OF_ENVIRONMENTS) or path[:1] == [environment.REGISTRY]):
+            return None
+        named = [each for each in self.source.environments if f"'{each}'" in str(fault)]
+        if len(named) == 1:
+            return named[0]
+        return self._last_with(path) or ", ".join(self.source.environments)
+
+    def _last_with(self, path: Sequence[str | int]) -> str | None:
+        having = (
+            each
+            for each in reversed(self.source.environments)
+            if path and locating.holds(self.texts.get(each, ""), path)
+        )
+        return next(having, None)
 
     def _environment(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Merge the environment files in their order."""
@@ -91,12 +119,22 @@ def load(source: Source) -> Loaded:
     return Loaded(source=source, basket=Basket(LIMITS))
 
 
+def checked_name(name: str) -> str:
+    """Return ``name`` if Heat would take it for a stack."""
+    if not NAME.fullmatch(name):
+        raise errors.StackValidationFailed(
+            reason=f"cannot call a stack {name!r}: begin with a letter of a to z, go on with "
+            f"letters, digits, _, - and dots, {NAME_CHARS} characters at most"
+        )
+    return name
+
+
 def parameters(pairs: Sequence[str]) -> dict[str, str]:
     """Return the values of ``-P KEY=VALUE`` options; the last one of a key counts."""
     found = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not (key and equals):
-            raise errors.Invalid(reason=f"cannot use -P {pair!r}: write -P NAME=VALUE")
+            raise errors.TemplateUnreadable(reason=f"cannot use -P {pair!r}: write -P KEY=VALUE")
         found[key] = value
     return found

@@ -21,6 +21,13 @@ PARAMETER: Final = re.compile(r"Parameter '(?P<name>[^']+)' is invalid")
 WORD: Final = re.compile(r"[\w:-]*\w")
 LEAST_CHARS: Final = 3  # of a word that is taken for a name
 LINE: Final = re.compile(r"\bline (?P<line>\d+), column \d+: ")  # where a document cannot be read
+OTHERWISE: Final[Mapping[str | int, Sequence[str]]] = {  # CloudFormation's word, environments' word
+    "parameters": ("Parameters", "parameter_defaults"),
+    "resources": ("Resources",),
+}
+MERGING: Final = (errors.InvalidMergeStrategyForParam, errors.ConflictingMergeStrategyForParam)
+OF_REGISTRY: Final = re.compile(r"resource_registry\.[^:]*")
+UNPARSED: Final = re.compile(r"Error parsing template (?P<file>.+?): ")  # a nested one
 
 
 class Place(NamedTuple):
@@ -34,17 +41,18 @@ class Place(NamedTuple):
 def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place:
     """The place of ``error``; ``texts``: what was read, by the name of its file."""
     if said := LINE.search(str(error)):
-        return Place(file, int(said["line"]))
-    path = [*getattr(error, "path", ()), *_hinted(error)]
-    below = next((at for at, key in enumerate(path) if BELOW.fullmatch(str(key))), None)
-    if below is not None:
-        named = BELOW.fullmatch(str(path[below]))
+        below = UNPARSED.search(str(error))
+        return Place(below["file"] if below else file, int(said["line"]))
+    path = path_of(error)
+    nested = next((at for at, key in enumerate(path) if BELOW.fullmatch(str(key))), None)
+    if nested is not None:
+        named = BELOW.fullmatch(str(path[nested]))
         assert named
         inner = named["file"]
         if inner in texts:
-            deeper = errors.StackValidationFailed(reason=_reason(error), path=path[below + 1 :])
+            deeper = errors.StackValidationFailed(reason=_reason(error), path=path[nested + 1 :])
             return located(deeper, inner, texts)
-        path = [*path[:below], named["name"]]
+        path = [*path[:nested], named["name"]]
     return place(file, path, texts, _reason(error))
 
 
@@ -60,6 +68,11 @@ def place(
     return Place(file, None if text is None else line_of(text, path, reason))
 
 
+def path_of(error: errors.Failure) -> Sequence[str | int]:
+    """Where a fault is, by its path or in its own words."""
+    return [*getattr(error, "path", ()), *_hinted(error)]
+
+
 def _hinted(error: errors.Failure) -> Sequence[str]:
     """What an error says of its place in other words than a path."""
     if isinstance(error, errors.UserParameterMissing | errors.UnknownUserParameter):
@@ -68,8 +81,14 @@ def _hinted(error: errors.Failure) -> Sequence[str]:
         return ("resources", str(error.facts["cycle"]).partition(" -> ")[0])
     if isinstance(error, errors.InvalidTemplateVersion):
         return ("heat_template_version",)
+    if isinstance(error, MERGING):
+        return ("parameter_merge_strategies", str(error.facts["param"]))
+    if getattr(error, "path", ()):
+        return ()
     if said := PARAMETER.search(str(error)):
         return ("parameters", said["name"])
+    if said := OF_REGISTRY.match(str(error)):
+        return said[0].split(".")
     return ()
 
 
@@ -84,12 +103,36 @@ def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | Non
     except yaml.YAMLError:
         return None
     line = None
-    for key in path:
+    for depth, key in enumerate(path):
         found = _step(node, key)
+        if found is None and depth == 0:
+            found = next(filter(None, (_step(node, name) for name in OTHERWISE.get(key, ()))), None)
         if found is None:
             break
         line, node = found
     return _named(node, reason) or line
+
+
+def holds(text: str, path: Sequence[str | int]) -> bool:
+    """Whether ``text`` has all of ``path``."""
+    try:
+        node = yaml.compose(text, Loader=yaml.CSafeLoader)
+    except yaml.YAMLError:
+        return False
+    for key in path:
+        found = _step(node, key)
+        if found is None:
+            return False
+        _line, node = found
+    return True
+
+
+def parameter_at_fault(error: errors.Failure) -> str | None:
+    """The parameter whose value a fault is about, if it is about one."""
+    if isinstance(error, errors.UnknownUserParameter):
+        return str(error.facts["key"])
+    said = None if getattr(error, "path", ()) else PARAMETER.search(str(error))
+    return said["name"] if said else None
 
 
 def _named(node: yaml.Node | None, reason: str) -> int | None:

@@ -138,7 +138,7 @@ def test_a_fault_says_where_and_what_to_change(name: str, here: Path, typed: Com
         hooks__yaml="resource_registry: {resources: {a: {hooks: pre-evrything}}}\n",
     )
     done = typed("validate", "t.yaml", *fault.words)
-    (line,) = done.stderr.splitlines()
+    (line,) = (line for line in done.stderr.splitlines() if ": hint: " not in line)
     assert done.exit_code == 1
     assert line.startswith(f"{fault.place}: {fault.kind}: "), line
     assert [word for word in fault.says if word not in line] == []
@@ -161,12 +161,92 @@ def test_a_template_that_is_not_there_is_named(here: Path, typed: Command) -> No
     assert "cannot read nowhere.yaml: No such file or directory" in done.stderr
 
 
-def test_a_parameter_without_a_value_is_told_its_form(here: Path) -> None:
-    from bloomery import errors
-    from bloomery.cmd.template import loading
+@pytest.mark.parametrize("command", ["run", "show"])
+def test_a_parameter_without_a_value_is_told_its_form(
+    command: str, here: Path, typed: Command, document: Callable[..., Any]
+) -> None:
+    written(here, t__yaml=HEAD)
+    done = typed(command, "t.yaml", "-P", "size")
+    assert done.exit_code == 1
+    assert "t.yaml: HTTPBadRequest: cannot use -P 'size': write -P KEY=VALUE" in done.stderr
+    assert document(command, "t.yaml", "-P", "size")["error"]["type"] == "HTTPBadRequest"
 
-    with pytest.raises(errors.Invalid, match="write -P NAME=VALUE"):
-        loading.parameters(["size"])
+
+def test_a_plan_that_is_refused_is_a_document_too(
+    here: Path, typed: Command, document: Callable[..., Any]
+) -> None:
+    written(here, t__yaml=HEAD)
+    told = document("plan", "t.yaml", "gone.yaml")
+    message = "cannot read gone.yaml: No such file or directory"
+    assert told == {"error": {"type": "HTTPBadRequest", "message": message}}
+    assert typed("plan", "t.yaml", "gone.yaml", "--json").exit_code == 1
+
+
+@pytest.mark.parametrize("name", ["", "1st", "a b", "a/b", "a" * 256])
+def test_a_name_that_no_stack_may_have_is_refused(name: str, here: Path, typed: Command) -> None:
+    written(here, t__yaml=HEAD)
+    done = typed("run", "t.yaml", "--name", name)
+    assert (done.exit_code, "cannot call a stack" in done.stderr) == (1, True)
+
+
+def test_a_type_that_is_like_none_is_told_what_there_is(here: Path, typed: Command) -> None:
+    written(here, t__yaml=HEAD + "resources:\n  a: {type: My::Server}\n")
+    said = typed("validate", "t.yaml").stderr
+    assert "OS::Heat::Value" in said
+    assert "resource_registry" in said
+
+
+IN_ENVIRONMENTS = {
+    "value": ("parameters:\n  p: many\n", "2: StackValidationFailed: Parameter 'p' is invalid"),
+    "default": ("parameter_defaults:\n  p: many\n", "2: StackValidationFailed: Parameter 'p'"),
+    "nobody": ("parameters:\n\n  q: 1\n", "3: UnknownUserParameter: "),
+    "action": (
+        "resource_registry:\n  resources:\n    a: {restricted_actions: foo}\n",
+        "3: InvalidRestrictedAction: ",
+    ),
+}
+
+
+@pytest.mark.parametrize("name", IN_ENVIRONMENTS)
+def test_what_an_environment_gives_is_placed_there(name: str, here: Path, typed: Command) -> None:
+    text, place = IN_ENVIRONMENTS[name]
+    written(
+        here,
+        t__yaml=HEAD + "parameters:\n  p: {type: number, default: 1}\n",
+        e__yaml=text,
+        empty__yaml="",
+    )
+    done = typed("validate", "t.yaml", "-e", "e.yaml", "-e", "empty.yaml")
+    assert done.stderr.startswith(f"e.yaml:{place}"), done.stderr
+
+
+def test_a_conflict_of_environments_is_placed_in_the_one_it_names(
+    here: Path, typed: Command
+) -> None:
+    written(
+        here,
+        t__yaml=HEAD + "parameters:\n  p: {type: json, default: {}}\n",
+        e1__yaml="parameters: {p: {a: 1}}\n",
+        e2__yaml="parameters: {p: {b: 1}}\nparameter_merge_strategies:\n  p: merge\n",
+    )
+    said = typed("validate", "t.yaml", "-e", "e1.yaml", "-e", "e2.yaml").stderr
+    assert said.startswith("e2.yaml:3: ConflictingMergeStrategyForParam: "), said
+
+
+def test_a_nested_template_that_cannot_be_parsed_is_the_place(here: Path, typed: Command) -> None:
+    written(
+        here,
+        t__yaml=HEAD + "resources:\n  a: {type: child.yaml}\n",
+        child__yaml=HEAD + "\n\n\nresources: {a: [\n",
+    )
+    assert typed("validate", "t.yaml").stderr.startswith("child.yaml:6: StackValidationFailed: ")
+
+
+def test_a_template_of_cloudformation_has_lines_too(here: Path, typed: Command) -> None:
+    text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P:\n    Type: Number\n"
+    written(here, t__yaml=text)
+    assert typed("validate", "t.yaml").stderr.startswith("t.yaml:3: UserParameterMissing: ")
+    assert typed("validate", "t.yaml", "-P", "P=x").stderr.startswith("t.yaml:3: ")
 
 
 HINTS = {

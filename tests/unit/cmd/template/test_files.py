@@ -2,10 +2,15 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+from click.testing import CliRunner
+
+from bloomery.cmd.template import template
 from bloomery.cmd.template.files import Basket, beside
 from tests.kit.templates import Command, written
 
@@ -105,3 +110,43 @@ def test_names_are_made_as_people_would_type_them(here: Path) -> None:
     assert beside("b.yaml", "http://h/x/a.yaml") == "http://h/x/b.yaml"
     assert beside("https://h/b.yaml", "a.yaml") == "https://h/b.yaml"
     assert beside(f"file://{here}/b%20c.yaml", "a.yaml") == "b c.yaml"
+
+
+def test_a_file_that_cannot_be_read_is_hinted_at(here: Path, typed: Command) -> None:
+    here.joinpath("old.txt").write_bytes(b"\xff")
+    here.joinpath("folder").mkdir()
+    named = ", ".join(f"{{get_file: {name}}}" for name in ("gone.txt", "old.txt", "folder"))
+    written(here, t__yaml=HEAD + f"outputs: {{o: {{value: [{named}]}}}}\n")
+    done = typed("validate", "t.yaml")
+    assert done.exit_code == 0
+    assert done.stderr.splitlines() == [
+        "t.yaml: hint: cannot read gone.txt: No such file or directory",
+        "t.yaml: hint: cannot read old.txt: it is not UTF-8; save it as UTF-8",
+        "t.yaml: hint: cannot read folder: it is no file",
+    ]
+
+
+def test_a_template_may_come_from_standard_input(here: Path) -> None:
+    written(here, note__txt="beside")
+    text = HEAD + "outputs: {o: {value: {get_file: note.txt}}}\n"
+    done = CliRunner().invoke(template, ["run", "-", "--json"], input=text)
+    assert json.loads(done.stdout)["outputs"]["o"] == {"value": "beside"}
+
+
+def test_a_template_may_be_named_by_a_url_of_a_file(here: Path, typed: Command) -> None:
+    (here / "deep").mkdir()
+    written(here / "deep", child__yaml=CHILD, note__txt="x")
+    written(here, t__yaml=ROOT)
+    assert typed("validate", f"file://{here}/t.yaml").exit_code == 0
+
+
+@pytest.mark.parametrize(
+    "url", ["http://a b/t.yaml", "http://a:port/t.yaml", "http://ä/ä", "http:///"]
+)
+def test_a_url_that_is_none_is_a_file_that_cannot_be_read(
+    url: str, here: Path, typed: Command
+) -> None:
+    done = typed("validate", url)
+    assert (done.exit_code, f"cannot read {url}: " in done.stderr) == (1, True)
+    written(here, t__yaml=HEAD + f"resources: {{a: {{type: '{url}.yaml'}}}}\n")
+    assert typed("validate", "t.yaml").exit_code == 1
