@@ -193,13 +193,20 @@ def _loaded(
 
 def _validated(loaded: Loaded) -> Stack:
     stack = loaded.stack()
-    for key, reason in loaded.basket.unread.items():
-        click.echo(f"{loaded.source.file}: hint: cannot read {key}: {reason}", err=True)
-    for hint in hints.of(stack.definition.template):
-        place = locating.place(loaded.source.file, hint.path, loaded.texts)
-        click.echo(f"{place}: hint: {hint.says}", err=True)
+    for place, says in _hinted(loaded, stack):
+        click.echo(tables.visible(f"{place}: hint: {says}"), err=True)
     stack.validate()
     return stack
+
+
+def _hinted(loaded: Loaded, stack: Stack) -> Iterator[tuple[object, str]]:
+    for file, text in loaded.texts.items():
+        for line, says in sorted(hints.doubles(text)):
+            yield locating.Place(file, line), says
+    for key, reason in loaded.basket.unread.items():
+        yield loaded.source.file, f"cannot read {key}: {reason}"
+    for hint in hints.of(stack.definition.template):
+        yield locating.place(loaded.source.file, hint.path, loaded.texts), hint.says
 
 
 def _checked(loaded: Loaded, *, as_json: bool = False) -> Stack:
@@ -223,7 +230,7 @@ def faults_told(loaded: Loaded, *, as_json: bool) -> Iterator[None]:
 def _tell(exc: errors.Failure, loaded: Loaded) -> None:
     place = locating.located(exc, loaded.file_at_fault(exc), loaded.texts)
     kind = failures.error_type(exc)
-    click.echo(f"{place}: {kind}: {exc}{hints.way_out(exc)}", err=True)
+    click.echo(tables.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)
 
 
 def _write(file: str, text: str) -> None:
@@ -238,4 +245,6 @@ def _write(file: str, text: str) -> None:
 
 
 def _json(document: Any) -> str:
-    return json.dumps(document, indent=2, ensure_ascii=False, default=str)
+    """One document; plain ASCII where what reads it may not be told UTF-8."""
+    utf_8 = str(sys.stdout.encoding).lower().replace("-", "") == "utf8"
+    return json.dumps(document, indent=2, ensure_ascii=not utf_8, default=str)

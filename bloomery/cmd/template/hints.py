@@ -1,7 +1,8 @@
-"""Maps that look like calls and are none, because Heat takes them as data.
+"""What Heat takes without a word, and a person wants to know.
 
 A map whose key is no function of the template's version stays as it stands, so that a misspelt
-function ends up in a property as text.  That is the language, and no fault; a person wants to know.
+function ends up in a property as text.  A key that stands twice in a map counts once, with its last
+value.  That is the language, and no fault.
 """
 
 from __future__ import annotations
@@ -11,12 +12,15 @@ import functools
 from collections.abc import Iterator, Mapping
 from typing import Any, Final, NamedTuple
 
+import yaml
+
 from bloomery import errors
 from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.dialect import Template
 from bloomery.orchestration.template.parser import Removed
 
 LIKE: Final = 0.8  # how alike a key and the name of a function must be to be one misspelt
+MERGE: Final = "<<"  # YAML lets it stand twice
 UNKNOWN_TYPE: Final = ") could not be found."  # how a fault without a proposal ends
 SECTIONS: Final = ("resources", "outputs", "Resources", "Outputs")  # where functions may stand
 
@@ -32,6 +36,35 @@ def of(template: Template) -> Iterator[Hint]:
         body = template.document.get(section)
         if isinstance(body, Mapping):
             yield from _inside(template, body, (section,))
+
+
+def doubles(text: str) -> Iterator[tuple[int, str]]:
+    """Yield line and hint for each key that its map has a second time."""
+    try:
+        waiting = [yaml.compose(text, Loader=yaml.CSafeLoader)]
+    except yaml.YAMLError:
+        return
+    seen: set[int] = set()
+    while waiting:
+        node = waiting.pop()
+        if id(node) in seen or not isinstance(node, yaml.CollectionNode):
+            continue
+        seen.add(id(node))
+        if isinstance(node, yaml.MappingNode):
+            yield from _doubles(node)
+            waiting += [value for _key, value in node.value]
+        else:
+            waiting += node.value
+
+
+def _doubles(node: yaml.MappingNode) -> Iterator[tuple[int, str]]:
+    lines: dict[str, int] = {}
+    for key, _value in node.value:
+        line = key.start_mark.line + 1
+        name = str(key.value)
+        if name in lines and name != MERGE:
+            yield line, f"{name} stands in line {lines[name]} already, whose value is dropped"
+        lines[name] = line
 
 
 def way_out(fault: errors.Failure) -> str:

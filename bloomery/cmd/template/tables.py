@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.plan import secrets
 from bloomery.orchestration.rehearsal import Event, Result
+from bloomery.orchestration.rehearsal.results import Output
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
 
 SHOWN_CHARS: Final = 100  # of one value on one line
+UNDESCRIBED: Final = ("No description", "No description given")
+OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
 
 
 # -------------------------------------------------------------------------------- validate and show
@@ -79,20 +83,38 @@ def _value(stack: Stack, tree: Any) -> Any:
     if secrets.asks_hidden(stack, tree, stack.hidden):
         return environment.MASKED
     if any(True for _ in base.references(tree, stack.view)):
-        return repr(tree)
+        return _call(tree)
     try:
         return base.resolve(tree, stack.view)
     except errors.Failure as exc:
         return f"({exc})"
 
 
+def _call(tree: Any) -> Any:
+    """A call as its template has it."""
+    if isinstance(tree, Function):
+        return {tree.name: _call(tree.args)}
+    if isinstance(tree, dict):
+        return {key: _call(value) for key, value in tree.items()}
+    return [_call(value) for value in tree] if isinstance(tree, list | tuple) else tree
+
+
 def text(shown: Mapping[str, Any]) -> str:
-    lines = [f"{shown['name']}: {' '.join(shown['description'].split())}"]
+    described = _described(shown["description"])
+    lines = [visible(f"{shown['name']}: {described}" if described else shown["name"])]
     lines += _section("parameters", [*_parameters(shown["parameters"])])
     lines += _section("resources, in the order of creation", [*_resources(shown["resources"])])
     outputs = shown["outputs"].items()
-    rows = [(name, one["description"] if one["enabled"] else "(off)") for name, one in outputs]
+    rows = [
+        (name, _described(one["description"]) if one["enabled"] else "(off)")
+        for name, one in outputs
+    ]
     return "\n".join([*lines, *_section("outputs", columns(rows))])
+
+
+def _described(description: str) -> str:
+    """A description on one line; "" for the words that stand for none."""
+    return "" if description in UNDESCRIBED else " ".join(description.split())
 
 
 def _section(title: str, lines: Sequence[str]) -> list[str]:
@@ -109,9 +131,9 @@ def _parameters(parameters: Mapping[str, Any]) -> list[str]:
 def _resources(resources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
     for one in resources:
         after = f"  after {', '.join(one['requires'])}" if one["requires"] else ""
-        yield f"{one['name']}  {one['type']}{after}"
+        yield visible(f"{one['name']}  {one['type']}{after}")
         for key, value in one["properties"].items():
-            yield f"    {key}: {brief(value)}"
+            yield visible(f"    {key}: {brief(value)}")
 
 
 # ------------------------------------------------------------------------------------------- run
@@ -127,7 +149,8 @@ class Events:
     def __call__(self, event: Event) -> None:
         since = f"{event.at_s - self._began_s:8.1f} s"
         name = f"{'  ' * event.depth}{event.resource}"
-        self._write(f"{since}  {event.state:20}  {name:24}  {event.reason}".rstrip())
+        said = f"{since}  {event.state:20}  {name:24}  {event.reason}"
+        self._write(visible(said.rstrip()))
 
 
 def quiet(event: Event) -> None:
@@ -141,12 +164,20 @@ def outcome(result: Result) -> str:
             (one.name, one.state, one.type, one.physical_id or "-") for one in result.resources
         ),
     )
-    rows = [
-        (name, brief(output.value) if output.error is None else f"error: {output.error.message}")
-        for name, output in result.outputs.items()
-    ]
-    lines += _section("outputs", columns(rows))
-    return "\n".join([*lines, "", f"{result.status}: {result.reason}"])
+    lines += _section("outputs", [*_outputs(result.outputs)])
+    return "\n".join([*lines, "", visible(f"{result.status}: {result.reason}")])
+
+
+def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:
+    """Each output in full: beside its name, or in lines below it."""
+    width = max(map(len, outputs), default=0)
+    for name, output in outputs.items():
+        said = whole(output.value) if output.error is None else f"error: {output.error.message}"
+        if "\n" not in said:
+            yield visible(f"{name:{width}}  {said}".rstrip())
+            continue
+        yield visible(f"{name}:")
+        yield from (visible(f"    {line}").rstrip() for line in said.removesuffix("\n").split("\n"))
 
 
 # ----------------------------------------------------------------------------------------- helpers
@@ -154,7 +185,7 @@ def outcome(result: Result) -> str:
 
 def columns(rows: Any) -> list[str]:
     """Lay out rows of texts in columns as wide as their widest entries."""
-    rows = [tuple(" ".join(str(cell).split()) for cell in row) for row in rows]
+    rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
     widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
     return [
         "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
@@ -162,6 +193,24 @@ def columns(rows: Any) -> list[str]:
     ]
 
 
+def visible(line: str) -> str:
+    """``line`` without what a terminal would obey, such as colours, rather than show."""
+    return OBEYED.sub(lambda found: repr(found[0])[1:-1], line)
+
+
 def brief(value: Any) -> str:
-    said = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False, default=str)
+    """A value on one line of a table, shortened."""
+    said = value if isinstance(value, str) else _as_json(value)
     return said if len(said) <= SHOWN_CHARS else f"{said[: SHOWN_CHARS - 3]}..."
+
+
+def whole(value: Any) -> str:
+    """All of a value: a text as it is, a list or map on one line if it fits, else in many."""
+    if isinstance(value, str):
+        return value
+    said = _as_json(value)
+    return said if len(said) <= SHOWN_CHARS else _as_json(value, indent=2)
+
+
+def _as_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)

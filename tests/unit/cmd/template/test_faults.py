@@ -258,6 +258,10 @@ HINTS = {
         "heat_template_version: 2015-10-15\noutputs:\n  o: {value: {yaql: {expression: a}}}\n",
         "t.yaml:3: hint: yaql is a function from 2016-10-14 on; in 2015-10-15 it is plain data",
     ),
+    "key that stands twice": (
+        HEAD + "outputs:\n  o: {value: 1}\n  p: {value: 2}\n  o: {value: 3}\n",
+        "t.yaml:5: hint: o stands in line 3 already, whose value is dropped",
+    ),
     "misspelt function of a later version": (
         "heat_template_version: 2015-10-15\noutputs:\n  o: {value: [{list_concatt: []}]}\n",
         (
