@@ -16,6 +16,7 @@ random numbers (a template must mean the same each time it is read), and ``call`
 from __future__ import annotations
 
 import functools
+import math
 import time
 from collections.abc import Iterable, Iterator, Mapping
 from collections.abc import Set as AbstractSet
@@ -193,6 +194,10 @@ class _Output:
     def value(self, found: Any) -> Any:
         if isinstance(found, str):
             return _sound(found)
+        if isinstance(found, float) and not math.isfinite(found):
+            raise errors.StackValidationFailed(
+                reason=f"the result holds {found}, which is no number that a template can hold"
+            )
         if found is None or isinstance(found, bool | int | float):
             return self.meter.taken(found)
         if isinstance(found, Mapping):
