@@ -65,17 +65,24 @@ def _of_properties(draft: Draft, name: str) -> Change:
         before, after = _before(draft, name, ()), draft.new.properties(name, draft.after)
     except NotKnown as exc:  # a function asks for more than it has told
         return _of_nothing(draft, name, exc.reference)
-    return Change(before=before, after=after, properties=_differing(before, after, schema))
+    compared = {**schema, **_gone(draft, name)}
+    return Change(before=before, after=after, properties=_differing(before, after, compared))
 
 
 def _evidently_same(draft: Draft, name: str) -> bool:
     """Whether nothing can differ, seen without resolving anything; only where no row tells more."""
     old, new = draft.old.definitions[name].properties, draft.new.definitions[name].properties
-    if not draft.agree or old != new:
+    if not draft.agree or old != new or not _declared_alike(draft, name):
         return False
     trees = new.values() if isinstance(new, dict) else [new]
     asked = (each for tree in trees for each in draft.after.references(tree))
     return all(draft.judge(each) <= Knowledge.STEADY for each in asked)
+
+
+def _declared_alike(draft: Draft, name: str) -> bool:
+    """Whether equal trees give equal properties: another template has other defaults."""
+    old, new = draft.old.kind(name), draft.new.kind(name)
+    return old is new or old.properties_schema == new.properties_schema
 
 
 def _before(draft: Draft, name: str, without: Collection[str]) -> Mapping[str, Any]:
@@ -95,6 +102,17 @@ def _differing(
     return {key: Changed(full.get(key), after.get(key)) for key in changed}
 
 
+def _gone(draft: Draft, name: str) -> Mapping[str, Schema]:
+    """Return what only the old kind declares: another template may have fewer parameters."""
+    if name not in draft.old.definitions:
+        return {}
+    old, new = draft.old.kind(name), draft.new.kind(name)
+    if old is new:
+        return {}
+    kept = new.properties_schema
+    return {key: one for key, one in old.properties_schema.items() if key not in kept}
+
+
 Waiting: TypeAlias = Mapping[str, list[Reference]]  # properties, and what they wait for
 
 
@@ -104,7 +122,8 @@ def _of_some(draft: Draft, name: str, later: Waiting, earlier: Waiting) -> Chang
     either = {*later, *earlier}
     before = _before(draft, name, earlier)
     after = draft.new.properties(name, draft.after, later)
-    rest = {key: one for key, one in schema.items() if key not in either}
+    compared = {**schema, **_gone(draft, name)}
+    rest = {key: one for key, one in compared.items() if key not in either}
     known = _differing(before, after, rest)
     changed = {key: _by_trees(draft, name, key, before, after, later) for key in either}
     known |= {key: one for key, one in changed.items() if one is not None}
@@ -207,14 +226,26 @@ def _of_template(draft: Draft, name: str) -> dict[str, Changed]:
     old, new = draft.old.definitions.get(name), draft.new.definitions[name]
     if old is None:
         return {}
-    found = {
+    found: dict[str, Changed | None] = {
         part: _of_part(draft, part, getattr(old, part), getattr(new, part))
         for part in ("metadata", "update_policy")
         if getattr(old, part) or getattr(new, part)
     }
-    if old.deletion_policy != new.deletion_policy:
-        found["deletion_policy"] = Changed(str(old.deletion_policy), str(new.deletion_policy))
+    found |= {part: _of_word(old, new, part) for part in ("deletion_policy", "depends_on")}
+    record = draft.records[name]
+    if (was := record.type if record else old.type) != new.type:
+        found["type"] = Changed(was, new.type)
     return {part: changed for part, changed in found.items() if changed is not None}
+
+
+def _of_word(old: ResourceDefinition, new: ResourceDefinition, part: str) -> Changed | None:
+    """Compare a part without calls; Heat updates a resource for another order of names, too."""
+    was, will_be = getattr(old, part), getattr(new, part)
+    return None if was == will_be else Changed(_shown(was), _shown(will_be))
+
+
+def _shown(part: str | tuple[str, ...]) -> str | list[str]:
+    return list(part) if isinstance(part, tuple) else str(part)
 
 
 def _of_part(draft: Draft, part: str, old: Any, new: Any) -> Changed | None:

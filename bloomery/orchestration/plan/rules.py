@@ -19,6 +19,7 @@ from bloomery.orchestration.plan.draft import Draft, gone
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Resource, Status
+from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
 
@@ -56,6 +57,13 @@ class Case:
         if self.record is not None:
             return self.record.type
         return self.old.type if self.old else self.new.type
+
+    @cached_property
+    def same_kind(self) -> bool:
+        """Whether what exists can be changed into what is wanted; type names are only names."""
+        if self.old is None or self.old_type != self.old.type:  # made for a template before the old
+            return self.old_type == self.new.type
+        return _alike(self.draft.old.kind(self.name), self.kind)
 
     @cached_property
     def change(self) -> Change:
@@ -104,11 +112,11 @@ def external(case: Case) -> Ruling | None:
 
 
 def other_type(case: Case) -> Ruling | None:
+    if case.same_kind:
+        return None
     if case.old_type != case.new.type:
         return Ruling(Verb.REPLACE, f"type {case.old_type} -> {case.new.type}")
-    if case.old is not None and not _alike(case.draft.old.kind(case.name), case.kind):
-        return Ruling(Verb.REPLACE, f"{case.new.type} now stands for another kind")
-    return None
+    return Ruling(Verb.REPLACE, f"{case.new.type} now stands for another kind")
 
 
 def failed(case: Case) -> Ruling | None:
@@ -219,8 +227,10 @@ def _taken_back(found: Ruling) -> Ruling:
 
 
 def _alike(old: type[Resource], new: type[Resource]) -> bool:
-    """Whether one kind can be changed into the other; those made for one template share a base."""
-    return old is new or (old.__bases__ == new.__bases__ and old.__name__ == new.__name__)
+    """Whether one kind can be changed into the other, as any template into any other."""
+    if issubclass(old, NestedStack) and issubclass(new, NestedStack):
+        return True
+    return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
 
 
 def _known(value: Any) -> bool:

@@ -100,6 +100,7 @@ class Actor:
             self.world.hold(self.row, properties)
             made = self.row.made(properties, policy)
             yield from self._worked(made, Action.UPDATE, definition, tmpl_diff, prop_diff)
+            self.row.record.type = definition.type
             self.row.record.metadata = metadata
             self.row.keep(properties)
 

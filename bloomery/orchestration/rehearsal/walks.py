@@ -132,7 +132,7 @@ class Walk:
 
     def _silent(self, row: Row, case: rules.Case) -> bool:
         """Whether Heat replaces it without having tried to update it."""
-        return row.record.status is Status.FAILED or case.old_type != case.new.type
+        return row.record.status is Status.FAILED or not case.same_kind
 
     def _update(self, row: Row, change: Change) -> Steps:
         name = row.name

@@ -94,7 +94,8 @@ def test_a_row_without_a_default_has_it() -> None:
         ),
         ({"metadata": {"a": 1}}, {"metadata": {"a": 1}}, (), Verb.UNCHANGED),
         ({}, {"description": "other"}, (), Verb.UNCHANGED),
-        ({}, {"depends_on": ("b",)}, (), Verb.UNCHANGED),
+        ({}, {"depends_on": ("b",)}, ("depends_on",), Verb.UPDATE),
+        ({"depends_on": ("b",)}, {"depends_on": ("b",)}, (), Verb.UNCHANGED),
     ],
 )
 def test_other_parts_of_a_definition_count_as_the_contract_says(
@@ -140,6 +141,20 @@ def test_another_type_is_a_replacement() -> None:
     action, end = made.of("a")
     assert (action.verb, action.reason) == (Verb.REPLACE, "type Thing -> Stable")
     assert (end.verb, end.type, end.reason) == (Verb.DELETE, "Thing", "replaced")
+
+
+def test_another_name_of_the_same_kind_is_an_update_in_place() -> None:
+    made = plan.plan(template(a=thing("Alias")), template(a=thing()), rows(row("a", "Alias")))
+    (action,) = made.of("a")
+    assert (action.verb, action.template_diff) == (Verb.UPDATE, ("type",))
+    (leaf,) = action.differences
+    assert (leaf.where, leaf.before, leaf.after) == ("type", "Alias", "Thing")
+
+
+def test_a_row_that_the_old_template_never_reached_is_judged_by_its_own_type() -> None:
+    old, there = template(a=thing("Stable")), rows(row("a"))
+    assert plan.plan(old, template(a=thing()), there).verb("a") is Verb.UNCHANGED
+    assert plan.plan(old, template(a=thing("Stable")), there).verb("a") is Verb.REPLACE
 
 
 def test_another_kind_behind_the_same_type_is_a_replacement() -> None:

@@ -83,6 +83,33 @@ def test_an_update_is_always_handed_down_and_touches_only_what_has_changed():
     assert {name: changed.outputs[name].value for name in ids} == ids
 
 
+def test_another_template_changes_the_stack_that_is_there():
+    fewer = CHILD.replace("p: {type: string, default: x}", "q: {type: string, default: y}")
+    files = FILES | {"other.yaml": fewer.replace("get_param: p", "get_param: q")}
+    before = "resources: {n: {type: child.yaml, properties: {p: abc}}}\n" + ASKED
+    life = rehearsal.Rehearsal()
+    created = life.create(stack(before, files=files))
+    after = before.replace("child.yaml", "other.yaml").replace("p: abc", "q: xyz")
+    result = life.update(stack(after, files=files))
+    seen = result.events[len(created.events) :]
+    assert lines(seen) == told("S U>, n U+, S U.")
+    assert lines(seen, depth=1) == told("S U>, in U+, S U.")
+    assert [event.type for event in seen if event.resource == "n"] == ["child.yaml", "other.yaml"]
+    assert {name: output.value for name, output in result.outputs.items()} == {
+        "id": created.outputs["id"].value,
+        "in": created.outputs["in"].value,
+        "out": "xyz",
+    }
+
+
+ASKED = """
+outputs:
+  out: {value: {get_attr: [n, out]}}
+  id: {value: {get_resource: n}}
+  in: {value: {get_attr: [n, resource.in]}}
+"""
+
+
 def test_a_failed_update_below_is_rolled_back_from_above():
     life = rehearsal.Rehearsal()
     life.create(parent())

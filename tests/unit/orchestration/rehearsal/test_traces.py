@@ -193,6 +193,23 @@ FAILING = {"value": "y", "salt": "2", "fail": "true"}
 TRACE = "S U>, a U+, b U+, b C+, c U!, S Ux"
 
 
+def test_another_name_of_its_kind_keeps_a_resource():
+    text = """
+resources:
+  key: {type: OS::Heat::RandomString}
+outputs:
+  key: {value: {get_attr: [key, value]}}
+"""
+    mapped = {"resource_registry": {"My::R": "OS::Heat::RandomString"}}
+    life = rehearsal.Rehearsal()
+    created = life.create(stack(text))
+    result = life.update(stack(text.replace("OS::Heat::RandomString", "My::R"), environment=mapped))
+    assert lines(result.events)[len(created.events) :] == told("S U>, key U+, S U.")
+    assert result.outputs == created.outputs
+    assert result.resources[0].physical_id == created.resources[0].physical_id
+    assert result.resources[0].type == "My::R"
+
+
 def test_a_failed_update_without_rollback_stays_where_it_is():
     life = rehearsal.Rehearsal()
     created = life.create(updated())
