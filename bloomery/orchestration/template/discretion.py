@@ -1,18 +1,23 @@
 """What no message may tell: values of hidden parameters, wherever a message came by them.
 
     discretion = Discretion(["correct horse"])
-    discretion.masked('"correct horse" is not a number')  # "****** is not a number"
+    discretion.masked('"Correct Horse" is not a number')  # "******" is not a number
+    discretion.masked("no element is called 'horse'")  # no element is called '******'
     raise discretion.fault(exc)
 
 A function, a property or a kind that refuses a value says which, and cannot know that it came from
 a hidden parameter.  So whoever hands a message on (a stack that is validated, an event that is
-told) masks it with what the definition knows.  What was made of a value, a digest of it or a part,
-is not recognised; nor are texts below LEAST characters, which stand in any sentence.
+told) masks it with what the definition knows.  A value is known again in small and capital letters,
+as a number that is written otherwise, as an element of a list with commas, and between quotes as
+any part of it, for functions take text apart.  A digest of it is not recognised; nor are texts
+below LEAST characters, which stand in any sentence.
 """
 
 from __future__ import annotations
 
 import json
+import math
+import re
 from collections.abc import Iterable, Iterator
 from typing import Any, Final, TypeVar
 
@@ -21,6 +26,10 @@ from bloomery import errors
 MASK: Final = "******"
 LEAST: Final = 4  # characters of what is masked
 _PREFIX: Final = 16  # characters by which a longer text is found, for messages shorten texts
+_ELEMENTS: Final = 100  # of a list with commas that are looked for; quotes betray the others
+_DIGITS: Final = 400  # of a text that may be a number
+_QUOTES: Final = re.compile("(['\"]+)")
+_BETWEEN: Final = "\0"  # no document has it
 
 F = TypeVar("F", bound=errors.Failure)
 
@@ -28,25 +37,39 @@ F = TypeVar("F", bound=errors.Failure)
 class Discretion:
     """Masks the texts and numbers in ``values``, in each spelling that messages have of them."""
 
-    __slots__ = ("_texts",)
+    __slots__ = ("_joined", "_texts")
 
     def __init__(self, values: Iterable[Any] = ()) -> None:
-        found = {spelt for value in values for text in _leaves(value) for spelt in _spellings(text)}
-        self._texts = sorted(found, key=len, reverse=True)
+        self._know({spelt for value in values for text in _leaves(value) for spelt in _forms(text)})
+
+    def _know(self, texts: Iterable[str]) -> None:
+        self._texts = sorted(texts, key=len, reverse=True)
+        self._joined = _BETWEEN.join(self._texts)
 
     def __or__(self, other: Discretion) -> Discretion:
         """Mask what either of both masks."""
         if not other._texts:
             return self
         both = Discretion()
-        both._texts = sorted({*self._texts, *other._texts}, key=len, reverse=True)
+        both._know({*self._texts, *other._texts})
         return both
 
     def masked(self, said: str) -> str:
+        if not self._texts:
+            return said
+        folded = _folded(said)
         for text in self._texts:
-            if text[:_PREFIX] in said:
+            if text[:_PREFIX] in folded:
                 said = _without(said, text)
-        return said
+                folded = _folded(said)
+        before, *quoted = _QUOTES.split(said)
+        after = quoted[-1:]
+        return "".join([before, *map(self._unless_part, quoted[:-1]), *after])
+
+    def _unless_part(self, quoted: str) -> str:
+        """Mask what stands between quotes, maybe shortened, if it is some of a text."""
+        part = _folded(quoted.removesuffix("...")).strip()
+        return MASK if len(part) >= LEAST and part in self._joined else quoted
 
     def fault(self, exc: F) -> F:
         """Return the same fault, whose sentence and place tell nothing."""
@@ -74,6 +97,34 @@ def _leaves(value: Any) -> Iterator[str]:
             yield str(item)
 
 
+def _forms(text: str) -> Iterator[str]:
+    """Yield what functions make of a text without changing what it says."""
+    elements = text.split(",", _ELEMENTS)[:_ELEMENTS]
+    for form in (text, text.strip(), *map(str.strip, elements), *_numbers(text)):
+        yield from map(_folded, _spellings(form))
+
+
+def _numbers(text: str) -> Iterator[str]:
+    """Yield the number in a text as Python writes it: 12345 for ``012_345`` and ``1.2345e4``."""
+    if len(text) > _DIGITS:
+        return
+    try:
+        number = float(text)
+    except ValueError:
+        return
+    yield str(number)
+    if number.is_integer():
+        yield str(_whole(text, number))
+
+
+def _whole(text: str, number: float) -> int:
+    """Read a whole number without the rounding of a float, unless it is written as one."""
+    try:
+        return int(text)
+    except ValueError:
+        return math.floor(number)
+
+
 def _spellings(text: str) -> Iterator[str]:
     """Yield a text as it stands, as Python quotes it and as JSON does, if it is long enough."""
     if len(text) >= LEAST:
@@ -81,12 +132,20 @@ def _spellings(text: str) -> Iterator[str]:
         yield json.dumps(text, ensure_ascii=False)[1:-1]
 
 
+def _folded(text: str) -> str:
+    """Return ``text`` in small letters, each character in its place."""
+    small = text.lower()
+    if len(small) == len(text):
+        return small
+    return "".join(low if len(low := char.lower()) == 1 else char for char in text)
+
+
 def _without(said: str, text: str) -> str:
-    """Mask every place where ``text`` stands, or how it begins."""
-    parts, start = [], 0
-    while (at := said.find(text[:_PREFIX], start)) >= 0:
+    """Mask every place where ``text``, in small letters, stands, or how it begins."""
+    folded, parts, start = _folded(said), [], 0
+    while (at := folded.find(text[:_PREFIX], start)) >= 0:
         parts += [said[start:at], MASK]
-        start = at + _common(said, at, text)
+        start = at + _common(folded, at, text)
     return "".join([*parts, said[start:]])
 
 

@@ -121,9 +121,8 @@ class StrReplaceStrict(StrReplace):
 
     def _miss(self, unused: list[str]) -> None:
         if unused:
-            raise self.fault(
-                f"cannot find in the template of {self.name}: {', '.join(sorted(unused))}"
-            )
+            listed = ", ".join(map(repr, sorted(unused)))
+            raise self.fault(f"cannot find in the template of {self.name}: {listed}")
 
 
 class StrReplaceVstrict(StrReplaceStrict):

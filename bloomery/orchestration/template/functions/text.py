@@ -130,20 +130,20 @@ class Digest(Call):
             raise self.fault(
                 f"algorithm and value of {self.name} are text, not {shapes.called(odd)}"
             )
-        return self._digest(algorithm.lower(), text)
+        return self._digest(algorithm, text)
 
     def _digest(self, algorithm: str, text: str) -> str:
         try:
             content = text.encode("latin-1")
         except UnicodeEncodeError as exc:
             raise self.fault(
-                f"{self.name} takes text of Latin-1 characters; {text[exc.start]!r} is none"
+                f"{self.name} takes text of Latin-1 characters; number {exc.start + 1} is none"
             ) from exc
         try:
-            return hashlib.new(algorithm, content, usedforsecurity=False).hexdigest()
+            return hashlib.new(algorithm.lower(), content, usedforsecurity=False).hexdigest()
         except (ValueError, TypeError) as exc:  # unknown; or of a length that would have to be said
             known = sorted(hashlib.algorithms_guaranteed - {"shake_128", "shake_256"})
             raise self.fault(
                 f"{self.name} does not know the algorithm {shapes.shortened(algorithm)!r}; "
-                f"take one of {', '.join(known)}.{errors.nearest(algorithm, known)}"
+                f"take one of {', '.join(known)}.{errors.nearest(algorithm.lower(), known)}"
             ) from exc

@@ -51,7 +51,7 @@ class MakeUrl(Call):
                 f"port of {self.name} is a number, not {shapes.called(value)}"
             ) from None
         if port not in _PORTS:
-            raise self.fault(f"port of {self.name} is from 1 to 65535, not {port}")
+            raise self.fault(f"port of {self.name} is from 1 to 65535, not {shapes.called(value)}")
 
     def result(self, args: Any, view: StackView) -> Any:
         self._check(args)

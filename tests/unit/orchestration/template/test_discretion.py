@@ -41,6 +41,33 @@ def test_each_spelling_of_a_value_is_masked(said, shown):
     assert Discretion([SECRET, {"k": [12345, True, None, "abc"]}, "naïve"]).masked(said) == shown
 
 
+@pytest.mark.parametrize(
+    ("hidden", "said", "shown"),
+    [
+        ("TopSekret", "no algorithm is called 'topsekret'", "no algorithm is called '******'"),
+        ("TopSekret", "TOPSEKRET; topsekret", "******; ******"),
+        ("\u0130stanbul", "\u0130STANBUL", "******"),  # small letters would be one more
+        ("Stra\xdfe 12", "stra\xdfe 12 is no port", "****** is no port"),
+        ("  hunter2\n", "hunter2 is no number", "****** is no number"),
+        ("one, twelve,three", "twelve is odd", "****** is odd"),
+        ("user=hunter2", "'hunter2' is odd", "'******' is odd"),
+        ("user=hunter2", '"hunter2..." is odd', '"******" is odd'),
+        ("user=hunter2", "hunter2 is odd", "hunter2 is odd"),  # it may be a word of the sentence
+        ("user=hunter2", "'use' and 'hunt'", "'use' and '******'"),
+        ("the port is odd", "the port is odd?", "******?"),
+        ("the port is odd", "the port of 'x' is odd", "the port of 'x' is odd"),
+        ("31_337", "31337 is too large", "****** is too large"),
+        ("3.1337e4", "31337 or 31337.0", "****** or ******"),
+        (31337.0, "31337", "******"),
+        ("1e999", "inf", "inf"),
+        ("9" * 401, "9" * 401, "******"),
+        ("nan", "nan", "nan"),
+    ],
+)
+def test_what_functions_make_of_a_value_is_masked_too(hidden, said, shown):
+    assert Discretion([hidden]).masked(said) == shown
+
+
 def test_a_fault_keeps_its_class_and_its_place():
     fault = errors.StackValidationFailed(
         reason="no hunter2 here", path=["a", 0, "hunter2"], error="Property error", log="hunter2"
