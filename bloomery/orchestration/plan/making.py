@@ -11,12 +11,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from dataclasses import replace
 from types import ModuleType
 from typing import Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.graph import Cycle
-from bloomery.orchestration.plan import sides
+from bloomery.orchestration.plan import beside, sides
 from bloomery.orchestration.plan.actions import Key
 from bloomery.orchestration.plan.draft import Draft, Present
 from bloomery.orchestration.plan.plans import Plan
@@ -55,7 +56,9 @@ def plan(old: Side, new: Side, existing: Existing = None) -> Plan:
 
     Raises CircularDependencyException, and what a value of the new template raises.
     """
-    return made(draft(old, new, existing))
+    begun = draft(old, new, existing)
+    found = made(begun)
+    return replace(found, outputs=beside.outputs(begun), differs=beside.differs(begun))
 
 
 def create(new: Side) -> Plan:

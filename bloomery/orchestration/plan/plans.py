@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator, KeysView, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.actions import BATCH, CHANGES, MAKE, Action, Key, Verb
@@ -12,10 +12,16 @@ from bloomery.orchestration.plan.actions import BATCH, CHANGES, MAKE, Action, Ke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``graph`` may hold keys without an action: joints, which are done when reached."""
+    """``graph`` may hold keys without an action: joints, which are done when reached.
+
+    ``outputs``  by name: those created, updated, deleted by the template itself
+    ``differs``  whether anything differs, though no resource may change
+    """
 
     graph: Graph[Key]
     actions: Mapping[Key, Action]
+    outputs: Mapping[str, Verb] = field(default_factory=dict)
+    differs: bool = False
 
     def __iter__(self) -> Iterator[tuple[Key, Action]]:
         """Yield what is done in an order that may be walked."""

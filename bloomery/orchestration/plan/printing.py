@@ -5,6 +5,8 @@
     ± key  OS::Heat::RandomString  replace: length cannot change in place: length 8 -> 16
     - key  OS::Heat::RandomString  delete: replaced
 
+    outputs: + url, ~ name, - old
+
 A question mark after the sign: it depends on values that come while the plan is walked.
 """
 
@@ -41,7 +43,7 @@ def text(plan: Plan, *, unchanged: bool = False) -> str:
     names = max((len(key.name) for key, _ in rows), default=0)
     types = max((len(action.type) for _, action in rows), default=0)
     lines = [line for key, each in rows for line in _lines(key, each, names, types)]
-    return "\n".join([*lines, *([""] if lines else []), summary(plan), ""])
+    return "\n".join([*lines, *([""] if lines else []), *_outputs(plan), summary(plan), ""])
 
 
 def summary(plan: Plan) -> str:
@@ -50,9 +52,14 @@ def summary(plan: Plan) -> str:
         f"{counts[verb]} to {words}" for verb, (_, words) in SIGNS.items() if _told(verb, counts)
     ]
     if not said:
-        return "Nothing changes."
+        return "No resource changes." if plan.differs or plan.outputs else "Nothing changes."
     unchanged = [f"{counts[Verb.UNCHANGED]} unchanged"] if counts[Verb.UNCHANGED] else []
     return f"{', '.join([*said, *unchanged])}."
+
+
+def _outputs(plan: Plan) -> list[str]:
+    said = [f"{SIGNS[verb][0]} {name}" for name, verb in plan.outputs.items()]
+    return [f"outputs: {', '.join(said)}"] if said else []
 
 
 def _told(verb: Verb, counts: Mapping[Verb, int]) -> bool:
@@ -93,8 +100,10 @@ def document(plan: Plan) -> dict[str, Any]:
 
     A joint has an entry without an action: others may wait for it, and nothing is done there.
     """
+    outputs = {name: str(verb) for name, verb in plan.outputs.items()}
     return {
         "actions": [_entry(plan, key) for key in plan.graph.order()],
+        **({"outputs": outputs} if outputs else {}),
         "summary": {str(verb): count for verb, count in sorted(plan.counts().items())},
     }
 

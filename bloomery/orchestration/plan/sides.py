@@ -10,7 +10,7 @@ from typing import Any, Final, Protocol
 
 from bloomery import errors
 from bloomery.orchestration.resources.base import Resource
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.view import Plain, StackView
 
 
@@ -20,12 +20,19 @@ class Side(Protocol):
         """The resources of the template whose condition holds."""
 
     @property
+    def outputs(self) -> Mapping[str, OutputDefinition]: ...
+
+    @property
     def view(self) -> StackView:
         """Parameters, files, conditions and mappings; its resources are never asked."""
 
     @property
     def context(self) -> object:
         """What ``view`` answers from: where two are equal, equal trees have equal values."""
+
+    @property
+    def said(self) -> object:
+        """All that template and parameters say: equal to another's where nothing differs."""
 
     @property
     def parameters(self) -> Collection[str]:
@@ -56,8 +63,10 @@ class Nothing:
     """The template of a stack that is not there yet, or no more."""
 
     definitions: Mapping[str, ResourceDefinition] = {}
+    outputs: Mapping[str, OutputDefinition] = {}
     view: StackView = Plain()
     context: object = None
+    said: object = None
     parameters: Collection[str] = ()
     hidden: Collection[str] = ()
 

@@ -13,7 +13,7 @@ from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import reading
 from bloomery.orchestration.template.definition import Definition, View
-from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.registry import Found
 from bloomery.orchestration.template.view import StackView
@@ -124,6 +124,10 @@ class Stack:
 
     # ----------------------------------------------------------------------- what a plan asks of it
 
+    @property
+    def outputs(self) -> Mapping[str, OutputDefinition]:
+        return self.definition.outputs
+
     @functools.cached_property
     def view(self) -> View:
         """The stack before anything of it exists: attributes are null, ids are names."""
@@ -136,6 +140,11 @@ class Stack:
         values = {name: found.parameters.value(name) for name in found.parameters}
         sections = [template.section(one) for one in (Section.CONDITIONS, Section.MAPPINGS)]
         return values, template.files, sections, found.facade
+
+    @property
+    def said(self) -> object:
+        """All that template and parameters say."""
+        return self.definition.template.document, self.context
 
     @property
     def parameters(self) -> Collection[str]:

@@ -10,7 +10,11 @@ from typing import Any
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources.base import Action, Record, Resource, Status
-from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
+from bloomery.orchestration.template.definitions import (
+    DeletionPolicy,
+    OutputDefinition,
+    ResourceDefinition,
+)
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function, Reference
 from bloomery.orchestration.template.view import Plain, StackView
@@ -137,6 +141,7 @@ class Template:
     hidden: Collection[str] = ()
     restrictions: Mapping[str, Collection[str]] = field(default_factory=dict)
     kinds: Mapping[str, type[Resource]] = field(default_factory=lambda: KINDS)
+    outputs: Mapping[str, OutputDefinition] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.definitions = {
@@ -144,6 +149,7 @@ class Template:
         }
         self.view = Plain(parameters=self.parameters)
         self.context = self.parameters
+        self.said = self.resources, self.parameters, self.outputs
 
     def kind(self, name: str) -> type[Resource]:
         return self.kinds[self.definitions[name].type]

@@ -80,6 +80,16 @@ def test_nothing_to_do_is_said() -> None:
     assert printing.text(plan.create(template())) == "Nothing changes.\n"
 
 
+def test_that_no_resource_changes_is_not_that_nothing_does() -> None:
+    one = template(a=thing(), b=thing())
+    for other in (
+        template(b=thing(), a=thing()),
+        template(a=thing(description="said otherwise"), b=thing()),
+        Template({"a": thing(), "b": thing()}, parameters={"p": 1}),
+    ):
+        assert printing.text(plan.plan(one, other)) == "No resource changes.\n"
+
+
 def test_creation_and_deletion_are_plans_too() -> None:
     wanted = template(a=thing(), b=thing(value=ref("a")))
     assert printing.text(plan.create(wanted)) == (
