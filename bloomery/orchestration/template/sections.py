@@ -6,11 +6,13 @@ heat-hot.md, section 12; the functions know nothing of each other.
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.template.dialect import Key, Section, Template
+from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.parse import kind_of
 
 MAP_SECTIONS: Final = (
@@ -27,6 +29,7 @@ _ADVICE: Final = {  # what stands under a section, said to who wrote something e
     Section.RESOURCES: "name: {type: ...}",
     Section.OUTPUTS: "name: {value: ...}",
 }
+_COMPARED: Final = 100  # keys of one map that may be another one misspelt
 
 
 def fault(reason: str, *path: str | int, error: str = "") -> errors.StackValidationFailed:
@@ -94,10 +97,18 @@ def check_resources(template: Template) -> None:
 
 def _bad_type(key: str, body: Mapping[str, Any]) -> str:
     if key not in body:
-        near = errors.nearest(key, body)
-        return f"Each resource must contain a {key} key, such as {key}: OS::Heat::Value.{near}"
+        near = _misspelt(key, body, "a resource")
+        return f"Each resource must contain a {key} key, such as {key}: OS::Heat::Value{near}"
     said = "empty" if body[key] == "" else kind_of(body[key])
     return f"{key} must be the name of a type, such as OS::Heat::Value, and is {said}"
+
+
+def _misspelt(key: str, body: Mapping[Any, Any], of: str) -> str:
+    """Name the key of ``body`` that is meant for ``key``, if there is one."""
+    for name in itertools.islice(body, _COMPARED):
+        if isinstance(name, str) and errors.nearest(name.lower(), [key.lower()]):
+            return f"; {shapes.shortened(name)!r} is no key of {of}. Did you mean {key!r}?"
+    return ""
 
 
 _SHAPES: Final[Mapping[Key, tuple[tuple[type, ...], str]]] = {
@@ -158,8 +169,8 @@ def check_output(template: Template, name: str, body: Any) -> None:
         reason = f"Output definitions must be a map with a {value_key}, not {kind_of(body)}"
         raise fault(reason, word, name, error=error)
     if value_key not in body:
-        near = errors.nearest(value_key, body)
+        near = _misspelt(value_key, body, "an output")
         raise fault(
-            f"Each output definition must contain a {value_key} key.{near}",
+            f"Each output definition must contain a {value_key} key{near}",
             word, name, error=error,
         )  # fmt: skip
