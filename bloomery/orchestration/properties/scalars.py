@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from typing import Any, Final
 
 from bloomery.orchestration.limits import Limits
 
 _SHOWN: Final = 100  # characters of a value in a sentence
+_NUMERIC: Final = re.compile(r"\s*[-+]?[0-9_.]+([eE][-+]?[0-9]+)?\s*")
 _QUOTED_PARTS: Final = 20  # of a map or list that is quoted: more of it would not be seen
 
 
@@ -49,6 +51,21 @@ def number_of(said: str, limits: Limits) -> int | float:
     if not math.isfinite(found):
         raise ValueError(said)
     return found
+
+
+def wanted(kind: str, value: Any, limits: Limits) -> str:
+    """Say what ``value`` is not; the limit is named only if it is too long for that alone."""
+    if not _is_too_long(value, limits):
+        return kind
+    return f"{kind} of at most {limits.scalar_digits} digits (scalar_digits)"
+
+
+def _is_too_long(value: Any, limits: Limits) -> bool:
+    if isinstance(value, str):
+        return len(value) > limits.scalar_digits and _NUMERIC.fullmatch(value) is not None
+    if isinstance(value, float) and not math.isfinite(value):
+        return False
+    return isinstance(value, int | float) and not is_number(value, limits)
 
 
 def is_number(value: Any, limits: Limits) -> bool:

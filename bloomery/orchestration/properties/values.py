@@ -19,7 +19,13 @@ from typing import Any, Final, Protocol, TypeAlias
 from bloomery import errors
 from bloomery.orchestration.properties import constraints, translation
 from bloomery.orchestration.properties.constraints import MEANS, Means
-from bloomery.orchestration.properties.scalars import integer_of, is_number, number_of, quoted
+from bloomery.orchestration.properties.scalars import (
+    integer_of,
+    is_number,
+    number_of,
+    quoted,
+    wanted,
+)
 from bloomery.orchestration.properties.schema import Schema, Type
 
 Schemas: TypeAlias = Mapping[str, Schema]
@@ -203,7 +209,7 @@ def _integer(schema: Schema, given: Any, job: Job) -> int:
     try:
         return integer_of(given if isinstance(given, str) else "", limits)
     except ValueError as exc:
-        raise _fault(f"{quoted(given)} is not a whole number") from exc
+        raise _fault(f"{quoted(given)} is not {wanted('a whole number', given, limits)}") from exc
 
 
 def _number(schema: Schema, given: Any, job: Job) -> int | float:
@@ -213,7 +219,7 @@ def _number(schema: Schema, given: Any, job: Job) -> int | float:
     try:
         return number_of(given if isinstance(given, str) else "", limits)
     except ValueError as exc:
-        raise _fault(f"{quoted(given)} is not a number") from exc
+        raise _fault(f"{quoted(given)} is not {wanted('a number', given, limits)}") from exc
 
 
 def _boolean(schema: Schema, given: Any, job: Job) -> bool:

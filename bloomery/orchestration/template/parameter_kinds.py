@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.properties.scalars import is_number, number_of, quoted
+from bloomery.orchestration.properties.scalars import is_number, number_of, quoted, wanted
 from bloomery.orchestration.properties.schema import Type
 from bloomery.orchestration.template import parse
 
@@ -63,8 +63,8 @@ def text(kind: Kind, value: Any) -> str:
     return str(value)
 
 
-def _refuse(value: Any, wanted: str) -> errors.StackValidationFailed:
-    return errors.StackValidationFailed(reason=f"{quoted(value)} is not {wanted}")
+def _refuse(value: Any, kind: str) -> errors.StackValidationFailed:
+    return errors.StackValidationFailed(reason=f"{quoted(value)} is not {kind}")
 
 
 def _string(value: Any, limits: Limits) -> str:
@@ -77,13 +77,12 @@ def _string(value: Any, limits: Limits) -> str:
 
 
 def _number(value: Any, limits: Limits) -> int | float:
-    wanted = f"a number of at most {limits.scalar_digits} digits (scalar_digits)"
     if is_number(value, limits):
         return value  # type: ignore[no-any-return]
     try:
         return number_of(value if isinstance(value, str) else "", limits)
     except ValueError as exc:
-        raise _refuse(value, wanted) from exc
+        raise _refuse(value, wanted("a number", value, limits)) from exc
 
 
 def _boolean(value: Any, limits: Limits) -> bool:

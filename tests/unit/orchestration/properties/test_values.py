@@ -240,7 +240,7 @@ def test_numbers_have_no_more_digits_than_the_limit():
     means = Means(limits=Limits(scalar_digits=5))
     for given in ("1" * 6, 10**5, -(10**5), 10**5000):
         for name in ("i", "n"):
-            with pytest.raises(errors.StackValidationFailed):
+            with pytest.raises(errors.StackValidationFailed, match=r"5 digits \(scalar_digits"):
                 Properties(SCHEMA, {name: given}, means=means).validate()
     assert Properties(SCHEMA, {"i": 99_999}, means=means).resolved()["i"] == 99_999
     with pytest.raises(errors.StackValidationFailed):

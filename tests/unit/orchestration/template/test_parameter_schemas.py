@@ -365,6 +365,29 @@ def test_limits_bound_what_a_value_may_cost():
             hot_schema("p", {"type": kind}).value([10**5000])
 
 
+@pytest.mark.parametrize(
+    ("given", "says"),
+    [
+        ("abc", '"abc" is not a number'),
+        ("", '"" is not a number'),
+        ("x" * 200, "is not a number"),
+        ("1e999", '"1e999" is not a number'),
+        (float("nan"), "NaN is not a number"),
+        ([], "[] is not a number"),
+    ],
+)
+def test_what_is_no_number_is_told_nothing_of_digits(given: Any, says: str):
+    with pytest.raises(errors.StackValidationFailed) as caught:
+        hot_schema("p", {"type": "number"}).value(given)
+    assert str(caught.value).endswith(says)
+
+
+@pytest.mark.parametrize("given", ["1" * 101, "-0." + "1" * 101, 10**100, 1e101])
+def test_a_number_that_is_too_long_is_told_the_limit(given: Any):
+    with pytest.raises(errors.StackValidationFailed, match=r"at most 100 digits \(scalar_digits\)"):
+        hot_schema("p", {"type": "number"}).value(given)
+
+
 # ---------------------------------------------------------------------------- CloudFormation
 
 
