@@ -257,4 +257,7 @@ def _within(value: Number, least: Number | None, most: Number | None) -> bool:
 def _said(least: Number | None, most: Number | None) -> str:
     if most is None:
         return f"{least} or more"
-    return f"{most} or less" if least is None else f"between {least} and {most}"
+    if least is None:
+        return f"{most} or less"
+    nothing = "; nothing is: the min of this constraint exceeds its max" if least > most else ""
+    return f"between {least} and {most}{nothing}"

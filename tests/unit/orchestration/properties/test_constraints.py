@@ -120,9 +120,17 @@ def test_a_sentence_names_the_value_and_the_bounds():
     assert Range(1, 5).refusal(9) == "9 is not between 1 and 5"
     assert Range(min=1).refusal(0) == "0 is not 1 or more"
     assert Range(max=1).refusal(2) == "2 is not 1 or less"
+    assert Range(1, 1).refusal(2) == "2 is not between 1 and 1"
     assert Length(max=1).refusal("abc") == "its length is 3, which is not 1 or less"
     assert "[1]" in AllowedValues([1]).refusal(2)
     assert '"nope"' in Custom("nope").refusal("x")
+
+
+@pytest.mark.parametrize("rule", [Range(5, 2), Length(5, 2)])
+def test_bounds_that_nothing_keeps_to_are_taken_and_told(rule):
+    value = 3 if isinstance(rule, Range) else "abc"
+    said = rule.refusal(value)
+    assert said.endswith("between 5 and 2; nothing is: the min of this constraint exceeds its max")
 
 
 @pytest.mark.parametrize("value", ["x" * 10**6, ["x" * 10**6] * 5, ["y"] * 10**6, {"k": 10**5000}])
