@@ -2,7 +2,8 @@
 
 A map whose key is no function of the template's version stays as it stands, so that a misspelt
 function ends up in a property as text.  A key that stands twice in a map counts once, with its last
-value.  That is the language, and no fault.
+value.  An output, and a resource of CloudFormation, may have keys that nobody reads.  That is the
+language, and no fault.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ import yaml
 
 from bloomery import errors
 from bloomery.orchestration.template import kinds, versions
-from bloomery.orchestration.template.dialect import Template
+from bloomery.orchestration.template.dialect import Section, Template
 from bloomery.orchestration.template.parser import Removed
 
 LIKE: Final = 0.8  # how alike a key and the name of a function must be to be one misspelt
@@ -31,11 +32,29 @@ class Hint(NamedTuple):
 
 
 def of(template: Template) -> Iterator[Hint]:
-    """Yield each map of one key that looks like a call and is none."""
+    """Yield each key that nobody reads, and each map that looks like a call and is none."""
+    yield from _ignored(template, Section.OUTPUTS, "an output")
+    if template.features.takes_unknown_keys:  # else they are a fault
+        yield from _ignored(template, Section.RESOURCES, "a resource")
     for section in SECTIONS:
         body = template.document.get(section)
         if isinstance(body, Mapping):
             yield from _inside(template, body, (section,))
+
+
+def _ignored(template: Template, section: Section, of: str) -> Iterator[Hint]:
+    """Yield each key that no resource or output of this version has."""
+    features, word = template.features, template.word(section)
+    keys = features.output_keys if section is Section.OUTPUTS else features.resource_keys
+    known = {key.lower(): key for key in keys.values()}
+    bodies = template.section(section)
+    for name, body in bodies.items() if isinstance(bodies, Mapping) else ():
+        for key in body if isinstance(body, Mapping) else ():
+            if key not in known.values():
+                near = difflib.get_close_matches(str(key).lower(), known, 1, LIKE)
+                meant = f"; {known[near[0]]} is one" if near else ""
+                says = f"{key} is no key of {of} in {features.version} and is ignored{meant}"
+                yield Hint((word, name, key), says)
 
 
 def doubles(text: str) -> Iterator[tuple[int, str]]:

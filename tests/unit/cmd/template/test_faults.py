@@ -11,6 +11,7 @@ import pytest
 from tests.kit.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
+CFN = "AWSTemplateFormatVersion: 2010-09-09\n"
 
 
 class Fault(NamedTuple):
@@ -269,11 +270,33 @@ HINTS = {
             "list_concat is one, from version 2017-09-01 on"
         ),
     ),
+    "key of a resource of another dialect": (
+        CFN + "Resources:\n  a:\n    Type: OS::Heat::None\n    properties: {a: 1}\n",
+        (
+            "t.yaml:5: hint: properties is no key of a resource in 2010-09-09 and is ignored; "
+            "Properties is one"
+        ),
+    ),
+    "key that AWS has": (
+        CFN + "Resources:\n  a:\n    Type: OS::Heat::None\n    CreationPolicy: {}\n",
+        "t.yaml:5: hint: CreationPolicy is no key of a resource in 2010-09-09 and is ignored",
+    ),
+    "misspelt key of an output": (
+        HEAD + "outputs:\n  o:\n    value: 1\n    conditon: false\n",
+        (
+            "t.yaml:5: hint: conditon is no key of an output in 2021-04-16 and is ignored; "
+            "condition is one"
+        ),
+    ),
+    "key of an output of a later version": (
+        "heat_template_version: 2015-10-15\noutputs:\n  o:\n    value: 1\n    condition: x\n",
+        "t.yaml:5: hint: condition is no key of an output in 2015-10-15 and is ignored",
+    ),
 }
 
 
 @pytest.mark.parametrize("name", HINTS)
-def test_data_that_looks_like_a_call_is_hinted_at(name: str, here: Path, typed: Command) -> None:
+def test_what_is_taken_without_a_word_is_hinted_at(name: str, here: Path, typed: Command) -> None:
     text, hint = HINTS[name]
     written(here, t__yaml=text)
     done = typed("validate", "t.yaml")
@@ -285,6 +308,15 @@ def test_plain_data_gives_no_hint(here: Path, typed: Command) -> None:
         here, t__yaml=HEAD + "outputs:\n  o: {value: {colour: {get_param: 'OS::stack_name'}}}\n"
     )
     assert typed("validate", "t.yaml").stderr == ""
+
+
+@pytest.mark.parametrize("body", ["[]", "1", "{o: 1}", "{o: {value: 1, description: x}}"])
+@pytest.mark.parametrize("section", ["outputs: ", "resources: "])
+def test_sections_of_any_shape_give_no_hint(
+    section: str, body: str, here: Path, typed: Command
+) -> None:
+    written(here, t__yaml=HEAD + section + body)
+    assert "hint" not in typed("validate", "t.yaml").stderr
 
 
 def test_a_failure_in_the_middle_is_told_with_its_events(here: Path, typed: Command) -> None:
