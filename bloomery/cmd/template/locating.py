@@ -51,7 +51,9 @@ def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place
         inner = named["file"]
         if inner in texts:
             deeper = errors.StackValidationFailed(reason=_reason(error), path=path[nested + 1 :])
-            return located(deeper, inner, texts)
+            found = located(deeper, inner, texts)
+            if found.line is not None:
+                return found
         path = [*path[:nested], named["name"]]
     return place(file, path, texts, _reason(error))
 

@@ -7,7 +7,7 @@ child = below.child(stack, made)  # the Stack of its members
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from bloomery.orchestration.resources import base, composite, nested
@@ -56,7 +56,7 @@ def child(stack: Stack, made: composite.Composite) -> Stack:
     Raises RequestLimitExceeded for one too deep, and what its template cannot be read for.
     """
     found = stack.definitions[made.record.name]
-    depth = stack.tree.deepen(stack.depth)
+    depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(made))][::-1])
     template = _template_of(stack, made)
     definition = Definition(
         template,
@@ -73,6 +73,15 @@ def child(stack: Stack, made: composite.Composite) -> Stack:
     return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
 
 
+def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
+    """Yield the templates that ``kind``, and the resources above it, are; the innermost first."""
+    parent: Any = stack.definition.facade
+    if issubclass(kind, nested.NestedStack):
+        yield kind.source
+    if isinstance(parent, Parent):
+        yield from _sources(parent.stack, parent.stack.kind(parent.found.name))
+
+
 def _template_of(stack: Stack, made: composite.Composite) -> Template:
     if isinstance(made, nested.NestedStack):
         return made.template
@@ -82,17 +91,17 @@ def _template_of(stack: Stack, made: composite.Composite) -> Template:
 class Parent:
     """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
 
-    __slots__ = ("_found", "_stack")
+    __slots__ = ("found", "stack")
 
     def __init__(self, found: ResourceDefinition, stack: Stack) -> None:
-        self._found = found
-        self._stack = stack
+        self.found = found
+        self.stack = stack
 
     def metadata(self) -> Any:
-        return functions.resolve(self._found.metadata, self._stack.view)
+        return functions.resolve(self.found.metadata, self.stack.view)
 
     def deletion_policy(self) -> str:
-        return self._found.deletion_policy.value
+        return self.found.deletion_policy.value
 
     def update_policy(self) -> Any:
-        return functions.resolve(self._found.update_policy, self._stack.view)
+        return functions.resolve(self.found.update_policy, self.stack.view)

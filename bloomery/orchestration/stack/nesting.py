@@ -6,7 +6,7 @@ however many resources are of it.
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -34,10 +34,13 @@ class Tree:
             what = f"a stack of {self.resources} resources or more"
             raise self.limits.exceeded("resources", "resources", what)
 
-    def deepen(self, depth: int) -> int:
-        """Return the depth of a child.  Raises RequestLimitExceeded."""
+    def deepen(self, depth: int, sources: Sequence[str] = ()) -> int:
+        """Return the depth of a child.  Raises RequestLimitExceeded.
+
+        ``sources``: of the child and of the stacks around it, outermost first.
+        """
         if depth >= self.limits.nested_depth:
-            what = f"stacks {depth + 1} deep inside each other"
+            what = f"stacks {depth + 1} deep inside each other{_circle(sources)}"
             raise self.limits.exceeded("nested_depth", "levels", what)
         return depth + 1
 
@@ -87,3 +90,12 @@ class Tree:
     def made(self, document: Mapping[str, Any]) -> Template:
         """Return the template of a document that is part of this tree."""
         return versions.template_class(document)(document, self.files, limits=self.limits)
+
+
+def _circle(sources: Sequence[str]) -> str:
+    """Say that the last source stands inside of itself, and how; "" if it does not."""
+    *above, last = sources or [""]
+    if last not in above:
+        return ""
+    shortest = above[-1 - above[::-1].index(last) :]
+    return f", for {last} contains itself ({' -> '.join([*shortest, last])})"

@@ -243,6 +243,23 @@ def test_a_nested_template_that_cannot_be_parsed_is_the_place(here: Path, typed:
     assert typed("validate", "t.yaml").stderr.startswith("child.yaml:6: StackValidationFailed: ")
 
 
+def test_a_template_that_contains_itself_is_told_so_at_the_resource(
+    here: Path, typed: Command
+) -> None:
+    written(here, t__yaml=HEAD + "resources:\n  b: {type: OS::Heat::None}\n  a: {type: t.yaml}\n")
+    said = typed("validate", "t.yaml").stderr
+    assert said.startswith("t.yaml:4: StackValidationFailed: RequestLimitExceeded: resources.a<")
+    assert "t.yaml contains itself (t.yaml -> t.yaml)" in said
+
+
+def test_a_file_below_that_is_no_template_is_told_at_its_resource(
+    here: Path, typed: Command
+) -> None:
+    child = "resources:\n  x: {type: OS::Heat::None}\n"
+    written(here, t__yaml=HEAD + "resources:\n\n  a: {type: child.yaml}\n", child__yaml=child)
+    assert typed("validate", "t.yaml").stderr.startswith("t.yaml:4: StackValidationFailed: ")
+
+
 def test_a_template_of_cloudformation_has_lines_too(here: Path, typed: Command) -> None:
     text = "AWSTemplateFormatVersion: '2010-09-09'\nParameters:\n  P:\n    Type: Number\n"
     written(here, t__yaml=text)

@@ -317,12 +317,31 @@ def test_a_template_nested_in_itself_is_refused_with_the_whole_way():
     said = refusal(ROOT, "resources: {x: {type: a.yaml}}")
     way = "resources.a<a.yaml>" + 5 * ".resources.x<a.yaml>"
     assert said.startswith(f"RequestLimitExceeded: {way}: cannot take stacks 6 deep inside each")
+    assert ", for a.yaml contains itself (a.yaml -> a.yaml): 5 levels is the most" in said
+
+
+def test_a_template_nested_in_itself_by_others_is_refused_with_the_shortest_circle():
+    group = "{type: OS::Heat::ResourceGroup, properties: {resource_def: {type: a.yaml}}}"
+    files = {"b.yaml": f"{HEAD}resources: {{y: {group}}}"}
+    said = refusal(ROOT, "resources: {x: {type: b.yaml}}", files=files)
+    assert ", for b.yaml contains itself (b.yaml -> a.yaml -> b.yaml): 5 levels" in said
+
+
+def test_templates_too_deep_that_are_others_contain_themselves_not():
+    names = "bcdef"
+    files = {
+        f"{name}.yaml": f"{HEAD}resources: {{x: {{type: {below}.yaml}}}}"
+        for name, below in zip(names, names[1:] + "g", strict=True)
+    }
+    files |= {"g.yaml": HEAD}
+    said = refusal(ROOT, "resources: {x: {type: b.yaml}}", files=files)
+    assert "stacks 6 deep inside each other: 5 levels is the most" in said
 
 
 def test_the_depth_may_be_raised():
     said = refusal(ROOT, "resources: {x: {type: a.yaml}}", limits=Limits(nested_depth=2))
     assert said.startswith("RequestLimitExceeded: resources.a<a.yaml>.resources.x<a.yaml>.")
-    assert said.count("a.yaml") == 3
+    assert said.count("<a.yaml>") == 3
 
 
 def test_resources_are_counted_over_the_whole_tree():
