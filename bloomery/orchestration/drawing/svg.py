@@ -16,6 +16,7 @@ _NAME, _SMALL, _TITLE = 12.5, 10.5, 17.0  # sizes of letters
 _CARD: Final = (116.0, 216.0)  # least and most width
 _LEFT, _RIGHT = 15.0, 12.0  # room beside the text of a card
 _LINE: Final = 15.0
+_WIDER: Final = 1.25  # than guessed: what a line may be in a font that stands in for Helvetica
 _CLUSTER_NAME: Final = 340.0  # the most that a cluster grows for its name
 
 _STYLE: Final = f"""
@@ -44,7 +45,7 @@ def drawn(picture: Picture) -> str:
     made = layout.laid_out(tree, dict.fromkeys(cards, size), headers)
     title = wording.shortened(picture.title, 900, _TITLE, bold=True)
     subtitle = _subtitle(tree)
-    heading = max(wording.width(title, _TITLE, bold=True), wording.width(subtitle, _SMALL))
+    heading = max(wording.width(title, _TITLE, bold=True), wording.width(subtitle, _SMALL)) * _WIDER
     lines = [
         *_frame(max(made.width, heading) + 2 * _MARGIN, made.height + _TOP + _MARGIN),
         f"<title>{wording.told(picture.title)}</title>",

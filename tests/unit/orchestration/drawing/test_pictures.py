@@ -235,6 +235,13 @@ def test_cards_and_clusters_tell_name_kind_and_status():
     assert "racksOS::Heat::ResourceGroup" in said
 
 
+def test_a_narrow_picture_has_room_for_its_caption_in_a_wide_font():
+    two = Picture(boxes=[Box(key="a", name="a"), Box(key="b", name="b")], edges=[("a", "b")])
+    root = ET.fromstring(svg.drawn(two))
+    in_a_wide_font = 383  # of the caption: DejaVu Sans, where there is neither Helvetica nor Arial
+    assert float(root.attrib["width"]) > 24 + in_a_wide_font + 24
+
+
 def test_edges_and_boxes_have_titles():
     told = titles(shop())
     assert "balancer requires port" in told
