@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bloomery import errors
-from bloomery.orchestration.plan import changes
+from bloomery.orchestration.plan import trees
 from bloomery.orchestration.plan.actions import Verb
 from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.template.definitions import OutputDefinition
@@ -29,7 +29,7 @@ def _verb(draft: Draft, old: OutputDefinition | None, new: OutputDefinition) -> 
 
 def _same(draft: Draft, old: OutputDefinition, new: OutputDefinition) -> bool:
     try:
-        return changes.same_tree(draft, old.value, new.value)
+        return trees.same(draft, old.value, new.value)
     except errors.Failure:  # an output may have a fault and spoils no plan
         return bool(old.value == new.value)
 

@@ -7,12 +7,10 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.plan import forecast
-from bloomery.orchestration.plan.actions import MAKE, Key
+from bloomery.orchestration.plan import trees
 from bloomery.orchestration.plan.differences import Unknown
 from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge, NotKnown
-from bloomery.orchestration.plan.sides import Side
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -23,6 +21,7 @@ class Changed(NamedTuple):
     before: Any
     after: Any
     certain: bool = True
+    parts: tuple[Any, Any] | None = None  # both again where only parts of ``after`` are not known
 
 
 @dataclass(slots=True, kw_only=True)
@@ -143,14 +142,10 @@ def _unknown_before(draft: Draft, name: str, schema: Mapping[str, Schema]) -> Wa
 def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> Waiting:
     """Return the properties that cannot be resolved yet, and what they wait for."""
     if isinstance(tree, Function):  # the whole map is made by a call: any property may be in it
-        waits = _waits(tree, view, judge)
+        waits = trees.waits(tree, view, judge)
         return dict.fromkeys(schema, waits) if waits else {}
-    found = ((key, _waits(value, view, judge)) for key, value in tree.items())
+    found = ((key, trees.waits(value, view, judge)) for key, value in tree.items())
     return {key: waits for key, waits in found if waits}
-
-
-def _waits(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
-    return [each for each in view.references(tree) if judge(each) is not Knowledge.KNOWN]
 
 
 def _by_trees(  # one step of _of_some, split for reading
@@ -162,17 +157,26 @@ def _by_trees(  # one step of _of_some, split for reading
     later: Waiting,
 ) -> Changed | None:
     old = before.get(key, Unknown())
+    was, will_be = (_tree(side.definitions.get(name), key) for side in (draft.old, draft.new))
+    parts = _parts(draft, was, will_be, before.get(key, Unknown()))
     if key not in later:
-        return Changed(old, after.get(key))
-    trees = [_tree(side.definitions.get(name), key) for side in (draft.old, draft.new)]
-    same = same_tree(draft, *trees)
+        return Changed(old, after.get(key), parts=parts)
+    same = trees.same(draft, was, will_be)
     worst = max(draft.judge(each) for each in later[key])
     if same and worst is Knowledge.STEADY:
         return None
     # A call that makes the whole map may leave this property as it is.
     sure = not isinstance(draft.new.definitions[name].properties, Function)
     certain = sure and (not same or worst is Knowledge.CHANGES)
-    return Changed(old, waiting(draft, later[key]), certain)
+    return Changed(old, trees.waiting(draft, later[key]), certain, parts)
+
+
+def _parts(draft: Draft, was: Any, will_be: Any, before: Any) -> tuple[Any, Any] | None:
+    try:
+        known = trees.told(was, draft.old) if isinstance(before, Unknown) else before
+        return trees.parts(draft, was, will_be, known)
+    except errors.Failure:  # the old tree has a fault; then the whole is told
+        return None
 
 
 def _tree(definition: ResourceDefinition | None, key: str) -> Any:
@@ -182,40 +186,11 @@ def _tree(definition: ResourceDefinition | None, key: str) -> Any:
     return tree if isinstance(tree, Function) else tree.get(key)
 
 
-def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
-    """Say what must be done before the value is known."""
-    names = dict.fromkeys(each.resource for each in references)
-    told = (f"{name} is {draft.actions[Key(name, MAKE)].verb.done}" for name in names)
-    return Unknown(" and ".join(told))
-
-
 def _of_nothing(draft: Draft, name: str, reference: Reference) -> Change:
     """Say of every property that it may change."""
-    after = waiting(draft, [reference])
+    after = trees.waiting(draft, [reference])
     keys = draft.new.kind(name).properties_schema
     return Change(properties={key: Changed(Unknown(), after, certain=False) for key in keys})
-
-
-# ------------------------------------------------------------------------------------- the trees
-
-
-def same_tree(draft: Draft, old: Any, new: Any) -> bool:
-    """Whether both trees must give the same value while no resource changes."""
-    if draft.agree and old == new:
-        return True
-    left = forecast.settled(old, Forecast(draft.old.view))
-    right = forecast.settled(new, Forecast(draft.new.view))
-    return bool(left == right) and not _asks_for_changed(draft, right)
-
-
-def _asks_for_changed(draft: Draft, tree: Any) -> bool:
-    """Whether a call that could not be made names a parameter whose value differs."""
-    names = {text for residue in forecast.residues(tree) for text in residue.texts()}
-    return any(
-        name in draft.old.parameters
-        and draft.old.view.parameter(name) != draft.new.view.parameter(name)
-        for name in names.intersection(draft.new.parameters)
-    )
 
 
 # ------------------------------------------------------------------ metadata, policies, the rest
@@ -250,23 +225,12 @@ def _shown(part: str | tuple[str, ...]) -> str | list[str]:
 
 def _of_part(draft: Draft, part: str, old: Any, new: Any) -> Changed | None:
     # What update_policy refers to is no requirement, and so may not be decided yet.
-    waits = _waits(new, draft.after, draft.judge) if part == "metadata" else []
+    waits = trees.waits(new, draft.after, draft.judge) if part == "metadata" else []
     moving = [each for each in waits if draft.judge(each) > Knowledge.STEADY]
-    same = same_tree(draft, old, new)
+    same = trees.same(draft, old, new)
     if moving:
         sure = not same or any(draft.judge(each) is Knowledge.CHANGES for each in moving)
-        return Changed(_told(old, draft.old), waiting(draft, moving), sure)
-    return None if same else Changed(_told(old, draft.old), _told(new, draft.new))
-
-
-def _told(tree: Any, side: Side) -> Any:
-    """Return what can be shown of a tree; what cannot be resolved is not known."""
-    return _plain(forecast.settled(tree, Forecast(side.view)))
-
-
-def _plain(tree: Any) -> Any:
-    if isinstance(tree, forecast.Residue):
-        return Unknown()
-    if isinstance(tree, dict):
-        return {key: _plain(value) for key, value in tree.items()}
-    return [_plain(value) for value in tree] if isinstance(tree, list) else tree
+        before = trees.told(old, draft.old)
+        parts = trees.parts(draft, old, new, before)
+        return Changed(before, trees.waiting(draft, moving), sure, parts)
+    return None if same else Changed(trees.told(old, draft.old), trees.told(new, draft.new))

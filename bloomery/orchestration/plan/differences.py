@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Final
@@ -19,6 +20,18 @@ class Unknown:
 
     def __str__(self) -> str:
         return f"(known after {self.after})" if self.after else "(not known)"
+
+
+class NotSet(enum.Enum):
+    """What stands where nothing is said; beside null, which may be said."""
+
+    NOT_SET = "(not set)"
+
+    def __str__(self) -> str:
+        return self.value
+
+
+NOT_SET: Final = NotSet.NOT_SET
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,7 +62,8 @@ def between(
         old, new, where = todo.pop()
         if isinstance(old, dict) and isinstance(new, dict):
             keys = [*old, *(key for key in new if key not in old)]
-            todo += [(old.get(key), new.get(key), (*where, key)) for key in reversed(keys)]
+            leaves = ((key, old.get(key, NOT_SET), new.get(key, NOT_SET)) for key in reversed(keys))
+            todo += [(one, other, (*where, key)) for key, one, other in leaves]
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             pairs = list(enumerate(zip(old, new, strict=True)))
             todo += [(one, other, (*where, index)) for index, (one, other) in reversed(pairs)]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
@@ -73,6 +73,7 @@ class Draft:
     inside: dict[str, Inside | None] = field(default_factory=dict)  # plans below resources
     hidden: Collection[str] = ()  # parameters that are secret because they were above
     secret: bool = False  # nothing of it may be shown
+    absence: Callable[[str], str] = lambda name: "no longer in the template"  # why one goes
     secretive: set[str] | None = None  # resources that a secret went into; found when asked for
     graph: Graph[Key] = field(default_factory=Graph)
     actions: dict[Key, Action] = field(default_factory=dict)

@@ -7,12 +7,13 @@ resources, the resource stays one vertex, and its members are found while the pl
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.plan import changes
+from bloomery.orchestration.plan import trees
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
@@ -21,6 +22,7 @@ from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.sides import NOTHING, Side
 from bloomery.orchestration.resources import composite, members
 from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.stack import Stack, below
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Reference
@@ -80,9 +82,20 @@ def _inside(draft: Draft, name: str, was: Maker | None, will_be: Maker | None) -
         begun = making.draft(old, new, None if before else {})
         begun.hidden, begun.secret = _secrets(draft, name, after or before)
         begun.budget = draft.budget
+        if isinstance(after, members.Membered):
+            begun.absence = functools.partial(_absence, after)
         return Inside(making.made(begun), before, after)
     except (errors.Failure, NotKnown):
         return None
+
+
+def _absence(made: members.Membered, name: str) -> str:
+    """Say why a group or a chain does not have a member any more."""
+    if not isinstance(made, ResourceGroup):
+        return "beyond the end of the new chain"
+    if name in made.skip_list():
+        return "named by the removal policies"
+    return f"beyond the new count of {made.count()}"
 
 
 def _is_anothers(draft: Draft, name: str) -> bool:
@@ -125,7 +138,7 @@ def _was(draft: Draft, name: str) -> composite.Composite:
 
 def _will_be(draft: Draft, name: str) -> composite.Composite:
     view = Guesses(draft.new.view, draft.judge, draft.present.live)
-    view.says = lambda reference: str(changes.waiting(draft, [reference]))
+    view.says = lambda reference: str(trees.waiting(draft, [reference]))
     record = draft.records.get(name)
     return _made(draft.new, name, _guessed(draft.new, name, view), view, record)
 

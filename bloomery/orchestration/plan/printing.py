@@ -17,7 +17,7 @@ from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
 from bloomery.orchestration.plan.actions import CHANGES, Action, Key, Verb
-from bloomery.orchestration.plan.differences import Difference, Unknown
+from bloomery.orchestration.plan.differences import Difference, NotSet, Unknown
 from bloomery.orchestration.plan.plans import Plan
 
 SIGNS: Final[Mapping[Verb, tuple[str, str]]] = {
@@ -27,7 +27,7 @@ SIGNS: Final[Mapping[Verb, tuple[str, str]]] = {
     Verb.TAKE_BACK: ("<", "take back"),
     Verb.UPDATE: ("~", "update in place"),
     Verb.REPLACE: ("±", "replace"),
-    Verb.REFUSE: ("!", "refuse"),
+    Verb.REFUSE: ("!", "the update would fail"),
     Verb.UNCHANGED: (" ", "unchanged"),
     Verb.WAIT: (":", "wait"),
     Verb.DELETE: ("-", "delete"),
@@ -35,6 +35,7 @@ SIGNS: Final[Mapping[Verb, tuple[str, str]]] = {
 }
 SHOWN_CHARS: Final = 60  # of one value
 SHOWN_LEAVES: Final = 10  # of one resource
+SHOWN_NAMES: Final = 5  # of resources at which the update would fail
 
 
 def text(plan: Plan, *, unchanged: bool = False) -> str:
@@ -51,10 +52,23 @@ def summary(plan: Plan) -> str:
     said = [
         f"{counts[verb]} to {words}" for verb, (_, words) in SIGNS.items() if _told(verb, counts)
     ]
-    if not said:
+    fails = _fails(plan)
+    if not said and not fails:
         return "No resource changes." if plan.differs or plan.outputs else "Nothing changes."
     unchanged = [f"{counts[Verb.UNCHANGED]} unchanged"] if counts[Verb.UNCHANGED] else []
-    return f"{', '.join([*said, *unchanged])}."
+    numbers = ", ".join([*said, *unchanged])
+    return " ".join([*([f"{numbers}."] if numbers else []), *fails])
+
+
+def _fails(plan: Plan) -> list[str]:
+    """Say where the update would come to a bad end."""
+    refused = plan.refused
+    if not refused:
+        return []
+    names = [key.name for key in refused]
+    more = f" and {len(names) - SHOWN_NAMES} more" if len(names) > SHOWN_NAMES else ""
+    would = "would" if any(each.certain for each in refused.values()) else "may"
+    return [f"The update {would} fail at {', '.join(names[:SHOWN_NAMES])}{more}."]
 
 
 def _outputs(plan: Plan) -> list[str]:
@@ -63,11 +77,13 @@ def _outputs(plan: Plan) -> list[str]:
 
 
 def _told(verb: Verb, counts: Mapping[Verb, int]) -> bool:
-    return verb in CHANGES and counts[verb] > 0
+    return verb in CHANGES and verb is not Verb.REFUSE and counts[verb] > 0
 
 
 def _lines(key: Key, action: Action, names: int, types: int) -> Iterator[str]:
     sign, words = SIGNS[action.verb]
+    if action.verb is Verb.REFUSE and not action.certain:
+        words = words.replace("would", "may")
     doubt = "" if action.certain else "?"
     head = f"{sign + doubt:2} {key.name:{names}}  {action.type:{types}}  {words}"
     details = [_leaf(each) for each in action.differences[:SHOWN_LEAVES]]
@@ -86,7 +102,7 @@ def _leaf(each: Difference) -> str:
 
 
 def _value(value: Any) -> str:
-    if isinstance(value, Unknown):
+    if isinstance(value, Unknown | NotSet):
         return str(value)
     said = json.dumps(value, ensure_ascii=False, default=str)
     return said if len(said) <= SHOWN_CHARS else f"{said[: SHOWN_CHARS - 3]}..."
@@ -135,4 +151,8 @@ def _difference(each: Difference) -> dict[str, Any]:
 
 
 def _bare(value: Any) -> Any:
-    return None if isinstance(value, Unknown) else value
+    if isinstance(value, dict):
+        return {key: _bare(one) for key, one in value.items()}
+    if isinstance(value, list):
+        return [_bare(one) for one in value]
+    return None if isinstance(value, Unknown | NotSet) else value

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from bloomery.orchestration.plan import changes, inner
+from bloomery.orchestration.plan import changes, inner, trees
 from bloomery.orchestration.plan.actions import Verb
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
@@ -106,7 +106,7 @@ def external(case: Case) -> Ruling | None:
         return Ruling(Verb.REFUSE, "external_id cannot be added to a resource that exists")
     if new.external_id is None:
         return Ruling(Verb.REFUSE, "external_id cannot be taken from a resource that exists")
-    if not changes.same_tree(case.draft, old.external_id, new.external_id):
+    if not trees.same(case.draft, old.external_id, new.external_id):
         return Ruling(Verb.REFUSE, "external_id cannot change while the resource exists")
     return Ruling(Verb.UNCHANGED, LEFT_ALONE)
 

@@ -14,7 +14,7 @@ from typing import Any
 from bloomery import errors
 from bloomery.orchestration.plan import forecast
 from bloomery.orchestration.plan.changes import Change, Changed
-from bloomery.orchestration.plan.differences import Difference, between
+from bloomery.orchestration.plan.differences import NOT_SET, Difference, between
 from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast
 from bloomery.orchestration.plan.sides import Side
@@ -39,13 +39,13 @@ class Mask:
         return tuple(found)
 
     def _of(self, name: str, part: str, key: str, one: Changed) -> Iterator[Difference]:
-        leaves = list(between(one.before, one.after, (key,), certain=one.certain))
-        if not leaves:  # two values that are not known, and not the same
-            leaves = [Difference(path=(key,), before=one.before, after=one.after)]
+        whole = Difference(path=(key,), before=one.before, after=one.after, certain=one.certain)
         if self.secret(name, part, key):
-            yield from dict.fromkeys(leaf.masked() for leaf in leaves)
-        else:
-            yield from leaves
+            yield whole.masked()
+            return
+        was, will_be = (_set(value) for value in one.parts or (one.before, one.after))
+        # No leaf differs where two values are not known, and not the same.
+        yield from list(between(was, will_be, (key,), certain=one.certain)) or [whole]
 
     # ------------------------------------------------------------------------- what is a secret
 
@@ -79,6 +79,11 @@ class Mask:
         if self.draft.secretive is None:
             self.draft.secretive = spread(self.draft)
         return self.draft.secretive
+
+
+def _set(value: Any) -> Any:
+    """A property that is null is one that is not set."""
+    return NOT_SET if value is None else value
 
 
 def spread(draft: Draft) -> set[str]:

@@ -10,6 +10,7 @@ from typing import Final
 
 from bloomery.orchestration.plan.actions import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.draft import Draft, gone
+from bloomery.orchestration.plan.sides import NOTHING
 from bloomery.orchestration.resources.base import Record
 
 ROLLED_BACK: Final = "made by the update that is rolled back"
@@ -30,18 +31,18 @@ def apply(draft: Draft) -> None:
 def _end(draft: Draft, key: Key, record: Record | None) -> None:
     made = draft.actions.get(Key(key.name, MAKE))
     if made is None:
-        _delete(draft, key, record, _why(draft, record))
+        _delete(draft, key, record, _why(draft, key.name, record))
     elif made.verb is Verb.REPLACE:
         reason = "replaced" if made.certain else "if it is replaced"
         _delete(draft, key, record, reason, certain=made.certain)
 
 
-def _why(draft: Draft, record: Record | None) -> str:
+def _why(draft: Draft, name: str, record: Record | None) -> str:
     if record is not None and gone(record):
         return EMPTY
     if draft.rollback:
         return ROLLED_BACK
-    return "no longer in the template" if draft.new.definitions else ""
+    return draft.absence(name) if draft.new is not NOTHING else ""
 
 
 def _delete(

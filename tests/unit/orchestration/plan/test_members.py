@@ -69,6 +69,38 @@ def test_a_group_that_shrinks_loses_the_last_members() -> None:
     assert told(made)[-1] == "make group: update"
 
 
+@pytest.mark.parametrize("count", [1, 0])
+def test_a_member_beyond_the_new_count_is_said_to_be_so(count: int) -> None:
+    action = plan.plan(group(3), group(count)).actions[Key("group/2", CLEAN)]
+    assert action.reason == f"beyond the new count of {count}"
+
+
+def test_a_member_that_is_removed_by_name_is_said_to_be_so() -> None:
+    def removing(names: str) -> Stack:
+        return resources(
+            f"""
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 2
+      removal_policies: [{{resource_list: [{names}]}}]
+      resource_def: {{type: OS::Heat::None}}"""
+        )
+
+    action = plan.plan(removing(""), removing("'0'")).actions[Key("group/0", CLEAN)]
+    assert action.reason == "named by the removal policies"
+
+
+def test_a_chain_that_shrinks_says_so() -> None:
+    def chain(kinds: str) -> Stack:
+        return resources(
+            f"  c: {{type: OS::Heat::ResourceChain, properties: {{resources: [{kinds}]}}}}"
+        )
+
+    made = plan.plan(chain("OS::Heat::None, OS::Heat::Value"), chain("OS::Heat::None"))
+    assert made.actions[Key("c/1", CLEAN)].reason == "beyond the end of the new chain"
+
+
 def test_an_unchanged_group_is_one_line() -> None:
     assert told(plan.plan(group(3), group(3))) == ["make group: unchanged"]
 

@@ -143,9 +143,9 @@ def test_a_condition_turned_false_deletes_unless_retained() -> None:
     old = template(a=thing(), b=retain(), c=thing(external_id="x"))
     made = plan.plan(old, template(), rows(*(row(name) for name in "abc")))
     assert {key.name: (each.verb, each.reason) for key, each in made} == {
-        "a": (Verb.DELETE, ""),
-        "b": (Verb.KEEP, "deletion policy Retain"),
-        "c": (Verb.KEEP, "external_id: it is another's"),
+        "a": (Verb.DELETE, "no longer in the template"),
+        "b": (Verb.KEEP, "no longer in the template; deletion policy Retain"),
+        "c": (Verb.KEEP, "no longer in the template; external_id: it is another's"),
     }
 
 

@@ -49,7 +49,7 @@ NEW = Template(
 TEXT = """\
 ~  net     Thing  update in place: value "a" -> "b"
 ±  key     Thing  replace: size cannot change in place: size 8 -> 16
-!  fixed   Thing  refuse: fixed is immutable: fixed "a" -> "b"
+!  fixed   Thing  the update would fail: fixed is immutable: fixed "a" -> "b"
 +  theirs  Thing  adopt: external_id: it is there already and stays another's
 =  volume  Thing  keep: no longer in the template; deletion policy Retain
 -  gone    Thing  delete: no longer in the template
@@ -61,8 +61,8 @@ TEXT = """\
 +  new     Thing  create
 -  key     Thing  delete: replaced
 
-1 to create, 1 to adopt, 3 to update in place, 1 to replace, 1 to refuse, 2 to delete, \
-1 to keep, 1 unchanged.
+1 to create, 1 to adopt, 3 to update in place, 1 to replace, 2 to delete, 1 to keep, \
+1 unchanged. The update would fail at fixed.
 """
 
 
@@ -104,10 +104,25 @@ def test_doubt_is_a_question_mark() -> None:
     old = template(a=thing(), b=thing(size=attr("a")))
     new = template(a=thing(value=1), b=thing(size=attr("a")))
     assert printing.text(plan.plan(old, new, rows(row("a"), row("b", size=4)))) == (
-        "~  a  Thing  update in place: value null -> 1\n"
+        "~  a  Thing  update in place: value (not set) -> 1\n"
         "±? b  Thing  replace: size cannot change in place: size 4 -> (known after a is updated)\n"
         "-? b  Thing  delete: if it is replaced\n"
         "\n1 to update in place, 1 to replace, 1 to delete.\n"
+    )
+
+
+def test_where_the_update_would_fail_is_said() -> None:
+    old = Template({name: thing(fixed="a") for name in "abcdef"})
+    new = Template({name: thing(fixed="b") for name in "abcdef"})
+    assert printing.summary(plan.plan(old, new)) == (
+        "The update would fail at a, b, c, d, e and 1 more."
+    )
+    old, new = (template(a=thing(value=v), b=thing(fixed=attr("a"))) for v in (1, 2))
+    assert printing.text(plan.plan(old, new)) == (
+        "~  a  Thing  update in place: value 1 -> 2\n"
+        "!? b  Thing  the update may fail: fixed is immutable:"
+        " fixed (not known) -> (known after a is updated)\n"
+        "\n1 to update in place. The update may fail at b.\n"
     )
 
 

@@ -83,8 +83,8 @@ TEXT = """\
                                             password "******" -> "******"
 ~  machines/0      OS::Heat::TestResource   update in place: value "machine-0-(network.value)" \
 -> "node-0-(known after network is updated)"
-~  machines        OS::Heat::ResourceGroup  update in place: resource_def (not known) -> \
-(known after network is updated)
+~  machines        OS::Heat::ResourceGroup  update in place: \
+resource_def.properties.value (not known) -> (known after network is updated)
 -  key             OS::Heat::RandomString   delete: replaced
 
 7 to update in place, 1 to replace, 1 to delete, 1 to keep, 1 unchanged.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,9 +10,9 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present
+from bloomery.orchestration.plan import Present, printing
 from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.differences import Unknown
+from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import PlainResource, StackView
@@ -86,6 +87,69 @@ def test_a_function_that_asks_for_more_than_it_told_leaves_everything_open() -> 
     action = _of(template(a=thing(), b=thing()), new, row("a"), row("b"))
     assert (action.verb, action.certain) == (Verb.REFUSE, False)  # the immutable one, perhaps
     assert {each.after for each in action.differences} == {Unknown("a is replaced")}
+
+
+DEEP = [
+    # old tree, new tree, what the row says, leaves that differ
+    ({"x": 1, "y": attr("a")}, {"x": 2, "y": attr("a")}, None, {"value.x": 2}),
+    ({"x": 1, "y": attr("a")}, {"x": 2, "y": attr("a")}, {"x": 1, "y": 7}, {"value.x": 2}),
+    ({"x": 1, "y": attr("a")}, {"x": 2, "y": attr("a")}, {"x": 0, "y": 7}, {"value.x": 2}),
+    (
+        {"x": [1, attr("a")], "y": attr("c")},
+        {"x": [2, attr("a")], "y": attr("c")},
+        {"x": [1, 7], "y": 8},
+        {"value.x[0]": 2, "value.y": Unknown("c is updated")},
+    ),
+    (
+        {"y": attr("a")},
+        {"x": attr("c"), "z": 1},
+        {"y": 7},
+        {"value.y": NOT_SET, "value.x": Unknown("c is updated"), "value.z": 1},
+    ),
+    ({"x": 1, "y": attr("c")}, {"x": 1, "y": 2}, None, {"value.y": 2}),
+    (
+        {"x": "1", "y": attr("c")},  # a text that a schema made a number
+        {"x": "1", "y": attr("c")},
+        {"x": 1, "y": 7},
+        {"value.y": Unknown("c is updated")},
+    ),
+    (
+        {"x": [1, attr("a")]},
+        {"x": [1, attr("a"), {"z": attr("a")}]},
+        {"x": [1, 7]},
+        {"value.x": [1, Unknown("a is looked at"), {"z": Unknown("a is looked at")}]},
+    ),
+    (attr("a"), {"x": attr("c")}, {"x": 1}, {"value": Unknown("c is updated")}),
+]
+
+
+@pytest.mark.parametrize(("was", "tree", "there", "leaves"), DEEP)
+def test_one_leaf_that_is_not_known_hides_no_other(
+    was: Any, tree: Any, there: Any, leaves: dict[str, Any]
+) -> None:
+    old = template(a=thing(), c=thing(value=1), b=thing(value=was))
+    new = template(a=thing(), c=thing(value=2), b=thing(value=tree))
+    records = there and rows(row("a"), row("c", value=1), row("b", value=there))
+    action = plan.plan(old, new, records).actions[Key("b", MAKE)]
+    assert {each.where: each.after for each in action.differences} == leaves
+    assert json.dumps(printing.document(plan.plan(old, new, records)))
+
+
+def test_a_fault_of_the_old_template_leaves_the_whole_open() -> None:
+    old = template(a=thing(), b=thing(value={"x": join(attr("a"), param("no")), "y": attr("a")}))
+    made = plan.plan(old, template(a=thing(), b=thing(value={"x": 1, "y": 2})))
+    (leaf,) = made.actions[Key("b", MAKE)].differences
+    assert (leaf.where, leaf.before, leaf.after) == ("value", Unknown(), {"x": 1, "y": 2})
+
+
+def test_metadata_are_known_leaf_by_leaf_too() -> None:
+    old = template(a=thing(value=1), b=thing(metadata={"x": 1, "y": attr("a")}))
+    new = template(a=thing(value=2), b=thing(metadata={"x": 2, "y": attr("a")}))
+    leaves = plan.plan(old, new).actions[Key("b", MAKE)].differences
+    assert {each.where: each.after for each in leaves} == {
+        "metadata.x": 2,
+        "metadata.y": Unknown("a is updated"),
+    }
 
 
 def test_what_is_made_first_is_named() -> None:

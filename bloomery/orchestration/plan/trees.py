@@ -1,0 +1,98 @@
+"""Trees of two templates compared while not all of their calls can be made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+from bloomery.orchestration.plan import forecast
+from bloomery.orchestration.plan.actions import MAKE, Key
+from bloomery.orchestration.plan.differences import NOT_SET, Unknown
+from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge
+from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.template.functions.base import Reference
+
+
+def same(draft: Draft, old: Any, new: Any) -> bool:
+    """Whether both trees must give the same value while no resource changes."""
+    if draft.agree and old == new:
+        return True
+    left = forecast.settled(old, Forecast(draft.old.view))
+    right = forecast.settled(new, Forecast(draft.new.view))
+    return bool(left == right) and not _asks_for_changed(draft, right)
+
+
+def _asks_for_changed(draft: Draft, tree: Any) -> bool:
+    """Whether a call that could not be made names a parameter whose value differs."""
+    names = {text for residue in forecast.residues(tree) for text in residue.texts()}
+    return any(
+        name in draft.old.parameters
+        and draft.old.view.parameter(name) != draft.new.view.parameter(name)
+        for name in names.intersection(draft.new.parameters)
+    )
+
+
+# -------------------------------------------------------------------------- what is waited for
+
+
+def waits(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
+    return [each for each in view.references(tree) if judge(each) is not Knowledge.KNOWN]
+
+
+def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
+    """Say what must be done before the value is known."""
+    names = dict.fromkeys(each.resource for each in references)
+    told = (f"{name} is {draft.actions[Key(name, MAKE)].verb.done}" for name in names)
+    return Unknown(" and ".join(told))
+
+
+# ---------------------------------------------------------------------------- what may be shown
+
+
+def told(tree: Any, side: Side) -> Any:
+    """Return what can be shown of a tree; what cannot be resolved is not known."""
+    return _plain(forecast.settled(tree, Forecast(side.view)), Unknown())
+
+
+def _plain(tree: Any, unknown: Unknown) -> Any:
+    if isinstance(tree, forecast.Residue):
+        return unknown
+    if isinstance(tree, dict):
+        return {key: _plain(value, unknown) for key, value in tree.items()}
+    return [_plain(value, unknown) for value in tree] if isinstance(tree, list) else tree
+
+
+def parts(draft: Draft, old: Any, new: Any, before: Any) -> tuple[Any, Any] | None:
+    """Return ``before`` and what it becomes, in which only what must be is not known.
+
+    None where the trees, or the value that was there, are not maps or lists of one shape.
+    """
+    pairs = _pairs(old, new, before)
+    if pairs is None:
+        return None
+    was, will_be = {}, {}
+    for key, (one, other, value) in pairs.items():
+        was[key], will_be[key] = parts(draft, one, other, value) or _part(draft, one, other, value)
+    if isinstance(new, dict):
+        return was, will_be
+    return list(was.values()), list(will_be.values())
+
+
+def _pairs(old: Any, new: Any, before: Any) -> dict[Any, tuple[Any, Any, Any]] | None:
+    """Return by key or index what the trees have and what was there."""
+    if isinstance(old, dict) and isinstance(new, dict) and isinstance(before, dict):
+        keys = dict.fromkeys([*old, *new])
+        return {key: tuple(one.get(key, NOT_SET) for one in (old, new, before)) for key in keys}
+    lists = isinstance(old, list) and isinstance(new, list) and isinstance(before, list)
+    if lists and len(old) == len(new) == len(before):
+        return dict(enumerate(zip(old, new, before, strict=True)))
+    return None
+
+
+def _part(draft: Draft, old: Any, new: Any, before: Any) -> tuple[Any, Any]:
+    needs = waits(new, draft.after, draft.judge)
+    steady = all(draft.judge(each) is Knowledge.STEADY for each in needs)
+    if steady and same(draft, old, new) and (needs or type(before) is not type(new)):
+        return before, before
+    return before, _plain(forecast.settled(new, draft.after), waiting(draft, needs))
