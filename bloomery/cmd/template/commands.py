@@ -8,7 +8,7 @@ import json
 import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
@@ -16,6 +16,7 @@ from bloomery import errors
 from bloomery.cmd.template import hints, loading, locating, pictures, tables
 from bloomery.cmd.template.clock import Monotonic
 from bloomery.cmd.template.loading import Loaded, Source
+from bloomery.cmd.template.writing import Writing
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration import rehearsal, scheduler
 from bloomery.orchestration.drawing import dot, svg
@@ -24,6 +25,7 @@ from bloomery.orchestration.rehearsal import results
 from bloomery.orchestration.resources import failures
 from bloomery.orchestration.stack import Stack
 
+INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
 FILE = click.argument("file")
 NAME = click.option("--name", default=None, help="Of the stack; made from the file's if not given.")
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
@@ -57,7 +59,7 @@ def given(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
     return with_options
 
 
-@click.group()
+@click.group(cls=Writing)
 def template() -> None:
     """Check, show, rehearse, compare and draw templates of Heat; no service is needed.
 
@@ -120,15 +122,26 @@ def run(
     listen = tables.quiet if as_json else tables.Events(click.echo, clock.now())
     world = rehearsal.World(clock=clock, listen=listen)
     try:
-        result = rehearsal.run(_validated(loaded), rollback=rollback, world=world)
-    except errors.Failure as exc:
-        _tell(exc, loaded)
-        result = rehearsal.Result(status=None, error=results.error_of(exc))
-        if not as_json:
-            raise SystemExit(1) from exc
+        result = _rehearsed(loaded, world, rollback=rollback, as_json=as_json)
+    except KeyboardInterrupt:
+        result = None  # what is under way is cancelled, and told, once this exception is gone
+    if result is None:
+        result = tables.interrupted(world.events)
     click.echo(_json(result.document()) if as_json else tables.outcome(result))
     if result.error is not None:
-        raise SystemExit(1)
+        raise SystemExit(INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
+
+
+def _rehearsed(
+    loaded: Loaded, world: rehearsal.World, *, rollback: bool, as_json: bool
+) -> rehearsal.Result:
+    try:
+        return rehearsal.run(_validated(loaded), rollback=rollback, world=world)
+    except errors.Failure as exc:
+        _tell(exc, loaded)
+        if not as_json:
+            raise SystemExit(1) from exc
+        return rehearsal.Result(status=None, error=results.error_of(exc))
 
 
 @template.command(short_help="Say what an update would do.")

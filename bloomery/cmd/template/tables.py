@@ -10,13 +10,17 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.plan import secrets
 from bloomery.orchestration.rehearsal import Event, Result
-from bloomery.orchestration.rehearsal.results import Output
+from bloomery.orchestration.rehearsal.events import STACK_TYPE
+from bloomery.orchestration.rehearsal.results import Error, Output
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
 
 SHOWN_CHARS: Final = 100  # of one value on one line
+NAME_WIDTH: Final = 24  # of the column of names beside events
+LEAST_WIDTH: Final = 12  # of a name in it, however deep its stack is
+INTERRUPTED: Final = "Interrupted"  # what programs read where somebody pressed Ctrl-C
 UNDESCRIBED: Final = ("No description", "No description given")
 OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
 
@@ -148,13 +152,31 @@ class Events:
 
     def __call__(self, event: Event) -> None:
         since = f"{event.at_s - self._began_s:8.1f} s"
-        name = f"{'  ' * event.depth}{event.resource}"
-        said = f"{since}  {event.state:20}  {name:24}  {event.reason}"
+        indent = "  " * event.depth
+        name = f"{indent}{_called(event, NAME_WIDTH - len(indent))}"
+        said = f"{since}  {event.state:20}  {name:{NAME_WIDTH}}  {event.reason}"
         self._write(visible(said.rstrip()))
+
+
+def _called(event: Event, room: int) -> str:
+    """The name of a resource; that of a stack, made of all names above it, loses its middle."""
+    name, room = event.resource, max(room, LEAST_WIDTH)
+    if event.type != STACK_TYPE or len(name) <= room:
+        return name
+    tail = (room - 3) // 2  # it tells the stacks of one resource apart
+    return f"{name[: room - 3 - tail]}...{name[-tail:]}"
 
 
 def quiet(event: Event) -> None:
     """Print nothing."""
+
+
+def interrupted(events: Sequence[Event]) -> Result:
+    """What a rehearsal that was broken off came to: how far the stack had come."""
+    whole = (event for event in reversed(events) if event.type == STACK_TYPE and not event.depth)
+    reason = "interrupted before the end; what was made was in memory only and is gone"
+    error = Error(type=INTERRUPTED, message=reason)
+    return Result(status=next((event.state for event in whole), None), reason=reason, error=error)
 
 
 def outcome(result: Result) -> str:
@@ -165,7 +187,9 @@ def outcome(result: Result) -> str:
         ),
     )
     lines += _section("outputs", [*_outputs(result.outputs)])
-    return "\n".join([*lines, "", visible(f"{result.status}: {result.reason}")])
+    begun = f"{result.status}: " if result.status else ""
+    said = result.reason or (result.error.message if result.error else "")
+    return "\n".join([*lines, "", visible(f"{begun}{said}")])
 
 
 def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import io
 import json
 import sys
@@ -11,7 +12,9 @@ from typing import Any
 
 import pytest
 
-from bloomery.cmd.template import commands
+from bloomery.cmd.template import commands, tables
+from bloomery.orchestration import rehearsal
+from bloomery.orchestration.resources.states import Action, Status
 from tests.kit.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
@@ -29,6 +32,38 @@ def test_an_output_is_printed_in_full(here: Path, typed: Command) -> None:
 def test_an_output_of_many_lines_keeps_them(here: Path, typed: Command) -> None:
     written(here, t__yaml=HEAD + 'outputs: {o: {value: "#!/bin/sh\\n  exit 0\\n"}}\n')
     assert "  o:\n      #!/bin/sh\n        exit 0\n\n" in typed("run", "t.yaml").stdout
+
+
+@pytest.mark.parametrize(
+    ("depth", "name", "shown"),
+    [
+        (0, "a-stack-of-a-usual-name1", "a-stack-of-a-usual-name1"),
+        (0, "a-stack-of-a-usual-name12", "a-stack-of-...sual-name12"),
+        (1, "web-racks-abcdefghijkl-0-mnopqrstuvwx", "  web-racks-...pqrstuvwx"),
+        (9, "web-racks-abcdefghijkl-0-mnopqrstuvwx", " " * 18 + "web-r...uvwx"),
+    ],
+)
+def test_the_middle_of_a_long_name_of_a_stack_is_not_printed(
+    depth: int, name: str, shown: str
+) -> None:
+    said: list[str] = []
+    event = rehearsal.Event(
+        at_s=1,
+        stack=name,
+        stack_id="",
+        depth=depth,
+        resource=name,
+        type="OS::Heat::Stack",
+        physical_id=None,
+        action=Action.CREATE,
+        status=Status.COMPLETE,
+        reason="why",
+    )
+    events = tables.Events(said.append, 0)
+    events(event)
+    events(dataclasses.replace(event, type="OS::Heat::None"))
+    names = [line.split("CREATE_COMPLETE       ")[1].split("  why")[0].rstrip() for line in said]
+    assert names == [shown, "  " * depth + name]
 
 
 def test_a_terminal_obeys_no_value(here: Path, typed: Command) -> None:
