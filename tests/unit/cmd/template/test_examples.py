@@ -104,3 +104,11 @@ def test_first_boot_never_shows_the_password(typed: Command) -> None:
         assert done.exit_code == 0
         assert "not-for-eyes" not in done.output
     assert "not-for-eyes" not in typed("plan", EXAMPLES / "hello.yaml", *given).output
+
+
+def test_a_plan_of_the_rack_shows_the_image_that_differs(typed: Command, tmp_path: Path) -> None:
+    environment, rack = tmp_path / "rack.env.yaml", EXAMPLES / "rack.yaml"
+    machine = EXAMPLES / "rack-machine.yaml"
+    environment.write_text(f"resource_registry: {{'Rack::Machine': '{machine}'}}")
+    shown = typed("plan", rack, rack, "-e", environment, "--new-parameter", "image=x").stdout
+    assert 'update in place: resource_def.properties.image "debian-12" -> "x"\n' in shown
