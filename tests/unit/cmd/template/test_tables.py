@@ -38,7 +38,7 @@ def test_an_output_of_many_lines_keeps_them(here: Path, typed: Command) -> None:
     ("depth", "name", "shown"),
     [
         (0, "a-stack-of-a-usual-name1", "a-stack-of-a-usual-name1"),
-        (0, "a-stack-of-...ual-name12", "a-stack-of-...sual-name12"),
+        (0, "a-stack-of-a-usual-name12", "a-stack-of-...ual-name12"),
         (1, "web-racks-abcdefghijkl-0-mnopqrstuvwx", "  web-racks-...pqrstuvwx"),
         (9, "web-racks-abcdefghijkl-0-mnopqrstuvwx", " " * 18 + "web-r...uvwx"),
     ],
