@@ -29,6 +29,7 @@ from tests.kit.template_calls import Calls, Dice, Names
 
 SECRET: Final = "hunter2zq"
 SECRET_NUMBER: Final = 918273645
+SHOWN_CHARS: Final = 10_000  # of a case that is told
 WRONG: Final = (0, 0, 0, 1, 2, 5, 25)  # of a hundred places, in one case
 TYPES: Final = ("string", "number", "comma_delimited_list", "json", "boolean")
 CFN_TYPES: Final = ("String", "Number", "CommaDelimitedList", "Json", "Boolean")
@@ -155,6 +156,12 @@ class Case:
     @property
     def files(self) -> dict[str, str]:
         return FILES | self.more_files
+
+    def __repr__(self) -> str:
+        """A case cut to a page: of a longer one hypothesis warns, and the warning hides the fault."""
+        said = f"Case{(self.form, self.template, self.environments, self.more_files, self.given)}"
+        more = len(said) - SHOWN_CHARS
+        return said if more <= 0 else f"{said[:SHOWN_CHARS]} and {more} characters more"
 
 
 @st.composite
