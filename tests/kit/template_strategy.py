@@ -157,11 +157,11 @@ class Case:
     def files(self) -> dict[str, str]:
         return FILES | self.more_files
 
-    def __repr__(self) -> str:
-        """A case cut to a page: of a longer one hypothesis warns, and the warning hides the fault."""
-        said = f"Case{(self.form, self.template, self.environments, self.more_files, self.given)}"
+    def _repr_pretty_(self, printer: Any, cycle: bool) -> None:
+        """Tell hypothesis a page at most: it warns of more, and the warning hides the fault."""
+        said = repr(self)
         more = len(said) - SHOWN_CHARS
-        return said if more <= 0 else f"{said[:SHOWN_CHARS]} and {more} characters more"
+        printer.text(said if more <= 0 else f"{said[:SHOWN_CHARS]} and {more} characters more")
 
 
 @st.composite
