@@ -61,7 +61,9 @@ def test_the_commands_that_an_example_recommends_work(
     monkeypatch.chdir(EXAMPLES.parent)
     for line in recommended:
         words = line.replace("rack.svg", str(tmp_path / "rack.svg")).split()
-        assert typed(*words).exit_code == 0, line
+        done = typed(*words)
+        assert done.exit_code == 0, line
+        assert done.stdout != "Nothing changes.\n", line
 
 
 def outputs(document: Callable[..., Any], *given: str | Path) -> Any:
