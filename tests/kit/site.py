@@ -170,14 +170,15 @@ class Site:
     # ---------------------------------------------------------------------------- waiting
 
     def is_free(self, node: str) -> bool:
-        return self.node(node).reservation is None
+        """Whether nobody holds the row, nor the gate, which is left a moment after the row."""
+        return self.node(node).reservation is None and node not in self.house.gates._users
 
     def wait_for_state(self, node: str, *states: str, timeout_s: float = 10.0) -> Node:
         """Wait until nobody holds the node and it stands in one of ``states``."""
 
         def arrived() -> Node | None:
             found = self.node(node)
-            there = found.provision_state in states and found.reservation is None
+            there = found.provision_state in states and self.is_free(node)
             return found if there else None
 
         try:
