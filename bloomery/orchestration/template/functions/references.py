@@ -21,8 +21,6 @@ def select(value: Any, path: Sequence[Any]) -> Any:
     of a map and nothing else.
     """
     for step in path:
-        if isinstance(step, str) != isinstance(value, dict):
-            return None
         value = _stepped(value, step)
         if value is _MISSING:
             return None

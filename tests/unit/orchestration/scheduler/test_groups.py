@@ -259,6 +259,25 @@ def test_the_first_error_is_raised_and_the_others_are_noted_in_it(runs: Callable
     assert "besides: Trouble('b')" in "".join(traceback.format_exception(told.value))
 
 
+def test_grace_is_given_once_however_many_fail(clock: Simulated):
+    asked: list[int] = []
+
+    def task(key: int) -> Any:
+        yield
+        raise ValueError(key)
+
+    def grace_s(key: int) -> float:
+        asked.append(key)
+        return 100.0
+
+    group = DependencyTaskGroup(
+        Graph((key, None) for key in range(50)), task, clock=clock, error_wait_time=grace_s
+    )
+    with pytest.raises(ValueError, match=r"^0"):
+        TaskRunner(group, clock=clock).call()
+    assert len(asked) == len(set(asked))
+
+
 def test_a_second_error_does_not_lengthen_the_grace(runs: Callable[..., None], clock: Simulated):
     work = Work({"a": 2, "b": 9, "c": 99}, failing="ab")
     with pytest.raises(Trouble):

@@ -1,0 +1,39 @@
+"""The clock of this machine waits until the moment that is asked for, or for news."""
+
+from __future__ import annotations
+
+import threading
+
+from bloomery.cmd.template.clock import Monotonic
+
+
+def test_it_waits_until_the_moment():
+    clock = Monotonic()
+    until_s = clock.now() + 0.05
+    clock.wait(until_s)
+    assert clock.now() >= until_s
+
+
+def test_a_moment_that_lies_behind_is_not_waited_for():
+    clock = Monotonic()
+    clock.wait(clock.now() - 60)
+
+
+def test_news_end_the_present_wait_or_the_next():
+    clock = Monotonic()
+    clock.wake()
+    clock.wait(None)  # the wake-up before it counts
+    waiting = threading.Thread(target=clock.wait, args=(None,), daemon=True)
+    waiting.start()
+    clock.wake()
+    waiting.join(timeout=10)
+    assert not waiting.is_alive()
+
+
+def test_news_are_told_once():
+    clock = Monotonic()
+    clock.wake()
+    clock.wait(None)
+    until_s = clock.now() + 0.05
+    clock.wait(until_s)
+    assert clock.now() >= until_s
