@@ -513,11 +513,26 @@ class BmcUnreachable(Failure):
     text = "cannot reach the BMC of node {node} at {address}: {reason}"
 
 
+class BmcLeftAlone(BmcUnreachable):
+    """The BMC was not asked: it was silent, or refused its login, a moment ago.
+
+    ``retry_after_s``: seconds until it may be asked again.
+    """
+
+    code = "bmc.left_alone"
+
+
 class BmcRefused(Failure):
     """The BMC answered no: asking again will not help."""
 
     code = "bmc.refused"
     text = "the BMC of node {node} at {address} refused: {reason}"
+
+
+class BmcLoginRefused(BmcRefused):
+    """The BMC knows neither the user, nor the password: each further try may lock the account."""
+
+    code = "bmc.login_refused"
 
 
 # --------------------------------------------------------- 500: a resource of a stack has failed

@@ -32,6 +32,11 @@ class Breaker:
     def is_open(self) -> bool:
         return self._failures >= self._most
 
+    @property
+    def failures(self) -> int:
+        """How many calls in a row failed; 0 for one that answers."""
+        return self._failures
+
     def admit(self) -> float:
         """Return 0: go ahead; or the seconds until the next try."""
         with self._mutex:

@@ -109,7 +109,7 @@ class Gateway:
     def guard(self, address: str, held: HeldNode, *, write: bool) -> Iterator[Call]:
         """Let one call through, in its turn and within its time.
 
-        Raises BmcUnreachable without asking while the BMC is left alone, and when it stays busy;
+        Raises BmcLeftAlone while the BMC is left alone, BmcUnreachable when it stays busy;
         for a write ExclusiveLockRequired or LockLost, if the node is not, or no longer, ours.
         """
         bmc = self.bmc(address)
@@ -133,8 +133,8 @@ class Gateway:
             return
         last = bmc.breaker.last
         why = last.facts.get("reason", "") if isinstance(last, errors.Failure) else ""
-        raise errors.BmcUnreachable(
-            node=held.node.uuid, address=bmc.address,
+        raise errors.BmcLeftAlone(
+            node=held.node.uuid, address=bmc.address, retry_after_s=left_s,
             reason=f"{why} ({bmc.breaker.told(left_s)})",
         )  # fmt: skip
 

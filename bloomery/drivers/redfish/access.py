@@ -10,7 +10,6 @@ import hashlib
 import hmac
 import secrets
 import threading
-import time
 from collections import OrderedDict
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Final, TypeVar
@@ -74,26 +73,38 @@ class Access:
     def read(self, held: HeldNode, work: Callable[[Any], T]) -> T:
         """Return what ``work`` reads of the node's system, which was just read anew.
 
-        A read that fails at once is tried once more.  Raises BmcUnreachable, BmcRefused.
+        A read that fails is tried once more while its time lasts.
+        Raises BmcUnreachable, BmcRefused.
         """
         account = self.account(held)
-        at_once_until = time.monotonic() + self.conf.redfish.read_timeout / 2
         with self.gateway.guard(account.address, held, write=False) as call:
-            try:
-                return self._work(account, held, call, work)
-            except errors.BmcUnreachable:
-                if time.monotonic() > at_once_until:
-                    raise
-            return self._work(account, held, call, work)
+            return self._repeated(account, held, call, work)
 
-    def change(self, held: HeldNode, work: Callable[[Any], T]) -> T:
-        """Let ``work`` change the node's system; asked once, as nobody knows what was done.
+    def change(self, held: HeldNode, work: Callable[[Any], T], *, repeatable: bool = False) -> T:
+        """Let ``work`` change the node's system.
 
+        It is asked once, as nobody knows what became of it, unless it is ``repeatable``: done
+        twice, it lands in the same place.  Then silence and a 5xx are answered as in ``read``.
         Raises BmcUnreachable, BmcRefused, and what tells that the node is not ours.
         """
         account = self.account(held)
         with self.gateway.guard(account.address, held, write=True) as call:
+            if repeatable:
+                return self._repeated(account, held, call, work)
             return self._work(account, held, call, work)
+
+    def _repeated(
+        self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]
+    ) -> T:
+        """Do the work, once more if it failed and time is left; a suspect is asked once."""
+        suspect = call.bmc.breaker.failures > 0
+        try:
+            return self._work(account, held, call, work)
+        except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+            enough_s = self.conf.redfish.connect_timeout
+            if suspect or not _may_help(exc) or call.left_s() < enough_s:
+                raise
+        return self._work(account, held, call, work)
 
     def _work(self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]) -> T:
         from bloomery.drivers.redfish import client
@@ -120,6 +131,12 @@ class Access:
     def _drop(self, key: Key) -> None:
         with self._mutex:
             self._logins.pop(key, None)
+
+
+def _may_help(exc: errors.Failure) -> bool:
+    """Tell whether asking again may help: it was silent, or it broke."""
+    is_silent = isinstance(exc, errors.BmcUnreachable)
+    return is_silent or (exc.facts.get("http_status") or 0) >= 500
 
 
 def _key(account: Account) -> Key:

@@ -122,3 +122,43 @@ def test_an_answer_that_makes_no_sense_is_an_error_of_the_bmc(conf, held, machin
     machine.bmc.faults.add(kind="status", status=200, body=body, path="/Systems/", times=-1)
     with pytest.raises((errors.BmcUnreachable, errors.BmcRefused)):
         access.of(conf).read(held, power)
+
+
+def boot_pxe(system):
+    import sushy
+
+    system.set_system_boot_options(sushy.BootSource.PXE)
+
+
+@pytest.mark.parametrize("kind", ["status", "reset", "truncate", "after"])
+def test_a_repeatable_change_bears_one_bad_answer(conf, held, machine, kind):
+    machine.bmc.faults.add(kind=kind, method="PATCH")
+    access.of(conf).change(held, boot_pxe, repeatable=True)
+    assert machine.system.boot["target"] == "Pxe"
+
+
+def test_a_repeatable_change_that_is_refused_is_asked_once(conf, held, machine):
+    machine.bmc.faults.add(kind="status", status=400, method="PATCH", times=-1)
+    with pytest.raises(errors.BmcRefused, match="HTTP 400"):
+        access.of(conf).change(held, boot_pxe, repeatable=True)
+    assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [1]
+
+
+def test_a_suspect_is_asked_once(conf, held, machine):
+    way = access.of(conf)
+    machine.bmc.faults.add(kind="status", status=503, path="/Systems/", times=-1)
+    for asked in (2, 3):
+        with pytest.raises(errors.BmcUnreachable):
+            way.read(held, power)
+        assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [asked]
+
+
+def test_a_bmc_that_is_left_alone_says_until_when(conf, held, machine):
+    way = access.of(conf)
+    machine.bmc.faults.add(kind="status", status=503, path="/Systems/", times=-1)
+    for _ in range(conf.bmc.breaker_failures):
+        with pytest.raises(errors.BmcUnreachable):
+            way.read(held, power)
+    with pytest.raises(errors.BmcLeftAlone) as told:
+        way.read(held, power)
+    assert 0 < told.value.facts["retry_after_s"] <= conf.bmc.breaker_pause
