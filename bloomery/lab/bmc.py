@@ -19,11 +19,20 @@ ROOT = "/redfish/v1"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rules:
-    """How a BMC behaves.  ``require_etag``: 412 without If-Match; one that differs always is."""
+    """How a BMC behaves.
+
+    ``max_sessions``: how many it bears; a login beyond is refused with 503.  ``idle_s``: how long
+    a connection may say nothing before the BMC closes it.  ``late_s``: by how much each answer
+    is late.  ``expands``: ``$expand`` is answered, and offered in the root; else it is a 501.
+    ``require_etag``: 412 without If-Match; one that differs always is.
+    """
 
     users: Mapping[str, str] = field(default_factory=lambda: {"admin": "password"})
     session_s: float = 1800.0
     max_sessions: int = 1000
+    idle_s: float = 300.0
+    late_s: float = 0.0
+    expands: bool = True
     require_etag: bool = False
     volume_s: float = 0.0
     update_s: float = 2.0
@@ -31,6 +40,12 @@ class Rules:
 
 
 class Bmc:
+    """One BMC; what came to it is counted.
+
+    ``requests``, ``connections`` accepted, ``handshakes`` of TLS, ``logins`` that asked for a
+    session, and ``refused``: logins and requests that were answered with 401.
+    """
+
     def __init__(self, specs: Iterable[Spec], rules: Rules) -> None:
         self.rules = rules
         self.stopping = threading.Event()
@@ -40,8 +55,18 @@ class Bmc:
         self.sessions: dict[str, dict[str, Any]] = {}
         self.tasks: dict[str, dict[str, Any]] = {}
         self.events: dict[str, dict[str, Any]] = {}
-        self.requests = 0
+        self.requests = self.connections = self.handshakes = self.logins = self.refused = 0
+        self._counting = threading.Lock()
         self._tasks_made = 0
+
+    def count(self, what: str) -> None:
+        """Count one more of ``what``, an attribute."""
+        with self._counting:
+            setattr(self, what, getattr(self, what) + 1)
+
+    def counted(self) -> dict[str, int]:
+        names = ("requests", "connections", "handshakes", "logins", "refused")
+        return {name: getattr(self, name) for name in names}
 
     def system(self, ident: str) -> System:
         """Return a machine.  Raises Refusal while the BMC restarts."""
@@ -65,6 +90,7 @@ class Bmc:
 
     def log_in(self, user: str, password: str) -> tuple[str, str]:
         """Return the token and the id of a new session."""
+        self.count("logins")
         if self.rules.users.get(user) != password:
             raise Refusal(401, "wrong user or password", "ResourceAtUriUnauthorized")
         token, ident = uuid.uuid4().hex, uuid.uuid4().hex[:8]

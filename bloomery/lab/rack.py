@@ -140,6 +140,7 @@ class Rack:
             self._thread.join()
         for server in self._servers:
             server.socket.close()
+            server.hang_up()
 
     def __enter__(self) -> Self:
         self.start()

@@ -79,6 +79,29 @@ def serve(bmc: Bmc, ask: Ask) -> Reply:
     )  # fmt: skip
 
 
+def expanded(bmc: Bmc, reply: Reply) -> Reply:
+    """Put what a document refers to in the references' places, one level deep.
+
+    Left as they are: Links, and what cannot be read.  Source: DSP0266, $expand=.($levels=1).
+    """
+    shown = {
+        name: value if name == "Links" or "@" in name else _fetched(bmc, value)
+        for name, value in (reply.document or {}).items()
+    }
+    return reply._replace(document=shown)
+
+
+def _fetched(bmc: Bmc, value: Any) -> Any:
+    if isinstance(value, list):
+        return [_fetched(bmc, one) for one in value]
+    if not isinstance(value, dict) or list(value) != ["@odata.id"]:
+        return value
+    try:
+        return serve(bmc, Ask(method="GET", path=value["@odata.id"])).document
+    except Refusal:
+        return value
+
+
 def _complete(said: Answer, path: str) -> Reply:
     if isinstance(said, Reply):
         return said

@@ -2,11 +2,12 @@
 
 GET|POST|DELETE /lab/faults      see ``faults``
 GET /lab/systems/ID              what really happened to a machine
-GET /lab/stats                   how many requests came
+GET /lab/stats                   how many requests, connections and logins came
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import http.server
 import json
@@ -14,8 +15,11 @@ import logging
 import os
 import re
 import socket
+import ssl
 import struct
 import sys
+import threading
+import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
 
@@ -40,7 +44,26 @@ class Server(http.server.ThreadingHTTPServer):
 
     def __init__(self, address: tuple[str, int], bmc: Bmc) -> None:
         self.bmc = bmc
+        self._open: set[socket.socket] = set()
+        self._mutex = threading.Lock()
         super().__init__(address, Handler)
+
+    def process_request(self, request: Any, client_address: Any) -> None:
+        with self._mutex:
+            self._open.add(request)
+        super().process_request(request, client_address)
+
+    def shutdown_request(self, request: Any) -> None:
+        with self._mutex:
+            self._open.discard(request)
+        super().shutdown_request(request)
+
+    def hang_up(self) -> None:
+        """End the connections that clients keep; a BMC that is gone answers no more."""
+        with self._mutex:
+            for connection in self._open:
+                with contextlib.suppress(OSError):
+                    connection.shutdown(socket.SHUT_RDWR)
 
     def handle_error(self, request: Any, client_address: Any) -> None:
         """Clients that go away are no news."""
@@ -54,14 +77,21 @@ class Handler(http.server.BaseHTTPRequestHandler):
     protocol_version = "HTTP/1.1"
     disable_nagle_algorithm = True
     wbufsize = -1
-    timeout = 300  # an idle connection is closed
     server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.connection.settimeout(self.server.bmc.rules.idle_s)
+        self.server.bmc.count("connections")
+        if isinstance(self.request, ssl.SSLSocket):
+            self.request.do_handshake()
+            self.server.bmc.count("handshakes")
 
     def log_message(self, format: str, *args: Any) -> None:  # noqa: A002  its parent's name
         """Say nothing: a rack is as loud as its clients are."""
 
     def do_any(self) -> None:
-        self.server.bmc.requests += 1
+        self.server.bmc.count("requests")
         path = self.path.partition("?")[0]
         try:
             raw = self._read_body()
@@ -76,7 +106,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
         """Answer as well as the faults allow that this request meets."""
         bmc = self.server.bmc
         delay_s, fault = bmc.faults.take(self.command, path)
-        bmc.stopping.wait(delay_s)
+        bmc.stopping.wait(delay_s + bmc.rules.late_s)
         kind = fault.get("kind")
         if kind in ("status", "hang", "reset", "nojson"):
             self._misbehave(fault)
@@ -108,10 +138,20 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return Reply(200, {"v1": f"{ROOT}/"})
         ask = Ask(method=self.command, path=path, body=_body(raw), stuck=stuck)
         if self.command not in ("PATCH", "PUT"):
-            return routing.serve(bmc, ask)
+            reply = routing.serve(bmc, ask)
+            return routing.expanded(bmc, reply) if self._expand() else reply
         with bmc.lock:  # nothing between the check and the change
             self._check_etag(path)
             return routing.serve(bmc, ask)
+
+    def _expand(self) -> bool:
+        """Is more than this one document asked for?  Raises Refusal where that is not offered."""
+        asked = urllib.parse.parse_qs(self.path.partition("?")[2])
+        if "$expand" not in asked or self.command not in ("GET", "HEAD"):
+            return False
+        if not self.server.bmc.rules.expands:
+            raise Refusal(501, "$expand is not supported", "QueryNotSupported")
+        return True
 
     def _check_etag(self, path: str) -> None:
         given, bmc = self.headers.get("If-Match"), self.server.bmc
@@ -140,6 +180,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 os.close(self.connection.detach())
 
     def _answer(self, reply: Reply, *, cut: bool = False) -> None:
+        if reply.status == 401:
+            self.server.bmc.count("refused")
         data = b"" if reply.document is None else json.dumps(reply.document).encode()
         headers = {"Content-Type": "application/json", "OData-Version": "4.0"}
         if reply.status == 200 and reply.document and "error" not in reply.document:
@@ -178,8 +220,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if ident in bmc.systems:
             return Reply(200, bmc.systems[ident].shown())
         if path == "/lab/stats":
-            counts = {"requests": bmc.requests, "systems": len(bmc.systems)}
-            return Reply(200, counts | {"sessions": len(bmc.live_sessions())})
+            now = {"systems": len(bmc.systems), "sessions": len(bmc.live_sessions())}
+            return Reply(200, bmc.counted() | now)
         raise refusal.missing(f"{path}; here are /lab/faults, /lab/stats and /lab/systems/ID")
 
 

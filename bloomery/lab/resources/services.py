@@ -29,7 +29,13 @@ def root(bmc: Bmc, ask: Ask) -> Answer:
         "Links": {"Sessions": ref(_SESSIONS)},
         **{branch: ref(f"/{branch}") for branch in _BRANCHES},
         "Tasks": ref("/TaskService"),
+        "ProtocolFeaturesSupported": {"ExpandQuery": _expansions(bmc.rules.expands)},
     }  # fmt: skip
+
+
+def _expansions(offered: bool) -> Json:
+    kinds = dict.fromkeys(("ExpandAll", "Levels", "Links", "NoLinks"), offered)
+    return kinds | ({"MaxLevels": 1} if offered else {})
 
 
 @route("GET", "/SessionService")

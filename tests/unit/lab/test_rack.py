@@ -1,6 +1,10 @@
 from __future__ import annotations
 
+import contextlib
+import http.client
 import json
+import ssl
+import time
 import urllib.error
 import urllib.request
 
@@ -10,14 +14,16 @@ from bloomery import errors
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
 from bloomery.lab.system import Spec
+from tests.kit.tls import certificate
 from tests.kit.waiting import wait_for
 
 
 class Client:
     """The least that asks a BMC."""
 
-    def __init__(self, machine) -> None:
+    def __init__(self, machine, ca=None) -> None:
         self.machine = machine
+        self.context = ssl.create_default_context(cafile=ca) if ca else None
         self.headers = {"Authorization": "Basic YWRtaW46cGFzc3dvcmQ="}
 
     def __call__(self, method, path, body=None, **headers):
@@ -28,7 +34,7 @@ class Client:
             headers=self.headers | headers,
         )
         try:
-            with urllib.request.urlopen(request, timeout=10) as answer:
+            with urllib.request.urlopen(request, timeout=10, context=self.context) as answer:
                 return answer.status, json.loads(answer.read() or b"{}"), answer.headers
         except urllib.error.HTTPError as no:
             with no:
@@ -219,3 +225,76 @@ def links(value):
     elif isinstance(value, list):
         for inner in value:
             yield from links(inner)
+
+
+def raw(machine):
+    """One connection that is kept."""
+    host, _, port = machine.address.removeprefix("http://").partition(":")
+    return http.client.HTTPConnection(host, int(port), timeout=10)
+
+
+def root_over(connection):
+    connection.request("GET", "/redfish/v1/")
+    with connection.getresponse() as answer:
+        return answer.status, len(answer.read()) > 0
+
+
+def test_requests_and_connections_are_counted(machine):
+    with contextlib.closing(raw(machine)) as kept:
+        assert [root_over(kept) for _ in range(3)] == [(200, True)] * 3
+    with contextlib.closing(raw(machine)) as another:
+        root_over(another)
+    counted = machine.bmc.counted()
+    assert (counted["requests"], counted["connections"], counted["handshakes"]) == (4, 2, 0)
+
+
+def test_a_connection_that_says_nothing_is_closed(make):
+    machine = make(rules=Rules(idle_s=0.05)).machines[0]
+    with contextlib.closing(raw(machine)) as kept:
+        assert root_over(kept) == (200, True)
+        assert kept.sock.recv(1) == b""  # returns when the BMC has closed it
+
+
+def test_a_bmc_that_is_gone_answers_no_more_on_connections_that_were_kept(make):
+    rack = make()
+    with contextlib.closing(raw(rack.machines[0])) as kept:
+        assert root_over(kept) == (200, True)
+        rack.stop()
+        with pytest.raises((OSError, http.client.HTTPException)):
+            root_over(kept)
+
+
+def test_handshakes_logins_and_refusals_are_counted(make, tmp_path):
+    tls = certificate(tmp_path)
+    machine = make(tls=tls, rules=Rules(max_sessions=1)).machines[0]
+    ask = Client(machine, tls[0])
+    sessions = "/redfish/v1/SessionService/Sessions"
+    login = {"UserName": "admin", "Password": "password"}
+    wrong = login | {"Password": "wrong"}
+    told = [ask("POST", sessions, body)[0] for body in (wrong, login, login)]
+    assert told == [401, 201, 503]
+    counted = machine.bmc.counted()
+    assert counted == {
+        "requests": 3, "connections": 3, "handshakes": 3, "logins": 3, "refused": 1,
+    }  # fmt: skip
+
+
+def test_a_collection_comes_with_its_members_where_that_is_asked_for(make, ask):
+    path = "/redfish/v1/Systems?$expand=.($levels=1)"
+    assert ask("GET", "/redfish/v1/")[1]["ProtocolFeaturesSupported"]["ExpandQuery"]["Levels"]
+    system = ask("GET", path)[1]["Members"][0]
+    assert system["@odata.id"] == ask.machine.system_id
+    assert system["PowerState"] == "Off"
+    assert list(system["Storage"]) == ["@odata.id"], "one level"
+    plain = Client(make(rules=Rules(expands=False)).machines[0])
+    assert plain("GET", path)[0] == 501
+    offered = plain("GET", "/redfish/v1/")[1]["ProtocolFeaturesSupported"]["ExpandQuery"]
+    assert set(offered.values()) == {False}
+
+
+def test_every_answer_is_late_where_the_rules_say_so(make):
+    machine = make(rules=Rules(late_s=0.05)).machines[0]
+    began = time.monotonic()
+    with contextlib.closing(raw(machine)) as kept:
+        assert root_over(kept) == (200, True)
+    assert time.monotonic() - began >= 0.05
