@@ -61,8 +61,7 @@ def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome 
 
 
 def _finish(task: TaskManager) -> Move:
-    node = task.node
-    node.power_state, node.target_power_state = node.target_power_state, None
+    task.node.target_power_state = None
     return Move(event=None, writes=[told(task, "end", task.notes["to_power"])])
 
 

@@ -187,11 +187,14 @@ class Power(Interface):
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        """Ask for power ``state``.  Again while the BMC works, Done once it reads so."""
+        """Ask for power ``state``.  Again while the BMC works, Done once it reads so.
+
+        What is done is recorded in ``node.power_state``: no caller does.
+        """
         raise NotImplementedError
 
     def reboot(self, held: HeldNode, timeout_s: float | None = None) -> Outcome:
-        """Switch off if on, then on."""
+        """Switch off if on, then on; recorded as ``set_power_state`` does."""
         raise NotImplementedError
 
     def get_supported_power_states(self, held: HeldNode) -> Sequence[str]:

@@ -12,7 +12,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
-from bloomery.outcome import Done, Outcome
+from bloomery.outcome import Outcome
 
 _NEEDS: Final = "ramdisk_boot"
 _SCHEMES: Final = ("http", "https", "file")
@@ -36,9 +36,9 @@ class RamdiskDeploy(base.Deploy):
         return stages.in_order(
             held,
             "ramdisk_deploy",
-            lambda: _switch(held, PowerState.OFF),
+            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
             lambda: held.driver.boot.prepare_instance(held),
-            lambda: _switch(held, PowerState.ON),
+            lambda: held.driver.power.set_power_state(held, PowerState.ON),
         )
 
     def tear_down(self, held: base.HeldNode) -> Outcome:
@@ -46,17 +46,9 @@ class RamdiskDeploy(base.Deploy):
         return stages.in_order(
             held,
             "ramdisk_tear_down",
-            lambda: _switch(held, PowerState.OFF),
+            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
             lambda: held.driver.boot.clean_up_instance(held),
         )
-
-
-def _switch(held: base.HeldNode, state: PowerState) -> Outcome:
-    """Change power, and say so on the node once it is so."""
-    said = held.driver.power.set_power_state(held, state)
-    if isinstance(said, Done):
-        held.node.power_state = state
-    return said
 
 
 def _check_iso(given: Any) -> None:

@@ -35,10 +35,12 @@ class Held:
         self.assert_exclusive()
 
 
-def walk(held: Held, step: Callable[[], Outcome | None], *, most: int = 50) -> list[Again]:
+def walk(
+    held: Held, step: Callable[[], Outcome | None], *, first: int = 0, most: int = 50
+) -> list[Again]:
     """Take the turns of a step until it is done; return the answers on the way."""
     said = []
-    for held.turn in range(most):
+    for held.turn in range(first, most):
         outcome = step()
         if not isinstance(outcome, Again):
             return said

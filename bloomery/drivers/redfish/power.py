@@ -15,7 +15,7 @@ from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
 from bloomery.drivers.redfish import boot_device
 from bloomery.drivers.redfish.interface import Redfish
-from bloomery.outcome import DONE, Again, Outcome
+from bloomery.outcome import DONE, Again, Done, Outcome
 
 _READS: Final = {
     "On": PowerState.ON,
@@ -63,6 +63,15 @@ class RedfishPower(Redfish, base.Power):
     ) -> Outcome:
         """Ask once and look until it is so.  Raises PowerStateFailure when time is up."""
         order = _order(state)
+        return _recorded(held, self._take_turn(held, order, state, timeout_s), order.ends)
+
+    def _take_turn(
+        self,
+        held: base.HeldNode,
+        order: _Order,
+        state: str,
+        timeout_s: float | None,
+    ) -> Outcome:
         memory = _recall(held, state)
         if memory is None:
             if order.pointless_when_there and self.get_power_state(held) == order.ends:
@@ -79,15 +88,21 @@ class RedfishPower(Redfish, base.Power):
         return _look_again(memory)
 
     def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
-        """Off and on again; a restart where the power may not go off."""
+        """Off and on again; a restart where the power may not go off.
+
+        Only the end is recorded: a machine that was on and does not come back is one that a
+        power sync should switch on.
+        """
         if held.node.disable_power_off:
             return self.set_power_state(held, self._restart_state(held), timeout_s)
-        return stages.in_order(
-            held,
-            "redfish_reboot",
-            lambda: self.set_power_state(held, PowerState.OFF, timeout_s),
-            lambda: self.set_power_state(held, PowerState.ON, timeout_s),
-        )
+
+        def bring(state: PowerState) -> Outcome:
+            return self._take_turn(held, _order(state), state, timeout_s)
+
+        outcome = stages.in_order(
+            held, "redfish_reboot", lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
+        )  # fmt: skip
+        return _recorded(held, outcome, PowerState.ON)
 
     def _restart_state(self, held: base.HeldNode) -> str:
         """What restarts it without going off: a machine that is off is switched on."""
@@ -178,6 +193,13 @@ def _order(state: str) -> _Order:
         raise errors.InvalidParameterValue(
             reason=f'redfish cannot bring power to "{state}": it takes {", ".join(_ORDERS)}',
         ) from None
+
+
+def _recorded(held: base.HeldNode, outcome: Outcome, ends: PowerState) -> Outcome:
+    """Record the power state that was reached, whoever asked for it."""
+    if isinstance(outcome, Done):
+        held.node.power_state = ends
+    return outcome
 
 
 def _recall(held: base.HeldNode, state: str) -> dict[str, Any] | None:

@@ -1,7 +1,7 @@
 """Firmware settings that may take a restart: set one, and look until it is so.
 
 A BMC that shows the new value at once is taken at its word.  Otherwise the machine is restarted,
-and, once the value is there, brought back to the power state that it had.
+and brought back to the power state that it had once the value is there, or its time is up.
 """
 
 from __future__ import annotations
@@ -15,10 +15,12 @@ from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
 from bloomery.drivers.redfish.access import Access
-from bloomery.outcome import Again, Outcome
+from bloomery.outcome import Again, Done, Outcome
 
 _POLL_S: Final = 15.0
 _UNTIL: Final = "redfish_setting_until"
+_WAS_OFF: Final = "redfish_setting_was_off"
+_LATE: Final = "redfish_setting_late"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,7 +36,8 @@ class Setting:
     def settle(self) -> Outcome:
         """Take a turn.  Raises StepFailure when it takes longer than boot_mode_config_timeout."""
         return stages.in_order(
-            self.held, "redfish_setting", self._ask, self._restart, self._look, self._restore,
+            self.held, "redfish_setting",
+            self._ask, self._restart, self._look, self._restore, self._judge,
         )  # fmt: skip
 
     @property
@@ -50,32 +53,41 @@ class Setting:
 
     def _ask(self) -> None:
         """Set it unless it is so; remember until when we look if that was not enough."""
-        self._memory.pop(_UNTIL, None)
+        for key in (_UNTIL, _WAS_OFF, _LATE):
+            self._memory.pop(key, None)
         if self._reads_so():
             return
         self.access.change(self.held, self.change)
         if not self._reads_so():
             until = datetime.now(UTC) + timedelta(seconds=self._limit_s)
             self._memory[_UNTIL] = until.isoformat()
+            if self.held.node.power_state == PowerState.OFF:
+                self._memory[_WAS_OFF] = True
 
     def _restart(self) -> Outcome | None:
         return self.held.driver.power.reboot(self.held) if _UNTIL in self._memory else None
 
     def _look(self) -> Outcome | None:
-        if _UNTIL not in self._memory or self._reads_so():
+        if _UNTIL not in self._memory:
             return None
-        if datetime.now(UTC) < datetime.fromisoformat(self._memory[_UNTIL]):
-            return Again(after_s=_POLL_S, reason=f"waiting for {self.what} to take effect")
+        if not self._reads_so():
+            if datetime.now(UTC) < datetime.fromisoformat(self._memory[_UNTIL]):
+                return Again(after_s=_POLL_S, reason=f"waiting for {self.what} to take effect")
+            self._memory[_LATE] = True
         del self._memory[_UNTIL]
-        raise errors.StepFailure(
-            reason=f"{self.what} was set and did not take effect within {self._limit_s} s",
-        )
+        return None
 
     def _restore(self) -> Outcome | None:
         """Switch off again what was off."""
-        said: Outcome | None = None
-        if _UNTIL in self._memory and self.held.node.power_state == PowerState.OFF:
-            said = self.held.driver.power.set_power_state(self.held, PowerState.OFF)
-        if not isinstance(said, Again):
-            self._memory.pop(_UNTIL, None)
-        return said
+        if _WAS_OFF not in self._memory:
+            return None
+        outcome = self.held.driver.power.set_power_state(self.held, PowerState.OFF)
+        if isinstance(outcome, Done):
+            del self._memory[_WAS_OFF]
+        return outcome
+
+    def _judge(self) -> None:
+        if self._memory.pop(_LATE, False):
+            raise errors.StepFailure(
+                reason=f"{self.what} was set and did not take effect within {self._limit_s} s",
+            )

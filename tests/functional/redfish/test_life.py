@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from bloomery.conductor.periodics.power_sync import PowerSync
 from bloomery.lab.rack import Machine
 from tests.functional.redfish.conftest import ISO, available, enrol, manageable
 from tests.kit.stories import Stage
@@ -76,6 +79,54 @@ def test_power_that_is_there_already_is_not_asked_for(stage: Stage, machine: Mac
     node = manageable(stage, machine)
     assert stage.power(node, "power off")["last_error"] is None
     assert machine.system.happened == []
+
+
+def machine_steps(*names: str) -> list[dict[str, str]]:
+    return [{"interface": "power", "step": name} for name in names]
+
+
+@pytest.mark.parametrize("flow", ["clean", "service", "deploy"])
+@pytest.mark.parametrize(
+    ("steps", "power"),
+    [
+        (("power_on",), "power on"),
+        (("power_on", "power_off"), "power off"),
+        (("reboot",), "power on"),
+    ],
+    ids=lambda value: "+".join(value) if isinstance(value, tuple) else "",
+)
+def test_a_power_sync_leaves_a_machine_as_a_step_left_it(
+    stage, machine, flow, steps, power
+) -> None:
+    node = node_after(stage, machine, flow, machine_steps(*steps))
+    shown = stage.show(node)
+    assert shown["power_state"] == power, shown["last_error"]
+    ordered = list(machine.system.happened)
+    PowerSync(stage.site.house).run()
+    stage.wait_until_free(node)
+    assert machine.system.happened == ordered
+    assert machine_power(machine) == stage.show(node)["power_state"] == power
+
+
+def node_after(stage, machine, flow: str, steps: list[dict[str, str]]) -> str:
+    """Return a node that came through a flow with these steps."""
+    if flow == "clean":
+        node = manageable(stage, machine)
+        stage.ask(node, "clean", clean_steps=steps)
+        stage.wait_for(node, "manageable")
+        return node
+    node = available(stage, machine)
+    if flow == "deploy":  # the steps come after the machine was switched on
+        numbered = [step | {"priority": 9 - n, "args": {}} for n, step in enumerate(steps)]
+        stage.ask(node, "active", deploy_steps=numbered)
+        stage.wait_for(node, "active")
+        return node
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    stage.power(node, "power off")
+    stage.ask(node, "service", service_steps=steps)
+    stage.wait_for(node, "active")
+    return node
 
 
 def test_a_boot_device_is_set_and_read_back(stage: Stage, machine: Machine) -> None:

@@ -78,6 +78,21 @@ def test_a_mode_that_never_takes_effect_is_given_up(management, held, machine):
     assert held.node.driver_internal_info == {}
 
 
+def test_a_machine_that_was_off_is_off_again_when_a_mode_is_given_up(management, held, machine):
+    machine.system._on = True
+    held.driver = SimpleNamespace(power=RedfishPower(management.conf))
+    held.node.driver_internal_info = {
+        "redfish_setting": 2,
+        "redfish_setting_until": "2026-01-01T00:00:00+00:00",
+        "redfish_setting_was_off": True,
+    }
+    held.node.power_state = "power on"
+    with pytest.raises(errors.StepFailure, match="did not take effect"):
+        walk(held, lambda: management.set_boot_mode(held, "bios"), first=1)
+    assert (machine.system.power, held.node.power_state) == ("Off", "power off")
+    assert held.node.driver_internal_info == {}
+
+
 def test_secure_boot_needs_uefi(management, held, machine):
     assert management.get_secure_boot_state(held) is False
     assert management.set_secure_boot_state(held, True) == DONE

@@ -112,6 +112,29 @@ def test_reboot_goes_off_and_on(power, held, machine):
     assert machine.system.power == "On"
 
 
+@pytest.mark.parametrize("state", ["power on", "power off"])
+def test_what_was_reached_is_recorded_by_whoever_knows(power, held, machine, state):
+    machine.system._on = state == "power off"
+    take(power, held, state)
+    assert held.node.power_state == state
+    held.node.power_state = None
+    take(power, held, state)
+    assert held.node.power_state == state, "it was there already"
+
+
+def test_a_reboot_records_its_end_alone(power, held, machine):
+    machine.system._on, held.node.power_state = True, "power on"
+    recorded = []
+
+    def turn():
+        outcome = power.reboot(held)
+        recorded.append(held.node.power_state)
+        return outcome
+
+    walk(held, turn, most=1000)
+    assert set(recorded) == {"power on"}
+
+
 def test_a_machine_that_may_not_go_off_is_restarted(power, held, machine):
     held.node.disable_power_off = True
     walk(held, lambda: power.reboot(held), most=1000)
