@@ -32,9 +32,11 @@ _WORDS: Final = (
     *strutils._SANITIZE_KEYS,  # noqa: SLF001  the list itself is what must agree
     "snmp_auth_key",
     "snmp_priv_key",
+    "kg_key",
 )
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MOST_REMEMBERED: Final = 64  # characters: clients choose the keys
+_MOST_LEVELS: Final = 100  # of what is masked; no body nests as deep, and orjson ends at 254
 
 
 def _shortest(words: Iterable[str]) -> tuple[str, ...]:
@@ -69,22 +71,26 @@ def may_hold_secret(json_text: str) -> bool:
 
 
 def mask(value: Any, *, instance_info: bool = False) -> Any:
-    """Return ``value`` with secret values replaced by stars, at any depth."""
+    """Return ``value`` with secret values replaced by stars, at any depth.
+
+    What old rows nest deeper than anybody can read or write is stars as a whole.
+    """
+    return _mask(value, _ALSO_MASKED if instance_info else frozenset(), _MOST_LEVELS)
+
+
+def _mask(value: Any, also: frozenset[str], levels: int) -> Any:
     if isinstance(value, dict):
-        if SEALED in value:
+        if SEALED in value or not levels:
             return MASK
-        return {name: _masked(name, inner, instance_info) for name, inner in value.items()}
+        return {
+            name: MASK if name in also or is_secret_key(name) else _mask(inner, also, levels - 1)
+            for name, inner in value.items()
+        }
     if isinstance(value, list):
-        return [mask(inner) for inner in value]
+        return [_mask(inner, also, levels - 1) for inner in value] if levels else MASK
     if isinstance(value, str) and _holds(value, _SECRET_WORDS):
         return strutils.mask_password(value, MASK)
     return value
-
-
-def _masked(name: str, value: Any, instance_info: bool) -> Any:
-    if instance_info and name in _ALSO_MASKED:
-        return MASK
-    return MASK if is_secret_key(name) else mask(value, instance_info=instance_info)
 
 
 def brief(error: BaseException) -> str:
@@ -117,8 +123,10 @@ class Sealer:
 
     def seal_under(self, name: str, value: Any) -> Any:
         """Return ``value`` as it is stored under the key ``name``."""
-        if value is None or (isinstance(value, dict) and SEALED in value):
+        if value is None:
             return value
+        if isinstance(value, dict) and SEALED in value:
+            return {part: value[part] for part in (SEALED, "token") if part in value}
         if not is_secret_key(name):
             return self.seal(value)
         token = self._fernet.encrypt(orjson.dumps(value)).decode()
@@ -136,7 +144,7 @@ class Sealer:
 
     def _opened(self, sealed: dict[str, Any]) -> Any:
         try:
-            return orjson.loads(self._fernet.decrypt(sealed["token"]))
+            return orjson.loads(self._fernet.decrypt(sealed.get("token", "")))
         except InvalidToken as exc:
             raise errors.KeyMissing(
                 key_id=sealed[SEALED],

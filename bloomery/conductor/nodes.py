@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor import at_once, console, crud_events, states, task_manager
 from bloomery.conductor.house import Context
-from bloomery.conductor.patches import Patcher
+from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.states import State
 from bloomery.db import nodes, rows
 from bloomery.model import node as model
@@ -78,13 +78,14 @@ def _encoded(node: Node) -> Json:
 
 def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfaces: bool) -> None:
     """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
-    sealed = _PATCHER.sealed(patch, context.house.sealer)
+    house = context.house
+    prepared = _PATCHER.prepare(patch, house.sealer, Limits.of(house.conf))
     paths = [op["path"] for op in patch]
     told = crud_events.told(context, "node", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         _refuse_while_busy(node, patch)
-        changed = _changed(context, node, sealed, reset_interfaces)
+        changed = _changed(context, node, patch, _PATCHER.apply(node, prepared), reset_interfaces)
         told.changed(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
@@ -92,9 +93,9 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
             nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
         told(conn)
 
-    with told.watching(lambda node: _PATCHER.apply(node, sealed)):
+    with told.watching(lambda node: _PATCHER.apply(node, prepared)):
         at_once.change(context, uuid, work)
-    context.house.told()
+    house.told()
 
 
 def _refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
@@ -109,8 +110,14 @@ def _refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
         )
 
 
-def _changed(context: Context, node: Node, patch: Sequence[Json], reset: bool) -> Json:
-    changed = _PATCHER.apply(node, patch)
+def _changed(
+    context: Context,
+    node: Node,
+    patch: Sequence[Json],
+    changed: Json,
+    reset: bool,
+) -> Json:
+    """Return what the patch changes, with what the rules between fields change along."""
     _apply_rules(node, changed, patch)
     if changed.keys() & (_INTERFACE_FIELDS | {"driver"}) or reset:
         chosen = _interfaces_after(context, node, changed, reset)

@@ -1,22 +1,83 @@
-"""JSON patch on a value: apply the operations to what is there, and check what comes out."""
+"""JSON patch on a value: apply the operations to what is there, and check what comes out.
+
+    prepared = patcher.prepare(patch, sealer, Limits.of(conf))     # before the transaction
+    changed = patcher.apply(node, prepared)                        # inside, on the row just read
+
+Everybody's writes wait for the transaction, so that the work in it grows with the patch and
+with the value, never with one times the other: the fields that a patch touches are copied once,
+and changed in place.  Secrets are closed: a path ends at one, and never leads inside.
+"""
 
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import MISSING
-from typing import Any
+from collections.abc import Collection, Sequence
+from dataclasses import MISSING, dataclass
+from typing import Any, Final
 
 import jsonpatch
 import jsonpointer
 import jsonschema_rs
+import orjson
 from oslo_utils import strutils
 
 from bloomery import errors, secrets
+from bloomery.conf import Conf
+from bloomery.db import rows
 from bloomery.model.fields import FieldTable, schema_of
 from bloomery.secrets import Sealer
 
 Json = dict[str, Any]
+
+_MISFITS: Final = (
+    jsonpatch.JsonPatchException, jsonpointer.JsonPointerException, TypeError, KeyError,
+    IndexError, ValueError,
+)  # fmt: skip
+_MISFIT: Final = {
+    "add": "there is no object or list above that place, or it takes no such key or index",
+    "replace": "there is nothing at that place; add it",
+    "remove": "there is nothing at that place",
+}
+_MOST_SHOWN: Final = 255  # characters of a path in an error
+_KIB: Final = 1024
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """What one object may grow to by patches: as much as one body could carry.
+
+    ``depth`` counts the levels of the object that holds the field, as a body is counted.
+    """
+
+    depth: int
+    size_kib: int
+
+    @classmethod
+    def of(cls, conf: Conf) -> Limits:
+        return cls(depth=conf.api.max_json_body_depth, size_kib=conf.api.max_json_body_size)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Operation:
+    """One operation, parsed, its secrets sealed."""
+
+    verb: str
+    shown: str
+    segments: tuple[str, ...]
+    patch: jsonpatch.JsonPatch
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prepared:
+    """A patch whose form is checked; it may be applied several times.
+
+    ``roots``: the fields that it touches.
+    """
+
+    operations: tuple[Operation, ...]
+    roots: frozenset[str]
+    limits: Limits
+    sealer: Sealer
 
 
 class Patcher:
@@ -29,48 +90,58 @@ class Patcher:
         self._booleans = frozenset(n for n in patchable if n in fields and fields[n].kind == "bool")
         self._defaults = _defaults_of(noun)
         self._validators = {
-            name: jsonschema_rs.validator_for(schema_of(fields[name]))
+            name: jsonschema_rs.validator_for(
+                schema_of(fields[name]), mask=secrets.MASK if fields[name].secret else None,
+            )
             for name in patchable
             if name in fields
-        }
+        }  # fmt: skip
 
-    def sealed(self, patch: Sequence[Json], sealer: Sealer) -> list[Json]:
-        """Return the patch with its secret values sealed, before the transaction begins."""
-        return [self._sealed_op(op, sealer) for op in patch]
+    # ------------------------------------------------------------------ before the transaction
 
-    def _sealed_op(self, op: Json, sealer: Sealer) -> Json:
-        segments = op["path"].lstrip("/").split("/")
-        if "value" not in op or segments[0] not in self._secret:
-            return op
-        secrets.refuse_sealed(op["value"], op["path"])
-        if len(segments) == 1:
-            return op | {"value": sealer.seal(op["value"])}
-        return op | {"value": sealer.seal_under(segments[-1], op["value"])}
+    def prepare(self, patch: Sequence[Json], sealer: Sealer, limits: Limits) -> Prepared:
+        """Parse the operations and seal their secrets.
 
-    def apply(self, value: Any, patch: Sequence[Json]) -> Json:
+        Raises PatchError for a path that leads into a secret, InvalidParameterValue for a value
+        that looks sealed.
+        """
+        operations = tuple(self._operation(op, sealer) for op in patch)
+        roots = frozenset(operation.segments[0] for operation in operations)
+        return Prepared(operations=operations, roots=roots, limits=limits, sealer=sealer)
+
+    def _operation(self, op: Json, sealer: Sealer) -> Operation:
+        segments = tuple(op["path"].lstrip("/").split("/"))
+        shown = f"{op['op']} {op['path'][:_MOST_SHOWN]}"
+        if "value" in op:
+            secrets.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])
+        if segments[0] in self._secret:
+            _refuse_inside_secret(segments, shown)
+            op = _sealed(op, segments, sealer)
+        parsed = jsonpatch.JsonPatch([op])
+        return Operation(verb=op["op"], shown=shown, segments=segments, patch=parsed)
+
+    # ------------------------------------------------------------------ inside the transaction
+
+    def apply(self, value: Any, patch: Prepared) -> Json:
         """Return the fields that the patch changes, with their new values.
 
         ``value`` is left as it is.  Raises PatchError, InvalidParameterValue.
         """
         before = {name: getattr(value, name) for name in self._patchable}
-        after = self._applied(before, patch)
+        after = _applied(before, patch)
         changed = {}
-        for name in self._patchable:
-            new = self._checked(name, after.get(name))
+        for name in patch.roots & before.keys():
+            new = self._stored(name, after.get(name), patch)
             if new != before[name]:
                 changed[name] = new
         return changed
 
-    def _applied(self, before: Json, patch: Sequence[Json]) -> Json:
-        document: Json = before
-        for op in patch:
-            try:
-                document = jsonpatch.JsonPatch([op]).apply(document)
-            except (jsonpatch.JsonPatchException, jsonpointer.JsonPointerException) as exc:
-                raise errors.PatchError(patch=_shown(op), reason=str(exc)) from exc
-            except (TypeError, KeyError, IndexError, ValueError) as exc:
-                raise errors.PatchError(patch=_shown(op), reason=f"it does not fit: {exc}") from exc
-        return document
+    def _stored(self, name: str, value: Any, patch: Prepared) -> Any:
+        """Return a field as it goes into the row: within its limits, its secrets sealed."""
+        if isinstance(value, dict | list):
+            _check_size(name, value, patch.limits)
+        value = self._checked(name, value)
+        return patch.sealer.seal(value) if name in self._secret else value
 
     def _checked(self, name: str, value: Any) -> Any:
         """Return the value as its field takes it; removed and null ones are the default."""
@@ -83,6 +154,91 @@ class Patcher:
             problem = next(validator.iter_errors(value)).message
             raise errors.InvalidParameterValue(reason=f"Schema error for patch: /{name}: {problem}")
         return value
+
+
+def _refuse_inside_secret(segments: Sequence[str], shown: str) -> None:
+    for place, name in enumerate(segments[1:-1], start=1):
+        if secrets.is_secret_key(name):
+            raise _closed(segments[: place + 1], shown)
+
+
+def _closed(segments: Sequence[str], shown: str) -> errors.PatchError:
+    name = "/".join(segments)[:_MOST_SHOWN]
+    return errors.PatchError(patch=shown, reason=f"/{name} is a secret: replace it as a whole")
+
+
+def _sealed(op: Json, segments: Sequence[str], sealer: Sealer) -> Json:
+    """Return the operation with the secrets of its value sealed."""
+    if "value" not in op:
+        return op
+    if len(segments) == 1:
+        return op | {"value": sealer.seal(op["value"])}
+    return op | {"value": sealer.seal_under(segments[-1], op["value"])}
+
+
+def _applied(before: Json, patch: Prepared) -> Json:
+    """Return ``before`` after the operations; what they do not touch is not copied."""
+    copies = {name: rows.load(rows.dump(before[name])) for name in patch.roots & before.keys()}
+    document: Json = before | copies
+    for operation in patch.operations:
+        _refuse_inside_sealed(document, operation)
+        try:
+            operation.patch.apply(document, in_place=True)
+        except _MISFITS:
+            # Without the cause: what it says holds values of the document.
+            reason = _MISFIT[operation.verb]
+            raise errors.PatchError(patch=operation.shown, reason=reason) from None
+    return document
+
+
+def _refuse_inside_sealed(document: Any, operation: Operation) -> None:
+    """A sealed value is closed, also where its name is not, or not yet, a secret's."""
+    for place, name in enumerate(operation.segments[:-1]):
+        document = _below(document, name)
+        if document is None:
+            return
+        if isinstance(document, dict) and secrets.SEALED in document:
+            raise _closed(operation.segments[: place + 1], operation.shown)
+
+
+def _below(container: Any, name: str) -> Any:
+    """Return what stands in a container under a segment of a path, or None."""
+    if isinstance(container, dict):
+        return container.get(name)
+    if isinstance(container, list) and name.isdecimal() and int(name) < len(container):
+        return container[int(name)]
+    return None
+
+
+def _check_size(name: str, value: Any, limits: Limits) -> None:
+    """Refuse what no body could carry, and readers would stumble over."""
+    if _is_deeper(value, limits.depth - 1):
+        raise errors.PatchError(
+            patch=f"/{name}",
+            reason=f"{name} would nest deeper than {limits.depth} levels; option "
+            "[api]max_json_body_depth",
+        )
+    if len(orjson.dumps(value)) > limits.size_kib * _KIB:
+        raise errors.PatchError(
+            patch=f"/{name}",
+            reason=f"{name} would be larger than {limits.size_kib} KiB; option "
+            "[api]max_json_body_size",
+        )
+
+
+def _is_deeper(value: Any, most: int) -> bool:
+    """Do objects and lists nest deeper?  Level by level: a patch can build what no stack bears."""
+    level = [value]
+    for _ in range(most):
+        level = [
+            inner
+            for one in level
+            if isinstance(one, dict | list)
+            for inner in (one.values() if isinstance(one, dict) else one)
+        ]
+        if not any(isinstance(inner, dict | list) for inner in level):
+            return False
+    return True
 
 
 def _defaults_of(noun: type) -> Json:
@@ -101,8 +257,3 @@ def _boolean(name: str, value: Any) -> bool:
             reason=f"Invalid {name}: Unrecognized value {value!r}, "
             "acceptable values are true, false, yes, no, on, off, 1, 0",
         ) from None
-
-
-def _shown(op: Mapping[str, Any]) -> str:
-    """The operation as an error may show it: without its value, which may be a secret."""
-    return f"{op['op']} {op['path']}"

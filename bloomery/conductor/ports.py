@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor import at_once, crud_events
 from bloomery.conductor.house import Context
-from bloomery.conductor.patches import Patcher
+from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.states import State
 from bloomery.db import nodes, ports, rows
 from bloomery.model import port as model
@@ -50,12 +50,14 @@ def create(context: Context, values: Json) -> None:
 
 def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
     """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
+    house = context.house
+    prepared = _PATCHER.prepare(patch, house.sealer, Limits.of(house.conf))
     paths = [op["path"] for op in patch]
     told = crud_events.told(context, "port", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         port = ports.get(conn, uuid)
-        changed = _PATCHER.apply(port, patch)
+        changed = _PATCHER.apply(port, prepared)
         if changed.get("node_uuid") is None:  # removing it is accepted and changes nothing
             changed.pop("node_uuid", None)
         told.changed(port, changed, touched=bool(changed))
@@ -68,7 +70,7 @@ def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
             ports.update(conn, uuid, rows.encode(changed, model.OBJECTS))
         told(conn)
 
-    with told.watching(lambda port: _PATCHER.apply(port, patch)):
+    with told.watching(lambda port: _PATCHER.apply(port, prepared)):
         at_once.change(context, _node_of(context, uuid), work)
     context.house.told()
 

@@ -17,6 +17,8 @@ Json = dict[str, Any]
 Patch = list[Json]
 
 PATH: Final = re.compile(r"(/[\w-]+)+")
+MOST_OPERATIONS: Final = 1000  # they are applied inside a transaction that all writers wait for
+_MOST_SHOWN: Final = 255  # characters of a path in an error
 
 
 def root_of(operation: Json) -> str:
@@ -34,16 +36,22 @@ def is_whole(operation: Json) -> bool:
 
 
 def check_form(patch: Patch) -> None:
-    """Refuse what no resource takes: odd paths, an add or replace without a value."""
+    """Refuse what no resource takes: too many, odd paths, an add or replace without a value."""
+    if len(patch) > MOST_OPERATIONS:
+        raise errors.Invalid(
+            reason=f"Schema error for patch: it has {len(patch)} operations and may have at most "
+            f"{MOST_OPERATIONS} operations: send several patches, or replace objects as a whole",
+        )
     for operation in patch:
         if PATH.fullmatch(operation["path"]) is None:
             raise errors.Invalid(
-                reason=f"Schema error for patch: path {operation['path']!r} must be /name or "
-                "/name/key, of letters, digits, _ and -",
+                reason=f"Schema error for patch: path {operation['path'][:_MOST_SHOWN]!r} must be "
+                "/name or /name/key, of letters, digits, _ and -",
             )
         if operation["op"] != "remove" and "value" not in operation:
             raise errors.Invalid(
-                reason=f"Schema error for patch: {operation['op']} of {operation['path']} "
+                reason=f"Schema error for patch: {operation['op']} of "
+                f"{operation['path'][:_MOST_SHOWN]} "
                 "needs a value",
             )
 
@@ -54,7 +62,7 @@ def check_roots(patch: Patch, allowed: Iterable[str]) -> None:
     for operation in patch:
         if root_of(operation) not in may:
             raise errors.Invalid(
-                reason=f"Cannot patch {operation['path']}. "
+                reason=f"Cannot patch {operation['path'][:_MOST_SHOWN]}. "
                 f"Only the following can be updated: {', '.join(sorted(may))}",
             )
 

@@ -9,7 +9,7 @@ from typing import Any, Final
 import jsonpatch
 import orjson
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.states import State
 from bloomery.db import ports as db
 from bloomery.model import port as model
@@ -65,6 +65,8 @@ def _row(ctx: Context, ident: str, columns: Iterable[str]) -> Any:
 def create(ctx: Context, body: Json) -> Json:
     """Add a port to a node; return it as it was stored.  ``body`` has passed the schema."""
     _check_versions(ctx, body)
+    for name in model.OBJECTS:
+        secrets.refuse_sealed(body.get(name), name)
     node = _node(ctx, body)
     values = {
         name: port_values.cleaned(ctx, name, value)
@@ -153,8 +155,11 @@ def _check_link_after(ctx: Context, port: Any, patch: Patch) -> None:
     before = {"local_link_connection": orjson.loads(port.local_link_connection)}
     try:
         after = jsonpatch.apply_patch(before, touching)
-    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException) as exc:
-        raise errors.PatchError(patch=touching[0]["path"], reason=str(exc)) from exc
+    except (jsonpatch.JsonPatchException, jsonpatch.JsonPointerException):
+        raise errors.PatchError(
+            patch=touching[0]["path"],
+            reason="there is no such place in the connection that the port has",
+        ) from None
     port_values.check_link(ctx, after.get("local_link_connection"))
 
 

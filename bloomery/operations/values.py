@@ -7,7 +7,7 @@ from typing import Any
 import jsonschema_rs
 from oslo_utils import strutils
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.model.fields import Field, FieldTable, schema_of
 from bloomery.operations import idents
 
@@ -19,7 +19,11 @@ class Checker:
         self._thing = thing
         self._fields = fields
         self._validators = {
-            name: jsonschema_rs.validator_for(schema_of(field)) for name, field in fields.items()
+            name: jsonschema_rs.validator_for(
+                schema_of(field),
+                mask=secrets.MASK if field.secret else None,
+            )
+            for name, field in fields.items()
         }
 
     def cleaned(self, name: str, value: Any) -> Any:
