@@ -27,6 +27,7 @@ class Failure(Exception):
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500
     text: ClassVar[str] = "{reason}"
+    retry_after_s: ClassVar[int | None] = None  # when to ask again, where the caller is to be told
 
     def __init__(self, *, log: str = "", **facts: Any) -> None:
         super().__init__(self.text.format(**facts))
@@ -471,6 +472,17 @@ class ConcurrentActionLimit(Unavailable):
         "cannot start {task}: {count} nodes are at it already, as many as "
         "[conductor]{option} = {limit} allows; retry later"
     )
+
+
+class ApiThreadsBusy(Unavailable):
+    """So many requests wait for BMCs and busy nodes that another one would starve the rest."""
+
+    code = "unavailable.threads"
+    text = (
+        "cannot {reason} now: {count} requests wait for BMCs or busy nodes already, as many as "
+        "half of [api]threads = {size}; retry, or raise it"
+    )
+    retry_after_s = 5
 
 
 class DatabaseBusy(Unavailable):

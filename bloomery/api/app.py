@@ -30,7 +30,8 @@ class Errors(hooks.PecanHook):
         if isinstance(exc, statuses.HTTPException):
             return replies.second_form(exc.status_int, _described(exc), _allow(exc))
         headers = routing.version_headers(state.request.environ[KEY])
-        return replies.failure(exc, headers)
+        again = replies.retry_after(exc, state.request.user_agent or "")
+        return replies.failure(exc, [*headers, *again])
 
 
 def _allow(error: statuses.HTTPException) -> list[tuple[str, str]]:

@@ -87,12 +87,20 @@ def _encoded(inner: Any) -> str:
         return orjson.dumps(safe).decode()
 
 
-def failure(error: Exception, headers: Headers = ()) -> webob.Response:
-    """Answer with an error that left a handler: ours with its status, others are our bug.
+def retry_after(error: Exception, client: str) -> list[tuple[str, str]]:
+    """Return the header that says when to ask again, where the error knows.
 
-    Never with Retry-After: python-ironicclient fails on a 409 that has it, and retries one
-    that has not.
+    ``client`` is what the client calls itself.  python-ironicclient (6.3) fails on an answer
+    with this header, and repeats one without.
     """
+    after_s = getattr(error, "retry_after_s", None)
+    if after_s is None or "python-ironicclient" in client:
+        return []
+    return [("Retry-After", str(after_s))]
+
+
+def failure(error: Exception, headers: Headers = ()) -> webob.Response:
+    """Answer with an error that left a handler: ours with its status, others are our bug."""
     if not isinstance(error, errors.Failure):
         LOG.error("unexpected error", exc_info=error)
         return first_form(_SERVER_FAULT, UNEXPECTED, headers)

@@ -33,8 +33,8 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
             raise locks.locked(node)
         return work(conn, node)
 
-    waiting.enter(house, uuid, context.patience_s)
+    waiting.enter(context, uuid, context.patience_s)
     try:
-        return waiting.until_free(house, give_up_at, lambda: house.db.transact(locked_work))
+        return waiting.until_free(context, give_up_at, lambda: house.db.transact(locked_work))
     finally:
         house.gates.leave(uuid)

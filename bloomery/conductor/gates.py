@@ -1,8 +1,8 @@
 """A queue in front of each node: whoever wants it waits his turn, and wakes when it comes.
 
 The database reservation arbitrates between processes; inside one process nobody needs to poll.
-Waiting must not starve the server: so many may wait for one node, so many in all, and the next
-one is told at once.
+Waiting must not starve the server: so many may wait for one node, and so many of the API's
+threads in all, for nodes and for BMCs together; the next one is told at once.
 """
 
 from __future__ import annotations
@@ -18,16 +18,40 @@ class GateFull(Exception):
     """As many as may wait are waiting already."""
 
 
+class Places:
+    """So many of the API's threads may wait at a time, whatever for."""
+
+    def __init__(self, most: int) -> None:
+        self.most = most
+        self.taken = 0
+        self._mutex = threading.Lock()
+
+    def take(self) -> bool:
+        """Take a place; False when there is none."""
+        with self._mutex:
+            if self.taken >= self.most:
+                return False
+            self.taken += 1
+            return True
+
+    def give_back(self) -> None:
+        with self._mutex:
+            self.taken -= 1
+
+
 class NodeGates:
-    """One gate per node that somebody holds or waits for."""
+    """One gate per node that somebody holds or waits for.
+
+    ``places`` are for those who wait in a thread of the API, here or anywhere else.
+    """
 
     def __init__(self, max_waiters_per_node: int, max_waiters: int) -> None:
         self._mutex = threading.Lock()
         self._gates: dict[str, Gate] = {}
         self._users: dict[str, int] = {}
         self._per_node = max_waiters_per_node
-        self._max_waiters = max_waiters
         self._waiting = 0
+        self.places = Places(max_waiters)
 
     @property
     def waiting(self) -> int:
@@ -37,29 +61,36 @@ class NodeGates:
     def held(self) -> int:
         return len(self._users)
 
-    def enter(self, uuid: str, timeout_s: float, *, patient: bool = False) -> bool:
+    def enter(
+        self, uuid: str, timeout_s: float, *, patient: bool = False, in_place: bool = False,
+    ) -> bool:  # fmt: skip
         """Wait up to ``timeout_s`` for the node; False when the time is up.
 
-        Raises GateFull when no more may wait; the ``patient`` always may.
+        Whoever waits takes a place, unless he is ``in_place`` already, or needs none.
+        Raises GateFull when no more may wait; the ``patient``, who need none, always may.
         """
-        gate, must_wait = self._join(uuid, patient)
+        takes_place = not (patient or in_place)
+        gate, must_wait = self._join(uuid, patient, takes_place)
         entered, began = False, time.monotonic()
         try:
             entered = gate.enter(timeout_s)
         finally:
             if must_wait:
                 METRICS.send_timer("lock_wait", (time.monotonic() - began) * 1000)
+                if takes_place:
+                    self.places.give_back()
             with self._mutex:
                 self._waiting -= must_wait
                 if not entered:
                     self._drop(uuid)
         return entered
 
-    def _join(self, uuid: str, patient: bool) -> tuple[Gate, bool]:
+    def _join(self, uuid: str, patient: bool, takes_place: bool) -> tuple[Gate, bool]:
         with self._mutex:
             users = self._users.get(uuid, 0)
-            crowded = users > self._per_node or (users and self._waiting >= self._max_waiters)
-            if crowded and not patient:
+            if users > self._per_node and not patient:
+                raise GateFull
+            if users and takes_place and not self.places.take():
                 raise GateFull
             self._waiting += bool(users)
             self._users[uuid] = users + 1

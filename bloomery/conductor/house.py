@@ -47,10 +47,15 @@ class House:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One request inside a conductor; periodics make their own."""
+    """One request inside a conductor; periodics make their own.
+
+    ``in_place``: its waiting needs no place among the threads of the API that wait
+    (``waiting``), because a place was taken for it, or because no thread of the API waits.
+    """
 
     house: House
     request: Request
+    in_place: bool = False
 
     @property
     def patience_s(self) -> float:

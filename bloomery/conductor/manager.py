@@ -6,8 +6,8 @@ then checks, then moves it.  The lock travels with the flow.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from collections.abc import Callable, Sequence
+from typing import Any, TypeVar
 
 from bloomery import errors, secrets
 from bloomery.conductor import (
@@ -30,6 +30,7 @@ from bloomery.conductor import (
     task_manager,
     undeploy,
     verify,
+    waiting,
 )
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.runner import Flow, Phase
@@ -45,6 +46,7 @@ from bloomery.model.request import Request
 from bloomery.model.step import Step
 
 Json = dict[str, Any]
+T = TypeVar("T")
 
 
 class ConductorManager:
@@ -276,19 +278,25 @@ class ConductorManager:
         device: str,
         persistent: bool,
     ) -> None:
-        with self._hold(request, node_uuid, "set boot device") as task:
+        def work(task: TaskManager) -> None:
             task.driver.management.validate(task)
             task.driver.management.set_boot_device(task, device, persistent)
             task.save()
 
+        self._beside(request, node_uuid, work, purpose="set boot device")
+
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
-        with self._hold(request, node_uuid, "get boot device") as task:
+        def work(task: TaskManager) -> Json:
             task.driver.management.validate(task)
             return task.driver.management.get_boot_device(task)
 
+        return self._beside(request, node_uuid, work, purpose="get boot device")
+
     def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:
-        with self._look(request, node_uuid) as task:
+        def work(task: TaskManager) -> list[str]:
             return list(task.driver.management.get_supported_boot_devices(task))
+
+        return self._beside(request, node_uuid, work, shared=True, purpose="list boot devices")
 
     def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, "console") as task:
@@ -339,6 +347,28 @@ class ConductorManager:
 
     def _look(self, request: Request, node_uuid: str) -> TaskManager:
         return task_manager.acquire(self._context(request), node_uuid, shared=True)
+
+    def _beside(
+        self,
+        request: Request,
+        node_uuid: str,
+        work: Callable[[TaskManager], T],
+        *,
+        purpose: str,
+        shared: bool = False,
+    ) -> T:
+        """Return what ``work``, which may ask a BMC, answers: it runs in a worker.
+
+        The calling thread is one of the API's and waits, in a place of those that may.  Raises
+        ApiThreadsBusy and NoFreeConductorWorker at once, and what ``work`` raises, as it is.
+        """
+        context = Context(house=self.house, request=request, in_place=True)
+        with (
+            self.house.workers.slot() as slot,
+            waiting.place(self.house, f"{purpose} of node {node_uuid}"),
+            task_manager.acquire(context, node_uuid, shared=shared, purpose=purpose) as task,
+        ):
+            return slot.spawn(work, task).result()
 
 
 _CLEANS = (State.DELETING, State.CLEANING, State.CLEANWAIT)

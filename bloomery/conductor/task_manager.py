@@ -220,11 +220,12 @@ class TaskManager:
         """Queue at the gate, then reserve; another process may hold the reservation still."""
         patience_s = self._patience_s()
         give_up_at = time.monotonic() + patience_s
-        waiting.enter(self.house, self.node_id, patience_s, patient=self._patient)
+        waiting.enter(self.context, self.node_id, patience_s, patient=self._patient)
         self._at_gate = True
         try:
             node = waiting.until_free(
-                self.house, give_up_at, lambda: self.house.db.transact(self._reserve),
+                self.context, give_up_at, lambda: self.house.db.transact(self._reserve),
+                patient=self._patient,
             )  # fmt: skip
         except BaseException:
             self._release_lock()

@@ -10,11 +10,13 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import Future
 from types import TracebackType
-from typing import Any, Final, Self
+from typing import Any, Final, Self, TypeVar
 
 import futurist
 
 from bloomery import errors
+
+T = TypeVar("T")
 
 _KEPT: Final = 16  # threads that stay: ending and starting them cost a tenth of a node's life
 
@@ -45,7 +47,7 @@ class Workers:
         with self.slot() as slot:
             return slot.spawn(work, *args, **more)
 
-    def submit(self, work: Callable[..., Any], *args: Any, **more: Any) -> Future[Any]:
+    def submit(self, work: Callable[..., T], *args: Any, **more: Any) -> Future[T]:
         return self._pool.submit(work, *args, **more)
 
     def give_back(self) -> None:
@@ -76,7 +78,7 @@ class Slot:
         if not self._used:
             self._workers.give_back()
 
-    def spawn(self, work: Callable[..., Any], *args: Any, **more: Any) -> Future[Any]:
+    def spawn(self, work: Callable[..., T], *args: Any, **more: Any) -> Future[T]:
         """Run ``work`` in the reserved thread; the slot is free again when it ends."""
         future = self._workers.submit(work, *args, **more)
         self._used = True

@@ -11,7 +11,12 @@ from bloomery.conf.declare import option
 class Api:
     host_ip: str = option("127.0.0.1", "address to listen on; others than loopback want a login")
     port: int = option(6385, "TCP port; 0: any free one", least=0, most=65535)
-    threads: int = option(4, "requests handled at a time; more cost, measured, not help", least=2)
+    threads: int = option(
+        4,
+        "requests handled at a time, half of which may wait for BMCs and busy nodes; "
+        "more cost, measured, not help",
+        least=2,
+    )
     max_limit: int = option(1000, "most items on one page of a list", least=1)
     public_endpoint: str | None = option(None, "URL of this API in links; unset: as asked")
     max_json_body_depth: int = option(25, "deepest nesting of a JSON body", least=1)

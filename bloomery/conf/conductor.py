@@ -21,7 +21,12 @@ class Conductor:
     heartbeat_timeout: int = option(60, "seconds of silence after which a peer is dead", least=1)
     node_locked_retry_attempts: int = option(3, "with the interval: how long to wait", least=0)
     node_locked_retry_interval: int = option(1, "seconds; attempts x interval is the wait", least=1)
-    node_locked_max_waiters: int = option(8, "callers that may wait for one node", least=1)
+    node_locked_max_waiters: int = option(
+        8,
+        "callers that may wait for one node; beside that, at most half of [api]threads wait for "
+        "nodes and BMCs together",
+        least=1,
+    )
     sync_power_state_interval: int = option(120, "seconds between power syncs; 0: off", least=0)
     sync_power_state_workers: int = option(8, "threads of one power sync", least=1)
     power_state_sync_max_retries: int = option(3, "failures before maintenance", least=0)

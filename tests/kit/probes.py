@@ -12,6 +12,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor import task_manager
+from bloomery.conductor.gates import GateFull, NodeGates, Places
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.manager import ConductorManager
 from bloomery.db import locks
@@ -24,7 +25,10 @@ class NoGates:
 
     held = waiting = 0
 
-    def enter(self, uuid: str, timeout_s: float, *, patient: bool = False) -> bool:
+    def __init__(self) -> None:
+        self.places = Places(1000)
+
+    def enter(self, uuid: str, timeout_s: float, **more: Any) -> bool:
         return True
 
     def leave(self, uuid: str) -> None:
@@ -55,6 +59,26 @@ def reservation_excludes_without_gates(site: Site, node: str) -> None:
     house = without_gates(site.house)
     with task_manager.acquire(context_of(house, site), node), pytest.raises(errors.NodeLocked):
         task_manager.acquire(context_of(house, site), node, retry=False)
+
+
+def no_more_than_so_many_threads_wait() -> None:
+    """Three nodes, one caller for each, two places: the third caller is told at once."""
+    gates = NodeGates(max_waiters_per_node=8, max_waiters=2)
+    nodes = ("a", "b", "c")
+    for node in nodes:
+        assert gates.enter(node, 0)
+    crowd = [threading.Thread(target=gates.enter, args=(node, 20)) for node in nodes[:2]]
+    for one in crowd:
+        one.start()
+    try:
+        wait_for(lambda: gates.waiting == 2, "two waiters")
+        with pytest.raises(GateFull):
+            gates.enter("c", 0)
+    finally:
+        for node in nodes:
+            gates.leave(node)
+        for one in crowd:
+            one.join()
 
 
 def waiters_are_served_in_order(site: Site, node: str, pool: Executor) -> None:

@@ -15,7 +15,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery.conductor import at_once, recovery
-from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.gates import NodeGates, Places
 from bloomery.conductor.manager import ConductorManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
@@ -34,6 +34,12 @@ def node_gate_off(patch: Patch) -> None:
     """Everybody is let in at once; who meets a reservation polls."""
     patch.setattr(NodeGates, "enter", lambda *_args, **_more: True)
     patch.setattr(NodeGates, "leave", lambda *_args: None)
+
+
+def places_off(patch: Patch) -> None:
+    """As many threads of the API as like may wait."""
+    patch.setattr(Places, "take", lambda _self: True)
+    patch.setattr(Places, "give_back", lambda _self: None)
 
 
 def reservation_off(patch: Patch) -> None:
@@ -184,6 +190,10 @@ def death_of_a_peer(site: Site) -> None:
     crash_probes.a_dead_peer_loses_its_nodes(site)
 
 
+def waiting_threads_are_bounded(_site: Site) -> None:
+    probes.no_more_than_so_many_threads_wait()
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     probe: Callable[[Site], None]
@@ -191,6 +201,7 @@ class Mutant(NamedTuple):
 
 MUTANTS = (
     Mutant(node_gate_off, order_of_waiters),
+    Mutant(places_off, waiting_threads_are_bounded),
     Mutant(reservation_off, row_excludes),
     Mutant(fence_off, voided_holder_saves),
     Mutant(fence_off, voided_holder_writes_history),

@@ -16,8 +16,8 @@ LOG = logging.getLogger(__name__)
 
 
 def context_of(house: House) -> Context:
-    """A context of our own: each run of a job is a request."""
-    return Context(house=house, request=Request.new())
+    """A context of our own: each run of a job is a request, and no thread of the API."""
+    return Context(house=house, request=Request.new(), in_place=True)
 
 
 @contextlib.contextmanager

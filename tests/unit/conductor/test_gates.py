@@ -100,6 +100,32 @@ def test_the_patient_may_always_wait(gates: NodeGates, pool):
     assert all(waiter.result(timeout=5) for waiter in crowd)
 
 
+def test_who_is_in_place_already_takes_no_other_place(gates: NodeGates, pool):
+    for node in "abcd":
+        assert gates.enter(node, 0)
+    crowd = [queue_up(gates, pool, node) for node in "abc"]
+    assert gates.places.taken == 3
+    with pytest.raises(GateFull):
+        gates.enter("d", 5)
+    placed = pool.submit(gates.enter, "d", 5, in_place=True)
+    wait_for(lambda: gates.waiting == 4, "the one in place to wait")
+    assert gates.places.taken == 3
+    for node in "abcd":
+        gates.leave(node)
+    assert all(waiter.result(timeout=5) for waiter in [*crowd, placed])
+    assert gates.places.taken == 0
+
+
+def test_the_patient_take_no_place(gates: NodeGates, pool):
+    assert gates.enter("a", 0)
+    patient = [pool.submit(gates.enter, "a", 20, patient=True) for _ in range(4)]
+    wait_for(lambda: gates.waiting == 4, "the patient ones to wait")
+    assert gates.places.taken == 0
+    for _ in range(5):
+        gates.leave("a")
+    assert all(waiter.result(timeout=5) for waiter in patient)
+
+
 def test_one_at_a_time_whatever_happens(gates: NodeGates):
     """Many come and go, some give up: never two inside, and nothing is left behind."""
     gates = NodeGates(100, 100)

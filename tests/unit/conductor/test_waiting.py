@@ -1,0 +1,113 @@
+"""Threads of the API that wait: for nodes and for BMCs together, no more than half of them."""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor import waiting
+from bloomery.conductor.gates import NodeGates
+from bloomery.conductor.house import Context
+from bloomery.conductor.manager import ConductorManager
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def pool() -> Any:
+    with ThreadPoolExecutor(8) as made:
+        yield made
+
+
+@pytest.fixture
+def house(site):
+    """A house with two places."""
+    return dataclasses.replace(site.house, gates=NodeGates(8, 2))
+
+
+class SlowManagement:
+    """Answers when the test says so."""
+
+    def __init__(self) -> None:
+        self.asked: list[str] = []
+        self.may_answer = threading.Event()
+
+    def validate(self, task: Any) -> None:
+        """All is well."""
+
+    def get_boot_device(self, task: Any) -> dict[str, Any]:
+        self.asked.append(threading.current_thread().name)
+        assert self.may_answer.wait(20), "nobody let the BMC answer"
+        return {"boot_device": "pxe", "persistent": True}
+
+
+@pytest.fixture
+def bmc(house, monkeypatch) -> SlowManagement:
+    slow = SlowManagement()
+    interface = house.registry.interfaces["management"]["fake"]
+    for name in ("validate", "get_boot_device"):
+        monkeypatch.setattr(interface, name, getattr(slow, name), raising=False)
+    return slow
+
+
+def test_waits_for_bmcs_and_for_nodes_share_the_places(site, house, bmc, pool) -> None:
+    manager = ConductorManager(house)
+    asked, busy, another = (site.enrol() for _ in range(3))
+    assert house.gates.enter(busy, 0)
+    first = pool.submit(manager.get_boot_device, site.request(), asked)
+    wait_for(lambda: bmc.asked, "the BMC to be asked")
+    second = pool.submit(manager.set_maintenance, site.request(wait_s=20), busy, True, None)
+    wait_for(lambda: house.gates.places.taken == 2, "both to wait")
+    with pytest.raises(errors.ApiThreadsBusy, match=r"get boot device of node .*\[api\]threads"):
+        manager.get_boot_device(site.request(), another)
+    with pytest.raises(errors.NodeLocked):
+        manager.set_maintenance(site.request(wait_s=20), busy, False, None)
+    manager.set_maintenance(site.request(), another, True, None)  # who need not wait is served
+    bmc.may_answer.set()
+    house.gates.leave(busy)
+    assert first.result(timeout=10)["boot_device"] == "pxe"
+    second.result(timeout=10)
+    assert (house.gates.places.taken, house.gates.held) == (0, 0)
+    assert manager.get_boot_device(site.request(), another)["persistent"] is True
+
+
+def test_a_bmc_is_asked_by_a_worker_and_a_full_pool_is_told_at_once(site, house, bmc) -> None:
+    manager, node = ConductorManager(house), site.enrol()
+    bmc.may_answer.set()
+    manager.get_boot_device(site.request(), node)
+    assert bmc.asked[0] != threading.current_thread().name
+    site.service.periodics.stop()
+    wait_for(lambda: not house.workers.busy, "the workers to be free")
+    slots = [house.workers.slot() for _ in range(house.conf.conductor.workers_pool_size)]
+    with pytest.raises(errors.NoFreeConductorWorker):
+        manager.get_boot_device(site.request(), node)
+    for slot in slots:
+        slot.__exit__(None, None, None)
+    assert (house.gates.places.taken, house.gates.held, len(bmc.asked)) == (0, 0, 1)
+
+
+def test_who_waits_for_another_process_takes_a_place(site, house) -> None:
+    """The holder is another process, so that nobody queues at a gate here."""
+    node = site.enrol()
+    context = Context(house=house, request=site.request(wait_s=20))
+    assert house.gates.places.take()
+    seen: list[int] = []
+
+    def attempt() -> None:
+        seen.append(house.gates.places.taken)
+        if len(seen) < 2:
+            raise errors.NodeLocked(node=node, holder="somebody")
+
+    waiting.until_free(context, threading.TIMEOUT_MAX, attempt)
+    assert seen == [1, 2]
+    assert house.gates.places.take()
+    seen.clear()
+    with pytest.raises(errors.NodeLocked):
+        waiting.until_free(context, threading.TIMEOUT_MAX, attempt)
+    house.gates.places.give_back()
+    house.gates.places.give_back()
+    assert (house.gates.places.taken, len(seen)) == (0, 1)
