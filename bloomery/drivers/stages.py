@@ -3,13 +3,15 @@
     return stages.in_order(held, "ramdisk_deploy", off, boot, on)
 
 Where it stands is remembered on the node.  A new run of the step (turn 0) begins with the first
-part, so each must land in the same place when it is done again.
+part, and a part during which the BMC was silent is done once more in the next turn: each must
+land in the same place when it is done again.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
+from bloomery import errors
 from bloomery.drivers.base import HeldNode
 from bloomery.outcome import DONE, Done, Outcome
 
@@ -22,7 +24,11 @@ def in_order(held: HeldNode, name: str, *parts: Part) -> Outcome:
     at = memory.pop(name, 0) if held.turn else 0
     memory.pop(name, None)
     for position, part in enumerate(parts[at:], start=at):
-        said = part() or DONE
+        try:
+            said = part() or DONE
+        except errors.BmcUnreachable:
+            memory[name] = position
+            raise
         if not isinstance(said, Done):
             memory[name] = position
             return said

@@ -6,6 +6,7 @@ from bloomery import errors
 from bloomery.drivers import stages
 from bloomery.drivers.redfish import boot, inspect
 from bloomery.outcome import DONE, Again
+from tests.kit.bmc import UNREACHABLE
 from tests.kit.held import Held, walk
 
 AGAIN = Again(after_s=1, reason="not yet")
@@ -62,3 +63,45 @@ def test_a_stage_that_fails_leaves_nothing_behind():
     with pytest.raises(errors.StepFailure):
         stages.in_order(held, "x", lambda: None, broken)
     assert held.node.driver_internal_info == {}
+
+
+def test_a_stage_that_met_silence_is_done_again_and_none_before_it():
+    held, done = Held({}), []
+    answers = iter([None, AGAIN, UNREACHABLE, UNREACHABLE, None, None])
+
+    def part(name):
+        def do():
+            done.append(name)
+            answer = next(answers)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return do
+
+    def step():
+        try:
+            return stages.in_order(held, "x", part("a"), part("b"), part("c"))
+        except errors.BmcUnreachable:
+            return AGAIN
+
+    walk(held, step)
+    assert done == ["a", "b", "b", "b", "b", "c"]
+    assert held.node.driver_internal_info == {}
+
+
+def test_a_stage_within_a_stage_goes_on_where_it_stood():
+    held, done = Held({}), []
+    held.turn, held.node.driver_internal_info = 3, {"outer": 1, "inner": 1}
+
+    def silent():
+        done.append("silent")
+        raise UNREACHABLE
+
+    def inner():
+        return stages.in_order(held, "inner", lambda: done.append("done before"), silent)
+
+    with pytest.raises(errors.BmcUnreachable):
+        stages.in_order(held, "outer", lambda: done.append("done before"), inner)
+    assert done == ["silent"]
+    assert held.node.driver_internal_info == {"outer": 1, "inner": 1}
