@@ -74,6 +74,7 @@ class Wire(requests.Session):
         took_s = call.clock() - began_at
         call.took(took_s)
         LOG.debug("%s %s: %s in %.3f s", method, url, answer.status_code, took_s)
+        _require_no_page(answer)
         if answer.is_redirect:
             raise requests.exceptions.InvalidURL(f"redirected to {answer.headers['Location']}")
         return answer
@@ -96,6 +97,12 @@ class Wire(requests.Session):
 def _origin(url: str) -> tuple[str, str | None, int | None]:
     parts = urllib.parse.urlsplit(url)
     return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _require_no_page(answer: requests.Response) -> None:
+    """A page that says "please wait" is no answer, whatever its status: nothing was done."""
+    if answer.ok and answer.content and "html" in answer.headers.get("Content-Type", ""):
+        raise requests.exceptions.ContentDecodingError("its answer is not JSON")
 
 
 def _read(answer: requests.Response, call: Call) -> bytes:
