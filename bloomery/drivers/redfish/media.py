@@ -38,8 +38,19 @@ def insert(system: Any, image: str) -> None:
 
 def _put_in(device: Any, image: str) -> None:
     if device.inserted:
-        device.eject_media()
+        _take_out(device)
     device.insert_media(image, inserted=True, write_protected=True)
+
+
+def _take_out(device: Any) -> None:
+    """Eject, and look: sushy keeps most refusals to itself.
+
+    Raises TimeoutError for media that stay: asking again may help.
+    """
+    device.eject_media()
+    device.refresh(force=True)
+    if device.inserted:
+        raise TimeoutError(f"virtual media {device.identity} was ejected and is still there")
 
 
 def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
@@ -48,7 +59,7 @@ def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
     for device in _devices(system):
         names = {kind.value for kind in device.media_types}
         if device.inserted and (not kinds or names & set(kinds)):
-            device.eject_media()
+            _take_out(device)
             ejected.append(str(device.identity))
     return ejected
 
