@@ -36,11 +36,13 @@ def choose(access: Access, held: HeldNode, device: str, *, persistent: bool) -> 
         )
     memory = held.node.driver_internal_info
     try:
-        access.change(held, lambda system: _set(system, device, persistent=persistent))
+        access.change(
+            held, lambda system: _set(system, device, persistent=persistent), repeatable=True
+        )
     except errors.BmcRefused as no:
         if not persistent or not 400 <= (no.facts.get("http_status") or 0) < 500:
             raise
-        access.change(held, lambda system: set_once(system, device))
+        access.change(held, lambda system: set_once(system, device), repeatable=True)
         memory[MEMORY] = device
     else:
         memory.pop(MEMORY, None)
