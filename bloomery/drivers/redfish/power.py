@@ -1,7 +1,8 @@
 """Power by Redfish: ask, then look again and again until the machine is there.
 
 What was asked, and until when we look, is remembered on the node from the first turn on.  A BMC
-that gives no clear answer is looked at as well, and asked again: it may have done it.
+that gives no clear answer is looked at as well, and asked again: it may have done it.  So is one
+that took the order and does nothing, a few times before the time is up.
 """
 
 from __future__ import annotations
@@ -25,6 +26,8 @@ _READS: Final = {
 }
 _MEMORY: Final = "redfish_power"
 _RESTART_S: Final = 15.0  # after a forced restart nothing is to be seen for a while
+_MOST_ORDERS: Final = 3  # that a BMC takes without doing them
+_PATIENCE: Final = 1 / 3  # the share of the time left that an order has before it is repeated
 
 
 class _Order(NamedTuple):
@@ -81,9 +84,9 @@ class RedfishPower(Redfish, base.Power):
         if is_there and (order.pointless_when_there or not memory.get("no_answer")):
             _forget(held)
             return DONE
-        if datetime.now(UTC) > datetime.fromisoformat(memory["until"]):
+        if datetime.now(UTC) > _at(memory, "until"):
             raise self._late(held, state, memory)
-        if memory.get("no_answer"):
+        if memory.get("no_answer") or _is_ignored(memory):
             return self._ask(held, order, memory)
         return _look_again(memory)
 
@@ -125,13 +128,17 @@ class RedfishPower(Redfish, base.Power):
     def _ask(self, held: base.HeldNode, order: _Order, memory: dict[str, Any]) -> Outcome:
         """Ask the BMC; a refusal where the machine already is counts as done."""
         once = held.node.driver_internal_info.get(boot_device.MEMORY)
+        was_taken = memory.get("taken", 0) > 0
         memory.pop("no_answer", None)
+        memory["orders"] = memory.get("orders", 0) + 1
         try:
-            self.access.change(held, lambda system: _reset(system, order, once))
+            self.access.change(held, lambda system: _reset(system, order, once, again=was_taken))
         except errors.BmcUnreachable as silent:
             memory["no_answer"] = silent.facts["reason"]
+            return _look_again(memory, silent.facts.get("retry_after_s") or 0)
         except errors.BmcRefused as no:
             return self._refused(held, order, memory, no)
+        _note_taken(memory)
         return Again(after_s=order.first_look_s, reason=_reason(memory))
 
     def _refused(
@@ -146,6 +153,9 @@ class RedfishPower(Redfish, base.Power):
         if there and status in (400, 409):
             _forget(held)
             return DONE
+        if status < 500 and memory.get("taken"):
+            _note_taken(memory)  # it is at the order that it took, and we look at that one
+            return _look_again(memory)
         is_busy = status == 409 and order.ends == PowerState.ON and self._may_try_again(memory)
         if not is_busy and status < 500:
             _forget(held)
@@ -161,29 +171,33 @@ class RedfishPower(Redfish, base.Power):
 
     def _reads(self, held: base.HeldNode, memory: dict[str, Any]) -> str | None:
         """Read the power state; a BMC that is silent for once is no reason to give up."""
+        memory["silent"] = False
         try:
             found = self.get_power_state(held)
         except errors.BmcUnreachable as silent:
-            memory["last"] = silent.facts["reason"]
+            memory.update(silent=True, last=silent.facts["reason"])
             return None
+        except errors.BmcRefused:
+            _forget(held)
+            raise
         memory["last"] = f"it reads {found}"
         return found
 
-    def _late(
-        self,
-        held: base.HeldNode,
-        state: str,
-        memory: dict[str, Any],
-    ) -> errors.PowerStateFailure:
+    def _late(self, held: base.HeldNode, state: str, memory: dict[str, Any]) -> errors.Failure:
+        """Say that time is up; a BMC that is silent by now was not seen to fail at it."""
         _forget(held)
-        began, until = (datetime.fromisoformat(memory[key]) for key in ("since", "until"))
-        why = memory.get("no_answer") or memory.get("last")
+        limit_s = (_at(memory, "until") - _at(memory, "since")).total_seconds()
+        orders, why = memory.get("orders", 1), memory.get("no_answer") or memory.get("last")
         address = self.access.account(held).address
-        return errors.PowerStateFailure(
-            state=state,
-            reason=f"the BMC at {address} did not get there within "
-            f"{(until - began).total_seconds():g} s" + (f"; at last: {why}" if why else ""),
+        words = (
+            f"did not get there within {limit_s:g} s, "
+            f"asked {'once' if orders == 1 else f'{orders} times'}; at last: {why}"
         )
+        if memory["silent"]:
+            return errors.BmcUnreachable(
+                node=held.node.uuid, address=address, reason=f"{state}: it {words}"
+            )
+        return errors.PowerStateFailure(state=state, reason=f"the BMC at {address} {words}")
 
 
 def _order(state: str) -> _Order:
@@ -203,9 +217,12 @@ def _recorded(held: base.HeldNode, outcome: Outcome, ends: PowerState) -> Outcom
 
 
 def _recall(held: base.HeldNode, state: str) -> dict[str, Any] | None:
-    """Return what an earlier turn of this run asked for."""
+    """Return what an earlier turn of this run asked for; what another run left is dropped."""
     memory: dict[str, Any] | None = held.node.driver_internal_info.get(_MEMORY)
-    return memory if held.turn and memory and memory["asked"] == state else None
+    if held.turn and memory and memory["asked"] == state:
+        return memory
+    _forget(held)
+    return None
 
 
 def _forget(held: base.HeldNode) -> None:
@@ -216,23 +233,47 @@ def _reason(memory: dict[str, Any]) -> str:
     return f"waiting for {memory['asked']}"
 
 
-def _look_again(memory: dict[str, Any]) -> Again:
+def _at(memory: dict[str, Any], key: str) -> datetime:
+    return datetime.fromisoformat(memory[key])
+
+
+def _left_s(memory: dict[str, Any]) -> float:
+    return (_at(memory, "until") - datetime.now(UTC)).total_seconds()
+
+
+def _note_taken(memory: dict[str, Any]) -> None:
+    """Count an order that the BMC took, and give it its share of the time that is left."""
+    patience = timedelta(seconds=max(_left_s(memory), 0) * _PATIENCE)
+    memory["taken"] = memory.get("taken", 0) + 1
+    memory["ignored_at"] = (datetime.now(UTC) + patience).isoformat()
+
+
+def _is_ignored(memory: dict[str, Any]) -> bool:
+    """Tell whether an order that was taken should be repeated: nothing was seen of it."""
+    if memory["silent"] or memory.get("taken", 0) >= _MOST_ORDERS:
+        return False
+    return datetime.now(UTC) > _at(memory, "ignored_at")
+
+
+def _look_again(memory: dict[str, Any], least_s: float = 0) -> Again:
     """Look soon after the order, and less often later on."""
-    now = datetime.now(UTC)
-    waited_s = (now - datetime.fromisoformat(memory["since"])).total_seconds()
-    left_s = (datetime.fromisoformat(memory["until"]) - now).total_seconds()
-    pause_s = min(2.0, 0.5 + waited_s / 4, max(left_s, 0.1))
-    return Again(after_s=pause_s, reason=_reason(memory))
+    waited_s = (datetime.now(UTC) - _at(memory, "since")).total_seconds()
+    pause_s = max(least_s, min(2.0, 0.5 + waited_s / 4))
+    return Again(after_s=min(pause_s, max(_left_s(memory), 0.1)), reason=_reason(memory))
 
 
 def _read(system: Any) -> str | None:
     return _READS.get(getattr(system.power_state, "value", ""))
 
 
-def _reset(system: Any, order: _Order, once: str | None) -> None:
-    """Reset; a boot device that does not last is set anew before each power on."""
+def _reset(system: Any, order: _Order, once: str | None, *, again: bool) -> None:
+    """Reset; a boot device that does not last is set anew before each power on.
+
+    A restart that ended half way, with the machine off, is repeated as a power on.
+    """
     import sushy
 
     if once is not None and order.ends == PowerState.ON:
         boot_device.set_once(system, once)
-    system.reset_system(sushy.ResetType(order.reset_type))
+    is_half_done = again and order.ends == PowerState.ON and _read(system) == PowerState.OFF
+    system.reset_system(sushy.ResetType("On" if is_half_done else order.reset_type))

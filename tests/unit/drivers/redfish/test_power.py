@@ -13,6 +13,7 @@ from tests.kit.held import Held, walk
 from tests.kit.waiting import wait_for
 
 CONFLICT = {"kind": "status", "status": 409, "path": "Reset"}
+STUCK = {"kind": "stuck", "path": "Reset"}
 
 
 @pytest.fixture
@@ -90,10 +91,91 @@ def test_a_machine_that_stays_busy_is_asked_as_often_as_configured(conf, held, m
 def test_power_that_does_not_come_in_time_is_told_with_what_it_reads(power, held, machine):
     machine.bmc.faults.add(kind="stuck", times=-1)
     with pytest.raises(
-        errors.PowerStateFailure, match=r"within 0.02 s; at last: it reads power off"
+        errors.PowerStateFailure,
+        match=r"within 0.02 s, asked [0-9]+ times; at last: it reads power off",
     ):
         take(power, held, "power on", timeout_s=0.02)
     assert held.node.driver_internal_info == {}
+
+
+def out_of_patience(held):
+    """Let the time pass that a BMC has for an order that it took."""
+    memory = held.node.driver_internal_info["redfish_power"]
+    memory["ignored_at"] = "2026-01-01T00:00:00+00:00"
+    held.turn += 1
+
+
+def turns_of(power, held, state, patience_ends):
+    """Take the first turn, and one more after each end of patience."""
+    power.set_power_state(held, state, timeout_s=600)
+    for _ in range(patience_ends):
+        out_of_patience(held)
+        power.set_power_state(held, state, timeout_s=600)
+
+
+def test_an_order_that_was_taken_and_not_done_is_given_again(power, held, machine):
+    machine.bmc.faults.add(**STUCK)
+    turns_of(power, held, "power on", 1)
+    wait_for(lambda: machine.system.power == "On", "power on")
+    assert orders(machine) == ["reset On (stuck)", "reset On"]
+    assert power.set_power_state(held, "power on") == DONE
+    assert held.node.driver_internal_info == {}
+
+
+def test_an_order_has_its_time_before_it_is_given_again(power, held, machine):
+    machine.bmc.faults.add(**STUCK)
+    for held.turn in range(5):
+        power.set_power_state(held, "power on", timeout_s=600)
+    assert orders(machine) == ["reset On (stuck)"]
+
+
+def test_an_order_that_is_never_done_is_given_so_many_times(power, held, machine):
+    machine.bmc.faults.add(kind="stuck", times=-1)
+    turns_of(power, held, "power on", 9)
+    assert orders(machine) == ["reset On (stuck)"] * 3
+    held.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
+    with pytest.raises(errors.PowerStateFailure, match="asked 3 times; at last: it reads power"):
+        power.set_power_state(held, "power on")
+
+
+def test_a_bmc_that_is_at_it_may_refuse_to_hear_it_again(power, held, machine):
+    machine.bmc.faults.add(**STUCK)
+    machine.bmc.faults.add(times=-1, **CONFLICT)
+    turns_of(power, held, "power on", 9)
+    [_, refused] = machine.bmc.faults.shown()
+    assert refused["hits"] == 2
+    machine.system.reset("On")
+    wait_for(lambda: machine.system.power == "On", "power on")
+    assert power.set_power_state(held, "power on") == DONE
+
+
+def test_a_restart_that_ended_half_way_is_finished(power, held, machine):
+    machine.system._on = True
+    machine.bmc.faults.add(**STUCK)
+    power.set_power_state(held, "soft rebooting")
+    machine.system._on = False
+    out_of_patience(held)
+    power.set_power_state(held, "soft rebooting")
+    assert orders(machine) == ["reset GracefulRestart (stuck)", "reset On"]
+
+
+def test_a_bmc_that_went_silent_is_not_said_to_have_failed_at_it(power, held, machine):
+    machine.bmc.faults.add(**STUCK)
+    power.set_power_state(held, "power on", timeout_s=600)
+    machine.bmc.faults.add(kind="reset", times=-1)
+    held.turn = 1
+    held.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
+    with pytest.raises(errors.BmcUnreachable, match="power on: it did not get there"):
+        power.set_power_state(held, "power on")
+    assert held.node.driver_internal_info == {}
+
+
+def test_what_another_run_left_behind_is_not_taken_up(power, held, machine):
+    stale = {"asked": "power on", "since": "2026-01-01T00:00:00+00:00",
+             "until": "2026-01-01T00:01:00+00:00"}  # fmt: skip
+    held.node.driver_internal_info["redfish_power"] = stale
+    assert isinstance(power.set_power_state(held, "power on"), Again)
+    assert orders(machine) == ["reset On"]
 
 
 def test_a_silent_bmc_does_not_end_the_wait_at_once(power, held, machine):
