@@ -87,11 +87,14 @@ class RedfishVirtualMedia(Redfish, base.Boot):
         )
 
     def _insert(self, held: base.HeldNode, image: str) -> Outcome | None:
-        """Insert the image; a BMC that stumbles over it is given two more tries."""
+        """Insert the image; a BMC that stumbles over it is given two more tries.
+
+        It may be asked for twice: an image that is in already is left alone.
+        """
         try:
-            self.access.change(held, lambda system: media.insert(system, image))
-        except (errors.BmcRefused, errors.BmcUnreachable) as exc:
-            status = exc.facts.get("http_status") or 0
+            self.access.change(held, lambda system: media.insert(system, image), repeatable=True)
+        except errors.BmcRefused as no:
+            status = no.facts.get("http_status") or 0
             if status < 500 or not _may_retry(held, "redfish_insert", _TRIES):
                 raise
             return Again(after_s=_PAUSE_S, reason="the BMC could not insert the image yet")
@@ -99,7 +102,7 @@ class RedfishVirtualMedia(Redfish, base.Boot):
         return None
 
     def _eject(self, held: base.HeldNode) -> None:
-        self.access.change(held, media.eject)
+        self.access.change(held, media.eject, repeatable=True)
 
     def _sync_mode(self, held: base.HeldNode) -> Outcome | None:
         """Bring the boot mode to what the node asks for, where it asks for one."""

@@ -57,7 +57,7 @@ class Setting:
             self._memory.pop(key, None)
         if self._reads_so():
             return
-        self.access.change(self.held, self.change)
+        self.access.change(self.held, self.change, repeatable=True)
         if not self._reads_so():
             until = datetime.now(UTC) + timedelta(seconds=self._limit_s)
             self._memory[_UNTIL] = until.isoformat()
