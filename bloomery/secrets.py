@@ -32,7 +32,7 @@ _WORDS: Final = (
     *strutils._SANITIZE_KEYS,  # noqa: SLF001  the list itself is what must agree
     "snmp_auth_key",
     "snmp_priv_key",
-    "kg_key",
+    "hex_kg_key",
 )
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MOST_REMEMBERED: Final = 64  # characters: clients choose the keys

@@ -67,7 +67,8 @@ def test_masking_dictionaries_of_strings_agrees_with_the_reference(value: dict[s
 
 
 @pytest.mark.parametrize(
-    "name", ["snmp_auth_key", "snmp_priv_key", "redfish_password", "AUTH_TOKEN"]
+    "name",
+    ["snmp_auth_key", "snmp_priv_key", "redfish_password", "AUTH_TOKEN", "ipmi_hex_kg_key"],
 )
 def test_keys_that_sound_like_secrets_are_secret(name: str):
     assert secrets.is_secret_key(name)

@@ -7,5 +7,5 @@ try, and ``power``, ``management`` and ``vendor`` say what to ask for:
 
 Two differences from the reference are meant: a BMC that refuses (a wrong password, a command
 that it does not know) is not asked again, because that locks accounts and keeps the caller
-waiting; and the password never stands in an environment, so ``store_cred_in_env`` is not there.
+waiting; and the password stands in memory alone, so ``store_cred_in_env`` is not there.
 """

@@ -21,6 +21,7 @@ _HEX: Final = re.compile(r"([0-9A-Fa-f]{2})+")
 _LEVELS: Final = ("ADMINISTRATOR", "CALLBACK", "OPERATOR", "USER")
 _INTERFACES: Final = {"2.0": "lanplus", "1.5": "lan"}
 _MOST_USERNAME_BYTES: Final = 16
+_MOST_KG_BYTES: Final = 20
 _MOST_PASSWORD_BYTES: Final = {"2.0": 20, "1.5": 16}
 _BRIDGE_KEYS: Final = {
     "no": (),
@@ -39,7 +40,7 @@ PROPERTIES: Final = {
     "ipmi_priv_level": f"Privilege level: {', '.join(_LEVELS)}; the first when not given.",
     "ipmi_protocol_version": "Version of the protocol: 2.0 (when not given) or 1.5.",
     "ipmi_cipher_suite": "Number of the cipher suite; only with protocol version 2.0.",
-    "ipmi_hex_kg_key": "Kg key of the BMC: an even number of hexadecimal digits.",
+    "ipmi_hex_kg_key": "Kg key of the BMC: up to 20 bytes, as hexadecimal digits; none is 00.",
     "ipmi_bridging": "Bridging: no (when not given), single or dual.",
     "ipmi_target_channel": "Destination channel; needed for single and dual bridging.",
     "ipmi_target_address": "Destination address; needed for single and dual bridging.",
@@ -63,7 +64,7 @@ class Info:
     priv_level: str = _LEVELS[0]
     interface: str = "lanplus"
     cipher_suite: int | None = None
-    hex_kg_key: str | None = field(default=None, repr=False)
+    kg_key: bytes = field(default=b"", repr=False)
     target_channel: str | None = None
     target_address: str | None = None
     transit_channel: str | None = None
@@ -92,7 +93,7 @@ def parse(said: Mapping[str, Any]) -> Info:
         priv_level=_choice(said, "ipmi_priv_level", _LEVELS),
         interface=_INTERFACES[version],
         cipher_suite=_cipher_suite(said, version),
-        hex_kg_key=_kg_key(said),
+        kg_key=_kg_key(said),
         target_channel=bridge.get("ipmi_target_channel"),
         target_address=bridge.get("ipmi_target_address"),
         transit_channel=bridge.get("ipmi_transit_channel"),
@@ -203,10 +204,25 @@ def _cipher_suite(said: Mapping[str, Any], version: str) -> int | None:
     return suite
 
 
-def _kg_key(said: Mapping[str, Any]) -> str | None:
-    key = _text(said, "ipmi_hex_kg_key")
-    if key is not None and not _HEX.fullmatch(key):
+def _kg_key(said: Mapping[str, Any]) -> bytes:
+    """The key without the zeros that only fill it up.
+
+    Zeros inside are refused: ipmitool takes such a key on its command line only, where everybody
+    on the machine can read it.
+    """
+    text = _text(said, "ipmi_hex_kg_key") or ""
+    if text and not _HEX.fullmatch(text):
         raise _wrong("ipmi_hex_kg_key", "an even number of hexadecimal digits")
+    key = bytes.fromhex(text)
+    if len(key) > _MOST_KG_BYTES:
+        raise _wrong("ipmi_hex_kg_key", f"at most {_MOST_KG_BYTES} bytes long")
+    key = key.rstrip(b"\0")
+    if b"\0" in key:
+        raise _wrong(
+            "ipmi_hex_kg_key",
+            "a key without the byte 00 before others, which ipmitool takes on its command line "
+            "only: set another key in the BMC",
+        )
     return key
 
 

@@ -1,7 +1,8 @@
-"""One run of ``ipmitool``: its command line, its password, its time, what it said.
+"""One run of ``ipmitool``: its command line, its secrets, its time, what it said.
 
-The password reaches it in a file of mode 0600 that lives as long as the run.  ``-v`` is always
-given: without it ipmitool keeps to itself why no session could be opened.
+The password reaches it in a file that is in memory alone, so that nothing is left of it however
+either of us ends; the Kg key in its environment, which only our own user can read.  ``-v`` is
+always given: without it ipmitool keeps to itself why no session could be opened.
 """
 
 from __future__ import annotations
@@ -10,13 +11,9 @@ import contextlib
 import os
 import shutil
 import subprocess
-import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from pathlib import Path
-from typing import Any, Final
-
-from oslo_concurrency import processutils
+from typing import Final
 
 from bloomery import errors
 from bloomery.drivers.ipmi.info import Info
@@ -28,7 +25,7 @@ _NOISE: Final = (
     "Get HPM.x Capabilities",
 )  # fmt: skip
 _VAGUE: Final = ("Error: Unable to establish",)
-_UNLOGGED: Final = 1  # below every level: oslo would log the command line
+_KG_KEY: Final = b"IPMI_KGKEY"
 _NO_ANSWER: Final = "no answer"
 _SILENCE: Final = ("Get Auth Capabilities error", "Error issuing Get Channel Authentication")
 
@@ -70,7 +67,6 @@ def command(
     for flag, value in (
         ("-p", info.port),
         ("-U", info.username),
-        ("-y", info.hex_kg_key),
         ("-C", suite),
         ("-m", info.local_address),
         ("-B", info.transit_channel),
@@ -79,6 +75,7 @@ def command(
         ("-t", info.target_address),
     ):
         line += [] if value is None else [flag, str(value)]
+    line += ["-K"] if info.kg_key else []
     line += [] if "-v" in words else ["-v"]
     line += ["-R", str(patience.retries), "-N", str(patience.interval_s)]
     return [*line, "-f", password_file, *words]
@@ -96,56 +93,60 @@ def run(
 
     ``within_s``: after so many seconds it is killed; None: it may take its time.
     """
-    with _password_file(info.password) as path:
+    with _in_memory(info.password.encode() or b"\0") as descriptor:
+        path = f"/proc/self/fd/{descriptor}"
         line = command(info, words, suite=suite, patience=patience, password_file=path)
-        return _execute(line, within_s)
+        return _execute(line, descriptor, _environment(info), within_s)
 
 
 @contextlib.contextmanager
-def _password_file(password: str) -> Iterator[str]:
-    """A file that holds the password; an empty one is told by a NUL."""
-    descriptor, name = tempfile.mkstemp(prefix="bloomery-ipmi-")
+def _in_memory(content: bytes) -> Iterator[int]:
+    """A descriptor of a file without a name; an empty password is told by a NUL."""
+    descriptor = os.memfd_create("ipmi", os.MFD_CLOEXEC)
     try:
-        with os.fdopen(descriptor, "wb") as file:
-            file.write(password.encode() or b"\0")
-        yield name
+        os.write(descriptor, content)
+        yield descriptor
     finally:
-        Path(name).unlink(missing_ok=True)
+        os.close(descriptor)
 
 
-def _execute(line: Sequence[str], within_s: float | None) -> str:
-    """Run it; errors are raised ``from None``: their causes show the line with the Kg key."""
-    started: list[subprocess.Popen[bytes]] = []
-    more: dict[str, Any] = {"timeout": within_s, "loglevel": _UNLOGGED}
+def _environment(info: Info) -> dict[bytes, bytes]:
+    ours = {name: value for name, value in os.environb.items() if name != _KG_KEY}
+    return ours | ({_KG_KEY: info.kg_key} if info.kg_key else {})
+
+
+def _execute(
+    line: Sequence[str],
+    descriptor: int,
+    environment: Mapping[bytes, bytes],
+    within_s: float | None,
+) -> str:
+    """Run it, with the descriptor; kill it when its time is over, and wait until it is gone."""
     try:
-        said, _ = processutils.execute(*line, on_execute=started.append, **more)
-    except processutils.ProcessExecutionError as failed:
-        raise Failed(_explain(failed)) from None
+        done = subprocess.run(
+            line, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+            pass_fds=(descriptor,), env=environment, timeout=within_s,
+        )  # fmt: skip
     except subprocess.TimeoutExpired:
-        _kill(started[0])
         raise Failed(_NO_ANSWER) from None
     except OSError as refused:
         raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
-    return _printable(said)
+    if done.returncode:
+        raise Failed(_explain(done))
+    return _printable(done.stdout)
 
 
-def _kill(process: subprocess.Popen[bytes]) -> None:
-    """End a program that overran its time, and read its pipes to the end, so that they close."""
-    process.kill()
-    process.communicate()
-
-
-def _explain(failed: processutils.ProcessExecutionError) -> str:
+def _explain(failed: subprocess.CompletedProcess[bytes]) -> str:
     """Return what ipmitool said that helps: without noise, and the vague only if alone."""
-    said = f"{failed.stderr or ''}\n{failed.stdout or ''}"
-    lines = [line.strip(" >\t") for line in _printable(said).splitlines()]
+    said = f"{_printable(failed.stderr)}\n{_printable(failed.stdout)}"
+    lines = [line.strip(" >\t") for line in said.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     if any(line.startswith(_SILENCE) for line in lines):
         return _NO_ANSWER
     plain = [line for line in lines if not line.startswith(_VAGUE)] or lines
-    return "; ".join(plain)[:500] or f"{PROGRAM} ended with {failed.exit_code}"
+    return "; ".join(plain)[:500] or f"{PROGRAM} ended with {failed.returncode}"
 
 
-def _printable(said: Any) -> str:
+def _printable(said: bytes) -> str:
     """What a BMC sent that is no UTF-8 becomes question marks."""
-    return str(said).encode(errors="replace").decode()
+    return said.decode(errors="surrogateescape").encode(errors="replace").decode()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.lab import ipmi as lab
 from bloomery.outcome import Again
 
 RAW = {"interface": "vendor", "step": "send_raw", "args": {"raw_bytes": "0x00 0x08 0x03 0x08"}}
@@ -19,6 +20,33 @@ def node(stage, machine):
     stage.ask(node, "manage")
     stage.wait_for(node, "manageable")
     return node
+
+
+@pytest.fixture
+def keyed(tmp_path, monkeypatch):
+    """A machine whose BMC wants a Kg key."""
+    with_key = lab._LAN.replace("  guid {guid}", '  guid {guid}\n  bmc_key "two-way"')
+    monkeypatch.setattr(lab, "_LAN", with_key)
+    with lab.IpmiRack(tmp_path / "keyed", nodes=1) as rack:
+        yield rack.machines[0]
+
+
+@pytest.mark.parametrize(
+    ("key", "state", "told"),
+    [
+        (b"two-way".hex(), "manageable", None),
+        ((b"two-way" + bytes(13)).hex(), "manageable", None),
+        (b"one-way".hex(), "enroll", "ipmi_password (or ipmi_hex_kg_key) is wrong"),
+    ],
+)
+def test_a_kg_key_opens_the_bmc_and_stays_a_secret(stage, keyed, key, state, told):
+    node = stage.enrol(driver="ipmi", driver_info=keyed.driver_info | {"ipmi_hex_kg_key": key})
+    stage.ask(node, "manage")
+    stage.wait_for(node, state)
+    shown = stage.show(node)
+    assert shown["driver_info"]["ipmi_hex_kg_key"] == "******"
+    assert told is None or told in shown["last_error"]
+    assert key not in str(stage.site.everything())
 
 
 def test_verifying_reads_the_power(stage, machine, node):

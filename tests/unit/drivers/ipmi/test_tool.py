@@ -2,7 +2,9 @@ from __future__ import annotations
 
 import logging
 import os
-import stat
+import signal
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
@@ -29,7 +31,8 @@ def line(*words: str, suite: int | None = None, **said: object) -> str:
         ({}, ""),
         ({"ipmi_port": 6230}, "-p 6230 "),
         ({"ipmi_username": "admin"}, "-U admin "),
-        ({"ipmi_hex_kg_key": KG}, f"-y {KG} "),
+        ({"ipmi_hex_kg_key": KG}, "-K "),
+        ({"ipmi_hex_kg_key": "0000"}, ""),
         ({"ipmi_local_address": "0x20"}, "-m 0x20 "),
         (
             {
@@ -108,13 +111,52 @@ FILE = 'while [ "$1" != -f ]; do shift; done'
 @pytest.mark.parametrize(
     ("password", "content"), [("pa55word", b"pa55word"), ("", b"\0")], ids=["some", "none"]
 )
-def test_the_password_is_in_a_file_for_us_alone(run, program, tmp_path, password, content):
-    program(FILE, f'cp -p "$2" {tmp_path}/seen', f"env >{tmp_path}/environment", "echo fine")
+def test_the_password_is_in_memory_alone(run, program, tmp_path, password, content):
+    program(
+        FILE, f'cat "$2" >{tmp_path}/seen', f'readlink "$2" >{tmp_path}/place',
+        f"env >{tmp_path}/environment", "echo fine",
+    )  # fmt: skip
     assert run(password) == "fine\n"
-    seen = tmp_path / "seen"
-    assert seen.read_bytes() == content
-    assert stat.S_IMODE(seen.stat().st_mode) == 0o600
-    assert "pa55word" not in (tmp_path / "environment").read_text()
+    assert (tmp_path / "seen").read_bytes() == content
+    assert (tmp_path / "place").read_text().startswith("/memfd:")
+    assert b"pa55word" not in (tmp_path / "environment").read_bytes()
+
+
+DYING = """
+from bloomery.drivers.ipmi import info, tool
+said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word", "ipmi_hex_kg_key": "c0ffee"})
+tool.run(said, ("power", "status"), patience=tool.Patience())
+"""
+
+
+def test_a_killed_service_leaves_no_password_behind(program, tmp_path, monkeypatch):
+    left = tmp_path / "temporary"
+    left.mkdir()
+    monkeypatch.setenv("TMPDIR", str(left))
+    program(FILE, f'cat "$2" >{tmp_path}/seen', "kill -9 $PPID")
+    dead = subprocess.run([sys.executable, "-c", DYING], check=False)
+    assert dead.returncode == -signal.SIGKILL
+    assert (tmp_path / "seen").read_text() == "pa55word"
+    assert list(left.iterdir()) == []
+
+
+def test_the_kg_key_is_on_no_command_line(run, program, tmp_path):
+    program(
+        f'tr "\\0" " " </proc/$$/cmdline >{tmp_path}/line',
+        f'printf %s "$IPMI_KGKEY" >{tmp_path}/key', "echo fine",
+    )  # fmt: skip
+    assert run() == "fine\n"
+    assert (tmp_path / "key").read_bytes() == bytes.fromhex(KG)
+    line = (tmp_path / "line").read_text()
+    assert " -K " in line
+    assert KG not in line
+
+
+def test_the_kg_key_of_our_own_environment_is_nobodys(program, tmp_path, monkeypatch):
+    monkeypatch.setenv("IPMI_KGKEY", "stray")
+    program(f'printf %s "$IPMI_KGKEY" >{tmp_path}/key')
+    tool.run(info.parse({"ipmi_address": "h"}), ASK, patience=ONCE)
+    assert (tmp_path / "key").read_text() == ""
 
 
 def test_a_failure_says_what_ipmitool_said_without_noise(run, program, caplog):
