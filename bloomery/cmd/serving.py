@@ -69,6 +69,8 @@ class Service:
             Watched("lock_waiters", "Callers waiting now.", (), lambda: {(): house.gates.waiting}),
             Watched("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
             Watched("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),
+            Watched("periodic_lag_seconds", "How late the latest look is.", ("job",), jobs.lags_s),
+            Watched("periodic_suspects", "Nodes that did not answer.", ("job",), jobs.suspects),
         )
 
     def _nodes_by_state(self) -> Readings:
