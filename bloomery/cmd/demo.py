@@ -15,8 +15,7 @@ import click
 from bloomery import conf, errors
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine
-from bloomery.cmd import process
-from bloomery.cmd.serve import log_to_stderr
+from bloomery.cmd.serve import log_to_stderr, until_told
 from bloomery.cmd.serving import Service
 from bloomery.home import CLOUD, Home
 from bloomery.lab import rack
@@ -24,7 +23,6 @@ from bloomery.lab import rack
 NODES = 8
 DEPLOYED = 3
 _IMAGE = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address as inserted
-_STOPS_WITHIN_S = 75.0
 _POWER_S = 1.2  # how long a simulated server takes to switch
 
 
@@ -34,8 +32,7 @@ _POWER_S = 1.2  # how long a simulated server takes to switch
 def demo(once: bool, port: int) -> None:
     """Enrol simulated servers, deploy some of them, and keep serving."""
     log_to_stderr(logging.WARNING)
-    shutdown = process.Shutdown()
-    shutdown.allow_grace(_STOPS_WITHIN_S)
+    stop = until_told()
     with (
         rack.Rack(NODES, apart=True, power_s=_POWER_S) as servers,
         tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder,
@@ -46,7 +43,7 @@ def demo(once: bool, port: int) -> None:
         if once:
             return
         click.echo(_told(service, home))
-        shutdown.requested.wait()
+        stop.wait()
         click.echo("stopping")
 
 

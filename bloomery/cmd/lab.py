@@ -7,7 +7,7 @@ import threading
 
 import click
 
-from bloomery.lab import rack
+from bloomery.lab import models, rack
 
 
 @click.group()
@@ -32,15 +32,29 @@ def lab() -> None:
     show_default=True,
     help="How long a server takes to switch on or off.",
 )
-def up(nodes: int, port: int, apart: bool, power_seconds: float) -> None:
+@click.option(
+    "--model",
+    type=click.Choice(list(models.ALL)),
+    default=models.GENERIC.name,
+    show_default=True,
+    help="Make of the BMCs; see `bloomery lab models`. All but generic stand apart.",
+)
+def up(nodes: int, port: int, apart: bool, power_seconds: float, model: str) -> None:
     """Serve emulated Redfish servers on loopback until Ctrl-C, and say how to enrol them."""
-    built = rack.Rack(nodes, port=port, apart=apart, power_s=power_seconds)
+    built = rack.Rack(nodes, port=port, apart=apart, power_s=power_seconds, model=model)
     with built:
         try:
             tell(built)
             threading.Event().wait()
         except KeyboardInterrupt:
             click.echo("\nthe rack is off")
+
+
+@lab.command("models")
+def list_models() -> None:
+    """List the makes of BMC that can be emulated."""
+    for model in models.ALL.values():
+        click.echo(f"{model.name:17}{model.about}")
 
 
 def tell(built: rack.Rack) -> None:

@@ -11,10 +11,11 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from bloomery.lab.faults import Faults
+from bloomery.lab.model import GENERIC, ROOT, Model, View
 from bloomery.lab.refusal import Refusal, missing
 from bloomery.lab.system import Spec, System
 
-ROOT = "/redfish/v1"
+__all__ = ["ROOT", "Bmc", "Rules"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,10 +47,11 @@ class Bmc:
     session, and ``refused``: logins and requests that were answered with 401.
     """
 
-    def __init__(self, specs: Iterable[Spec], rules: Rules) -> None:
+    def __init__(self, specs: Iterable[Spec], rules: Rules, model: Model = GENERIC) -> None:
         self.rules = rules
         self.stopping = threading.Event()
         self.systems = {spec.uuid: System(spec, self.stopping) for spec in specs}
+        self.view = None if model is GENERIC else View(model, *self.systems)  # one machine
         self.faults = Faults()
         self.lock = threading.RLock()
         self.sessions: dict[str, dict[str, Any]] = {}

@@ -10,6 +10,7 @@ its own.  Machines have the same UUIDs and MACs at every start.
 
 from __future__ import annotations
 
+import dataclasses
 import selectors
 import ssl
 import threading
@@ -20,6 +21,7 @@ from types import TracebackType
 from typing import Any, Final, Self
 
 from bloomery import errors
+from bloomery.lab import models
 from bloomery.lab.bmc import ROOT, Bmc, Rules
 from bloomery.lab.system import Spec, System
 from bloomery.lab.wire import Server
@@ -51,7 +53,8 @@ class Machine:
 
     @property
     def system_id(self) -> str:
-        return f"{ROOT}/Systems/{self.system.id}"
+        generic = f"{ROOT}/Systems/{self.system.id}"
+        return generic if self.bmc.view is None else self.bmc.view.own(generic)
 
     @property
     def driver_info(self) -> dict[str, Any]:
@@ -80,7 +83,8 @@ def specs(nodes: int, **more: Any) -> list[Spec]:
 class Rack:
     """``more`` is said of every machine; ``tls`` names a certificate and its key.
 
-    ``port``: of the first BMC, those of the others follow; 0: any free ones.
+    ``port``: of the first BMC, those of the others follow; 0: any free ones.  ``model``: which
+    make of BMC, a name in ``models.ALL``; all but ``generic`` have one machine each.
     """
 
     def __init__(
@@ -92,12 +96,15 @@ class Rack:
         port: int = 0,
         rules: Rules | None = None,
         tls: tuple[str, str] | None = None,
+        model: str = models.GENERIC.name,
         **more: Any,
     ) -> None:
-        built = [*machines, *specs(nodes, **more)]
+        make = models.of(model)
+        built = [*machines, *specs(nodes, **dict(make.machine) | more)]
         rules = rules or Rules()
-        shares = [[spec] for spec in built] if apart else [built]
-        self.bmcs = [Bmc(share, rules) for share in shares]
+        rules = dataclasses.replace(rules, expands=rules.expands and make.expands)
+        shares = [[spec] for spec in built] if apart or make is not models.GENERIC else [built]
+        self.bmcs = [Bmc(share, rules, make) for share in shares]
         self._servers = [_server(b, port + n if port else 0) for n, b in enumerate(self.bmcs)]
         self._context = _tls(*tls) if tls else None
         self.machines = [

@@ -8,6 +8,7 @@ Each ``*`` is an argument.  An answer is a document, or a Reply with a status of
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 import urllib.parse
@@ -46,6 +47,7 @@ NO_CONTENT: Final = Reply(204)
 class _Route(NamedTuple):
     methods: frozenset[str]
     pattern: re.Pattern[str]
+    folded: re.Pattern[str]  # the same for BMCs that take paths in any case
     serve: Callable[..., Answer]
 
 
@@ -54,19 +56,43 @@ _ROUTES: list[_Route] = []
 
 def route(methods: str, pattern: str) -> Callable[[F], F]:
     """Serve ``pattern`` with the decorated function; ``methods`` is "GET|POST"."""
-    compiled = re.compile(f"{pattern.replace('*', '([^/]+)')}/?")
+    text = f"{pattern.replace('*', '([^/]+)')}/?"
+    compiled = re.compile(text), re.compile(text, re.IGNORECASE)
 
     def take(serve: F) -> F:
-        _ROUTES.append(_Route(frozenset(methods.split("|")), compiled, serve))
+        _ROUTES.append(_Route(frozenset(methods.split("|")), *compiled, serve))
         return serve
 
     return take
 
 
 def serve(bmc: Bmc, ask: Ask) -> Reply:
-    """Answer one request.  Raises Refusal: 404, 405, or what the resource says."""
+    """Answer one request as this make of BMC would.
+
+    Raises Refusal: 404, 405, or what the resource says.
+    """
+    if bmc.view is None:
+        return _serve_generic(bmc, ask)
+    if not ask.path.startswith(ROOT):
+        raise missing(ask.path)
+    overlay = bmc.view.overlay(ask.path)
+    generic = dataclasses.replace(ask, path=bmc.view.generic(ask.path))
+    try:
+        reply = _serve_generic(bmc, generic)
+    except Refusal as no:
+        if no.status != 404 or not overlay or ask.method not in ("GET", "HEAD"):
+            raise
+        reply = Reply(200, {"@odata.id": ask.path})
+    if reply.document is None:
+        return reply
+    return reply._replace(document=bmc.view.shown(ask.path, reply.document))
+
+
+def _serve_generic(bmc: Bmc, ask: Ask) -> Reply:
     method = "GET" if ask.method == "HEAD" else ask.method
-    here = [(r, m) for r in _ROUTES if (m := r.pattern.fullmatch(ask.path.removeprefix(ROOT)))]
+    below = ask.path.removeprefix(ROOT)
+    folds = bmc.view is not None and bmc.view.model.folds_case
+    here = [(r, m) for r in _ROUTES if (m := (r.folded if folds else r.pattern).fullmatch(below))]
     if not here or not ask.path.startswith(ROOT):
         raise missing(ask.path)
     for found, match in here:

@@ -17,11 +17,12 @@ from typing import Any, Final
 
 from bloomery.lab.refusal import Refusal, Rule
 
-RESETS: Final = [
+RESETS: Final = (
     "On", "ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "Nmi", "ForceOn",
     "PushPowerButton",
-]  # fmt: skip
-TARGETS: Final = ["None", "Pxe", "Cd", "Hdd", "UefiHttp", "BiosSetup"]
+)  # fmt: skip
+TARGETS: Final = ("None", "Pxe", "Cd", "Hdd", "UefiHttp", "BiosSetup")
+_CDS: Final = ("Cd", "UsbCd", "CD/DVD")  # what BMCs call the drive
 _SWITCH: Final = ["Enabled", "Disabled"]
 BIOS: Final[dict[str, tuple[Any, Rule]]] = {  # name: factory value, rule for others
     "BootMode": ("Uefi", ["Uefi", "Bios"]),
@@ -31,8 +32,8 @@ BIOS: Final[dict[str, tuple[Any, Rule]]] = {  # name: factory value, rule for ot
     "AssetTag": ("", str),
     "SriovGlobalEnable": ("Disabled", _SWITCH),
 }
-_STOPS: Final = ("ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart")
-_STARTS: Final = ("On", "ForceOn", "GracefulRestart", "ForceRestart")
+_STOPS: Final = ("ForceOff", "GracefulShutdown", "GracefulRestart", "ForceRestart", "PowerCycle")
+_STARTS: Final = ("On", "ForceOn", "GracefulRestart", "ForceRestart", "PowerCycle")
 _ONLY_WHEN_ON: Final = ("GracefulShutdown", "GracefulRestart", "Nmi")
 
 
@@ -43,6 +44,9 @@ class Spec:
     ``graceful_s``: how long its guest takes to shut down.  ``strict``: power on when on is 409.
     ``fetch``: inserted media are really fetched, and an image that cannot be had is refused.
     ``mode_at_boot``: a new boot mode shows only after the next boot.
+    ``resets``, ``targets``, ``enables``, ``modes``: what its BMC takes of each; no ``modes``: it
+    neither shows nor takes one.  ``media``: its virtual devices and what they are.
+    ``media_by_patch``: they are written to, and have no actions.
     """
 
     uuid: str
@@ -57,6 +61,12 @@ class Spec:
     strict: bool = True
     fetch: bool = False
     mode_at_boot: bool = False
+    resets: tuple[str, ...] = RESETS
+    targets: tuple[str, ...] = TARGETS
+    enables: tuple[str, ...] = ("Once", "Continuous", "Disabled")
+    modes: tuple[str, ...] = ("Legacy", "UEFI")
+    media: tuple[tuple[str, tuple[str, ...]], ...] = (("Cd", ("CD", "DVD")),)
+    media_by_patch: bool = False
 
 
 def factory_bios() -> dict[str, Any]:
@@ -76,7 +86,7 @@ class System:
         self.mode_next = spec.mode
         self.http_uri = ""
         self.booted: dict[str, Any] = {}
-        self.media: dict[str, str | None] = {"Cd": None}
+        self.media: dict[str, str | None] = {device: None for device, _ in spec.media}
         self.bios, self.bios_next = factory_bios(), dict[str, Any]()
         self.secure = False
         self.secure_next: bool | None = None
@@ -169,30 +179,38 @@ class System:
             target = boot["target"] if boot["enabled"] != "Disabled" else "None"
             if boot["enabled"] == "Once":
                 boot.update(target="None", enabled="Disabled")
-            image = self.http_uri if target == "UefiHttp" else self.media["Cd"]
             self.booted = {
                 "target": target, "mode": boot["mode"], "secure": self.secure,
-                "image": image if target in ("Cd", "UefiHttp") else None,
+                "image": self._image(target),
             }  # fmt: skip
             self.note(f"boots from {target} in {boot['mode']} mode")
 
+    def _image(self, target: str) -> str | None:
+        """Return what it boots from; a stick is not looked at when a CD is asked for."""
+        if target == "UefiHttp":
+            return self.http_uri
+        discs = [device for device, kinds in self.spec.media if {"CD", "DVD"} & set(kinds)]
+        inserted = (self.media[device] for device in discs if self.media[device])
+        names = _CDS if "Cd" in self.spec.targets else (*_CDS, "Usb")
+        return next(inserted, None) if target in names else None
+
     # --------------------------------------------------------------------------------- media
 
-    def insert(self, url: str) -> None:
+    def insert(self, url: str, device: str = "Cd") -> None:
         if not re.match(r"https?://.", url):
             raise Refusal(400, "Image must be an http or https URL", "PropertyValueFormatError")
         with self._media_lock:  # the second of two requests is told of the first
-            if self.media["Cd"]:
+            if self.media[device]:
                 raise Refusal(409, "media is inserted", "ResourceInUse")
             if self.spec.fetch:
                 self.note(f"fetched {_fetch(url)} bytes")
-            self.media["Cd"] = url
+            self.media[device] = url
             self.note(f"media inserted: {url}")
 
-    def eject(self) -> None:
+    def eject(self, device: str = "Cd") -> None:
         with self._media_lock:
-            if self.media["Cd"]:
-                self.media["Cd"] = None
+            if self.media[device]:
+                self.media[device] = None
                 self.note("media ejected")
 
     def shown(self) -> dict[str, Any]:

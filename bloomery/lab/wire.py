@@ -158,7 +158,10 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if given is None and not bmc.rules.require_etag:
             return
         current = etag(routing.serve(bmc, Ask(method="GET", path=path)).document or {})
-        if given != "*" and current not in re.findall('"[^"]*"', given or ""):
+        strong_only = bmc.view is not None and bmc.view.model.weak_etags
+        listed = re.findall('(?:W/)?"[^"]*"', given or "")
+        taken = listed if strong_only else [one.removeprefix("W/") for one in listed]
+        if given != "*" and current not in taken:
             raise Refusal(
                 412, "If-Match is missing or does not match", "PreconditionFailed",
                 {"ETag": current},
@@ -185,7 +188,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         data = b"" if reply.document is None else json.dumps(reply.document).encode()
         headers = {"Content-Type": "application/json", "OData-Version": "4.0"}
         if reply.status == 200 and reply.document and "error" not in reply.document:
-            headers["ETag"] = etag(reply.document)
+            view = self.server.bmc.view
+            weak = "W/" if view is not None and view.model.weak_etags else ""
+            headers["ETag"] = weak + etag(reply.document)
         self.close_connection = self.close_connection or cut
         self._send(reply.status, data, headers | dict(reply.headers), cut=cut)
 

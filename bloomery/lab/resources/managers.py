@@ -6,18 +6,20 @@ import time
 from typing import Final
 
 from bloomery.lab.bmc import Bmc
-from bloomery.lab.refusal import Rule, checked, missing, needed
+from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
 from bloomery.lab.routing import (
     HEALTHY,
     NO_CONTENT,
     Answer,
     Ask,
+    Json,
     actions,
     collection,
     ref,
     route,
     stamp,
 )
+from bloomery.lab.system import System
 
 _RESETS: Final = ["GracefulRestart", "ForceRestart"]
 _INSERT: Final[dict[str, Rule]] = {
@@ -62,27 +64,50 @@ def list_media(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 @route("GET", "/Managers/*/VirtualMedia/*")
 def show_media(bmc: Bmc, ask: Ask, ident: str, device: str) -> Answer:
-    system, path = bmc.system(ident), f"/Managers/{ident}/VirtualMedia/{device}"
-    if device not in system.media:
-        raise missing(device)
+    path = f"/Managers/{ident}/VirtualMedia/{device}"
+    system = _with_device(bmc, ident, device)
     url = system.media[device]
+    offered: Json = {
+        "Actions": actions(path, VirtualMedia_InsertMedia={}, VirtualMedia_EjectMedia={}),
+    }
     return {
         "@odata.type": "#VirtualMedia.v1_3_0.VirtualMedia",
-        "Id": device, "Name": "Virtual CD", "MediaTypes": ["CD", "DVD"],
+        "Id": device, "Name": "Virtual CD", "MediaTypes": list(dict(system.spec.media)[device]),
         "Image": url, "ImageName": url.rsplit("/", 1)[-1] if url else None,
         "Inserted": bool(url), "ConnectedVia": "URI" if url else "NotConnected",
         "WriteProtected": True, "TransferProtocolType": None,
-        "Actions": actions(path, VirtualMedia_InsertMedia={}, VirtualMedia_EjectMedia={}),
-    }  # fmt: skip
+    } | ({} if system.spec.media_by_patch else offered)  # fmt: skip
 
 
-@route("POST", "/Managers/*/VirtualMedia/Cd/Actions/VirtualMedia.InsertMedia")
-def insert(bmc: Bmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident).insert(needed(checked(ask.body, _INSERT), "Image"))
+def _with_device(bmc: Bmc, ident: str, device: str) -> System:
+    system = bmc.system(ident)
+    if device not in system.media:
+        raise missing(device)
+    return system
+
+
+@route("PATCH", "/Managers/*/VirtualMedia/*")
+def change_media(bmc: Bmc, ask: Ask, ident: str, device: str) -> Answer:
+    """Insert and eject, in the way of BMCs without the actions."""
+    system = _with_device(bmc, ident, device)
+    if not system.spec.media_by_patch:
+        raise Refusal(405, f"PATCH is not supported at {ask.path}", "OperationNotAllowed")
+    body = checked(ask.body, _INSERT | {"Image": (str, type(None))})
+    url = needed(body, "Image")
+    if url is None:
+        system.eject(device)
+    else:
+        system.insert(url, device)
     return NO_CONTENT
 
 
-@route("POST", "/Managers/*/VirtualMedia/Cd/Actions/VirtualMedia.EjectMedia")
-def eject(bmc: Bmc, ask: Ask, ident: str) -> Answer:
-    bmc.system(ident).eject()
+@route("POST", "/Managers/*/VirtualMedia/*/Actions/VirtualMedia.(InsertMedia|EjectMedia)")
+def act(bmc: Bmc, ask: Ask, ident: str, device: str, action: str) -> Answer:
+    system = _with_device(bmc, ident, device)
+    if system.spec.media_by_patch:
+        raise missing(ask.path)
+    if action == "EjectMedia":
+        system.eject(device)
+    else:
+        system.insert(needed(checked(ask.body, _INSERT), "Image"), device)
     return NO_CONTENT

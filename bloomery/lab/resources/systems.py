@@ -18,16 +18,9 @@ from bloomery.lab.routing import (
     ref,
     route,
 )
-from bloomery.lab.system import RESETS, TARGETS, System
+from bloomery.lab.system import System
 
 LEDS: Final = ["Off", "Lit", "Blinking"]
-_MODES: Final = ["Legacy", "UEFI"]
-_BOOT: Final[dict[str, Rule]] = {
-    "BootSourceOverrideTarget": TARGETS,
-    "BootSourceOverrideEnabled": ["Once", "Continuous", "Disabled"],
-    "BootSourceOverrideMode": _MODES,
-    "HttpBootUri": (str, type(None)),
-}
 _KINDS: Final = {"Systems": "ComputerSystem", "Managers": "Manager", "Chassis": "Chassis"}
 
 
@@ -54,26 +47,42 @@ def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
         "VirtualMedia": ref(f"/Managers/{ident}/VirtualMedia"),
         "Links": {"ManagedBy": [ref(f"/Managers/{ident}")], "Chassis": [ref(f"/Chassis/{ident}")]},
         "Actions": actions(
-            path, ComputerSystem_Reset={"ResetType@Redfish.AllowableValues": RESETS}),
+            path, ComputerSystem_Reset={
+                "ResetType@Redfish.AllowableValues": list(system.spec.resets)}),
     }  # fmt: skip
 
 
 def _boot(system: System) -> Json:
+    modes = list(system.spec.modes)
+    mode = {
+        "BootSourceOverrideMode": system.boot["mode"],
+        "BootSourceOverrideMode@Redfish.AllowableValues": modes,
+    }
     return {
         "BootSourceOverrideEnabled": system.boot["enabled"],
         "BootSourceOverrideTarget": system.boot["target"],
-        "BootSourceOverrideTarget@Redfish.AllowableValues": TARGETS,
-        "BootSourceOverrideMode": system.boot["mode"],
-        "BootSourceOverrideMode@Redfish.AllowableValues": _MODES,
+        "BootSourceOverrideTarget@Redfish.AllowableValues": list(system.spec.targets),
         "HttpBootUri": system.http_uri,
+    } | (mode if modes else {})
+
+
+def _boot_rules(system: System) -> dict[str, Rule]:
+    spec = system.spec
+    rules: dict[str, Rule] = {
+        "BootSourceOverrideTarget": list(spec.targets),
+        "BootSourceOverrideEnabled": list(spec.enables),
+        "HttpBootUri": (str, type(None)),
     }
+    if spec.modes:
+        rules["BootSourceOverrideMode"] = list(spec.modes)
+    return rules
 
 
 @route("PATCH", "/Systems/*")
 def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     body = checked(ask.body, {"Boot": dict, "IndicatorLED": LEDS, "AssetTag": str})
-    boot = checked(body.get("Boot", {}), _BOOT, "Boot")
+    boot = checked(body.get("Boot", {}), _boot_rules(system), "Boot")
     with system.lock:
         named = {
             key: f"BootSourceOverride{key.capitalize()}" for key in ("target", "enabled", "mode")
@@ -87,8 +96,9 @@ def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 @route("POST", "/Systems/*/Actions/ComputerSystem.Reset")
 def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
-    kind = needed(checked(ask.body, {"ResetType": RESETS}), "ResetType")
-    bmc.system(ident).reset(kind, stuck=ask.stuck)
+    system = bmc.system(ident)
+    kind = needed(checked(ask.body, {"ResetType": list(system.spec.resets)}), "ResetType")
+    system.reset(kind, stuck=ask.stuck)
     return NO_CONTENT
 
 

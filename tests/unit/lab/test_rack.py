@@ -11,9 +11,9 @@ import urllib.request
 import pytest
 
 from bloomery import errors
-from bloomery.lab.bmc import Rules
+from bloomery.lab import models
+from bloomery.lab.bmc import ROOT, Rules
 from bloomery.lab.rack import Rack
-from bloomery.lab.system import Spec
 from tests.kit.tls import certificate
 from tests.kit.waiting import wait_for
 
@@ -203,18 +203,74 @@ def test_what_really_happened_is_told_without_a_password(ask):
     assert (told["power"], told["media"]) == ("Off", {"Cd": None})
 
 
-def test_every_resource_that_is_linked_can_be_read(make):
-    machine = make(machines=[Spec(uuid="u-1", name="one", macs=("52:54:00:00:00:01",))]).machines[
-        -1
-    ]
-    ask, seen, todo = Client(machine), set(), ["/redfish/v1"]
+SLOT = "Integrated.1-1"
+DELL_RAID = f"/Systems/System.Embedded.1/Storage/RAID.{SLOT}"
+LACKING = {  # what the makes link to and do not have
+    "hpe-ilo6": {f"{ROOT}/registrystore/registries/en/biosattributeregistryu54.v1_40"},
+    "supermicro-x10": {f"{ROOT}/Systems/1/Storage", f"{ROOT}/Registries"},
+    "dell-idrac": {f"{ROOT}{DELL_RAID}/Drives/Disk.Bay.1:Enclosure.Internal.0-1:RAID.{SLOT}"},
+    "lenovo-xcc": {f"{ROOT}/Chassis/3"},
+}
+
+
+@pytest.mark.parametrize("model", models.ALL)
+def test_every_resource_that_is_linked_can_be_read(make, model):
+    ask = Client(make(model=model).machines[0])
+    seen, lacking, todo = set(), set(), [ROOT]
     while todo:
         path = todo.pop()
         seen.add(path)
         status, document, _ = ask("GET", path)
-        assert status == 200, path
-        todo += [link for link in links(document) if link not in seen and link not in todo]
+        if status == 404:
+            lacking.add(path)
+        else:
+            assert status == 200, path
+            todo += {link for link in links(document) if link not in seen} - set(todo)
     assert len(seen) > 25
+    assert lacking == LACKING.get(model, set())
+
+
+@pytest.mark.parametrize("model", models.ALL)
+def test_machines_of_every_make_are_the_same(make, model):
+    machine = make(model=model).machines[0]
+    status, system, _ = Client(machine)("GET", machine.system_id)
+    assert (status, system["UUID"]) == (200, machine.uuid)
+    assert system["@odata.id"].rstrip("/") == machine.system_id.rstrip("/")
+    assert system["Id"] == machine.system_id.rstrip("/").rpartition("/")[2]
+
+
+def test_a_make_that_is_unknown_is_told_with_those_that_are(make):
+    with pytest.raises(errors.InvalidParameterValue, match="no model 'vax': it has generic, dmtf"):
+        make(model="vax")
+
+
+def test_paths_in_other_cases_are_taken_by_the_make_that_does(make):
+    ilo, x10 = (Client(make(model=m).machines[0]) for m in ("hpe-ilo6", "supermicro-x10"))
+    paths = ["/redfish/v1/SYSTEMS/1/", "/redfish/v1/Systems/1/BIOS"]
+    assert [ilo("GET", path)[0] for path in paths] == [200, 200]
+    assert [x10("GET", path)[0] for path in paths] == [404, 404]
+
+
+def test_media_without_actions_are_written_to(make):
+    machine = make(model="dmtf-rackmount1").machines[0]
+    ask, path = Client(machine), "/redfish/v1/Managers/BMC/VirtualMedia/CD1"
+    assert "Actions" not in ask("GET", path)[1]
+    assert (
+        ask("POST", f"{path}/Actions/VirtualMedia.InsertMedia", {"Image": "http://x/y"})[0] == 404
+    )
+    assert ask("PATCH", path, {"Image": "http://x/y", "Inserted": True})[0] == 204
+    assert machine.system.media == {"CD1": "http://x/y", "Floppy1": None}
+    assert ask("PATCH", path, {"Image": None})[0] == 204
+    assert machine.system.media["CD1"] is None
+
+
+def test_a_weak_etag_is_taken_without_its_mark_only(make):
+    ask = Client(make(model="lenovo-xcc").machines[0])
+    tag = ask("GET", "/redfish/v1/Systems/1")[2]["ETag"]
+    body = {"AssetTag": "a"}
+    assert tag.startswith('W/"')
+    assert ask("PATCH", "/redfish/v1/Systems/1", body, **{"If-Match": tag})[0] == 412
+    assert ask("PATCH", "/redfish/v1/Systems/1", body, **{"If-Match": tag[2:]})[0] == 204
 
 
 def links(value):

@@ -1,0 +1,115 @@
+"""How a make of BMC differs from the lab's own: paths, documents, and what it takes.
+
+The machine behind it is the same.  A request for one of its paths is led to the generic tree,
+and the document that comes back is shown as this BMC would: its paths, and then the model's
+document for that path laid over it, as a JSON merge patch (RFC 7396: null removes).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeAlias
+
+from bloomery.lab.refusal import missing
+
+Json: TypeAlias = dict[str, Any]
+ROOT: Final = "/redfish/v1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Model:
+    """One make.  ``about`` is one line for people.
+
+    ``machine``: what is different of its machines, names of ``Spec``.  ``places``: generic path
+    ("@" stands for the machine's id) to the path here.  ``documents`` by path here: what is laid
+    over the generic ones, or, where there is none, the whole.  ``gone``: paths that are linked
+    and are a 404, with all below.  ``slash``: links end in one.  ``folds_case``: paths in any
+    case are taken.  ``weak_etags``: ETags are W/"...", and taken without the W/ only.
+    """
+
+    name: str
+    about: str
+    machine: Mapping[str, Any] = field(default_factory=dict)
+    places: Mapping[str, str] = field(default_factory=dict)
+    documents: Mapping[str, Json] = field(default_factory=dict)
+    gone: tuple[str, ...] = ()
+    slash: bool = False
+    folds_case: bool = False
+    weak_etags: bool = False
+    expands: bool = True
+
+
+GENERIC: Final = Model(name="generic", about="The lab's own: everything where one expects it.")
+
+
+class View:
+    """A model as the BMC of one machine, whose generic id is ``ident``, shows it."""
+
+    def __init__(self, model: Model, ident: str) -> None:
+        self.model = model
+        self._ident = ident
+        pairs = [(g.replace("@", ident), own) for g, own in model.places.items()]
+        self._out = sorted(pairs, key=lambda pair: -len(pair[0]))
+        self._in = sorted(((own, g) for g, own in pairs), key=lambda pair: -len(pair[0]))
+
+    def generic(self, path: str) -> str:
+        """Return the generic path for one of this BMC.  Raises Refusal for what it lacks."""
+        below = path.removeprefix(ROOT).rstrip("/")
+        if any(_is_below(below, gone) for gone in self.model.gone):
+            raise missing(path)
+        return ROOT + _moved(below, self._in, re.IGNORECASE if self.model.folds_case else 0)
+
+    def own(self, path: str) -> str:
+        """Return this BMC's path for a generic one."""
+        moved = ROOT + _moved(path.removeprefix(ROOT), self._out)
+        return f"{moved.rstrip('/')}/" if self.model.slash else moved
+
+    def shown(self, path: str, document: Json) -> Json:
+        """Return a generic document, {} for none, as it stands at ``path``, one of this BMC."""
+        here = ROOT + path.removeprefix(ROOT).rstrip("/")
+        shown: Json = self._linked(document)
+        if shown.get("Id") == self._ident:
+            shown["Id"] = here.rpartition("/")[2]
+        return merged(shown, self.overlay(path))
+
+    def overlay(self, path: str) -> Json:
+        below = path.removeprefix(ROOT).rstrip("/")
+        if not self.model.folds_case:
+            return self.model.documents.get(below, {})
+        known = {where.lower(): patch for where, patch in self.model.documents.items()}
+        return known.get(below.lower(), {})
+
+    def _linked(self, value: Any) -> Any:
+        if isinstance(value, dict):
+            return {name: self._linked(inner) for name, inner in value.items()}
+        if isinstance(value, list):
+            return [self._linked(inner) for inner in value]
+        is_path = isinstance(value, str) and value.startswith(f"{ROOT}/")
+        return self.own(value) if is_path else value
+
+
+def _is_below(path: str, top: str) -> bool:
+    return path == top or path.startswith(f"{top}/")
+
+
+def _moved(path: str, places: list[tuple[str, str]], flags: int = 0) -> str:
+    """Exchange the longest beginning of ``path`` that is one of ``places``."""
+    for here, there in places:
+        if re.match(f"{re.escape(here)}(?=/|$)", path, flags):
+            return there + path[len(here) :]
+    return path
+
+
+def merged(document: Json, patch: Mapping[str, Any]) -> Json:
+    """Return ``document`` with a JSON merge patch applied."""
+    result = dict(document)
+    for name, value in patch.items():
+        if value is None:
+            result.pop(name, None)
+        elif isinstance(value, dict) and isinstance(result.get(name, {}), dict):
+            result[name] = merged(result.get(name, {}), value)
+        else:
+            result[name] = value
+    return result

@@ -1,0 +1,320 @@
+"""The makes of BMC that the lab knows, each after the shapes of real documents.
+
+Names, words and numbers are those of public mock-ups and of documents that such BMCs show.
+Only what clients stumble over is here; for the rest they are the lab's own.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final, TypeAlias
+
+from bloomery import errors
+from bloomery.lab.model import GENERIC, ROOT, Model
+
+__all__ = ["ALL", "GENERIC", "of"]
+
+Json: TypeAlias = dict[str, Any]
+
+_OK: Final = {"State": "Enabled", "Health": "OK"}
+_ABSENT: Final = {"State": "Absent"}
+_RESET: Final = "#ComputerSystem.Reset"
+_ALLOWED: Final = "ResetType@Redfish.AllowableValues"
+
+
+def of(name: str) -> Model:
+    """Raises InvalidParameterValue for a name that is unknown."""
+    try:
+        return ALL[name]
+    except KeyError:
+        raise errors.InvalidParameterValue(
+            reason=f"the lab has no model {name!r}: it has {', '.join(ALL)}",
+        ) from None
+
+
+def _ref(path: str) -> Json:
+    return {"@odata.id": ROOT + path}
+
+
+def _members(path: str, *names: str) -> Json:
+    members = [_ref(f"{path}/{name}") for name in names]
+    return {"Members@odata.count": len(members), "Members": members}
+
+
+def _reset_info(path: str, resets: tuple[str, ...], **system: Any) -> dict[str, Json]:
+    """The allowed resets in a document of their own, as newer BMCs tell them, and the system."""
+    info = {"Name": "ResetType", "Required": True, "DataType": "String"}
+    where = f"{path}/ResetActionInfo"
+    offered = {_ALLOWED: None, "@Redfish.ActionInfo": ROOT + where}
+    return {
+        path: {"Actions": {_RESET: offered}} | system,
+        where: {"Id": "ResetActionInfo", "Parameters": [info | {"AllowableValues": list(resets)}]},
+    }
+
+
+def _subsystems(chassis: str, fan: Json, supply: Json) -> dict[str, Json]:
+    """The documents that stand in the places of Thermal and Power since 2020."""
+    thermal, power = f"{chassis}/ThermalSubsystem", f"{chassis}/PowerSubsystem"
+    return {
+        thermal: {
+            "Id": "ThermalSubsystem", "Fans": _ref(f"{thermal}/Fans"),
+            "ThermalMetrics": _ref(f"{thermal}/ThermalMetrics"),
+        },
+        f"{thermal}/Fans": _members(f"{thermal}/Fans", fan["Id"]),
+        f"{thermal}/Fans/{fan['Id']}": fan,
+        f"{thermal}/ThermalMetrics": {
+            "Id": "ThermalMetrics",
+            "TemperatureReadingsCelsius": [
+                {"Reading": 24.8, "DeviceName": "Intake",
+                 "DataSourceUri": f"{ROOT}{chassis}/Sensors/IntakeTemp"},
+                {"Reading": 40.5, "DeviceName": "Exhaust",
+                 "DataSourceUri": f"{ROOT}{chassis}/Sensors/ExhaustTemp"},
+            ],
+        },
+        power: {"Id": "PowerSubsystem", "PowerSupplies": _ref(f"{power}/PowerSupplies")},
+        f"{power}/PowerSupplies": _members(f"{power}/PowerSupplies", supply["Id"]),
+        f"{power}/PowerSupplies/{supply['Id']}": supply,
+    }  # fmt: skip
+
+
+_BY_SUBSYSTEM: Final = {"Thermal": None, "Power": None}
+
+
+def _chassis_with_subsystems(path: str, **more: Any) -> Json:
+    names = ("ThermalSubsystem", "PowerSubsystem")
+    return _BY_SUBSYSTEM | {name: _ref(f"{path}/{name}") for name in names} | more
+
+
+DMTF: Final = Model(
+    name="dmtf-rackmount1",
+    about="DMTF's public mock-up: SimpleStorage, ThermalSubsystem, media that are written to.",
+    machine={
+        "targets": ("None", "Pxe", "Cd", "Usb", "Hdd", "BiosSetup", "Utilities", "Diags",
+                    "SDCard", "UefiTarget"),
+        "media": (("CD1", ("CD", "DVD")), ("Floppy1", ("Floppy", "USBStick"))),
+        "media_by_patch": True,
+        "memory_gib": 96,
+    },
+    places={
+        "/Systems/@": "/Systems/437XR1138R2",
+        "/Systems/@/Bios": "/Systems/437XR1138R2/BIOS",
+        "/Managers/@": "/Managers/BMC",
+        "/Chassis/@": "/Chassis/1U",
+    },
+    documents={
+        "": {"Vendor": "Contoso", "Product": "UR99 1U Server"},
+        "/Systems/437XR1138R2": {
+            "Manufacturer": "Contoso", "Model": "3500RX", "Storage": None, "VirtualMedia": None,
+            "SimpleStorage": _ref("/Systems/437XR1138R2/SimpleStorage"),
+            "Boot": {"UefiTargetBootSourceOverride": "/0x31/0x33/0x01/0x01", "HttpBootUri": None},
+        },
+        "/Systems/437XR1138R2/SimpleStorage": _members("/Systems/437XR1138R2/SimpleStorage", "1"),
+        "/Systems/437XR1138R2/SimpleStorage/1": {
+            "Id": "1", "Name": "Simple Storage Controller", "Status": _OK,
+            "Devices": [
+                {"Name": "SATA Bay 1", "Manufacturer": "Contoso", "Model": "3000GT8",
+                 "CapacityBytes": 8_000_000_000_000, "Status": _OK},
+                {"Name": "SATA Bay 2", "Manufacturer": "Contoso", "Model": "3000GT7",
+                 "CapacityBytes": 4_000_000_000_000, "Status": _OK},
+                {"Name": "SATA Bay 3", "Status": _ABSENT},
+            ],
+        },
+        "/Chassis/1U": _chassis_with_subsystems("/Chassis/1U", UUID=None),
+        **_subsystems(
+            "/Chassis/1U",
+            {"Id": "Bay1", "Name": "Fan Bay 1", "Status": _OK, "PhysicalContext": "Chassis",
+             "SpeedPercent": {"Reading": 45, "SpeedRPM": 2200}},
+            {"Id": "Bay1", "Name": "Power Supply Bay 1", "SerialNumber": "3488247",
+             "PowerCapacityWatts": 400, "Status": {"State": "Enabled", "Health": "Warning"}},
+        ),
+    },
+)  # fmt: skip
+
+_ILO_REGISTRY: Final = "biosattributeregistryu54.v1_40"
+
+HPE: Final = Model(
+    name="hpe-ilo6",
+    about="HPE iLO 6: paths in two cases that end in a slash, a BIOS whose registry is a 404.",
+    machine={
+        "resets": ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi",
+                   "PushPowerButton", "GracefulRestart"),
+        "targets": ("None", "Cd", "Hdd", "Usb", "SDCard", "Utilities", "Diags", "BiosSetup",
+                    "Pxe", "UefiShell", "UefiHttp", "UefiTarget"),
+        "modes": ("UEFI",),
+        "media": (("1", ("Floppy", "USBStick")), ("2", ("CD", "DVD"))),
+    },
+    places={
+        "/Systems/@": "/Systems/1",
+        "/Systems/@/Bios": "/systems/1/bios",
+        "/Systems/@/Storage/1": "/Systems/1/Storage/DE00C000",
+        "/Managers/@": "/Managers/1",
+        "/Chassis/@": "/Chassis/1",
+        "/Registries/LabBios.1.0": f"/registries/{_ILO_REGISTRY}",
+    },
+    documents={
+        "": {"Vendor": "HPE", "Product": "ProLiant DL360 Gen11"},
+        "/Systems/1": {"Manufacturer": "HPE", "Model": "ProLiant DL360 Gen11"},
+        "/systems/1/bios": {"AttributeRegistry": "BiosAttributeRegistryU54.v1_40"},
+        f"/registries/{_ILO_REGISTRY}": {
+            "Id": _ILO_REGISTRY, "Registry": "BiosAttributeRegistryU54.v1_40",
+            "Location": [{
+                "Language": "en",
+                "Uri": f"{ROOT}/registrystore/registries/en/{_ILO_REGISTRY}",
+            }],
+        },
+        "/Managers/1": {"Model": "iLO 6", "FirmwareVersion": "iLO 6 v1.53"},
+        "/Chassis/1": {"UUID": None},
+    },
+    gone=("/registrystore",),
+    slash=True,
+    folds_case=True,
+)  # fmt: skip
+
+SUPERMICRO: Final = Model(
+    name="supermicro-x10",
+    about="Supermicro X10: Storage and registries are 404s, no memory told, no virtual CD.",
+    machine={
+        "resets": ("On", "ForceOff", "GracefulShutdown", "ForceRestart", "Nmi", "ForceOn"),
+        "targets": ("None", "Pxe", "Hdd", "Diags", "CD/DVD", "BiosSetup", "FloppyRemovableMedia",
+                    "UsbKey", "UsbHdd", "UsbFloppy", "UefiUsbKey"),
+        "modes": (),
+        "media": (),
+    },
+    places={
+        "/Systems/@": "/Systems/1",
+        "/Managers/@": "/Managers/1",
+        "/Managers/@/VirtualMedia": "/Managers/1/VM1",
+        "/Chassis/@": "/Chassis/1",
+    },
+    documents={
+        "": {"Vendor": None},
+        "/Systems/1": {
+            "Manufacturer": "Supermicro", "Model": None, "MemorySummary": None,
+            "VirtualMedia": None, "SecureBoot": None,
+            "Boot": {"HttpBootUri": None},
+            "Actions": {_RESET: {_ALLOWED: None}},
+        },
+        "/Chassis/1": {"UUID": None},
+    },
+    gone=("/Systems/1/Storage", "/Registries"),
+    expands=False,
+)  # fmt: skip
+
+_GB300_RESETS: Final = ("On", "ForceOff", "GracefulShutdown", "PowerCycle", "Nmi")
+
+OPENBMC: Final = Model(
+    name="openbmc-gb300",
+    about="OpenBMC of an NVIDIA GB300: two systems, a CD among sticks, allowed resets elsewhere.",
+    machine={
+        "resets": _GB300_RESETS,
+        "targets": ("None", "Pxe", "Hdd", "Usb", "UefiHttp", "UefiShell", "BiosSetup"),
+        "modes": (),
+        "media": (("Slot_0", ("USBStick",)), ("Slot_1", ("USBStick",)),
+                  ("Slot_2", ("CD", "USBStick"))),
+        "cpus": 72,
+        "memory_gib": 480,
+        "disks_gib": (960,),
+    },
+    places={
+        "/Systems/@": "/Systems/System_0",
+        "/Managers/@": "/Managers/BMC_0",
+        "/Chassis/@": "/Chassis/Chassis_0",
+    },
+    documents={
+        "": {"Vendor": "NVIDIA", "Product": "GB300 NVL"},
+        "/Systems": _members("/Systems", "HGX_Baseboard_0", "System_0"),
+        "/Systems/HGX_Baseboard_0": {
+            "Id": "HGX_Baseboard_0", "Name": "HGX_Baseboard_0", "SystemType": "Physical",
+        },
+        **_reset_info(
+            "/Systems/System_0", _GB300_RESETS, Manufacturer=None, Model="GB300",
+            VirtualMedia=None,
+        ),
+        "/Systems/System_0/Bios": {"AttributeRegistry": None},
+        "/Systems/System_0/Processors/0": {
+            "ProcessorArchitecture": "ARM", "InstructionSet": "ARM-A64", "TotalThreads": None,
+            "Model": "Grace A02",
+        },
+        "/Systems/System_0/Storage/1/Drives/0": {"CapacityBytes": None, "Protocol": "NVMe"},
+        "/Chassis/Chassis_0": _chassis_with_subsystems("/Chassis/Chassis_0"),
+        **_subsystems(
+            "/Chassis/Chassis_0",
+            {"Id": "FAN_0", "Name": "FAN 0", "Status": _OK, "SpeedPercent": {"Reading": 31.4}},
+            {"Id": "PDB_0", "Name": "PDB 0", "PowerCapacityWatts": 5500, "Status": _OK},
+        ),
+    },
+)  # fmt: skip
+
+_DELL_SYSTEM: Final = "/Systems/System.Embedded.1"
+_DELL_RAID: Final = f"{_DELL_SYSTEM}/Storage/RAID.Integrated.1-1"
+_DELL_BAY: Final = f"{_DELL_RAID}/Drives/Disk.Bay.@:Enclosure.Internal.0-1:RAID.Integrated.1-1"
+
+DELL: Final = Model(
+    name="dell-idrac",
+    about="Dell iDRAC: long names, media at the system, a drive that is a 404.",
+    machine={
+        "resets": ("On", "ForceOff", "ForceRestart", "GracefulRestart", "GracefulShutdown",
+                   "PushPowerButton", "Nmi", "PowerCycle"),
+        "targets": ("None", "Pxe", "Floppy", "Cd", "Hdd", "BiosSetup", "Utilities", "UefiTarget",
+                    "SDCard", "UefiHttp"),
+        "media": (("1", ("CD", "DVD", "USBStick")), ("2", ("CD", "DVD", "USBStick"))),
+    },
+    places={
+        "/Systems/@": _DELL_SYSTEM,
+        "/Systems/@/Storage/1": _DELL_RAID,
+        "/Systems/@/Storage/1/Drives/0": _DELL_BAY.replace("@", "0"),
+        "/Systems/@/Storage/1/Drives/1": _DELL_BAY.replace("@", "1"),
+        "/Systems/@/Processors/0": f"{_DELL_SYSTEM}/Processors/CPU.Socket.1",
+        "/Managers/@": "/Managers/iDRAC.Embedded.1",
+        "/Managers/@/VirtualMedia": f"{_DELL_SYSTEM}/VirtualMedia",
+        "/Chassis/@": "/Chassis/System.Embedded.1",
+    },
+    documents={
+        "": {"Vendor": "Dell", "Product": "Integrated Dell Remote Access Controller"},
+        _DELL_SYSTEM: {
+            "Manufacturer": "Dell Inc.", "Model": "PowerEdge R750", "SKU": "J9XK2G3",
+            "MemorySummary": {"TotalSystemMemoryGiB": 119.209},
+        },
+        "/Managers/iDRAC.Embedded.1": {
+            "Model": "16G Monolithic", "FirmwareVersion": "7.10.30.00", "VirtualMedia": None,
+        },
+        "/Chassis/System.Embedded.1": {"UUID": None, "SKU": "J9XK2G3"},
+    },
+    gone=(_DELL_BAY.replace("@", "1"),),
+)  # fmt: skip
+
+_XCC_RESETS: Final = (
+    "On", "Nmi", "GracefulShutdown", "GracefulRestart", "ForceOn", "ForceOff", "ForceRestart",
+)  # fmt: skip
+
+LENOVO: Final = Model(
+    name="lenovo-xcc",
+    about="Lenovo XCC: weak ETags, one boot at a time, a chassis that is a 404.",
+    machine={
+        "resets": _XCC_RESETS,
+        "targets": ("None", "Pxe", "Cd", "Usb", "Hdd", "BiosSetup", "Diags", "UefiTarget",
+                    "UefiHttp"),
+        "enables": ("Once", "Disabled"),
+        "media": (("EXT1", ("CD", "USBStick")), ("Remote1", ("CD", "USBStick")),
+                  ("RDOC1", ("CD", "USBStick"))),
+    },
+    places={
+        "/Systems/@": "/Systems/1",
+        "/Systems/@/Storage/1": "/Systems/1/Storage/RAID_Slot4",
+        "/Managers/@": "/Managers/1",
+        "/Chassis/@": "/Chassis/1",
+    },
+    documents={
+        "": {"Vendor": "Lenovo"},
+        **_reset_info(
+            "/Systems/1", _XCC_RESETS, Manufacturer="Lenovo", Model="ThinkSystem SR650 V2",
+            VirtualMedia=None, Links={"Chassis": [_ref("/Chassis/1"), _ref("/Chassis/3")]},
+        ),
+        "/Managers/1": {"Model": "Lenovo XClarity Controller", "FirmwareVersion": "AFBT30O 4.20"},
+    },
+    gone=("/Chassis/3",),
+    weak_etags=True,
+)  # fmt: skip
+
+ALL: Final = {
+    model.name: model for model in (GENERIC, DMTF, HPE, SUPERMICRO, OPENBMC, DELL, LENOVO)
+}
