@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, Final, TypeAlias
 
 from bloomery.drivers import base
+from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.interface import Redfish
 from bloomery.outcome import Done
 
@@ -29,14 +30,17 @@ class RedfishBios(Redfish, base.Bios):
 
 
 def settings(system: Any) -> list[Json] | None:
-    """Return the settings by name; None where the system has no BIOS resource."""
-    if not system.json.get("Bios"):
+    """Return the settings by name; None where the system has no BIOS resource.
+
+    What the registry says of them is left out where there is none, or it cannot be read.
+    """
+    bios = reading.follow(system, system.json, "Bios")
+    if not bios:
         return None
-    bios = system.bios
-    known = _registry(system, bios.json.get("AttributeRegistry"))
+    known = _registry(system, bios.get("AttributeRegistry"))
     return [
         {"name": name, "value": _text(value)} | known.get(name, {})
-        for name, value in sorted((bios.attributes or {}).items())
+        for name, value in sorted((bios.get("Attributes") or {}).items())
     ]
 
 
@@ -49,14 +53,18 @@ def _registry(system: Any, name: str | None) -> dict[str, Json]:
 
     It is read by hand: sushy would load every registry that it was shipped with.
     """
-    collection = (system.root.json.get("Registries") or {}).get("@odata.id")
-    if name is None or collection is None:
-        return {}
-    for member in _get(system, collection).get("Members", ()):
-        file = _get(system, member["@odata.id"])
+    files = reading.follow(system, system.root.json, "Registries").get("Members") or ()
+    paths = [file["@odata.id"] for file in files] if name else []
+    for path in sorted(paths, key=lambda path: not _is_named(path, str(name))):
+        file = reading.optional(reading.fetch, system, path) or {}
         if name in (file.get("Registry"), file.get("Id")):
             return _entries(system, file)
     return {}
+
+
+def _is_named(path: str, name: str) -> bool:
+    """Tell whether a registry's path looks like its name: it is asked first, of dozens."""
+    return path.rstrip("/").rpartition("/")[2].lower() == name.lower()
 
 
 def _entries(system: Any, file: Json) -> dict[str, Json]:
@@ -64,7 +72,7 @@ def _entries(system: Any, file: Json) -> dict[str, Json]:
     english = [p for p in places if str(p.get("Language", "en")).startswith("en")]
     if not (places := english or places):
         return {}
-    registry = _get(system, places[0]["Uri"])
+    registry = reading.optional(reading.fetch, system, places[0]["Uri"]) or {}
     attributes = registry.get("RegistryEntries", {}).get("Attributes", ())
     return {entry["AttributeName"]: _facts(entry) for entry in attributes}
 
@@ -73,8 +81,3 @@ def _facts(entry: Json) -> Json:
     facts: Json = {ours: entry.get(theirs) for ours, theirs in _FACTS.items()}
     allowed = [value.get("ValueName") for value in entry.get("Value") or ()]
     return facts | {"allowable_values": allowed or None}
-
-
-def _get(system: Any, path: str) -> Json:
-    document: Json = system.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
-    return document

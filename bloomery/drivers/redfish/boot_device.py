@@ -6,6 +6,7 @@ A BMC that refuses to keep a device is asked for one boot only, and the device i
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -13,16 +14,20 @@ from bloomery.drivers.base import HeldNode
 from bloomery.drivers.redfish.access import Access
 
 MEMORY: Final = "redfish_boot_device"
-TARGETS: Final = {
-    "pxe": "Pxe",
-    "disk": "Hdd",
-    "cdrom": "Cd",
-    "bios": "BiosSetup",
-    "uefihttp": "UefiHttp",
+# What BMCs call the devices, without capitals and signs; the first that is offered is asked for.
+TARGETS: Final[Mapping[str, tuple[str, ...]]] = {
+    "pxe": ("pxe",),
+    "disk": ("hdd",),
+    "cdrom": ("cd", "cddvd", "dvd", "usbcd", "ueficd", "uefiusbcd", "usb"),
+    "bios": ("biossetup",),
+    "uefihttp": ("uefihttp",),
 }
+_STANDARD: Final = {
+    "pxe": "Pxe", "disk": "Hdd", "cdrom": "Cd", "bios": "BiosSetup", "uefihttp": "UefiHttp",
+}  # fmt: skip
 MODES: Final = {"uefi": "UEFI", "bios": "Legacy"}
-_DEVICES: Final = {target: device for device, target in TARGETS.items()} | {"UsbCd": "cdrom"}
 _MODES: Final = {wire: mode for mode, wire in MODES.items()}
+_ALLOWED: Final = "@Redfish.AllowableValues"
 
 
 def choose(access: Access, held: HeldNode, device: str, *, persistent: bool) -> None:
@@ -59,36 +64,119 @@ def _set(system: Any, device: str, *, persistent: bool) -> None:
     """
     import sushy
 
-    target = sushy.BootSource(TARGETS[device])
-    wanted = sushy.BootSourceOverrideEnabled("Continuous" if persistent else "Once")
-    is_supermicro = (system.manufacturer or "").lower() == "supermicro"
-    enabled = None if system.boot.enabled == wanted and not is_supermicro else wanted
+    word = word_for(system, device)
+    if word is None:
+        raise errors.InvalidParameterValue(
+            reason=f"the machine cannot boot from {device}: its BMC offers "
+            f"{', '.join(supported(system)) or 'no device that redfish knows'}",
+        )
+    wanted = "Continuous" if persistent else "Once"
+    is_so = _value(system, "enabled") == wanted and not _is_supermicro(system)
     try:
-        system.set_system_boot_options(target, enabled=enabled)
+        _write(system, word, None if is_so else wanted, None)
     except sushy.exceptions.BadRequestError:
-        if system.boot.mode is None:
+        if _value(system, "mode") is None:
             raise
-        system.set_system_boot_options(target, enabled=wanted, mode=system.boot.mode)
+        _write(system, word, wanted, system.boot.mode)
+
+
+def _write(system: Any, word: str, enabled: str | None, mode: Any) -> None:
+    """Write what is not None; past sushy where it does not know the BMC's word."""
+    import sushy
+
+    known = {source.value for source in sushy.BootSource}
+    duration = None if enabled is None else sushy.BootSourceOverrideEnabled(enabled)
+    offered = system.boot and system.boot.allowed_values
+    if word in known and (offered or not _is_supermicro(system)):
+        system.set_system_boot_options(sushy.BootSource(word), enabled=duration, mode=mode)
+        return
+    values = {"Target": word, "Enabled": enabled, "Mode": mode and mode.value}
+    boot = {f"BootSourceOverride{name}": value for name, value in values.items() if value}
+    tag = system._get_etag()  # noqa: SLF001  sushy offers no other way
+    system._conn.patch(system.path, data={"Boot": boot}, etag=tag)  # noqa: SLF001
+
+
+def _is_supermicro(system: Any) -> bool:
+    return (system.manufacturer or "").lower() == "supermicro"
+
+
+def word_for(system: Any, device: str) -> str | None:
+    """Return the BMC's word for a device of ours; None where it does not offer it.
+
+    Supermicro's virtual CD boots as UsbCd only, though it offers Cd, too.
+    """
+    offered = system.boot.allowed_values if system.boot else None
+    if not offered:
+        return _STANDARD[device]
+    words = {_plain(word): word for word in reversed(offered) if isinstance(word, str)}
+    names = TARGETS[device]
+    if device == "cdrom" and _is_supermicro(system):
+        names = ("usbcd", *names)
+    return next((words[name] for name in names if name in words), None)
+
+
+def _plain(word: str) -> str:
+    return "".join(c for c in word.lower() if c.isalnum())
+
+
+def supported(system: Any) -> list[str]:
+    """Return the devices that the BMC lets the machine boot from; all where it does not tell."""
+    return [device for device in TARGETS if word_for(system, device) is not None]
 
 
 def chosen(system: Any) -> dict[str, Any]:
     """Return {"boot_device": name or None, "persistent": bool or None}."""
-    boot = system.boot
-    device = _DEVICES.get(getattr(boot.target, "value", ""))
-    enabled = getattr(boot.enabled, "value", None)
+    told = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
+    device = _device(system, _value(system, "target") or told or "")
+    enabled = _value(system, "enabled")
     if device is None or enabled == "Disabled":
         return {"boot_device": None, "persistent": None}
     return {"boot_device": device, "persistent": enabled == "Continuous"}
 
 
+def _device(system: Any, word: str) -> str | None:
+    """Return our name of a BMC's word; Usb is a CD only where the BMC has no other word for it."""
+    for device in TARGETS:
+        if word == word_for(system, device):
+            return device
+        if _plain(word) in TARGETS[device] and word != "Usb":
+            return device
+    return None
+
+
 def mode(system: Any) -> str | None:
     """Return uefi, bios, or None where the BMC does not tell."""
-    return _MODES.get(getattr(system.boot.mode, "value", ""))
+    return _MODES.get(_value(system, "mode") or "")
+
+
+def _value(system: Any, name: str) -> str | None:
+    """Return the BMC's word for a part of the boot override, where sushy knows it."""
+    word: str | None = getattr(getattr(system.boot, name, None), "value", None)
+    return word
+
+
+def modes(system: Any) -> list[str]:
+    """Return the modes that the BMC takes: none where it tells of none."""
+    boot = system.json.get("Boot") or {}
+    offered = boot.get(f"BootSourceOverrideMode{_ALLOWED}")
+    if offered is None:
+        return list(MODES) if mode(system) else []
+    return [name for name, wire in MODES.items() if wire in offered]
 
 
 def set_mode(system: Any, wanted: str) -> None:
-    """Ask for a boot mode unless it is set."""
+    """Ask for a boot mode unless it is set.
+
+    Raises InvalidParameterValue for one that the BMC does not offer.
+    """
     import sushy
 
-    if mode(system) != wanted:
-        system.set_system_boot_options(mode=sushy.BootSourceOverrideMode(MODES[wanted]))
+    if mode(system) == wanted:
+        return
+    offered = modes(system)
+    if wanted not in offered:
+        raise errors.InvalidParameterValue(
+            reason=f"the BMC cannot set boot mode {wanted}: "
+            + (f"it offers {', '.join(offered)}" if offered else "it tells of no boot mode"),
+        )
+    system.set_system_boot_options(mode=sushy.BootSourceOverrideMode(MODES[wanted]))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any, TypeAlias
 
 from bloomery.drivers import base
+from bloomery.drivers.redfish import reading
 from bloomery.drivers.redfish.interface import Redfish
 from bloomery.outcome import Done
 
@@ -22,9 +23,8 @@ def components(system: Any) -> list[Json]:
     found: list[Json] = []
     if system.bios_version:
         found.append({"component": "bios", "current_version": system.bios_version})
-    if (system.json.get("Links") or {}).get("ManagedBy"):
-        manager = system.managers[0]
-        if manager.firmware_version:
-            version = {"component": "bmc", "current_version": manager.firmware_version}
-            found.append(version | {"model": manager.model})
+    manager = next(reading.managers(system), None)
+    if manager is not None and manager.firmware_version:
+        version = {"component": "bmc", "current_version": manager.firmware_version}
+        found.append(version | {"model": manager.model})
     return found

@@ -9,34 +9,37 @@ merged in, and the addresses of its interfaces:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeAlias, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device
+from bloomery.drivers.redfish import boot_device, reading
 from bloomery.drivers.redfish.interface import Redfish
 from bloomery.outcome import Done
 
-T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
 
 _ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
 _LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
-_NOT_OFFERED: Final = (404, 405, 500, 501)
 _REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
 
 
 class RedfishInspect(Redfish, base.Inspect):
     def inspect_hardware(self, held: base.HeldNode) -> Done:
-        """Read everything in one call.  Raises HardwareInspectionFailure for what must be there."""
+        """Read everything in one call.
+
+        What the operator has set in properties counts where the BMC does not tell.  Raises
+        HardwareInspectionFailure for what must be there and neither says.
+        """
         inventory = self.access.read(held, look)
         found = _properties(inventory)
-        missing = [name for name in _REQUIRED if name not in found]
+        known = held.node.properties | found
+        missing = [name for name in _REQUIRED if known.get(name) in (None, "")]
         if missing:
             raise errors.HardwareInspectionFailure(
-                reason=f"the BMC of node {held.node.uuid} does not tell {', '.join(missing)}; "
-                "set them in properties, and skip inspection",
+                reason=f"the BMC of node {held.node.uuid} does not tell {', '.join(missing)}: "
+                f"set {' and '.join(f'properties/{name}' for name in missing)}, and inspect again",
             )
         return Done(
             result={
@@ -56,34 +59,20 @@ def look(system: Any) -> Json:
             "serial_number": system.serial_number,
         },
         "memory": {"physical_mb": _memory_mb(system)},
-        "cpu": _optional(_cpu, system) or {"count": None, "architecture": None},
-        "disks": _optional(_disks, system) or [],
-        "interfaces": _optional(_interfaces, system) or [],
+        "cpu": reading.optional(_cpu, system) or {"count": None, "architecture": None},
+        "disks": _disks(system),
+        "interfaces": reading.optional(_interfaces, system) or [],
         "boot": {"current_boot_mode": boot_device.mode(system)},
     }
 
 
-def _optional(read: Callable[[Any], T], source: Any) -> T | None:
-    """Read what a BMC need not have, or has and cannot show."""
-    import sushy
-
-    try:
-        return read(source)
-    except sushy.exceptions.MissingAttributeError:
-        return None
-    except sushy.exceptions.HTTPError as no:
-        if no.status_code in _NOT_OFFERED:
-            return None
-        raise
-
-
 def _memory_mb(system: Any) -> int | None:
-    size_gib = system.json.get("MemorySummary", {}).get("TotalSystemMemoryGiB")
+    size_gib = (system.json.get("MemorySummary") or {}).get("TotalSystemMemoryGiB")
     return int(size_gib * 1024) if size_gib else None
 
 
 def _cpu(system: Any) -> Json:
-    processors = [p for p in system.processors.get_members() if _kind(p) in ("CPU", None)]
+    processors = [p for p in reading.each(system.processors) if _kind(p) in ("CPU", None)]
     first = processors[0] if processors else None
     architecture = getattr(getattr(first, "processor_architecture", None), "value", None)
     return {
@@ -99,16 +88,22 @@ def _kind(processor: Any) -> str | None:
 
 
 def _disks(system: Any) -> list[Json]:
+    """Return the disks of Storage; those of SimpleStorage where it tells no size of any."""
+    disks = reading.optional(_storage, system) or []
+    if any(disk["size"] for disk in disks):
+        return disks
+    return reading.optional(_simple_storage, system) or disks
+
+
+def _storage(system: Any) -> list[Json]:
     """Return the volumes where there are any, as they are what an operating system sees."""
-    controllers = system.storage.get_members()
-    volumes = [volume for c in controllers for volume in _optional(_volumes, c) or ()]
-    drives = [drive for controller in controllers for drive in controller.drives]
-    return [_disk(disk) for disk in volumes or drives]
+    controllers = list(reading.each(system.storage))
+    volumes = [volume for c in controllers for volume in reading.optional(_volumes, c) or ()]
+    return [_disk(disk) for disk in volumes or reading.drives(controllers)]
 
 
 def _volumes(controller: Any) -> list[Any]:
-    members: list[Any] = controller.volumes.get_members()
-    return members
+    return list(reading.each(controller.volumes))
 
 
 def _disk(disk: Any) -> Json:
@@ -121,6 +116,12 @@ def _disk(disk: Any) -> Json:
     }
 
 
+def _simple_storage(system: Any) -> list[Json]:
+    """Return the devices that are there; older BMCs list empty bays, too."""
+    devices = [device for c in reading.each(system.simple_storage) for device in c.devices]
+    return [_disk(device) for device in devices if device.capacity_bytes]
+
+
 def _interfaces(system: Any) -> list[Json]:
     return [
         {
@@ -128,7 +129,7 @@ def _interfaces(system: Any) -> list[Json]:
             "mac_address": (nic.permanent_mac_address or nic.mac_address).lower(),
             "speed_mbps": nic.speed_mbps,
         }
-        for nic in system.ethernet_interfaces.get_members()
+        for nic in reading.each(system.ethernet_interfaces)
         if nic.permanent_mac_address or nic.mac_address
     ]
 

@@ -7,7 +7,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, sensors
+from bloomery.drivers.redfish import boot_device, reading, reset, sensors
 from bloomery.drivers.redfish.interface import Redfish
 from bloomery.drivers.redfish.settling import Setting
 from bloomery.outcome import Outcome
@@ -15,7 +15,11 @@ from bloomery.outcome import Outcome
 
 class RedfishManagement(Redfish, base.Management):
     def get_supported_boot_devices(self, held: base.HeldNode) -> Sequence[str]:
-        return tuple(boot_device.TARGETS)
+        """Return what the BMC takes; all that redfish knows while it does not answer."""
+        try:
+            return tuple(self.access.read(held, boot_device.supported))
+        except errors.BmcUnreachable:
+            return tuple(boot_device.TARGETS)
 
     def set_boot_device(self, held: base.HeldNode, device: str, persistent: bool = False) -> None:
         boot_device.choose(self.access, held, device, persistent=persistent)
@@ -24,7 +28,7 @@ class RedfishManagement(Redfish, base.Management):
         return self.access.read(held, boot_device.chosen)
 
     def get_supported_boot_modes(self, held: base.HeldNode) -> Sequence[str]:
-        return tuple(boot_device.MODES)
+        return tuple(self.access.read(held, boot_device.modes))
 
     def get_boot_mode(self, held: base.HeldNode) -> str | None:
         return self.access.read(held, boot_device.mode)
@@ -45,8 +49,8 @@ class RedfishManagement(Redfish, base.Management):
         ).settle()
 
     def get_secure_boot_state(self, held: base.HeldNode) -> bool | None:
-        enabled: bool | None = self.access.read(held, lambda system: system.secure_boot.enabled)
-        return enabled
+        """Return None where the BMC has no secure boot to show."""
+        return self.access.read(held, lambda system: reading.optional(_secure_boot, system))
 
     def set_secure_boot_state(self, held: base.HeldNode, on: bool) -> Outcome:
         """Switch secure boot; only machines that boot by UEFI have it."""
@@ -60,7 +64,7 @@ class RedfishManagement(Redfish, base.Management):
             held=held,
             what=f"secure boot {'on' if on else 'off'}",
             change=lambda system: system.secure_boot.set_enabled(on),
-            is_so=lambda system: system.secure_boot.enabled == on,
+            is_so=lambda system: _secure_boot(system) == on,
         ).settle()
 
     def get_sensors_data(self, held: base.HeldNode) -> dict[str, Any]:
@@ -71,20 +75,19 @@ class RedfishManagement(Redfish, base.Management):
         return self.access.read(held, _health)
 
     def inject_nmi(self, held: base.HeldNode) -> None:
-        self.access.change(held, _nmi)
+        self.access.change(held, lambda system: reset.send(system, "Nmi"))
 
     def detect_vendor(self, held: base.HeldNode) -> str | None:
         return self.access.read(held, _vendor)
 
 
+def _secure_boot(system: Any) -> bool | None:
+    enabled: bool | None = system.secure_boot.enabled
+    return enabled
+
+
 def _health(system: Any) -> str | None:
     return getattr(system.status.health, "value", None) if system.status else None
-
-
-def _nmi(system: Any) -> None:
-    import sushy
-
-    system.reset_system(sushy.ResetType("Nmi"))
 
 
 def _vendor(system: Any) -> str | None:

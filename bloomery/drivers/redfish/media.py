@@ -2,25 +2,33 @@
 
 from __future__ import annotations
 
-import logging
 from collections.abc import Iterator
 from typing import Any, Final
 
-LOG = logging.getLogger(__name__)
+from bloomery import errors
+from bloomery.drivers.redfish import reading
 
-_KINDS: Final = ("CD", "DVD")  # a CD falls back to a DVD
+NO_DRIVE: Final = (
+    "its BMC offers no virtual CD or DVD: virtual media may need a licence, or a newer firmware"
+)
+
+
+def has_drive(system: Any) -> bool:
+    """Tell whether the BMC offers a virtual CD or DVD at all; a few reads, nothing is changed."""
+    return next(_discs(system), None) is not None
 
 
 def insert(system: Any, image: str) -> None:
     """Have ``image`` in one CD device; the device that has it already is left alone.
 
     The next device is tried when one refuses with a 4xx; the last one's refusal is raised.
+    Raises InvalidParameterValue where there is no such device.
     """
     import sushy
 
-    devices = [device for kind in _KINDS for device in _of_kind(system, kind)]
+    devices = list(_discs(system))
     if not devices:
-        raise sushy.exceptions.SushyError("the system offers no virtual CD or DVD")
+        raise errors.InvalidParameterValue(reason=NO_DRIVE)
     if any(device.inserted and device.image == image for device in devices):
         return
     refusal: Any = None
@@ -39,7 +47,10 @@ def insert(system: Any, image: str) -> None:
 def _put_in(device: Any, image: str) -> None:
     if device.inserted:
         _take_out(device)
-    device.insert_media(image, inserted=True, write_protected=True)
+    if _has_action(device, "InsertMedia"):
+        device.insert_media(image, inserted=True, write_protected=True)
+    else:
+        _write(device, {"Image": image, "Inserted": True, "WriteProtected": True})
 
 
 def _take_out(device: Any) -> None:
@@ -47,10 +58,26 @@ def _take_out(device: Any) -> None:
 
     Raises TimeoutError for media that stay: asking again may help.
     """
-    device.eject_media()
+    if _has_action(device, "EjectMedia"):
+        device.eject_media()
+    else:
+        _write(device, {"Image": None, "Inserted": False})
     device.refresh(force=True)
     if device.inserted:
         raise TimeoutError(f"virtual media {device.identity} was ejected and is still there")
+
+
+def _has_action(device: Any, name: str) -> bool:
+    return f"#VirtualMedia.{name}" in (device.json.get("Actions") or {})
+
+
+def _write(device: Any, values: dict[str, Any]) -> None:
+    """Write to a device without actions; sushy would do so only where Allow offers PATCH.
+
+    Source: DSP0268, VirtualMedia before 1.2; DMTF's mock-ups send no Allow.
+    """
+    device._conn.patch(device.path, data=values, etag=device._get_etag())  # noqa: SLF001
+    device.invalidate()
 
 
 def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
@@ -64,18 +91,24 @@ def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
     return ejected
 
 
-def _of_kind(system: Any, kind: str) -> Iterator[Any]:
-    for device in _devices(system):
-        names = [known.value for known in device.media_types]
-        if kind in names and not (kind == "DVD" and "CD" in names):
-            yield device
+def _discs(system: Any) -> Iterator[Any]:
+    """The devices that take a disc, those for CDs first."""
+    devices = [(device, {kind.value for kind in device.media_types}) for device in _devices(system)]
+    yield from (device for device, kinds in devices if "CD" in kinds)
+    yield from (device for device, kinds in devices if "DVD" in kinds and "CD" not in kinds)
 
 
 def _devices(system: Any) -> Iterator[Any]:
-    """The devices of the system itself; where it has none, those of its managers."""
-    if system.json.get("VirtualMedia"):
-        yield from system.virtual_media.get_members()
-        return
-    for manager in system.managers:
-        if manager.json.get("VirtualMedia"):
-            yield from manager.virtual_media.get_members()
+    """The devices of the system itself; where it has none, those of its managers.
+
+    What is not there is left out; a BMC that stumbles over one is asked again by the caller.
+    """
+    absent = reading.ABSENT
+    has_own = system.json.get("VirtualMedia")
+    for owner in [system] if has_own else reading.managers(system, absent):
+        collection = reading.optional(_collection, owner, missing=absent)
+        yield from reading.each(collection, absent) if collection is not None else ()
+
+
+def _collection(owner: Any) -> Any:
+    return owner.virtual_media

@@ -14,7 +14,7 @@ from typing import Any, Final, NamedTuple
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
-from bloomery.drivers.redfish import boot_device
+from bloomery.drivers.redfish import boot_device, reset
 from bloomery.drivers.redfish.interface import Redfish
 from bloomery.outcome import DONE, Again, Done, Outcome
 
@@ -56,7 +56,9 @@ class RedfishPower(Redfish, base.Power):
         return self.access.read(held, _read)
 
     def get_supported_power_states(self, held: base.HeldNode) -> Sequence[str]:
-        return tuple(_ORDERS)
+        """Return what may be asked for, as far as the BMC has told what it takes."""
+        missing = reset.missing_states(held.node.driver_internal_info)
+        return tuple(state for state in _ORDERS if state not in missing)
 
     def set_power_state(
         self,
@@ -127,12 +129,18 @@ class RedfishPower(Redfish, base.Power):
 
     def _ask(self, held: base.HeldNode, order: _Order, memory: dict[str, Any]) -> Outcome:
         """Ask the BMC; a refusal where the machine already is counts as done."""
-        once = held.node.driver_internal_info.get(boot_device.MEMORY)
+        internal = held.node.driver_internal_info
+        once = internal.get(boot_device.MEMORY)
         was_taken = memory.get("taken", 0) > 0
         memory.pop("no_answer", None)
         memory["orders"] = memory.get("orders", 0) + 1
         try:
-            self.access.change(held, lambda system: _reset(system, order, once, again=was_taken))
+            self.access.change(
+                held, lambda system: _reset(system, order, once, internal, again=was_taken),
+            )  # fmt: skip
+        except errors.InvalidParameterValue:
+            _forget(held)
+            raise
         except errors.BmcUnreachable as silent:
             memory["no_answer"] = silent.facts["reason"]
             return _look_again(memory, silent.facts.get("retry_after_s") or 0)
@@ -266,14 +274,14 @@ def _read(system: Any) -> str | None:
     return _READS.get(getattr(system.power_state, "value", ""))
 
 
-def _reset(system: Any, order: _Order, once: str | None, *, again: bool) -> None:
+def _reset(
+    system: Any, order: _Order, once: str | None, memory: dict[str, Any], *, again: bool
+) -> None:
     """Reset; a boot device that does not last is set anew before each power on.
 
     A restart that ended half way, with the machine off, is repeated as a power on.
     """
-    import sushy
-
     if once is not None and order.ends == PowerState.ON:
         boot_device.set_once(system, once)
     is_half_done = again and order.ends == PowerState.ON and _read(system) == PowerState.OFF
-    system.reset_system(sushy.ResetType("On" if is_half_done else order.reset_type))
+    reset.send(system, "On" if is_half_done else order.reset_type, memory)

@@ -1,10 +1,12 @@
 from __future__ import annotations
 
+import contextlib
 from types import SimpleNamespace
 
 import pytest
 
 from bloomery import errors
+from bloomery.drivers.redfish import boot_device, media, reset
 from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.management import RedfishManagement
@@ -141,3 +143,103 @@ def test_firmware_is_that_of_bios_and_bmc(conf, held):
         {"component": "bios", "current_version": "2.0.0"},
         {"component": "bmc", "current_version": "1.0.0", "model": "Lab BMC"},
     ]
+
+
+@pytest.fixture
+def bmc_of():
+    """Make a machine behind a BMC of some make, and the node that is it."""
+    with contextlib.ExitStack() as racks:
+
+        def make(model, **more):
+            machine = racks.enter_context(Rack(1, model=model, **more)).machines[0]
+            held = Held(machine.driver_info)
+            held.node.driver = "redfish"
+            return machine, held
+
+        yield make
+
+
+@pytest.mark.parametrize(
+    ("offered", "word"),
+    [
+        (("None", "Cd", "UsbCd"), "UsbCd"),
+        (("None", "CD/DVD", "Usb"), "CD/DVD"),
+        (("None", "UefiCd", "Usb"), "UefiCd"),
+        (("None", "Usb"), "Usb"),
+    ],
+)
+def test_a_cd_goes_by_many_names(management, bmc_of, offered, word):
+    machine, held = bmc_of("supermicro-x10", targets=offered)
+    management.set_boot_device(held, "cdrom")
+    assert machine.system.boot["target"] == word
+    assert management.get_boot_device(held) == {"boot_device": "cdrom", "persistent": False}
+    assert management.get_supported_boot_devices(held) == ("cdrom",)
+
+
+def test_a_device_that_the_bmc_does_not_offer_is_refused_before_it_is_asked(management, bmc_of):
+    machine, held = bmc_of("generic", targets=("None", "Pxe"))
+    with pytest.raises(errors.InvalidParameterValue, match=r"from cdrom: its BMC offers pxe$"):
+        management.set_boot_device(held, "cdrom", persistent=True)
+    assert machine.system.boot["target"] == "None"
+    assert held.node.driver_internal_info == {}
+
+
+def test_a_bmc_that_tells_no_devices_is_asked_in_the_standard_s_words():
+    system = SimpleNamespace(boot=None, manufacturer="Supermicro")
+    assert [boot_device.word_for(system, d) for d in ("pxe", "cdrom")] == ["Pxe", "Cd"]
+    assert boot_device.supported(system) == ["pxe", "disk", "cdrom", "bios", "uefihttp"]
+
+
+def test_the_devices_of_a_mute_bmc_are_those_that_redfish_knows(management, held, machine):
+    machine.bmc.faults.add(kind="hang", seconds=5, times=-1)
+    known = ("pxe", "disk", "cdrom", "bios", "uefihttp")
+    assert management.get_supported_boot_devices(held) == known
+
+
+def test_what_a_bmc_cannot_do_is_remembered_until_it_can(conf, bmc_of):
+    machine, held = bmc_of("openbmc-gb300")
+    power = RedfishPower(conf)
+    machine.system._on = True
+    with pytest.raises(errors.InvalidParameterValue, match="no GracefulRestart: its resets are On"):
+        power.set_power_state(held, "soft rebooting")
+    assert "redfish_power" not in held.node.driver_internal_info
+    assert "soft rebooting" not in power.get_supported_power_states(held)
+    held.node.driver_internal_info[reset.MEMORY] = ["soft power off"]  # as of another firmware
+    walk(held, lambda: power.set_power_state(held, "rebooting"), most=1000)
+    assert "soft power off" in power.get_supported_power_states(held)
+
+
+def test_a_drive_that_answers_500_twice_is_left_out_and_once_is_not(management, held, machine):
+    fault = {"kind": "status", "status": 500, "path": "Drives/1"}
+    machine.bmc.faults.add(times=1, **fault)
+    assert len(management.get_sensors_data(held)["Drive"]) == 2
+    machine.bmc.faults.add(times=2, **fault)
+    assert len(management.get_sensors_data(held)["Drive"]) == 1
+
+
+def test_silence_is_no_document_that_is_missing(management, held, machine):
+    machine.bmc.faults.add(kind="reset", path="Drives/1", times=-1)
+    with pytest.raises(errors.BmcUnreachable):
+        management.get_sensors_data(held)
+
+
+@pytest.mark.parametrize(("model", "has"), [("generic", True), ("supermicro-x10", False)])
+def test_a_virtual_drive_is_looked_for_without_changing_anything(management, bmc_of, model, has):
+    machine, held = bmc_of(model)
+    assert management.access.read(held, media.has_drive) is has
+    assert machine.system.happened == []
+
+
+def test_a_virtual_drive_that_stumbles_is_no_drive_that_is_missing(management, held, machine):
+    machine.bmc.faults.add(
+        kind="status", status=500, path="VirtualMedia/Cd", method="GET", times=-1
+    )
+    with pytest.raises(errors.BmcUnreachable):
+        management.access.read(held, media.has_drive)
+
+
+def test_a_registry_is_asked_for_by_its_name_first(conf, held, machine):
+    before = machine.bmc.requests
+    found = RedfishBios(conf).cache_bios_settings(held).result["bios_settings"]
+    assert found[0]["attribute_type"]
+    assert machine.bmc.requests - before <= 8  # login, root, system, BIOS, and the registry's 3

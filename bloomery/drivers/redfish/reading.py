@@ -1,0 +1,107 @@
+"""Reading what a BMC need not have: one document that is missing does not lose the others.
+
+A BMC links to documents that it then answers with 404, 405, 500 or 501, and leaves out
+properties.  Whoever reads through here goes on without them; silence, a refused login and 503
+are raised as ever, as they say nothing of the document.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Final, TypeAlias, TypeVar
+
+T = TypeVar("T")
+Json: TypeAlias = dict[str, Any]
+
+LOG = logging.getLogger(__name__)
+
+ABSENT: Final = (404, 405, 410)
+NOT_OFFERED: Final = (400, *ABSENT, 500, 501)
+
+
+def optional(
+    read: Callable[..., T], *source: Any, missing: tuple[int, ...] = NOT_OFFERED
+) -> T | None:
+    """Return what ``read`` makes of ``source``; None for what the BMC cannot show.
+
+    ``missing``: which statuses say that.  A 500 does when it comes twice.
+    """
+    import sushy
+
+    for is_last in (False, True):
+        try:
+            return read(*source)
+        except sushy.exceptions.MissingAttributeError as no:
+            LOG.debug("left out: %s", no)
+            return None
+        except sushy.exceptions.HTTPError as no:
+            if no.status_code not in missing:
+                raise
+            LOG.debug("left out: HTTP %s", no.status_code)
+            if is_last or no.status_code != 500:
+                return None
+    return None
+
+
+def each(collection: Any, missing: tuple[int, ...] = NOT_OFFERED) -> Iterator[Any]:
+    """The members of a collection of sushy's that can be read."""
+    for path in collection.members_identities:
+        member = optional(collection.get_member, path, missing=missing)
+        if member is not None:
+            yield member
+
+
+def drives(controllers: Iterable[Any]) -> Iterator[Any]:
+    """The drives of controllers of a Storage that can be read."""
+    for controller in controllers:
+        for path in controller.drives_identities or ():
+            drive = optional(controller.get_drive, path)
+            if drive is not None:
+                yield drive
+
+
+def chassis(system: Any) -> Iterator[Any]:
+    return _linked(system, "Chassis", system.root.get_chassis)
+
+
+def managers(system: Any, missing: tuple[int, ...] = NOT_OFFERED) -> Iterator[Any]:
+    names = ("ManagedBy", "Managers")  # the second one in place of the first: some HPE
+    links = system.json.get("Links") or {}
+    name = next((name for name in names if links.get(name)), names[0])
+    return _linked(system, name, system.root.get_manager, missing)
+
+
+def _linked(
+    system: Any,
+    name: str,
+    get: Callable[[str], Any],
+    missing: tuple[int, ...] = NOT_OFFERED,
+) -> Iterator[Any]:
+    for link in (system.json.get("Links") or {}).get(name) or ():
+        resource = optional(get, link["@odata.id"], missing=missing)
+        if resource is not None:
+            yield resource
+
+
+# ------------------------------------------------------------ documents that sushy has no class for
+
+
+def fetch(system: Any, path: str) -> Json:
+    document: Json = system.root._conn.get(path).json()  # noqa: SLF001  sushy offers no other way
+    return document
+
+
+def follow(system: Any, document: Mapping[str, Any], name: str) -> Json:
+    """Return the document that property ``name`` links to; {} where there is none."""
+    path = (document.get(name) or {}).get("@odata.id")
+    return (optional(fetch, system, path) if path else None) or {}
+
+
+def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Json]:
+    """The documents of the collection that property ``name`` links to."""
+    for member in follow(system, document, name).get("Members") or ():
+        is_link = set(member) == {"@odata.id"}
+        shown = optional(fetch, system, member["@odata.id"]) if is_link else member
+        if shown:
+            yield shown

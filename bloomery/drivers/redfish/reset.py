@@ -1,0 +1,82 @@
+"""Which resets a BMC takes: its words for what is asked of it.
+
+BMCs tell them with the action, or in a document of its own behind ``@Redfish.ActionInfo``; one
+that tells nothing is asked for whatever is wanted.  What it lacks is remembered in
+``driver_internal_info``, so that the next request is refused without asking it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers.redfish import reading
+
+MEMORY: Final = "redfish_power_states_missing"
+_TYPES: Final[Mapping[str, str]] = {
+    PowerState.ON: "On",
+    PowerState.OFF: "ForceOff",
+    PowerState.SOFT_OFF: "GracefulShutdown",
+    PowerState.SOFT_REBOOT: "GracefulRestart",
+}
+_ELSE: Final = {"On": ("ForceOn",), "ForceRestart": ("PowerCycle",)}
+_INSTEAD: Final = {
+    "GracefulShutdown": "; ask for power off",
+    "GracefulRestart": "; ask for a reboot",
+    "ForceRestart": "; unset disable_power_off, so that the machine may be switched off and on",
+}
+
+
+def missing_states(memory: Mapping[str, Any]) -> Sequence[str]:
+    """Return the power states that the BMC lacked when it was last asked for one."""
+    return tuple(memory.get(MEMORY) or ())
+
+
+def send(system: Any, reset_type: str, memory: dict[str, Any] | None = None) -> None:
+    """Ask for a reset, by another of the same effect where the BMC lacks this one.
+
+    What it lacks is written to ``memory``.  Raises InvalidParameterValue for a reset that it does
+    not offer.
+    """
+    allowed = _allowed(system)
+    if memory is not None:
+        memory.pop(MEMORY, None)
+        lacking = [str(state) for state, kind in _TYPES.items() if not _word(kind, allowed)]
+        if lacking:
+            memory[MEMORY] = lacking
+    word = _word(reset_type, allowed)
+    if word is None:
+        raise errors.InvalidParameterValue(
+            reason=f"the BMC offers no {reset_type}: its resets are {', '.join(allowed or ())}"
+            f"{_INSTEAD.get(reset_type, '')}",
+        )
+    system._conn.post(_action(system)["target"], data={"ResetType": word})  # noqa: SLF001
+
+
+def _word(reset_type: str, allowed: Sequence[str] | None) -> str | None:
+    if allowed is None:
+        return reset_type
+    return next((w for w in (reset_type, *_ELSE.get(reset_type, ())) if w in allowed), None)
+
+
+def _action(system: Any) -> dict[str, Any]:
+    import sushy
+
+    name = "#ComputerSystem.Reset"
+    action: dict[str, Any] | None = (system.json.get("Actions") or {}).get(name)
+    if not action or not action.get("target"):
+        raise sushy.exceptions.MissingActionError(action=name, resource=system.path)
+    return action
+
+
+def _allowed(system: Any) -> list[str] | None:
+    """Return the reset types that the BMC takes, in its words; None where it does not tell."""
+    action = _action(system)
+    told: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
+    if not told and action.get("@Redfish.ActionInfo"):
+        info = reading.optional(reading.fetch, system, action["@Redfish.ActionInfo"]) or {}
+        named = [p for p in info.get("Parameters") or () if p.get("Name") == "ResetType"]
+        told = [word for p in named for word in p.get("AllowableValues") or ()]
+    return told or None

@@ -1,0 +1,182 @@
+"""What the redfish driver makes of each make of BMC: a golden table, reviewed by eye.
+
+    GOLDEN=write .venv/bin/python -m pytest tests/unit/drivers/redfish/test_models.py
+
+writes the table anew, so that a change is a diff to be looked at.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.redfish import boot_device, inspect, media
+from bloomery.drivers.redfish.bios import RedfishBios
+from bloomery.drivers.redfish.firmware import RedfishFirmware
+from bloomery.drivers.redfish.inspect import RedfishInspect
+from bloomery.drivers.redfish.management import RedfishManagement
+from bloomery.drivers.redfish.power import RedfishPower
+from bloomery.lab import models
+from bloomery.lab.rack import Machine, Rack
+from tests.kit.held import Held, walk
+from tests.kit.waiting import wait_for
+
+TABLE = Path(__file__).with_name("models.txt")
+BY_OPERATOR = {"memory_mb": 1024, "cpus": 1, "cpu_arch": "x86_64", "local_gb": 9}
+ISO = "http://images.test/a.iso"
+
+
+class Bench:
+    """One machine of a make, and the driver's interfaces."""
+
+    def __init__(self, machine: Machine, conf: Any) -> None:
+        self.machine, self.system = machine, machine.system
+        self.held = Held(machine.driver_info)
+        self.held.node.driver = "redfish"
+        self.power, self.management = RedfishPower(conf), RedfishManagement(conf)
+        self.inspect, self.bios = RedfishInspect(conf), RedfishBios(conf)
+        self.firmware = RedfishFirmware(conf)
+
+    def tell(self, work: Callable[[], Any]) -> str:
+        """Return the outcome of ``work`` as text that is the same at every run."""
+        try:
+            outcome = work()
+        except errors.Failure as no:
+            outcome = f"{type(no).__name__}: {no}"
+        text = outcome if isinstance(outcome, str) else json.dumps(outcome, sort_keys=True)
+        for volatile, name in (
+            (self.held.node.uuid, "NODE"), (self.machine.uuid, "UUID"),
+            (self.machine.address, "BMC"),
+        ):  # fmt: skip
+            text = text.replace(volatile, name)
+        return text
+
+    def orders(self, target: str, *, was_on: bool) -> str:
+        """Ask for a power state; return the resets that it took, and what power is then."""
+        wait_for(lambda: not self.system._orders, "the machine to have settled")
+        self.system._on = was_on
+        self.system.history.clear()
+        self.held.node.driver_internal_info.pop("redfish_power", None)
+        self.held.turn = 0
+        try:
+            walk(self.held, lambda: self.power.set_power_state(self.held, target), most=1000)
+        finally:
+            wait_for(lambda: not self.system._orders, "the machine to have settled")
+        resets = [what for what in self.system.happened if what.startswith("reset")]
+        return f"{', '.join(resets) or 'nothing asked'}; power is {self.system.power}"
+
+    def boots_from(self, device: str, *, persistent: bool) -> str:
+        self.management.set_boot_device(self.held, device, persistent)
+        shown = self.management.get_boot_device(self.held)
+        boot = self.system.boot
+        return f"{boot['target']}, {boot['enabled']}; reads {json.dumps(shown, sort_keys=True)}"
+
+    def inspected(self, **properties: Any) -> Any:
+        self.held.node.properties = properties
+        return self.inspect.inspect_hardware(self.held).result["node"]["properties"]
+
+    def inserted(self) -> Any:
+        self.inspect.access.change(self.held, lambda system: media.insert(system, ISO))
+        inserted = dict(self.system.media)
+        self.inspect.access.change(self.held, media.eject)
+        return {"inserted": inserted, "ejected": self.system.media}
+
+    def settings(self) -> Any:
+        done = self.bios.cache_bios_settings(self.held)
+        if done is None:
+            return "none"
+        found = {s["name"]: s for s in done.result["bios_settings"]}
+        return {"settings": len(found), "NumCores": found["NumCores"]}
+
+    def versions(self) -> Any:
+        done = self.firmware.cache_firmware_components(self.held)
+        return None if done is None else done.result["firmware"]
+
+    def mode_set(self, mode: str) -> Any:
+        self.inspect.access.change(self.held, lambda system: boot_device.set_mode(system, mode))
+        return self.system.mode_next
+
+    def sensors(self) -> Any:
+        """One line per part: what it reads, and how it is."""
+        shown = self.management.get_sensors_data(self.held)
+        units = ("reading", "reading_celsius", "power_capacity_watts", "capacity_bytes")
+        lines = [f"sensors: {json.dumps(shown.pop('Extra'), sort_keys=True)}"]
+        for kind, parts in sorted(shown.items()):
+            for key, part in sorted(parts.items()):
+                reading = next((part[name] for name in units if part.get(name) is not None), None)
+                unit = part.get("reading_units") or ""
+                told = f"{part['name']}, {reading} {unit}".rstrip()
+                lines.append(f"  {kind} {key}: {told}, {part['state']}, {part['health']}")
+        return "\n".join(lines)
+
+    def inventory(self) -> Any:
+        found = self.inspect.access.read(self.held, inspect.look)
+        cpu = found["cpu"]
+        lines = [
+            f"inventory: {json.dumps(found['system_vendor'], sort_keys=True)}",
+            f"  cpu: {cpu['count']} of {cpu['architecture']}",
+            f"  memory: {found['memory']['physical_mb']}",
+            *(f"  nic {n['name']}: {n['mac_address']}" for n in found["interfaces"]),
+            *(f"  disk {d['name']}: {d['size']}, {d['model']}" for d in found["disks"]),
+        ]
+        return "\n".join(lines)
+
+
+def rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
+    """Every operation in the order of the table; "" names itself."""
+    held, management = bench.held, bench.management
+    yield "system id", lambda: bench.machine.system_id
+    yield "vendor", lambda: management.detect_vendor(held)
+    yield "health", lambda: management.get_node_health(held)
+    yield "power on", lambda: bench.orders("power on", was_on=False)
+    yield "power off", lambda: bench.orders("power off", was_on=True)
+    yield "soft power off", lambda: bench.orders("soft power off", was_on=True)
+    yield "restart", lambda: bench.orders("rebooting", was_on=True)
+    yield "soft reboot", lambda: bench.orders("soft rebooting", was_on=True)
+    yield "power states known then", lambda: list(bench.power.get_supported_power_states(held))
+    yield "boot devices", lambda: list(management.get_supported_boot_devices(held))
+    for device in boot_device.TARGETS:
+        yield f"boot {device} once", lambda d=device: bench.boots_from(d, persistent=False)
+    yield "boot pxe for good", lambda: bench.boots_from("pxe", persistent=True)
+    yield "boot mode", lambda: management.get_boot_mode(held)
+    yield "boot modes", lambda: list(management.get_supported_boot_modes(held))
+    yield "boot mode bios", lambda: bench.mode_set("bios")
+    yield "secure boot", lambda: management.get_secure_boot_state(held)
+    yield "", bench.inventory
+    yield "inspected", bench.inspected
+    yield "inspected where the operator has set all", lambda: bench.inspected(**BY_OPERATOR)
+    yield "virtual media", bench.inserted
+    yield "bios", bench.settings
+    yield "firmware", bench.versions
+    yield "", bench.sensors
+
+
+def section(model: str, conf: Any) -> str:
+    with Rack(1, model=model) as rack:
+        bench = Bench(rack.machines[0], conf)
+        lines = [f"{name}{': ' if name else ''}{bench.tell(work)}" for name, work in rows(bench)]
+    return "\n".join([f"== {model}", *lines, ""])
+
+
+def sections(text: str) -> dict[str, str]:
+    return {part.partition("\n")[0]: f"== {part}" for part in text.split("== ")[1:]}
+
+
+@pytest.mark.parametrize("model", models.ALL)
+def test_what_comes_out_of_each_make_is_as_in_the_table(model, conf):
+    told = section(model, conf)
+    before = sections(TABLE.read_text()) if TABLE.exists() else {}
+    if os.environ.get("GOLDEN") == "write":
+        before[model] = told
+        TABLE.write_text("".join(before[name] for name in models.ALL if name in before))
+    assert told.splitlines() == before[model].splitlines()
+
+
+def test_every_make_is_in_the_table():
+    assert list(sections(TABLE.read_text())) == list(models.ALL)
