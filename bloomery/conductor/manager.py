@@ -7,7 +7,9 @@ then checks, then moves it.  The lock travels with the flow.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import Any, TypeVar
+from typing import Any, Final, NamedTuple, TypeVar
+
+import sqlalchemy as sa
 
 from bloomery import errors, secrets
 from bloomery.conductor import (
@@ -124,18 +126,16 @@ class ConductorManager:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, event) as task:
             _require_edge(task, event, "active")
             deploy.check(task, rebuild=rebuild)
-            self._require_room(
-                "provisioning", (State.DEPLOYING, State.DEPLOYWAIT), "max_concurrent_deploy"
-            )
             deploy.begin(task, configdrive)
-            _start(task, slot, event, deploy.PHASE, deploy.steps(task, deploy_steps))
+            planned = deploy.steps(task, deploy_steps)
+            _start(task, slot, event, deploy.PHASE, planned, room=_ROOM_TO_DEPLOY)
 
     def do_node_tear_down(self, request: Request, node_uuid: str) -> None:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, "undeploy") as task:
             _require_edge(task, "delete", "deleted")
             undeploy.check(task)
-            self._require_room("unprovisioning", _CLEANS, "max_concurrent_clean")
-            _start(task, slot, "delete", undeploy.PHASE, undeploy.steps(task))
+            planned = undeploy.steps(task)
+            _start(task, slot, "delete", undeploy.PHASE, planned, room=_ROOM_TO_UNDEPLOY)
 
     def do_provisioning_action(self, request: Request, node_uuid: str, action: str) -> None:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, action) as task:
@@ -160,9 +160,9 @@ class ConductorManager:
         self._refuse_maintenance(node, "provide")
         if node.retired:
             raise errors.NodeIsRetired(node=node.uuid, action="provide")
-        self._require_room("cleaning", _CLEANS, "max_concurrent_clean")
         clean.begin(task)
-        _start(task, slot, "provide", clean.PHASE, clean.automatic_steps(task))
+        planned = clean.automatic_steps(task)
+        _start(task, slot, "provide", clean.PHASE, planned, room=_ROOM_TO_CLEAN)
 
     def do_node_clean(
         self,
@@ -174,11 +174,13 @@ class ConductorManager:
         with self.house.workers.slot() as slot, self._hold(request, node_uuid, "clean") as task:
             _require_edge(task, "clean", "clean")
             self._refuse_maintenance(task.node, "clean")
-            self._require_room("cleaning", _CLEANS, "max_concurrent_clean")
             clean.begin(task)
             task.node.driver_internal_info["cleaning_disable_ramdisk"] = disable_ramdisk
             planned = clean.manual_steps(task, clean_steps)
-            _start(task, slot, "clean", clean.PHASE, planned, target_state=State.MANAGEABLE)
+            _start(
+                task, slot, "clean", clean.PHASE, planned,
+                target_state=State.MANAGEABLE, room=_ROOM_TO_CLEAN,
+            )  # fmt: skip
 
     def do_node_service(
         self,
@@ -232,14 +234,6 @@ class ConductorManager:
     def _refuse_maintenance(self, node: Node, action: str) -> None:
         if node.maintenance and not self.house.conf.conductor.allow_provisioning_in_maintenance:
             raise errors.NodeInMaintenance(node=node.uuid, action=action)
-
-    def _require_room(self, task: str, busy: Sequence[State], option: str) -> None:
-        """Raise ConcurrentActionLimit when as many nodes as allowed are at it."""
-        limit = getattr(self.house.conf.conductor, option)
-        with self.house.db.read() as conn:
-            count = node_rows.count_in_states(conn, busy)
-        if count >= limit:
-            raise errors.ConcurrentActionLimit(task=task, count=count, option=option, limit=limit)
 
     # ------------------------------------------------------------------------------------ power
 
@@ -371,7 +365,35 @@ class ConductorManager:
             return slot.spawn(work, task).result()
 
 
-_CLEANS = (State.DELETING, State.CLEANING, State.CLEANWAIT)
+class _Room(NamedTuple):
+    """A limit on how many nodes do the same at a time."""
+
+    work: str
+    states: tuple[State, ...]
+    option: str
+
+    def required(self, task: TaskManager) -> task_manager.Write:
+        """Return what raises ConcurrentActionLimit, in the transaction that moves the node.
+
+        Counted there, nobody comes in between.
+        """
+        limit = getattr(task.house.conf.conductor, self.option)
+
+        def check(conn: sa.Connection) -> None:
+            count = node_rows.count_others_in_states(conn, task.node.uuid, self.states)
+            if count >= limit:
+                raise errors.ConcurrentActionLimit(
+                    task=self.work, count=count, option=self.option, limit=limit
+                )
+
+        return check
+
+
+_CLEANS: Final = (State.DELETING, State.CLEANING, State.CLEANWAIT)
+_DEPLOYS: Final = (State.DEPLOYING, State.DEPLOYWAIT)
+_ROOM_TO_DEPLOY: Final = _Room("provisioning", _DEPLOYS, "max_concurrent_deploy")
+_ROOM_TO_UNDEPLOY: Final = _Room("unprovisioning", _CLEANS, "max_concurrent_clean")
+_ROOM_TO_CLEAN: Final = _Room("cleaning", _CLEANS, "max_concurrent_clean")
 
 
 def _start(
@@ -380,17 +402,20 @@ def _start(
     event: str,
     phase: Phase,
     steps: Sequence[Step],
+    *,
     target_state: str | None = None,
+    room: _Room | None = None,
 ) -> None:
-    """Move the node and let a flow begin with the move."""
+    """Move the node, if there is room, and let a flow begin with the move."""
     flow = runner.plan(task, phase, steps)
+    requirements = [room.required(task)] if room is not None else []
     task.process_event(
         event,
         callback=runner.launch,
         call_args=(slot, flow),
         err_handler=_undo(task, flow),
         target_state=target_state,
-        journal=[*_given_up(task.node), flow.opening],
+        journal=[*requirements, *_given_up(task.node), flow.opening],
     )
 
 

@@ -13,7 +13,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
 from bloomery.db import pages, rows
-from bloomery.db.tables import CHASSIS, NODE_TRAITS, NODES, PORTS
+from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.node import Node
 
@@ -28,11 +28,15 @@ _COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits
 _WHOLE = sa.select(*_COLUMNS.values())
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
 _INSERT = sa.insert(NODES)
-_COUNT_IN_STATES = (
+_COUNT_OTHERS = (
     sa.select(sa.func.count())
     .select_from(NODES)
-    .where(_T.provision_state.in_(sa.bindparam("states", expanding=True)))
+    .where(
+        _T.provision_state.in_(sa.bindparam("states", expanding=True)),
+        _T.uuid != sa.bindparam("ident"),
+    )
 )
+_FIRST_CONDUCTOR = sa.select(CONDUCTORS.c.id).order_by(CONDUCTORS.c.id).limit(1).with_for_update()
 
 
 @lru_cache(maxsize=512)
@@ -166,9 +170,16 @@ def traits_of(conn: sa.Connection, uuid: str) -> list[str]:
     return list(conn.execute(found).scalars())
 
 
-def count_in_states(conn: sa.Connection, states: Iterable[State]) -> int:
-    """How many nodes are in one of ``states``: for the limits on concurrent work."""
-    return conn.execute(_COUNT_IN_STATES, {"states": list(states)}).scalar_one()
+def count_others_in_states(conn: sa.Connection, uuid: str, states: Iterable[State]) -> int:
+    """How many nodes beside ``uuid`` are in one of ``states``: for limits on concurrent work.
+
+    Call it in the transaction that moves ``uuid`` there.  SQLite has one writer; on a server
+    two that move at a time would not see each other, so they take turns at one row that all
+    have in common, until they commit.
+    """
+    if conn.dialect.name != "sqlite":
+        conn.execute(_FIRST_CONDUCTOR)
+    return conn.execute(_COUNT_OTHERS, {"states": list(states), "ident": uuid}).scalar_one()
 
 
 def count_by_state(conn: sa.Connection) -> dict[str, int]:

@@ -1,0 +1,90 @@
+"""Limits on how many nodes deploy or clean at a time are exact, whoever comes together."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor import clean, deploy, undeploy
+from bloomery.conductor.manager import ConductorManager
+
+CALLERS = 4
+NEVER = '{"fake": {"wait": {"deploy": -1, "deploy.deploy": -1}}}'
+
+
+def all_at_once(site: Any, order: Callable[[Any], None], nodes: list[str]) -> list[Any]:
+    """Let everybody ask together; return what each was told."""
+
+    def ask(node: str) -> Any:
+        try:
+            order(node)
+        except errors.Failure as no:
+            return no
+        return None
+
+    with ThreadPoolExecutor(len(nodes)) as pool:
+        return list(pool.map(ask, nodes))
+
+
+def meeting(monkeypatch: Any, room: Any, name: str) -> None:
+    """Let callers go on together from a place that each passes before its move."""
+    barrier, real = threading.Barrier(CALLERS), getattr(room, name)
+
+    def wait(*args: Any, **more: Any) -> Any:
+        barrier.wait(20)
+        return real(*args, **more)
+
+    monkeypatch.setattr(room, name, wait)
+
+
+@pytest.mark.parametrize("hosts", [1, 2])
+@pytest.mark.parametrize(
+    ("verb", "state", "room", "passed"),
+    [
+        ("provide", "manageable", clean, "automatic_steps"),
+        ("clean", "manageable", clean, "manual_steps"),
+        ("tear_down", "active", undeploy, "steps"),
+        ("deploy", "available", deploy, "steps"),
+    ],
+)
+def test_as_many_as_allowed_get_in_and_the_others_are_as_they_were(
+    make_site, monkeypatch, hosts, verb, state, room, passed
+) -> None:
+    limits = {"max_concurrent_clean": 1, "max_concurrent_deploy": 1}
+    site = make_site(**limits)
+    nodes = [site.enrol() for _ in range(CALLERS)]
+    for node in nodes:
+        site.set(node, provision_state=state, driver_info=NEVER)
+    houses = [site.house, site.another_host("host-b", **limits)][:hosts]
+    managers = [ConductorManager(houses[n % hosts]) for n in range(CALLERS)]
+    before = {node: (site.node(node), site.history(node), site.events(node)) for node in nodes}
+    meeting(monkeypatch, room, passed)
+
+    def order(node: str) -> None:
+        manager, request = managers[nodes.index(node)], site.request()
+        if verb == "provide":
+            manager.do_provisioning_action(request, node, "provide")
+        elif verb == "clean":
+            steps = [{"interface": "deploy", "step": "erase_devices"}]
+            manager.do_node_clean(request, node, steps, False)
+        elif verb == "tear_down":
+            manager.do_node_tear_down(request, node)
+        else:
+            manager.do_node_deploy(request, node, False, None, None)
+
+    told = all_at_once(site, order, nodes)
+    refused = [node for node, no in zip(nodes, told, strict=True) if no is not None]
+    assert len(refused) == CALLERS - 1, told
+    assert all(isinstance(no, errors.ConcurrentActionLimit) for no in told if no is not None)
+    for node in refused:
+        now = site.node(node)
+        assert now.reservation is None
+        assert now.provision_state == state
+        assert (now.last_error, now.deploy_step) == (None, before[node][0].deploy_step)
+        assert (site.history(node), site.events(node)) == before[node][1:]
+        assert site.runs(node) == []
