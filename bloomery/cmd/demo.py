@@ -15,7 +15,8 @@ import click
 from bloomery import conf, errors
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine
-from bloomery.cmd.serve import log_to_stderr, until_told
+from bloomery.cmd import process
+from bloomery.cmd.serve import log_to_stderr
 from bloomery.cmd.serving import Service
 from bloomery.home import CLOUD, Home
 from bloomery.lab import rack
@@ -23,6 +24,7 @@ from bloomery.lab import rack
 NODES = 8
 DEPLOYED = 3
 _IMAGE = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address as inserted
+_STOPS_WITHIN_S = 75.0
 _POWER_S = 1.2  # how long a simulated server takes to switch
 
 
@@ -32,7 +34,8 @@ _POWER_S = 1.2  # how long a simulated server takes to switch
 def demo(once: bool, port: int) -> None:
     """Enrol simulated servers, deploy some of them, and keep serving."""
     log_to_stderr(logging.WARNING)
-    stop = until_told()
+    shutdown = process.Shutdown()
+    shutdown.allow_grace(_STOPS_WITHIN_S)
     with (
         rack.Rack(NODES, apart=True, power_s=_POWER_S) as servers,
         tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder,
@@ -43,7 +46,7 @@ def demo(once: bool, port: int) -> None:
         if once:
             return
         click.echo(_told(service, home))
-        stop.wait()
+        shutdown.requested.wait()
         click.echo("stopping")
 
 

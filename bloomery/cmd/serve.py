@@ -4,19 +4,19 @@ from __future__ import annotations
 
 import dataclasses
 import logging
-import signal
-import threading
 from pathlib import Path
-from typing import Any
+from typing import Any, Final
 
 import click
 
 from bloomery import conf
-from bloomery.cmd import options
+from bloomery.cmd import options, process
 from bloomery.cmd.serving import Service
 from bloomery.home import CLOUD, Home
 
 LOG = logging.getLogger(__name__)
+
+_AFTER_GRACE_S: Final = 15.0  # for requests, the relay and the database, before the end by force
 
 
 @click.command()
@@ -36,11 +36,17 @@ def serve(
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = listening_on(conf.load(config_files), host_ip, port)
     warn_of(conf.unknown(config_files))
-    stop = until_told()
-    with Home(state_dir) as home, Service(settings, home, config_files) as service:
+    shutdown = process.Shutdown()
+    with process.ends_here():
+        home = Home(state_dir)
+        home.take()  # and never left: the kernel lets go of it when no thread is left
+        service = Service(settings, home, config_files)
+        service.start()
+        shutdown.allow_grace(settings.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S)
         click.echo(told(service, home))
-        stop.wait()
+        shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
+        service.stop()
 
 
 def listening_on(settings: conf.Conf, host_ip: str | None, port: int | None) -> conf.Conf:
@@ -63,19 +69,6 @@ def log_to_stderr(level: int) -> None:
     """One line per event, on standard error."""
     logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
     logging.getLogger("alembic").setLevel(logging.WARNING)
-
-
-def until_told() -> threading.Event:
-    """Return an event that SIGTERM and SIGINT set; the second signal ends us at once."""
-    stop = threading.Event()
-
-    def tell(number: int, _frame: object) -> None:
-        stop.set()
-        signal.signal(number, signal.SIG_DFL)
-
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, tell)
-    return stop
 
 
 def told(service: Service, home: Home) -> str:

@@ -8,10 +8,12 @@ What is stopped last was started first.
 
 from __future__ import annotations
 
+import contextlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Self
 
+from bloomery import errors
 from bloomery.api import app, auth, scrape, server
 from bloomery.cmd import threads
 from bloomery.conductor import service as conductor_service
@@ -36,14 +38,21 @@ class Service:
 
         ``config_files``: those that ``conf`` was read from, for oslo.messaging's own options.
         """
-        self.conf = conf
         self._home = home
-        self.db = home.open_database(conf.database)
-        self._prepare_schema()
+        with contextlib.ExitStack() as built, _told_as_a_start():
+            self.db = home.open_database(conf.database)
+            built.callback(self.db.close)
+            self._prepare_schema()
+            self.conf = conf
+            self._build(config_files)
+            built.pop_all()
+
+    def _build(self, config_files: Sequence[str]) -> None:
+        conf = self.conf
         if relay.needs_snapshots(conf):
             threads.use_threads()
         self.relay = relay.make_relay(conf, self.db, config_files)
-        sealer = home.sealer(self.db)
+        sealer = self._home.sealer(self.db)
         house = conductor_service.build(conf, self.db, sealer, told=self.relay.poke)
         self.conductor = conductor_service.ConductorService(house)
         rpc = Client(Ring(self.db), InProcess({house.host: self.conductor.manager}))
@@ -60,6 +69,8 @@ class Service:
             Watched("lock_waiters", "Callers waiting now.", (), lambda: {(): house.gates.waiting}),
             Watched("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
             Watched("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),
+            Watched("periodic_lag_seconds", "How late the latest look is.", ("job",), jobs.lags_s),
+            Watched("periodic_suspects", "Nodes that did not answer.", ("job",), jobs.suspects),
         )
 
     def _nodes_by_state(self) -> Readings:
@@ -80,18 +91,35 @@ class Service:
         return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> None:
-        """Take up what a former life left, then answer."""
-        self.relay.start()
-        self.conductor.start()
-        self.api.start()
-        self._home.write_clouds(self.url, username=auth.first_name(self.conf))
+        """Take up what a former life left, then answer.
+
+        What fails stops what was started, the last first, without grace.  Raises CannotStart.
+        """
+        with contextlib.ExitStack() as started, _told_as_a_start():
+            started.callback(self.db.close)
+            started.callback(self.api.stop)  # it listens already, and lets nobody in yet
+            self.relay.start()
+            started.callback(self.relay.stop)
+            started.callback(self.conductor.stop, grace_s=0)
+            self.conductor.start()
+            self.api.start()
+            started.pop_all()
+        self._write_clouds()
+
+    def _write_clouds(self) -> None:
+        """Tell clients where the API is; they may be told by hand, so a failure is a warning."""
+        try:
+            self._home.write_clouds(self.url, username=auth.first_name(self.conf))
+        except errors.CannotStart as exc:
+            LOG.warning("serving without a fresh %s: %s", self._home.clouds, exc)
 
     def stop(self) -> None:
         """Refuse new requests, wait for the work that goes on, and close the database."""
-        self.api.stop()
-        self.conductor.stop()
-        self.relay.stop()
-        self.db.close()
+        with contextlib.ExitStack() as started:  # each is stopped, whatever the others say
+            started.callback(self.db.close)
+            started.callback(self.relay.stop)
+            started.callback(self.conductor.stop)
+            started.callback(self.api.stop)
 
     def __enter__(self) -> Self:
         self.start()
@@ -99,3 +127,14 @@ class Service:
 
     def __exit__(self, *_exc: object) -> None:
         self.stop()
+
+
+@contextlib.contextmanager
+def _told_as_a_start() -> Iterator[None]:
+    """Say of a database that refuses us now that it keeps us from starting."""
+    try:
+        yield
+    except errors.DatabaseBusy as exc:
+        raise errors.CannotStart(
+            reason=f"cannot start: {exc.facts['reason']}; see to that, and start again",
+        ) from exc

@@ -23,12 +23,19 @@ class Lease:
         self._lasts_s = max(lasts_s - BMC_BUDGET_S, 1.0)
         self._clock = clock
         self._renewed = clock()
+        self._revoked = False
 
     def renew(self) -> None:
         self._renewed = self._clock()
 
+    def revoke(self) -> None:
+        """End it for good: this process stops, and its successor may be at work."""
+        self._revoked = True
+
     def require(self, node: str, holder: str) -> None:
-        """Raise LockLost if the lease ran out: stop, and touch no BMC."""
+        """Raise LockLost if the lease ran out or was revoked: stop, and touch no BMC."""
+        if self._revoked:
+            raise errors.LockLost(node=node, holder=holder, log="the conductor has stopped")
         silent_s = self._clock() - self._renewed
         if silent_s > self._lasts_s:
             raise errors.LockLost(node=node, holder=holder, log=f"silent for {silent_s:.0f} s")

@@ -8,6 +8,9 @@ import time
 from collections.abc import Callable
 from typing import Final
 
+import sqlalchemy as sa
+
+from bloomery import errors
 from bloomery.conductor import recovery
 from bloomery.conductor.gates import NodeGates
 from bloomery.conductor.house import House
@@ -17,7 +20,7 @@ from bloomery.conductor.periodics import table
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
-from bloomery.db import conductors
+from bloomery.db import conductors, steps
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
 from bloomery.events import relay
@@ -26,6 +29,7 @@ from bloomery.secrets import Sealer
 LOG = logging.getLogger(__name__)
 
 _STOP_POLL_S: Final = 0.05
+_LAST_S: Final = 3.0  # for workers to see that the lease is over, or to hear what a BMC made of it
 _ADOPT_AFTER_S: Final = 1.0
 _ADOPT_TRIES: Final = 30
 
@@ -62,7 +66,7 @@ class ConductorService:
         self.manager = ConductorManager(house)
         self.periodics = table.Periodics(house)
         self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
-        self._stopping = False
+        self._stopping = self._registered = False
 
     def start(self) -> None:
         """Free what a former life held, register, take up what was left, and return.
@@ -81,6 +85,7 @@ class ConductorService:
                 interfaces=house.registry.enabled(),
             ),
         )
+        self._registered = True
         adopted = recovery.adopt_all(house)
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
@@ -100,19 +105,39 @@ class ConductorService:
         finally:
             self._heart.after(house.conf.conductor.heartbeat_interval, self._beat)
 
-    def stop(self) -> None:
+    def stop(self, grace_s: float | None = None) -> None:
         """Take the conductor off line, wait for the work that goes on, and end.
 
-        What does not end in graceful_shutdown_timeout is taken up at the next start.
+        ``grace_s``: how long, by default graceful_shutdown_timeout.  Once it is over nothing is
+        sent to a BMC any more; what did not end is taken up at the next start.  A worker that
+        still waits for a BMC is left behind: only the end of the process ends it.
         """
         house = self.house
+        if grace_s is None:
+            grace_s = house.conf.conductor.graceful_shutdown_timeout
         self._stopping = True
         self.periodics.stop()
-        house.db.transact(lambda conn: conductors.unregister(conn, house.host))
-        give_up_at = time.monotonic() + house.conf.conductor.graceful_shutdown_timeout
-        while house.gates.held and time.monotonic() < give_up_at:
-            time.sleep(_STOP_POLL_S)
+        self._try("sign off", lambda conn: conductors.unregister(conn, house.host))
+        _wait_while(lambda: house.gates.held, grace_s)
+        house.lease.revoke()
         house.timers.stop()
         self._heart.stop()
-        if not house.gates.held:
+        _wait_while(lambda: house.workers.busy, _LAST_S)
+        self._try("say which flows are left", lambda conn: steps.let_go(conn, house.host))
+        if not house.workers.busy:
             house.workers.stop()
+
+    def _try(self, what: str, work: Callable[[sa.Connection], None]) -> None:
+        """Write a last word; a database that refuses it keeps nobody from stopping."""
+        if not self._registered:  # the start has failed, and there is nothing to take back
+            return
+        try:
+            self.house.db.transact(work)
+        except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
+            LOG.warning("cannot %s while stopping: %s", what, exc)
+
+
+def _wait_while(condition: Callable[[], object], most_s: float) -> None:
+    give_up_at = time.monotonic() + most_s
+    while condition() and time.monotonic() < give_up_at:
+        time.sleep(_STOP_POLL_S)

@@ -16,7 +16,11 @@ class Conductor:
         least=0,
         most=50,
     )
-    periodic_max_workers: int = option(8, "nodes that one pass of a periodic treats", least=1)
+    periodic_max_workers: int = option(
+        8,
+        "nodes that power recovery asks at a time, and that one pass of the time-outs treats",
+        least=1,
+    )
     heartbeat_interval: int = option(10, "seconds between two signs of life", least=1)
     heartbeat_timeout: int = option(60, "seconds of silence after which a peer is dead", least=1)
     node_locked_retry_attempts: int = option(3, "with the interval: how long to wait", least=0)
@@ -28,7 +32,9 @@ class Conductor:
         least=1,
     )
     sync_power_state_interval: int = option(120, "seconds between power syncs; 0: off", least=0)
-    sync_power_state_workers: int = option(8, "threads of one power sync", least=1)
+    sync_power_state_workers: int = option(
+        8, "nodes that power sync asks at a time, beside mute ones", least=1
+    )
     power_state_sync_max_retries: int = option(3, "failures before maintenance", least=0)
     force_power_state_during_sync: bool = option(True, "drive hardware to the recorded state")
     power_failure_recovery_interval: int = option(300, "seconds; 0: off", least=0)

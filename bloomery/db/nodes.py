@@ -306,8 +306,8 @@ def list_for_power_sync(conn: sa.Connection) -> list[str]:
     return list(conn.execute(wanted.order_by(_T.id)).scalars())
 
 
-def list_with_fault(conn: sa.Connection, fault: str, most: int) -> list[str]:
-    """Return idle nodes in maintenance for ``fault``, those that moved longest ago first."""
+def list_with_fault(conn: sa.Connection, fault: str) -> list[str]:
+    """Return the idle nodes that are in maintenance for ``fault``."""
     wanted = sa.select(_T.uuid).where(
         _T.maintenance.is_(sa.true()),
         _T.fault == fault,
@@ -315,4 +315,4 @@ def list_with_fault(conn: sa.Connection, fault: str, most: int) -> list[str]:
         _T.target_power_state.is_(None),
         _T.provision_state != State.ENROLL,
     )
-    return list(conn.execute(wanted.order_by(_T.updated_at, _T.id).limit(most)).scalars())
+    return list(conn.execute(wanted.order_by(_T.id)).scalars())

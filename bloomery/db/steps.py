@@ -114,6 +114,18 @@ def give_up(conn: sa.Connection, node_uuid: str) -> None:
     )
 
 
+def let_go(conn: sa.Connection, conductor: str) -> None:
+    """Say that nobody walks the flows of ``conductor`` any more, because it stopped in good order.
+
+    Whoever takes them up sees no conductor in the row, and counts no death.
+    """
+    conn.execute(
+        sa.update(STEP_RUNS)
+        .where(_T.state.in_((Run.RUNNING, Run.AGAIN)), _T.conductor == conductor)
+        .values(conductor=None),
+    )
+
+
 def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     """Return the rows of the node's flow that has not ended, in order; none: []."""
     open_flow = (

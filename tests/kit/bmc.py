@@ -5,7 +5,9 @@
 
 from __future__ import annotations
 
+import contextlib
 import threading
+from collections.abc import Iterator
 from typing import Any
 
 from bloomery import errors
@@ -33,6 +35,9 @@ class Bmc:
         self.syncs = True
         self.obeys = True
         self.is_busy = False
+        self.mute: set[str] | None = None  # who waits for may_answer; None: everybody
+        self._mutex = threading.Lock()
+        self._at_once = self.most_at_once = 0
         self.looks: list[str] = []
         self.orders: list[tuple[str, float | None]] = []
         self.may_answer = threading.Event()
@@ -45,12 +50,23 @@ class Bmc:
         return Registry(found.types, interfaces, dict.fromkeys(interfaces))
 
     def read(self, node: Any) -> Any:
-        self.looks.append(node.uuid)
-        assert self.may_answer.wait(20), "nobody let the BMC answer"
+        with self._counting():
+            self.looks.append(node.uuid)
+            if self.mute is None or node.uuid in self.mute:
+                assert self.may_answer.wait(20), "nobody let the BMC answer"
         said = self.one.get(node.uuid, self.reads)
         if isinstance(said, BaseException):
             raise said
         return node.power_state if said is AS_RECORDED else said
+
+    @contextlib.contextmanager
+    def _counting(self) -> Iterator[None]:
+        with self._mutex:
+            self._at_once += 1
+            self.most_at_once = max(self.most_at_once, self._at_once)
+        yield
+        with self._mutex:
+            self._at_once -= 1
 
     def order(self, node: Any, state: str, timeout_s: float | None) -> Outcome:
         self.orders.append((state, timeout_s))

@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import threading
 from pathlib import Path
 
 from bloomery.conductor import task_manager
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.db import conductors
+from bloomery.drivers.base import HeldNode
 from tests.kit.dying import Dead, Mortal
 from tests.kit.probes import context_of
 from tests.kit.scripted import Script
@@ -83,3 +85,30 @@ def a_dead_peer_loses_its_nodes(site: Site) -> None:
     now[0] += 2
     watch.run()
     assert site.node(node).reservation is None
+
+
+def a_conductor_that_has_stopped_writes_to_no_bmc(path: Path) -> None:
+    """The grace is over while a step waits for its BMC; what it would send then is not sent."""
+    script, answered, sent = Script(), threading.Event(), list[str]()
+
+    def order(held: HeldNode) -> None:
+        assert answered.wait(SHORT_S * 5), "the BMC was never let answer"
+        held.assert_lease()
+        sent.append(held.node.uuid)
+
+    script.add("deploy", "one", order)
+    site = Site(path, registry=script.registry())
+    stop = threading.Thread(target=site.service.stop, kwargs={"grace_s": 0})
+    try:
+        node = site.enrol(provision_state="available")
+        site.deploy(node)
+        wait_for(lambda: "one" in script.calls, "the step to begin")
+        stop.start()
+        wait_for(lambda: not site.house.timers._thread.is_alive(), "the grace to be over")
+        answered.set()
+        stop.join()
+        assert sent == []
+        assert site.node(node).provision_state == "deploying", "it goes on with the next start"
+    finally:
+        answered.set()
+        site.close()

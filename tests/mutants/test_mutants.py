@@ -16,6 +16,7 @@ import sqlalchemy as sa
 
 from bloomery.conductor import at_once, recovery
 from bloomery.conductor.gates import NodeGates, Places
+from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
@@ -115,6 +116,11 @@ def lease_off(patch: Patch) -> None:
     patch.setattr(conductors, "list_all", lambda conn: [])
 
 
+def revocation_off(patch: Patch) -> None:
+    """A conductor whose grace is over keeps its lease."""
+    patch.setattr(Lease, "revoke", lambda self: None)
+
+
 def journal_off(patch: Patch) -> None:
     """Flows leave no rows."""
     patch.setattr(steps, "insert", lambda conn, encoded: None)
@@ -194,6 +200,10 @@ def waiting_threads_are_bounded(_site: Site) -> None:
     probes.no_more_than_so_many_threads_wait()
 
 
+def end_of_the_grace(site: Site) -> None:
+    crash_probes.a_conductor_that_has_stopped_writes_to_no_bmc(site.path.with_name("stop.sqlite"))
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     probe: Callable[[Site], None]
@@ -214,6 +224,7 @@ MUTANTS = (
     Mutant(transaction_off, patches_of_many_processes_are_kept),
     Mutant(void_at_start_off, crash_of_a_holder),
     Mutant(lease_off, death_of_a_peer),
+    Mutant(revocation_off, end_of_the_grace),
     Mutant(journal_off, crash_in_a_step),
     Mutant(adoption_off, crash_in_a_step),
 )

@@ -6,7 +6,7 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor import task_manager
 from bloomery.conductor.house import Context, House
 from bloomery.conductor.task_manager import TaskManager
@@ -24,7 +24,8 @@ def context_of(house: House) -> Context:
 def skipping(uuid: str) -> Iterator[None]:
     """Leave a node alone that is gone or busy, or of a driver that is not enabled any more.
 
-    Where no worker is free it is left to the next run.
+    Where no worker is free it is left to the next run.  Whatever else its row or its driver
+    makes go wrong is logged: no row may keep a job from the others.
     """
     try:
         yield
@@ -34,6 +35,10 @@ def skipping(uuid: str) -> Iterator[None]:
         LOG.debug("node %s: %s", uuid, gone)
     except (errors.DriverNotFound, errors.Invalid) as unusable:
         LOG.warning("node %s: %s", uuid, unusable)
+    except errors.DatabaseBusy:
+        raise  # not the row's fault
+    except Exception as exc:  # noqa: BLE001  the supervisor of one look
+        LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
 
 
 def look(context: Context, uuid: str) -> TaskManager:

@@ -3,31 +3,94 @@
 from __future__ import annotations
 
 import logging
+import time
 from collections.abc import Callable
-from functools import partial
+from typing import Final, NamedTuple
 
 from bloomery import secrets
 from bloomery.conductor import power
 from bloomery.conductor.house import House
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import lanes, looking
+from bloomery.conductor.periodics.lanes import Lane
 from bloomery.conductor.states import Power
 from bloomery.db import nodes
 
 LOG = logging.getLogger(__name__)
 
+SLOWEST_PACE: Final = 10.0  # looks begun in a second
+LONGEST_PAUSE: Final = 4  # intervals between two looks at a node that stays silent
+_ON_TIME: Final = 0.5  # intervals that a look may be early: runs are not to the second
 
-def make(house: House) -> Callable[[], None]:
-    return partial(run, house)
+
+class Turn(NamedTuple):
+    """When a faulty node is to be asked, and how often it was."""
+
+    due_at: float
+    asked: int
 
 
-def run(house: House) -> None:
-    """End the maintenance of nodes whose BMC answers again."""
-    most = house.conf.conductor.periodic_max_workers
-    with house.db.read() as conn:
-        faulty = nodes.list_with_fault(conn, "power failure", most)
-    for uuid in faulty:
-        with looking.skipping(uuid):
-            _recover(house, uuid)
+class PowerRecovery:
+    """Remembers when each faulty node has its turn.
+
+    A node is asked after one interval, then two, then each ``LONGEST_PAUSE``: those that are
+    dead for good leave their turns to those that come back.
+    """
+
+    def __init__(
+        self,
+        house: House,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        slow_after_s: float = lanes.SLOW_AFTER_S,
+    ) -> None:
+        ours = house.conf.conductor
+        self._house, self._clock = house, clock
+        self._interval_s = float(ours.power_failure_recovery_interval)
+        self._turns: dict[str, Turn] = {}
+        self._lane = Lane(
+            house.workers, self._ask, most=ours.periodic_max_workers,
+            most_slow=ours.workers_pool_size // 8, slow_after_s=slow_after_s,
+        )  # fmt: skip
+
+    def __call__(self) -> None:
+        self.run()
+
+    def run(self) -> None:
+        """Ask every faulty node whose turn it is, those that waited longest first."""
+        with self._house.db.read() as conn:
+            faulty = nodes.list_with_fault(conn, "power failure")
+        now = self._clock()
+        for uuid in self._turns.copy().keys() - set(faulty):
+            self._turns.pop(uuid, None)
+        for uuid in faulty:
+            self._turns.setdefault(uuid, Turn(due_at=now, asked=0))
+        latest = now + self._interval_s * _ON_TIME
+        due = sorted(
+            (turn.due_at, uuid) for uuid, turn in self._turns.copy().items() if turn.due_at < latest
+        )
+        gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
+        self._lane.walk((uuid for _, uuid in due), gap_s)
+
+    def stop(self) -> None:
+        """Begin no further look."""
+        self._lane.stop()
+
+    def lag_s(self) -> float:
+        """Return for how long the node that waits longest should have been asked."""
+        due_at = min((turn.due_at for turn in self._turns.copy().values()), default=None)
+        return 0.0 if due_at is None else max(self._clock() - due_at, 0.0)
+
+    def suspects(self) -> int:
+        return len(self._turns)
+
+    def _ask(self, uuid: str) -> None:
+        try:
+            with looking.skipping(uuid):
+                _recover(self._house, uuid)
+        finally:
+            asked = self._turns[uuid].asked + 1 if uuid in self._turns else 1
+            pause_s = self._interval_s * min(2 ** (asked - 1), LONGEST_PAUSE)
+            self._turns[uuid] = Turn(due_at=self._clock() + pause_s, asked=asked)
 
 
 def _recover(house: House, uuid: str) -> None:
@@ -48,3 +111,7 @@ def _recover(house: House, uuid: str) -> None:
         node.maintenance_reason = node.fault = None
         task.save(*(power.corrected(task, was) if was != actual else []))
         house.told()
+
+
+def make(house: House) -> PowerRecovery:
+    return PowerRecovery(house)

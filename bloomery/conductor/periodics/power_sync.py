@@ -9,15 +9,16 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
-from collections.abc import Callable, Iterator
+import time
+from collections.abc import Callable
 from concurrent.futures import Future
-from typing import Any
+from typing import Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import power, runner, states
 from bloomery.conductor.house import Context, House
-from bloomery.conductor.periodics import looking
+from bloomery.conductor.periodics import lanes, looking
+from bloomery.conductor.periodics.lanes import Lane
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -29,50 +30,107 @@ LOG = logging.getLogger(__name__)
 _KEEPS_ITS_ERROR = states.FAILURE_STATES | {State.ERROR, State.ENROLL}
 
 
-class PowerSync:
-    """Remembers between passes how often each node failed."""
+SLOWEST_PACE: Final = 100.0  # looks begun in a second: a quarter of a core, measured
+LOOK_BUDGET_S: Final = 10.0  # of each look but the one that ends in maintenance
 
-    def __init__(self, house: House) -> None:
-        self._house = house
+
+class PowerSync:
+    """Remembers between passes how often each node failed, and when it was looked at.
+
+    A pass looks at every node, at a pace.  A node that failed to answer is a suspect: passes
+    leave it out, and it is asked again in a lane of its own, after pauses that grow, so often
+    that it is in maintenance after three quarters of three intervals at most.
+    """
+
+    def __init__(
+        self,
+        house: House,
+        *,
+        clock: Callable[[], float] = time.monotonic,
+        slow_after_s: float = lanes.SLOW_AFTER_S,
+    ) -> None:
+        ours = house.conf.conductor
+        self._house, self._clock = house, clock
+        self._most = ours.power_state_sync_max_retries
+        self._interval_s = float(ours.sync_power_state_interval)
         self._failures: dict[str, int] = {}
-        self._most = house.conf.conductor.power_state_sync_max_retries
+        self._suspects: dict[str, float] = {}  # when each is asked again
+        self._looked_at: dict[str, float] = {}
+        self._living = Lane(
+            house.workers, self._look, most=ours.sync_power_state_workers,
+            most_slow=ours.workers_pool_size // 4, slow_after_s=slow_after_s,
+        )  # fmt: skip
+        self._suspected = Lane(
+            house.workers, self._look_again, most=max(ours.workers_pool_size // 8, 1)
+        )
+
+    def __call__(self) -> None:
+        self.run()
 
     def run(self) -> None:
-        """Look at every node once, in so many threads, those that failed most first."""
-        house = self._house
-        with house.db.read() as conn:
+        """Look at every node that lives, once; suspects have their own time."""
+        with self._house.db.read() as conn:
             uuids = nodes.list_for_power_sync(conn)
-        uuids.sort(key=lambda uuid: -self._failures.get(uuid, 0))
-        looked_at = set(uuids)
-        self._failures = {u: n for u, n in self._failures.items() if n and u in looked_at}
-        work = _Shared(uuids)
-        ours = house.conf.conductor
-        threads = min(ours.sync_power_state_workers, ours.periodic_max_workers, len(uuids))
-        others = self._spawn(work, threads - 1)
-        self._drain(work)
-        for other in others:
-            other.result()
+        self._forget_all_but(uuids)
+        for uuid, due_at in self._suspects.copy().items():
+            if due_at <= self._clock():
+                self._suspected.put(uuid)
+        living = sorted(uuid for uuid in uuids if uuid not in self._suspects)  # mixes the racks
+        self._living.walk(living, lanes.gap_s(len(living), self._interval_s, SLOWEST_PACE))
 
-    def _spawn(self, work: _Shared, count: int) -> list[Future[Any]]:
-        spawned = []
-        for _ in range(count):
-            try:
-                spawned.append(self._house.workers.spawn(self._drain, work))
-            except errors.NoFreeConductorWorker:
-                break
-        return spawned
+    def stop(self) -> None:
+        """Begin no further look."""
+        self._living.stop()
+        self._suspected.stop()
 
-    def _drain(self, work: _Shared) -> None:
-        for uuid in work:
+    def lag_s(self) -> float:
+        """Return for how long the node that waits longest should have been looked at."""
+        oldest = min(self._looked_at.copy().values(), default=None)
+        return 0.0 if oldest is None else max(self._clock() - oldest - self._interval_s, 0.0)
+
+    def suspects(self) -> int:
+        return len(self._suspects)
+
+    def _forget_all_but(self, uuids: list[str]) -> None:
+        """Nodes that may not be looked at now begin anew when they may."""
+        listed, now = set(uuids), self._clock()
+        for memory in (self._failures, self._suspects, self._looked_at):
+            for uuid in memory.copy().keys() - listed:
+                memory.pop(uuid, None)
+        for uuid in uuids:
+            self._looked_at.setdefault(uuid, now)
+
+    def _look(self, uuid: str) -> None:
+        """Look at a node of the pass; one whose BMC is known to be mute waits behind the others."""
+        with looking.skipping(uuid):
+            self._sync(looking.context_of(self._house), uuid)
+        self._looked_at[uuid] = self._clock()
+
+    def _look_again(self, uuid: str) -> None:
+        due_at = self._suspects.get(uuid)
+        try:
             with looking.skipping(uuid):
                 self._sync(looking.context_of(self._house), uuid)
+        finally:
+            if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
+                self._suspects.pop(uuid, None)
+            self._looked_at[uuid] = self._clock()
+
+    def _suspect(self, uuid: str, count: int) -> None:
+        """Ask a node again that failed ``count`` times: soon at first, then later and later."""
+        pause_s = retry_s(count, self._most, self._interval_s)
+        self._suspects[uuid] = due_at = self._clock() + pause_s
+        self._house.timers.after(pause_s, self._ask_suspect, uuid, due_at)
+
+    def _ask_suspect(self, uuid: str, due_at: float) -> None:
+        if self._suspects.get(uuid) == due_at:
+            self._suspected.put(uuid)
 
     def _sync(self, context: Context, uuid: str) -> None:
         with looking.look(context, uuid) as task:
-            node = task.node
+            node, count = task.node, self._failures.get(uuid, 0) + 1
             if node.reservation or not _is_idle(node):
                 return
-            count = self._failures.get(uuid, 0) + 1
             try:
                 task.driver.power.validate(task)
                 actual = task.driver.power.get_power_state(task)
@@ -111,6 +169,8 @@ class PowerSync:
         LOG.warning("node %s: power sync failed %d times: %s", task.node.uuid, count, why)
         if count > self._most:
             self._give_up(task, None, f"power sync failed {count} times, at last with: {why}")
+        else:
+            self._suspect(task.node.uuid, count)
 
     def _give_up(self, task: TaskManager, actual: str | None, why: str) -> None:
         """Nothing more is tried until the BMC answers again, or an operator steps in."""
@@ -172,21 +232,13 @@ def _is_idle(node: Node) -> bool:
     return not left_alone and node.target_power_state is None
 
 
-class _Shared:
-    """A list that several threads work off."""
+def retry_s(failures: int, most: int, interval_s: float) -> float:
+    """Return the pause after so many failures; all ``most`` pauses last 1.5 intervals together.
 
-    def __init__(self, uuids: list[str]) -> None:
-        self._rest = iter(uuids)
-        self._mutex = threading.Lock()
-
-    def __iter__(self) -> Iterator[str]:
-        while True:
-            with self._mutex:
-                uuid = next(self._rest, None)
-            if uuid is None:
-                return
-            yield uuid
+    A pass needs up to one interval to find a mute BMC: that leaves half of one to ask it.
+    """
+    return 3 * interval_s * failures / (most * (most + 1))
 
 
-def make(house: House) -> Callable[[], None]:
-    return PowerSync(house).run
+def make(house: House) -> PowerSync:
+    return PowerSync(house)

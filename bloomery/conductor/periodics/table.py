@@ -1,7 +1,8 @@
 """The register of periodics, and what runs them.
 
 A job takes the house and nothing else, may be run at any time, twice, or after a crash, and
-does not retry itself: the period does.  Jobs run in workers; how they stand shows in /metrics.
+does not retry itself: the period does, which goes from start to start.  Jobs run in workers; how
+they stand shows in /metrics.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ import logging
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
+from typing import Final, Protocol, runtime_checkable
 
 from bloomery import errors, secrets
 from bloomery.conductor.house import House
@@ -28,6 +29,7 @@ from bloomery.conf.conductor import Conductor
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 1.0
+_LEAST_REST: Final = 0.25  # of its period, for a job that takes all of it
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +93,20 @@ class Standing:
     last_error: str | None = None
 
 
+@runtime_checkable
+class Looker(Protocol):
+    """A job that looks at many nodes, which may take a while."""
+
+    def stop(self) -> None:
+        """Begin no further look."""
+
+    def lag_s(self) -> float:
+        """Return for how long the node that waits longest should have been looked at."""
+
+    def suspects(self) -> int:
+        """Return how many nodes did not answer the last time."""
+
+
 class Periodics:
     """Runs the table until it is stopped."""
 
@@ -98,6 +114,7 @@ class Periodics:
         self._house = house
         self._table = table
         self._stopped = False
+        self._lookers: dict[str, Looker] = {}
         self.standing = {periodic.name: Standing() for periodic in table}
 
     def ages_s(self) -> dict[tuple[str, ...], float]:
@@ -110,15 +127,31 @@ class Periodics:
         """Return 1 for each job whose last run failed, 0 for the others."""
         return {(name,): float(one.last_error is not None) for name, one in self.standing.items()}
 
+    def lags_s(self) -> dict[tuple[str, ...], float]:
+        """Return how far behind each job is that looks at nodes."""
+        return {(name,): one.lag_s() for name, one in self._lookers.items()}
+
+    def suspects(self) -> dict[tuple[str, ...], float]:
+        """Return how many nodes did not answer each job that looks at nodes."""
+        return {(name,): float(one.suspects()) for name, one in self._lookers.items()}
+
     def start(self) -> None:
         for periodic in self._table:
             every_s = periodic.every_s(self._house.conf.conductor)
             if every_s > 0:
-                self._arm(periodic, periodic.make(self._house), every_s)
+                job = periodic.make(self._house)
+                self._note_looker(periodic.name, job)
+                self._arm(periodic, job, every_s)
+
+    def _note_looker(self, name: str, job: object) -> None:
+        if isinstance(job, Looker):
+            self._lookers[name] = job
 
     def stop(self) -> None:
-        """Start no further run; those that go on end with the workers."""
+        """Start no further run; those that go on end with the workers, after this node."""
         self._stopped = True
+        for looker in self._lookers.values():
+            looker.stop()
 
     def _arm(self, periodic: Periodic, job: Callable[[], None], every_s: float) -> None:
         def due() -> None:
@@ -133,7 +166,9 @@ class Periodics:
             try:
                 self._run(periodic, job)
             finally:
-                self._house.timers.after(every_s, due)
+                took_s = self.standing[periodic.name].last_took_s or 0.0
+                rest_s = max(every_s - took_s, every_s * _LEAST_REST)
+                self._house.timers.after(rest_s, due)
 
         self._house.timers.after(every_s, due)
 

@@ -39,3 +39,11 @@ def test_a_sign_of_life_renews_it() -> None:
     clock.now += 59
     lease.renew()
     lease.require("node", "host")
+
+
+def test_a_revoked_lease_is_never_renewed() -> None:
+    lease = Lease(60, Clock())
+    lease.revoke()
+    lease.renew()
+    with pytest.raises(errors.LockLost):
+        lease.require("node", "host")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections.abc import Callable
 from datetime import UTC, datetime
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
 from bloomery.db import conductors, locks
 from bloomery.drivers.base import HeldNode
 from bloomery.outcome import Again, Hold, WaitForCall
+from tests.kit import crash_probes
 from tests.kit.scripted import Script, in_turn
 from tests.kit.site import HOST, Site
 from tests.kit.waiting import wait_for
@@ -223,6 +225,10 @@ def test_a_conductor_that_cannot_wait_leaves_its_work_to_the_next(make_site: Mak
     again = site.restarted(graceful_shutdown_timeout=5)
     again.wait_for_state(node, "active")
     again.close()
+
+
+def test_a_conductor_that_has_stopped_writes_to_no_bmc(tmp_path: Path):
+    crash_probes.a_conductor_that_has_stopped_writes_to_no_bmc(tmp_path / "stop.sqlite")
 
 
 def test_voiding_frees_the_nodes_of_one_host_only(site: Site):

@@ -7,8 +7,12 @@ import json
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.periodics import power_recovery
+from bloomery.conductor.periodics.power_recovery import PowerRecovery
 from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.clock import HandClock
+from tests.kit.waiting import wait_for
+
+INTERVAL_S = 300
 
 FAULTY = {
     "provision_state": "active",
@@ -35,6 +39,16 @@ def faulty(site, **values):
     return node
 
 
+def settle(recovery):
+    wait_for(lambda: recovery._lane.is_idle, "all looks to end")
+
+
+def recover(site):
+    recovery = PowerRecovery(site.house)
+    recovery.run()
+    settle(recovery)
+
+
 def corrections(site, node):
     found = [e for e in site.events(node) if e["action"] == "power_state_corrected"]
     return [json.loads(event["facts"])["from_power"] for event in found]
@@ -43,7 +57,7 @@ def corrections(site, node):
 def test_answer_ends_the_maintenance(site, bmc):
     node = faulty(site)
     bmc.reads = "power off"
-    power_recovery.run(site.house)
+    recover(site)
     shown = site.node(node)
     assert (shown.power_state, shown.maintenance) == ("power off", False)
     assert (shown.fault, shown.maintenance_reason, shown.reservation) == (None, None, None)
@@ -52,7 +66,7 @@ def test_answer_ends_the_maintenance(site, bmc):
 
 def test_nothing_is_corrected_where_the_row_was_right(site, bmc):
     node = faulty(site, power_state="power on")
-    power_recovery.run(site.house)
+    recover(site)
     assert not site.node(node).maintenance
     assert corrections(site, node) == []
 
@@ -62,7 +76,7 @@ def test_silence_changes_nothing(site, bmc, reads):
     faulty(site)
     bmc.reads = reads
     before = site.everything()
-    power_recovery.run(site.house)
+    recover(site)
     assert bmc.looks
     assert site.everything() == before
 
@@ -71,7 +85,7 @@ def test_values_that_are_still_missing_change_nothing(site, bmc):
     faulty(site)
     bmc.usable = errors.MissingParameterValue(reason="missing driver_info/address")
     before = site.everything()
-    power_recovery.run(site.house)
+    recover(site)
     assert site.everything() == before
 
 
@@ -89,14 +103,90 @@ def test_values_that_are_still_missing_change_nothing(site, bmc):
 def test_other_nodes_are_not_asked(site, bmc, values):
     node = faulty(site, **values)
     bmc.reads = "power on"
-    power_recovery.run(site.house)
+    recover(site)
     assert bmc.looks == []
     site.set(node, reservation=None)
 
 
-def test_one_pass_treats_so_many(site, bmc):
-    for _ in range(3):
-        faulty(site)
+@pytest.fixture
+def clock():
+    return HandClock()
+
+
+@pytest.fixture
+def recovery(site, clock):
+    return PowerRecovery(site.house, clock=clock, slow_after_s=0.01)
+
+
+def run(recovery, clock, times=1):
+    for _ in range(times):
+        recovery.run()
+        settle(recovery)
+        clock.turn(INTERVAL_S)
+
+
+def test_nodes_behind_dead_ones_recover(site, bmc, recovery, clock):
+    """Twelve nodes, the eight that moved longest ago dead for good."""
+    dead = [faulty(site) for _ in range(8)]
+    back = [faulty(site) for _ in range(4)]
+    bmc.reads = "power on"
+    bmc.one = dict.fromkeys(dead, UNREACHABLE)
+    run(recovery, clock)
+    assert [site.node(node).maintenance for node in dead + back] == [True] * 8 + [False] * 4
+
+
+def test_nodes_behind_mute_ones_recover(make_site, bmc):
+    site = make_site(registry=bmc.registry(), workers_pool_size=100)
+    recovery = PowerRecovery(site.house, slow_after_s=0.01)
+    mute = [faulty(site) for _ in range(8)]
+    back = [faulty(site) for _ in range(4)]
+    bmc.reads, bmc.mute = "power on", set(mute)
+    bmc.may_answer.clear()
+    running = site.house.workers.spawn(recovery.run)
+    wait_for(lambda: not any(site.node(n).maintenance for n in back), "the others to recover")
+    bmc.may_answer.set()
+    running.result(timeout=20)
+    settle(recovery)
+
+
+def test_a_node_that_stays_silent_is_asked_less_and_less_but_for_ever(site, bmc, recovery, clock):
+    faulty(site)
     bmc.reads = UNREACHABLE
-    power_recovery.run(site.house)
-    assert len(bmc.looks) == 2
+    asked = []
+    for number in range(16):
+        before = len(bmc.looks)
+        run(recovery, clock)
+        if len(bmc.looks) > before:
+            asked.append(number)
+    assert asked == [0, 1, 3, 7, 11, 15]
+
+
+def test_a_node_that_fails_again_is_asked_soon_again(site, bmc, recovery, clock):
+    node = faulty(site)
+    bmc.reads = UNREACHABLE
+    run(recovery, clock, times=4)
+    site.set(node, maintenance=False, fault=None)
+    run(recovery, clock)
+    site.set(node, **FAULTY)
+    bmc.looks.clear()
+    run(recovery, clock)
+    assert bmc.looks == [node]
+
+
+def test_lag_is_how_late_the_oldest_turn_is(site, bmc, recovery, clock):
+    faulty(site)
+    bmc.reads = UNREACHABLE
+    assert recovery.lag_s() == 0
+    run(recovery, clock)
+    assert recovery.lag_s() == 0
+    clock.turn(40)
+    assert recovery.lag_s() == pytest.approx(40)
+    assert recovery.suspects() == 1
+
+
+def test_a_row_that_breaks_everything_ends_no_run(site, bmc, recovery, clock):
+    faulty(site, driver_info="[1")
+    sound = faulty(site)
+    bmc.reads = "power on"
+    run(recovery, clock)
+    assert not site.node(sound).maintenance

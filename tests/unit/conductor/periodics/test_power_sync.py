@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.periodics.power_sync import PowerSync
+from bloomery.conductor.periodics import lanes
+from bloomery.conductor.periodics.power_sync import SLOWEST_PACE, PowerSync
 from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.clock import HandClock
 from tests.kit.stories import full_pool
 from tests.kit.waiting import wait_for
 
@@ -35,7 +38,9 @@ def rack(make_rack):
 class Rack:
     def __init__(self, site):
         self.site = site
-        self.sync = PowerSync(site.house)
+        self.clock = HandClock()
+        house = dataclasses.replace(site.house, timers=self.clock)
+        self.sync = PowerSync(house, clock=self.clock, slow_after_s=0.01)
 
     def node(self, **values):
         said = {"provision_state": "manageable", "power_state": ON} | values
@@ -44,9 +49,18 @@ class Rack:
         return node
 
     def run(self, times=1):
+        """Let everything be looked at once more: suspects when their time comes."""
         for _ in range(times):
-            self.sync.run()
-            wait_for(lambda: not self.site.house.gates.held, "what was driven to arrive")
+            if self.clock.is_armed:
+                self.clock.turn_to_next()
+            else:
+                self.sync.run()
+            self.settle()
+
+    def settle(self):
+        sync = self.sync
+        wait_for(lambda: sync._living.is_idle and sync._suspected.is_idle, "all looks to end")
+        wait_for(lambda: not self.site.house.gates.held, "what was driven to arrive")
 
     def power(self, node):
         shown = self.site.node(node)
@@ -64,6 +78,7 @@ class Rack:
 
 
 CORRECTED = "power_state_corrected"
+LAST = "ffffffff-ffff-4fff-bfff-ffffffffffff"  # the last one of a pass
 
 
 def test_row_that_agrees_is_not_written(rack, bmc):
@@ -233,14 +248,168 @@ def test_one_bad_node_does_not_end_the_pass(rack, bmc):
     assert rack.power(nodes[3]) == ON
 
 
-def test_nodes_that_failed_most_are_asked_first(make_rack, bmc):
-    rack = make_rack(sync_power_state_workers=1)
-    nodes = [rack.node() for _ in range(3)]
-    bmc.one[nodes[2]] = UNREACHABLE
+def test_a_mute_rack_holds_up_nobody(make_rack, bmc):
+    """Thirty BMCs that are mute for now, two workers, and one BMC that answers."""
+    rack = make_rack(workers_pool_size=200, sync_power_state_workers=2)
+    mute = [rack.node() for _ in range(30)]
+    living = rack.node()
+    rack.site.set(living, uuid=LAST)
+    bmc.mute = set(mute)
+    bmc.may_answer.clear()
+    rack.sync.run()
+    assert LAST in bmc.looks, "the living one waits for the mute ones"
+    assert len(bmc.looks) == len(mute) + 1
+    bmc.may_answer.set()
+    rack.settle()
+
+
+def test_so_many_are_slow_at_a_time_and_no_more(make_rack, bmc):
+    rack = make_rack(workers_pool_size=20, sync_power_state_workers=2)  # a quarter may be slow
+    nodes = [rack.node() for _ in range(12)]
+    bmc.may_answer.clear()
+    running = rack.site.house.workers.spawn(rack.sync.run)
+    wait_for(lambda: len(bmc.looks) == 2 + 5, "as many looks as there may be")
+    bmc.may_answer.set()
+    running.result(timeout=20)
+    rack.settle()
+    assert bmc.most_at_once == 2 + 5
+    assert sorted(bmc.looks) == sorted(nodes)
+
+
+def test_suspects_are_left_out_of_passes_and_asked_in_a_lane_of_their_own(make_rack, bmc):
+    rack = make_rack()
+    mute, living = rack.node(), rack.node()
+    bmc.one[mute] = UNREACHABLE
+    rack.sync.run()
+    rack.settle()
+    for _ in range(3):
+        bmc.looks.clear()
+        rack.sync.run()
+        assert bmc.looks == [living]
+    rack.clock.turn_to_next()
+    rack.settle()
+    assert bmc.looks == [living, mute]
+
+
+def test_suspects_are_asked_later_and_later_and_all_within_three_intervals(make_rack, bmc):
+    rack = make_rack(sync_power_state_interval=120)
+    node = rack.node()
+    bmc.reads = UNREACHABLE
+    began_at, asked_at = rack.clock(), []
+    rack.sync.run()
+    rack.settle()
+    while rack.clock.is_armed:
+        asked_at.append(rack.clock() - began_at)
+        rack.clock.turn_to_next()
+        rack.settle()
+    asked_at.append(rack.clock() - began_at)
+    assert asked_at == [0, 30, 90, 180]
+    assert rack.care(node) == (True, "power failure")
+
+
+def test_a_suspect_that_answers_is_back_in_the_pass(rack, bmc):
+    node = rack.node()
+    bmc.reads = UNREACHABLE
     rack.run()
+    bmc.reads = ON
+    rack.run()
+    assert rack.sync.suspects() == 0
     bmc.looks.clear()
+    rack.sync.run()
+    assert bmc.looks == [node]
+
+
+def test_a_suspect_that_is_worked_on_meanwhile_is_back_in_the_pass(rack, bmc):
+    node = rack.node()
+    bmc.reads = UNREACHABLE
     rack.run()
-    assert bmc.looks[0] == nodes[2]
+    rack.site.set(node, target_power_state=OFF)
+    rack.run()
+    rack.site.set(node, target_power_state=None)
+    assert rack.sync.suspects() == 0
+    bmc.looks.clear()
+    rack.sync.run()
+    assert bmc.looks == [node]
+
+
+def test_a_suspect_whose_timer_found_no_worker_is_asked_by_the_next_pass(rack, bmc):
+    node = rack.node()
+    bmc.reads = UNREACHABLE
+    rack.run()
+    with full_pool(rack.site):
+        rack.clock.turn_to_next()
+    bmc.reads = ON
+    rack.sync.run()
+    rack.settle()
+    assert (bmc.looks, rack.sync.suspects()) == ([node] * 2, 0)
+
+
+def test_suspects_get_an_eighth_of_the_workers(make_rack, bmc):
+    rack = make_rack(workers_pool_size=24)
+    nodes = [rack.node() for _ in range(10)]
+    bmc.reads = UNREACHABLE
+    rack.sync.run()
+    rack.settle()
+    bmc.may_answer.clear()
+    bmc.looks.clear()
+    rack.clock.turn(1000)
+    wait_for(lambda: len(bmc.looks) == 3, "an eighth of the workers")
+    bmc.may_answer.set()
+    rack.settle()
+    assert bmc.most_at_once == 3
+    assert sorted(bmc.looks) == sorted(nodes)
+
+
+@pytest.mark.parametrize(
+    ("count", "in_all_s"), [(1, 0.01), (100, 1), (1000, 10), (9000, 90), (50_000, 90)]
+)
+def test_small_fleets_are_done_soon_and_large_ones_spread(count, in_all_s):
+    gap_s = lanes.gap_s(count, 120, SLOWEST_PACE)
+    assert gap_s * count == pytest.approx(in_all_s)
+
+
+def test_looks_begin_at_the_pace_of_the_pass(rack, bmc):
+    began = []
+    clock = HandClock()
+    lane = lanes.Lane(
+        rack.site.house.workers, lambda _: began.append(clock()), most=1, clock=clock,
+        pause=clock.turn,
+    )  # fmt: skip
+    lane.walk([str(n) for n in range(5)], 0.25)
+    assert [at - began[0] for at in began] == [0, 0.25, 0.5, 0.75, 1]
+
+
+def test_a_pass_that_is_stopped_looks_at_no_more_nodes(make_rack, bmc):
+    rack = make_rack(sync_power_state_workers=1)
+    nodes = [rack.node() for _ in range(5)]
+    bmc.may_answer.clear()
+    running = rack.site.house.workers.spawn(rack.sync.run)
+    wait_for(lambda: bmc.looks, "the first look")
+    rack.sync.stop()
+    bmc.may_answer.set()
+    running.result(timeout=20)
+    rack.settle()
+    assert len(bmc.looks) < len(nodes)
+
+
+def test_lag_is_what_the_oldest_look_is_late(make_rack, bmc):
+    rack = make_rack(sync_power_state_interval=120)
+    assert rack.sync.lag_s() == 0
+    rack.node()
+    rack.run()
+    rack.clock.turn(100)
+    assert rack.sync.lag_s() == 0
+    rack.clock.turn(50)
+    assert rack.sync.lag_s() == pytest.approx(30)
+    rack.run()
+    assert rack.sync.lag_s() == 0
+
+
+def test_a_row_that_breaks_everything_ends_no_pass(rack, bmc):
+    broken, sound = rack.node(driver_info="[1"), rack.node()
+    rack.sync.run()
+    assert sound in bmc.looks
+    assert broken not in bmc.looks
 
 
 def test_full_pool_leaves_the_work_to_the_next_pass(make_rack, bmc):

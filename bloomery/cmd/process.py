@@ -1,0 +1,112 @@
+"""How the process of a service ends: asked politely, at once, or by an error; always whole.
+
+    shutdown = process.Shutdown()                 # from here on signals end the process at once
+    with process.ends_here():                     # whatever comes of the block ends it, too
+        service.start()
+        shutdown.allow_grace(60)                  # ... from here on the first one only asks
+        shutdown.requested.wait()
+        service.stop()
+
+An interpreter that exits waits for its threads, as long as a BMC lets them wait.  So nothing here
+returns to it: the kernel ends all threads at one moment, and only then lets go of the lock of the
+state dir.  Nobody who takes it afterwards meets a worker of ours.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import os
+import signal
+import sys
+import threading
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Final, NoReturn
+
+import click
+
+from bloomery import errors, secrets
+
+LOG = logging.getLogger(__name__)
+
+_SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_BY_SIGNAL: Final = 128  # plus the number of the signal: what shells make of it
+
+
+class Shutdown:
+    """SIGTERM and SIGINT.  The first one asks, once that is allowed; any other ends us at once.
+
+    They are read by a thread of their own, through the wake-up descriptor: a main thread that
+    waits for a lock or for SQLite hears no signal.
+    """
+
+    def __init__(self, exit_now: Callable[[int], None] | None = None) -> None:
+        self.requested = threading.Event()
+        self._exit_now = exit_now or end
+        self._limit_s: float | None = None
+        self._reader, writer = os.pipe()
+        os.set_blocking(writer, False)
+        signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
+        for number in _SIGNALS:
+            signal.signal(number, lambda _number, _frame: None)
+        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+
+    def allow_grace(self, limit_s: float) -> None:
+        """From now on the first signal sets ``requested``, and the process has ``limit_s`` left."""
+        self._limit_s = limit_s
+
+    def _watch(self) -> None:
+        while number := os.read(self._reader, 1):
+            self.heard(number[0])
+
+    def heard(self, number: int) -> None:
+        """Act on one signal."""
+        if self._limit_s is None or self.requested.is_set():
+            self._exit_now(_BY_SIGNAL + number)
+            return
+        self.requested.set()
+        overdue = threading.Timer(self._limit_s, self._overdue)
+        overdue.daemon = True
+        overdue.start()
+
+    def _overdue(self) -> None:
+        LOG.warning(
+            "stopping took more than %g s: ended at once; the next start goes on", self._limit_s
+        )
+        self._exit_now(0)
+
+
+@contextlib.contextmanager
+def ends_here() -> Iterator[None]:
+    """End the process with the block: exit code 0, or 1 with what went wrong on standard error."""
+    code = 1
+    try:
+        yield
+        code = 0
+    except errors.Failure as exc:
+        click.echo(f"Error: {exc}", err=True)
+    except BaseException as exc:  # noqa: BLE001  a supervisor: nothing may get past the end
+        click.echo(secrets.trace(exc), err=True)
+    with contextlib.suppress(Exception):  # whoever read our output may be gone
+        logging.shutdown()
+        sys.stdout.flush()
+        sys.stderr.flush()
+    end(code)
+
+
+def end(code: int) -> NoReturn:
+    """End the process, its threads and the programs that they run: nobody gets another turn."""
+    for child in _children():
+        with contextlib.suppress(OSError):
+            os.kill(child, signal.SIGKILL)
+    os._exit(code)
+
+
+def _children() -> list[int]:
+    """The programs that run for us, such as ipmitool; none where the kernel does not tell."""
+    found: list[int] = []
+    for path in Path("/proc/self/task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            found += map(int, path.read_text().split())
+    return found

@@ -1,0 +1,177 @@
+"""Looking at many nodes: by few workers at a time, at a pace, and past those whose BMC is mute.
+
+    lane = Lane(house.workers, ask, most=8, most_slow=75)
+    lane.walk(uuids, least_gap_s=0.01)      # returns when everybody had his turn
+    lane.put(uuid)                          # one more, some time soon; returns at once
+
+A look that takes long goes on, and another worker takes its place in the lane: a rack of mute
+BMCs costs those behind it half a second each, not half a minute.  How many may be slow at a
+time is bounded, because orders of users want workers, too.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from bloomery import errors, secrets
+from bloomery.conductor.workers import Workers
+
+LOG = logging.getLogger(__name__)
+
+SLOW_AFTER_S: Final = 0.5  # a healthy BMC answers in less
+PART_OF_INTERVAL: Final = 0.75  # that many nodes are spread over, with time to spare
+
+
+class Lane:
+    """A queue of nodes, no node in it twice, and the workers that look at them.
+
+    ``look`` is called with a node's UUID, in a worker; what it raises ends nothing but itself.
+    """
+
+    def __init__(
+        self,
+        workers: Workers,
+        look: Callable[[str], None],
+        *,
+        most: int,
+        most_slow: int = 0,
+        slow_after_s: float = SLOW_AFTER_S,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] | None = None,
+    ) -> None:
+        self._workers, self._look, self._clock = workers, look, clock
+        self._most, self._most_slow, self._slow_after_s = most, most_slow, slow_after_s
+        self._todo: deque[str] = deque()
+        self._began: dict[str, float] = {}  # the nodes that are looked at now
+        self._members: set[str] = set()  # those and the ones that wait
+        self._busy = 0
+        self._gap_s = self._next_at = 0.0
+        self._changed = threading.Condition()
+        self._stopping = threading.Event()
+        self._pause = pause or self._stopping.wait
+
+    @property
+    def is_idle(self) -> bool:
+        return not self._members and not self._busy
+
+    def put(self, uuid: str) -> None:
+        """Let a node be looked at soon; where no worker is free it waits for the next ``put``."""
+        with self._changed:
+            self._add((uuid,))
+        self._fill()
+
+    def walk(self, uuids: Iterable[str], least_gap_s: float = 0.0) -> None:
+        """Look at each node once, ``least_gap_s`` after the one before; return after the last.
+
+        Looks that are slow by then go on.  Works in the calling thread where no worker is free.
+        """
+        with self._changed:
+            self._gap_s = least_gap_s
+            self._add(uuids)
+        while True:
+            self._fill()
+            with self._changed:
+                if self._is_walked():
+                    return
+                if self._busy:
+                    self._changed.wait(self._slow_after_s)
+                    continue
+            if self._claim():
+                self._drain()
+
+    def stop(self) -> None:
+        """Forget who waits; looks that go on end by themselves."""
+        self._stopping.set()
+        with self._changed:
+            self._members.difference_update(self._todo)
+            self._todo.clear()
+            self._changed.notify_all()
+
+    def _add(self, uuids: Iterable[str]) -> None:
+        for uuid in uuids:
+            if uuid not in self._members and not self._stopping.is_set():
+                self._members.add(uuid)
+                self._todo.append(uuid)
+
+    def _is_walked(self) -> bool:
+        return not self._todo and len(self._began) == self._slow()
+
+    def _slow(self) -> int:
+        late = self._clock() - self._slow_after_s
+        return sum(began <= late for began in self._began.values())
+
+    # --------------------------------------------------------------------------- its workers
+
+    def _is_full(self) -> bool:
+        return self._busy >= self._most + min(self._slow(), self._most_slow)
+
+    def _claim(self) -> bool:
+        """Become one of its workers, if there is work for another one."""
+        with self._changed:
+            if not self._todo or self._is_full():
+                return False
+            self._busy += 1
+            return True
+
+    def _fill(self) -> None:
+        """Spawn the workers that are missing, or as many as there are."""
+        for _ in range(min(len(self._todo), self._most + self._most_slow)):
+            if not self._claim():
+                return
+            try:
+                self._workers.spawn(self._drain)
+            except errors.NoFreeConductorWorker:
+                self._resign()
+                return
+
+    def _resign(self) -> None:
+        with self._changed:
+            self._busy -= 1
+            self._changed.notify_all()
+
+    def _drain(self) -> None:
+        """Work off the queue until it is empty, or somebody else took this one's place."""
+        try:
+            while (uuid := self._next()) is not None:
+                try:
+                    self._look(uuid)
+                except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
+                    LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
+                finally:
+                    self._ended(uuid)
+        finally:
+            self._resign()
+
+    def _next(self) -> str | None:
+        """Return a node when its time has come; None: there is none for this worker."""
+        with self._changed:
+            if not self._todo or self._busy > self._most + min(self._slow(), self._most_slow):
+                return None
+            uuid, now = self._todo.popleft(), self._clock()
+            begins_at = self._began[uuid] = max(now, self._next_at)
+            self._next_at = begins_at + self._gap_s
+        if begins_at > now:
+            self._pause(begins_at - now)
+        if self._stopping.is_set():
+            self._ended(uuid)
+            return None
+        return uuid
+
+    def _ended(self, uuid: str) -> None:
+        with self._changed:
+            del self._began[uuid]
+            self._members.discard(uuid)
+
+
+def gap_s(count: int, interval_s: float, slowest_pace: float) -> float:
+    """Return the seconds between the beginnings of two looks, where so many are to be had.
+
+    Few nodes are done soon, ``slowest_pace`` of them in a second; many are spread over most of
+    the interval.
+    """
+    return min(1 / slowest_pace, interval_s * PART_OF_INTERVAL / max(count, 1))

@@ -1,0 +1,71 @@
+"""A start that fails leaves nothing behind: no thread, no port, no reservation of the state dir."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.api import server
+from bloomery.cmd.serving import Service
+from bloomery.conductor.service import ConductorService
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.conf.notifications import Events
+from bloomery.db.engine import Database
+from bloomery.home import Home
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def home(tmp_path: Path) -> Iterator[Home]:
+    with Home(tmp_path / "state") as home:
+        yield home
+
+
+def fails(*_args: Any, **_more: Any) -> None:
+    raise errors.CannotStart(reason="cannot do this in a test")
+
+
+def free_port() -> int:
+    with socket.socket() as one:
+        one.bind(("127.0.0.1", 0))
+        return int(one.getsockname()[1])
+
+
+@pytest.mark.parametrize(
+    ("part", "method"),
+    [(server.Server, "start"), (ConductorService, "_beat"), (server.Server, "__init__")],
+    ids=str,
+)
+def test_what_was_started_is_stopped(
+    home: Home, monkeypatch: pytest.MonkeyPatch, part: Any, method: str
+) -> None:
+    before = set(threading.enumerate())
+    port = free_port()
+    settings = Conf(api=Api(port=port), events=Events(log=True))
+    with monkeypatch.context() as patch:
+        patch.setattr(part, method, fails)
+        with pytest.raises(errors.CannotStart, match="in a test"), Service(settings, home):
+            raise AssertionError("it has started")
+    wait_for(lambda: set(threading.enumerate()) <= before, "its threads to end")
+    with Service(settings, home) as again:  # its port is free, and so is the database
+        assert again.url.endswith(f":{port}")
+
+
+def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def busy(_db: Database, _work: Any) -> None:
+        raise errors.DatabaseBusy(reason="the disk is full")
+
+    with Service(Conf(api=Api(port=0)), home):
+        pass
+    monkeypatch.setattr(Database, "transact", busy)
+    with pytest.raises(errors.CannotStart, match="cannot start: the disk is full"):
+        Service(Conf(api=Api(port=0)), home).start()
