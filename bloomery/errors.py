@@ -586,6 +586,11 @@ class StateDirInUse(CannotStart):
     )
 
 
+class DatabaseInUse(CannotStart):
+    code = "start.database_in_use"
+    text = "cannot use the database {path}: process {pid} serves from it; stop that one first"
+
+
 class KeyMissing(CannotStart):
     code = "secrets.key_missing"
     text = (

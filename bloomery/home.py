@@ -6,7 +6,9 @@
         sealer = home.sealer(db)                 # makes the key once, and never a second one
         home.write_clouds("http://127.0.0.1:6385")
 
-The lock is the kernel's and dies with the process, however that dies.
+The locks are the kernel's and die with the process, however that dies: one on the file ``lock``,
+and one on the SQLite file itself, because a lock file can be removed, and two state dirs can name
+one database.  SQLite's own locks are of another kind, and are not disturbed.
 """
 
 from __future__ import annotations
@@ -58,6 +60,7 @@ class Home:
         self.clouds = self.path / "clouds.yaml"
         self._lock_path = self.path / "lock"
         self._lock: int | None = None
+        self._databases: list[int] = []  # descriptors of SQLite files that are locked
 
     def take(self) -> None:
         """Make the directory and lock it for this process.
@@ -66,23 +69,29 @@ class Home:
         """
         with self._writing():
             self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                self._lock_with(descriptor)
-            except BaseException:
-                os.close(descriptor)
-                raise
+            while not self._take_lock_file():
+                pass
             self.key.parent.mkdir(mode=0o700, exist_ok=True)
-        self._lock = descriptor
 
-    def _lock_with(self, descriptor: int) -> None:
+    def _take_lock_file(self) -> bool:
+        """Lock the file; False if it was replaced meanwhile, so that the lock is on nothing."""
+        descriptor = os.open(self._lock_path, os.O_RDWR | os.O_CREAT, 0o600)
         try:
             fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            if not _is_at(descriptor, self._lock_path):
+                os.close(descriptor)
+                return False
+            os.ftruncate(descriptor, 0)
+            os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
         except BlockingIOError as exc:
             pid = os.pread(descriptor, 20, 0).decode().strip() or "unknown"
+            os.close(descriptor)
             raise errors.StateDirInUse(path=str(self.path), pid=pid) from exc
-        os.ftruncate(descriptor, 0)
-        os.pwrite(descriptor, f"{os.getpid()}\n".encode(), 0)
+        except BaseException:
+            os.close(descriptor)
+            raise
+        self._lock = descriptor
+        return True
 
     def leave(self) -> None:
         """Let another process take the state dir; nothing happens if this one hasn't got it."""
@@ -90,6 +99,8 @@ class Home:
             os.ftruncate(self._lock, 0)
             os.close(self._lock)
             self._lock = None
+        while self._databases:
+            os.close(self._databases.pop())
 
     def __enter__(self) -> Self:
         self.take()
@@ -99,11 +110,46 @@ class Home:
         self.leave()
 
     def open_database(self, settings: Settings) -> engine.Database:
-        """Return the configured database: by default the SQLite file here, for our eyes alone."""
-        if not settings.connection:
-            with self._writing(), contextlib.suppress(FileExistsError):
-                os.close(os.open(self.database, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600))
+        """Return the configured database: by default the SQLite file here, for our eyes alone.
+
+        An SQLite file is made where there is none, and locked for this process until it leaves.
+        Raises DatabaseInUse; CannotStart for a database that is lost.
+        """
+        path = self.sqlite_file(settings)
+        if path is not None:
+            self._miss(path)
+            self._lock_database(path)
         return self._database(settings)
+
+    def sqlite_file(self, settings: Settings) -> Path | None:
+        """Return the file of the configured database, None for a server's or one in memory."""
+        if not settings.connection:
+            return self.database
+        url = sa.make_url(settings.connection)
+        name = url.database or ":memory:"
+        is_file = url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:"))
+        return Path(name) if is_file else None
+
+    def _miss(self, path: Path) -> None:
+        """Refuse to make a database anew beside the key of one that was."""
+        if self.key.exists() and not (path.exists() and path.stat().st_size):
+            raise errors.CannotStart(
+                reason=f"cannot find the database {path}: the key {self.key} tells that there was "
+                "one; put back its backup, or move the key away to begin anew",
+            )
+
+    def _lock_database(self, path: Path) -> None:
+        if any(_is_at(ours, path) for ours in self._databases):
+            return  # and not opened again: to close it would void SQLite's own locks
+        with self._writing():
+            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+            try:
+                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except BlockingIOError as exc:
+                pid = _locked_by(descriptor)
+                os.close(descriptor)
+                raise errors.DatabaseInUse(path=str(path), pid=pid) from exc
+            self._databases.append(descriptor)
 
     def existing_database(self, settings: Settings) -> engine.Database:
         """Return the configured database.  Raises CannotStart if its file is not here."""
@@ -172,6 +218,25 @@ class Home:
                 reason=f"cannot use the state dir {self.path}: "
                 f"{exc.strerror} ({exc.filename or 'lock'}); {advice}",
             ) from exc
+
+
+def _is_at(descriptor: int, path: Path) -> bool:
+    """Is the open file still the one at ``path``?"""
+    try:
+        return os.path.samestat(os.fstat(descriptor), path.stat())
+    except FileNotFoundError:
+        return False
+
+
+def _locked_by(descriptor: int) -> str:
+    """Return the pid of who has locked the open file, as the kernel's list of locks tells it."""
+    inode = os.fstat(descriptor).st_ino
+    with contextlib.suppress(OSError):
+        for line in Path("/proc/locks").read_text().splitlines():
+            words = line.split()  # 1: FLOCK ADVISORY WRITE PID MAJOR:MINOR:INODE 0 EOF
+            if words[1] == "FLOCK" and words[5].endswith(f":{inode}"):
+                return words[4] if int(words[4]) > 0 else "in another container"
+    return "unknown"
 
 
 def _clouds(url: str, username: str | None) -> str:

@@ -24,7 +24,7 @@ def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Bring the schema to the one that this release needs; an SQLite file is backed up first."""
     settings = conf.load(config_files).database
     home = Home(state_dir)
-    if settings.connection:
+    if home.sqlite_file(settings) is None:
         database = home.existing_database(settings)
         schema.upgrade(database)
         click.echo(f"the schema is {schema.HEAD}")

@@ -6,10 +6,13 @@ import contextlib
 import threading
 from pathlib import Path
 
+from bloomery import errors
 from bloomery.conductor import task_manager
 from bloomery.conductor.periodics.leases import Leases
+from bloomery.conf.database import Database as Settings
 from bloomery.db import conductors
 from bloomery.drivers.base import HeldNode
+from bloomery.home import Home
 from tests.kit.dying import Dead, Mortal
 from tests.kit.probes import context_of
 from tests.kit.scripted import Script
@@ -112,3 +115,15 @@ def a_conductor_that_has_stopped_writes_to_no_bmc(path: Path) -> None:
     finally:
         answered.set()
         site.close()
+
+
+def a_second_state_dir_is_refused_the_database(path: Path) -> None:
+    """Two state dirs name one SQLite file, as a copied configuration does."""
+    settings = Settings(connection=f"sqlite:///{path}.sqlite")
+    with Home(path / "one") as one, Home(path / "two") as two:
+        one.open_database(settings)
+        try:
+            two.open_database(settings)
+        except errors.DatabaseInUse:
+            return
+    raise AssertionError("two processes would serve one database")

@@ -21,6 +21,7 @@ from bloomery.conductor.manager import ConductorManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
+from bloomery.home import Home
 from tests.kit import crash_probes, probes
 from tests.kit.site import Site
 
@@ -121,6 +122,11 @@ def revocation_off(patch: Patch) -> None:
     patch.setattr(Lease, "revoke", lambda self: None)
 
 
+def database_lock_off(patch: Patch) -> None:
+    """The lock file alone keeps a second process away."""
+    patch.setattr(Home, "_lock_database", lambda self, path: None)
+
+
 def journal_off(patch: Patch) -> None:
     """Flows leave no rows."""
     patch.setattr(steps, "insert", lambda conn, encoded: None)
@@ -204,6 +210,10 @@ def end_of_the_grace(site: Site) -> None:
     crash_probes.a_conductor_that_has_stopped_writes_to_no_bmc(site.path.with_name("stop.sqlite"))
 
 
+def second_state_dir(site: Site) -> None:
+    crash_probes.a_second_state_dir_is_refused_the_database(site.path.with_name("dirs"))
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     probe: Callable[[Site], None]
@@ -225,6 +235,7 @@ MUTANTS = (
     Mutant(void_at_start_off, crash_of_a_holder),
     Mutant(lease_off, death_of_a_peer),
     Mutant(revocation_off, end_of_the_grace),
+    Mutant(database_lock_off, second_state_dir),
     Mutant(journal_off, crash_in_a_step),
     Mutant(adoption_off, crash_in_a_step),
 )

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import fcntl
 import os
 import subprocess
 import sys
@@ -20,18 +21,28 @@ from bloomery.home import Home
 HOLDER = """
 import sys
 from pathlib import Path
+from bloomery.conf.database import Database
+from bloomery.db import schema
 from bloomery.home import Home
-Home(Path(sys.argv[1])).take()
+home = Home(Path(sys.argv[1]))
+home.take()
+if sys.argv[2:]:
+    db = home.open_database(Database(connection=sys.argv[2] or None))
+    schema.prepare(db)
+    home.sealer(db)
 print("taken", flush=True)
 sys.stdin.read()
 """
 
 
 @contextmanager
-def another_process(path: Path) -> Iterator[subprocess.Popen[str]]:
-    """A process that has taken the state dir, until its standard input is closed."""
+def another_process(path: Path, *database: str) -> Iterator[subprocess.Popen[str]]:
+    """A process that has taken the state dir, until its standard input is closed.
+
+    ``database``: the URL of the one that it has opened, "" for that of the state dir.
+    """
     process = subprocess.Popen(
-        [sys.executable, "-c", HOLDER, str(path)],
+        [sys.executable, "-c", HOLDER, str(path), *database],
         env={"PYTHONPATH": str(Path(bloomery.__file__).parent.parent)},
         stdin=subprocess.PIPE,
         stdout=subprocess.PIPE,
@@ -92,6 +103,76 @@ def test_kill_9_frees_the_state_dir(tmp_path: Path):
         first.wait()
         with Home(tmp_path):
             assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
+
+
+def test_whoever_removes_the_lock_file_is_still_refused_the_database(tmp_path: Path):
+    with another_process(tmp_path, "") as first:
+        (tmp_path / "lock").unlink()
+        with (
+            Home(tmp_path) as second,
+            pytest.raises(errors.DatabaseInUse, match=f"{tmp_path}/bloomery.sqlite.* {first.pid} "),
+        ):
+            second.open_database(Settings())
+
+
+@pytest.mark.parametrize("named", ["shared.sqlite", "link.sqlite", "hard.sqlite"])
+def test_two_state_dirs_do_not_share_a_database(tmp_path: Path, named: str):
+    shared = tmp_path / "shared.sqlite"
+    with another_process(tmp_path / "one", f"sqlite:///{shared}") as first:
+        (tmp_path / "link.sqlite").symlink_to(shared)
+        (tmp_path / "hard.sqlite").hardlink_to(shared)
+        with (
+            Home(tmp_path / "two") as second,
+            pytest.raises(errors.DatabaseInUse, match=f"process {first.pid} "),
+        ):
+            second.open_database(Settings(connection=f"sqlite:///{tmp_path}/{named}"))
+
+
+def test_the_end_of_a_process_frees_its_database(tmp_path: Path):
+    with another_process(tmp_path, "") as first:
+        first.kill()
+        first.wait()
+        with Home(tmp_path) as second:
+            second.open_database(Settings()).close()
+    with Home(tmp_path) as third:
+        third.open_database(Settings()).close()
+
+
+def test_a_lock_file_that_was_replaced_meanwhile_is_taken_anew(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    """Between opening and locking somebody removes the file: the lock would be on nothing."""
+    plain = fcntl.flock
+
+    def removed_first(descriptor: int, how: int) -> None:
+        monkeypatch.setattr(fcntl, "flock", plain)
+        (tmp_path / "lock").unlink()
+        plain(descriptor, how)
+
+    monkeypatch.setattr(fcntl, "flock", removed_first)
+    with Home(tmp_path), pytest.raises(errors.StateDirInUse, match=f"process {os.getpid()}"):
+        Home(tmp_path).take()
+
+
+@pytest.mark.parametrize("left", [None, b""], ids=["gone", "empty"])
+@pytest.mark.parametrize("url", [None, "sqlite:///{}/elsewhere.sqlite"])
+def test_a_lost_database_is_missed_and_not_made_anew(
+    taken: Home, tmp_path: Path, left: bytes | None, url: str | None
+):
+    settings = Settings(connection=url and url.format(tmp_path))
+    path = tmp_path / "elsewhere.sqlite" if url else taken.database
+    first = taken.open_database(settings)
+    schema.prepare(first)
+    taken.sealer(first)
+    first.close()
+    path.unlink()
+    if left is not None:
+        path.write_bytes(left)
+    with pytest.raises(errors.CannotStart, match=f"{path}.*{taken.key}.*put back its backup"):
+        taken.open_database(settings)
+    assert path.exists() == (left is not None)
+    taken.key.unlink()
+    schema.prepare(taken.open_database(settings))
 
 
 def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path: Path):

@@ -11,6 +11,7 @@ from click.testing import CliRunner, Result
 
 import bloomery
 from bloomery import cmd
+from bloomery.conf.database import Database
 from bloomery.db import schema
 from bloomery.home import Home
 
@@ -132,6 +133,17 @@ def test_the_database_may_be_configured(tmp_path: Path):
     assert run("db", "upgrade", *where).exit_code == 0
     assert run("db", "check", *where).exit_code == 0
     assert (tmp_path / "elsewhere.sqlite").exists()
+
+
+def test_a_configured_sqlite_file_is_not_upgraded_under_a_running_service(tmp_path: Path):
+    url = f"sqlite:///{tmp_path}/elsewhere.sqlite"
+    (tmp_path / "b.conf").write_text(f"[database]\nconnection = {url}\n")
+    with Home(tmp_path / "one") as home:
+        home.open_database(Database(connection=url))
+        where = ("--state-dir", tmp_path / "two", "--config-file", tmp_path / "b.conf")
+        result = run("db", "upgrade", *where)
+    assert result.exit_code == 1
+    assert "elsewhere.sqlite" in result.stderr
 
 
 def test_a_wrong_option_is_one_sentence(tmp_path: Path):
