@@ -18,6 +18,7 @@ import errno
 import fcntl
 import json
 import os
+import socket
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Final, Self
@@ -31,6 +32,7 @@ from bloomery.db import home as facts
 
 CLOUD: Final = "bloomery"
 _KEY_ID: Final = "key_id"
+_CONDUCTOR: Final = "conductor"
 _ADVICE: Final = {
     errno.ENOSPC: "free some space",
     errno.EDQUOT: "free some space",
@@ -191,6 +193,24 @@ class Home:
                 reason=f"cannot use the key file {self.key}: it does not hold a key; "
                 "put it back from its backup",
             ) from exc
+
+    @staticmethod
+    def name_conductor(db: engine.Database, configured: str | None) -> str:
+        """Return the name of the conductor that serves from ``db``.
+
+        An SQLite database has one conductor for life, whose name it keeps: a container has a new
+        host name at each start, and would find its nodes with somebody else.  What is configured
+        wins, and is kept; otherwise the first host name.
+        """
+        name = configured or socket.gethostname()
+        if not db.is_sqlite:
+            return name
+        with db.read() as conn:
+            known = facts.find(conn, _CONDUCTOR)
+        if known is not None and configured in (None, known):
+            return known
+        db.transact(lambda conn: facts.put(conn, _CONDUCTOR, name))
+        return name
 
     def _key_missing(self, key_id: str, problem: str) -> errors.KeyMissing:
         return errors.KeyMissing(key_id=key_id, path=str(self.key), problem=problem)

@@ -9,6 +9,7 @@ What is stopped last was started first.
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
 from typing import Self
@@ -43,7 +44,7 @@ class Service:
             self.db = home.open_database(conf.database)
             built.callback(self.db.close)
             self._prepare_schema()
-            self.conf = conf
+            self.conf = _named(conf, home.name_conductor(self.db, conf.default.host))
             self._build(config_files)
             built.pop_all()
 
@@ -101,7 +102,7 @@ class Service:
             self.relay.start()
             started.callback(self.relay.stop)
             started.callback(self.conductor.stop, grace_s=0)
-            self.conductor.start()
+            self.conductor.start(alone=self.db.is_sqlite)
             self.api.start()
             started.pop_all()
         self._write_clouds()
@@ -127,6 +128,10 @@ class Service:
 
     def __exit__(self, *_exc: object) -> None:
         self.stop()
+
+
+def _named(conf: Conf, host: str) -> Conf:
+    return dataclasses.replace(conf, default=dataclasses.replace(conf.default, host=host))
 
 
 @contextlib.contextmanager

@@ -48,7 +48,11 @@ PHASES: Final[dict[str, Phase]] = {
 }  # fmt: skip
 _PARKED: Final = (Run.WAITING, Run.HELD)
 _RETRY_S: Final = 1.0
-_MOST_TAKEN_UP: Final = 3
+# What an interruption of a step counts.  A worker that dies while its conductor lives on died of
+# its step; a conductor dies of anything: a power cut, a kill, another node's step.
+CRASH: Final = 1
+DEATH: Final = 4
+_MOST_TAKEN_UP: Final = 3 * DEATH
 
 
 def void_reservations(house: House) -> int:
@@ -56,14 +60,17 @@ def void_reservations(house: House) -> int:
     return len(house.db.transact(locks.void_all))
 
 
-def adopt_all(house: House) -> int:
-    """Take up every flow that nobody walks; return how many there were."""
+def adopt_all(house: House, weight: int = DEATH) -> int:
+    """Take up every flow that nobody walks; return how many there were.
+
+    ``weight``: CRASH where their conductor may have died, else DEATH.
+    """
     with house.db.read() as conn:
         left = steps.list_left(conn)
         stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
     orphans = list(dict.fromkeys([*left, *stuck]))
     for uuid in orphans:
-        adopt(house, uuid)
+        adopt(house, uuid, weight=weight)
     return len(orphans)
 
 
@@ -71,32 +78,32 @@ def _is_parked(runs: list[StepRun]) -> bool:
     return any(run.state in _PARKED for run in runs)
 
 
-def adopt(house: House, uuid: str, tries: int = 0) -> None:
+def adopt(house: House, uuid: str, tries: int = 0, weight: int = DEATH) -> None:
     """Take up the flow of one node as soon as a worker is free.
 
     ``tries``: how often to come back while somebody holds the node.
     """
     try:
         with house.workers.slot() as slot:
-            _adopt(house, uuid, slot)
+            _adopt(house, uuid, slot, weight)
     except (errors.NoFreeConductorWorker, errors.DatabaseBusy):
-        house.timers.after(_RETRY_S, adopt, house, uuid, tries)
+        house.timers.after(_RETRY_S, adopt, house, uuid, tries, weight)
     except errors.NodeLocked as held:
         if tries:
-            house.timers.after(_RETRY_S, adopt, house, uuid, tries - 1)
+            house.timers.after(_RETRY_S, adopt, house, uuid, tries - 1, weight)
         LOG.info("not adopting: %s", held)
     except errors.Failure as unable:  # gone, or of a driver that is not enabled any more
         LOG.warning("cannot take up the flow of node %s: %s", uuid, unable)
 
 
-def _adopt(house: House, uuid: str, slot: Slot) -> None:
+def _adopt(house: House, uuid: str, slot: Slot, weight: int) -> None:
     context = Context(house=house, request=Request.new())
     with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
         with house.db.read() as conn:  # under the lock: nobody moves the flow meanwhile
             runs = steps.list_open(conn, uuid)
         task.context = Context(house=house, request=_request_of(runs))
         if runs and not _is_parked(runs):
-            task.spawn_after(_go_on, slot, task, runs)
+            task.spawn_after(_go_on, slot, task, runs, weight)
         elif not runs and task.node.provision_state in STUCK_STATES_TREATED_AS_FAIL:
             _fail_stuck(task)
 
@@ -107,31 +114,38 @@ def _request_of(runs: list[StepRun]) -> Request:
     return Request(request_id=asked) if asked else Request.new()
 
 
-def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun]) -> Future[None]:
+def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> Future[None]:
     flow = runner.reopen(task, PHASES[runs[0].phase], runs)
     run = flow.current
     task.node.last_error = None  # what its last worker died of; the flow may yet succeed
     if run is None:
         return runner.launch(slot, flow)
-    if run.taken_up >= _MOST_TAKEN_UP:
-        return runner.launch_failure(slot, flow, _hopeless(task, run))
+    if run.conductor is None:  # it was let go by a conductor that stopped in good order
+        weight = 0
+    if weight and run.taken_up >= _MOST_TAKEN_UP:
+        return runner.launch_failure(slot, flow, _hopeless(task, run, weight))
     if not run.step.resumable and run.state != Run.PLANNED:
         return runner.launch_failure(slot, flow, _interrupted(task, run))
-    task.save(flow.mark(run, Run.RUNNING, taken_up=run.taken_up + 1))
+    taken_up = run.taken_up + weight
+    task.save(flow.mark(run, Run.RUNNING, taken_up=taken_up, conductor=task.house.host))
     return runner.launch(slot, flow)
 
 
-def _hopeless(task: TaskManager, run: StepRun) -> str:
+def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
+    died = f"its worker died {run.taken_up // DEATH + 1} times"
+    if weight < DEATH:
+        died = "its conductor died too often"
     return (
-        f"Node {task.node.uuid} failed {run.phase}: its worker died {run.taken_up + 1} times at "
-        f"step {run.step.name}; the log of conductor {task.house.host} says of what"
+        f"Node {task.node.uuid} failed {run.phase}: {died} at step {run.step.name}; "
+        f"the log of conductor {task.house.host} says of what"
     )
 
 
 def _interrupted(task: TaskManager, run: StepRun) -> str:
     since = f" since {run.started_at:%Y-%m-%d %H:%M:%S} UTC" if run.started_at else ""
+    ended = f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
     return (
-        f"Node {task.node.uuid} failed {run.phase}: conductor {run.conductor} died while step "
+        f"Node {task.node.uuid} failed {run.phase}: {ended} while step "
         f"{run.step.name} was running{since}; it was not repeated because it may not be run twice"
     )
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import socket
 import time
 from collections.abc import Callable
 from typing import Final
@@ -44,7 +45,7 @@ def build(
     """Return the parts of a conductor.  Raises DriverNotFoundInEntrypoint and its like."""
     ours = conf.conductor
     return House(
-        host=conf.default.host,
+        host=conf.default.host or socket.gethostname(),
         db=db,
         conf=conf,
         registry=registry.load(conf),
@@ -68,10 +69,11 @@ class ConductorService:
         self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
         self._stopping = self._registered = False
 
-    def start(self) -> None:
+    def start(self, *, alone: bool = False) -> None:
         """Free what a former life held, register, take up what was left, and return.
 
-        The caller holds the lock of the state dir.
+        The caller holds the lock of the state dir.  ``alone``: no other conductor can live on this
+        database, so that whoever else is registered there is a former name of ours.
         """
         house = self.house
         freed = recovery.void_reservations(house)
@@ -83,10 +85,11 @@ class ConductorService:
                 group=house.conf.conductor.conductor_group.lower(),
                 drivers=sorted(house.registry.types),
                 interfaces=house.registry.enabled(),
+                alone=alone,
             ),
         )
         self._registered = True
-        adopted = recovery.adopt_all(house)
+        adopted = recovery.adopt_all(house, recovery.CRASH)
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
         self._heart.start()
@@ -95,7 +98,9 @@ class ConductorService:
 
     def _adopt_soon(self, uuid: str) -> None:
         """Take up a flow that the database gave up on, without waiting for the next check."""
-        self.house.timers.after(_ADOPT_AFTER_S, recovery.adopt, self.house, uuid, _ADOPT_TRIES)
+        self.house.timers.after(
+            _ADOPT_AFTER_S, recovery.adopt, self.house, uuid, _ADOPT_TRIES, recovery.CRASH,
+        )  # fmt: skip
 
     def _beat(self) -> None:
         house, online = self.house, not self._stopping

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import socket
 from dataclasses import dataclass
 
 from bloomery.conf.declare import option
@@ -10,9 +9,11 @@ from bloomery.conf.declare import option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Default:
-    host: str = option(
-        socket.gethostname(),
-        "name of this conductor; owner of its locks, part of the publisher id; stable and unique",
+    host: str | None = option(
+        None,
+        "name of this conductor; owner of its locks, part of the publisher id; stable and unique; "
+        "unset: with SQLite the host name at the first start, which the database keeps, else "
+        "the host name at this start",
         sample="<host name of the machine>",
     )
     auth_strategy: str = option(

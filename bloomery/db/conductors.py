@@ -23,8 +23,14 @@ def register(
     group: str,
     drivers: Sequence[str],
     interfaces: Sequence[EnabledInterface],
+    alone: bool = False,
 ) -> None:
-    """Put the conductor on line with what it serves; a row of its former life is taken over."""
+    """Put the conductor on line with what it serves; a row of its former life is taken over.
+
+    ``alone``: the rows of all others go; their nodes would wait for conductors that are no more.
+    """
+    if alone:
+        conn.execute(sa.delete(CONDUCTORS).where(_T.hostname != hostname))
     facts = {"conductor_group": group, "drivers": rows.dump(list(drivers)), "online": True}
     now = rows.now()
     touched = sa.update(CONDUCTORS).where(_T.hostname == hostname)

@@ -19,3 +19,9 @@ def settle(conn: sa.Connection, name: str, value: str) -> str:
         return known
     conn.execute(sa.insert(HOME), {"name": name, "value": value})
     return value
+
+
+def put(conn: sa.Connection, name: str, value: str) -> None:
+    """Store a fact, whatever held before."""
+    conn.execute(sa.delete(HOME).where(_T.name == name))
+    conn.execute(sa.insert(HOME), {"name": name, "value": value})

@@ -19,6 +19,11 @@ def missing(site: Site) -> list[str]:
         return [str(exc)]
     except sa.exc.SQLAlchemyError as exc:
         return [f"the database cannot be read: {type(exc).__name__}"]
-    if not ring.alive(known):
+    hosts = [one.hostname for one in ring.alive(known)]
+    if not hosts:
         return ["no conductor is on line: start one, or wait until it has registered"]
-    return []
+    return [
+        f"conductor {host} is on line and cannot be reached from here: its nodes answer 503 until "
+        f"it is back, or silent for {site.conf.conductor.heartbeat_timeout} s"
+        for host in site.rpc.unreachable(hosts)
+    ]

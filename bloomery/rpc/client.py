@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
+from bloomery import errors
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import Transport
@@ -21,3 +24,14 @@ class Client:
     def of_driver(self, driver: str) -> Conductor:
         """Any conductor that serves ``driver``.  Raises DriverNotFound."""
         return self._transport.reach(self.ring.hosts_of_driver(driver)[0])
+
+    def unreachable(self, hosts: Iterable[str]) -> list[str]:
+        """Return those of ``hosts`` that calls from here would not reach."""
+        return [host for host in hosts if not self._reaches(host)]
+
+    def _reaches(self, host: str) -> bool:
+        try:
+            self._transport.reach(host)
+        except errors.TemporaryFailure:
+            return False
+        return True

@@ -42,7 +42,7 @@ class Leases:
             LOG.warning("conductor %s is dead: its nodes are freed", hostname)
             house.db.transact(lambda conn: conductors.unregister(conn, hostname))
         if house.db.transact(lambda conn: locks.void_all(conn, hostname)):
-            recovery.adopt_all(house)
+            recovery.adopt_all(house, recovery.CRASH)
 
 
 def make(house: House) -> Callable[[], None]:

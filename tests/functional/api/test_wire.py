@@ -330,6 +330,16 @@ def test_site_without_a_conductor_is_not_ready(world):
     assert "conductor" in answer.json["missing"][0]
 
 
+def test_site_is_not_ready_while_a_conductor_of_its_ring_is_out_of_reach(world):
+    from bloomery.db import conductors
+
+    row = {"hostname": "gone", "group": "", "drivers": ["fake-hardware"], "interfaces": []}
+    world.site.db.transact(lambda conn: conductors.register(conn, **row))
+    answer = world.api.get("/readyz")
+    assert answer.status == 503
+    assert "conductor gone is on line and cannot be reached" in answer.json["missing"][0]
+
+
 def test_site_without_a_database_is_not_ready(world, tmp_path):
     world.site.db.close()
     (tmp_path / "bloomery.sqlite").write_bytes(b"this is no database" * 100)

@@ -16,9 +16,12 @@ from bloomery.cmd.serving import Service
 from bloomery.conductor.service import ConductorService
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
+from bloomery.conf.default import Default
 from bloomery.conf.notifications import Events
+from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
 from bloomery.home import Home
+from bloomery.operations import health
 from tests.kit.waiting import wait_for
 
 
@@ -69,3 +72,35 @@ def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
     monkeypatch.setattr(Database, "transact", busy)
     with pytest.raises(errors.CannotStart, match="cannot start: the disk is full"):
         Service(Conf(api=Api(port=0)), home).start()
+
+
+def test_a_state_dir_keeps_its_conductor_whatever_the_machine_is_called(
+    home: Home, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A container has a new host name at each start; nobody waits for the one that is no more."""
+
+    def served_by(machine: str, configured: str | None = None) -> list[str]:
+        monkeypatch.setattr(socket, "gethostname", lambda: machine)
+        settings = Conf(api=Api(port=0), default=Default(host=configured))
+        with Service(settings, home) as service:
+            assert health.missing(service.site) == []
+            with service.db.read() as conn:
+                found = [peer.hostname for peer in conductors.list_all(conn)]
+            assert found == [service.conductor.house.host]
+            return found
+
+    assert served_by("container-1") == ["container-1"]
+    assert served_by("container-2") == ["container-1"]
+    assert served_by("container-3", "rack-a") == ["rack-a"]
+    assert served_by("container-4") == ["rack-a"]
+
+
+def test_a_former_name_is_no_conductor_any_more(home: Home) -> None:
+    """One that was killed stayed on line in the rows; a release before this one left it there."""
+    db = home.open_database(Conf().database)
+    schema.prepare(db)
+    row = {"hostname": "gone", "group": "", "drivers": ["fake-hardware"], "interfaces": []}
+    db.transact(lambda conn: conductors.register(conn, **row))
+    with Service(Conf(api=Api(port=0)), home) as service:
+        host = service.conductor.house.host
+        assert service.site.rpc.ring.hosts_of_driver("fake-hardware") == (host,)

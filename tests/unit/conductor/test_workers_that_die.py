@@ -3,13 +3,18 @@ for ever where it dies each time."""
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import pytest
+
 from bloomery import errors
 from bloomery.conductor import recovery
+from bloomery.db import locks, steps
 from bloomery.db.engine import Database
+from bloomery.outcome import Again
 from tests.kit import site as kit
 from tests.kit.scripted import Script
 from tests.kit.site import Site
@@ -36,6 +41,99 @@ def test_a_flow_whose_worker_dies_each_time_is_given_up(make_site: MakeSite) -> 
     assert found.provision_state == "deploy failed"
     assert "died 4 times at step deploy.write" in found.last_error
     assert script.calls.count("write") == 4
+
+
+def _slow(make_site: MakeSite) -> tuple[Site, str, threading.Event]:
+    """A deployment in the middle of a long step, and what lets that step end."""
+    script, over = Script(), threading.Event()
+    script.add(
+        "deploy", "long", lambda held: None if over.is_set() else Again(after_s=60, reason="slow")
+    )
+    site = make_site(registry=script.registry())
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    _wait_for_the_pause(site, node)
+    return site, node, over
+
+
+def _wait_for_the_pause(site: Site, node: str) -> None:
+    wait_for(lambda: "again" in [run["state"] for run in site.runs(node)], "the pause")
+
+
+def _stopped(site: Site) -> None:
+    site.service.stop(grace_s=0)
+
+
+def _killed(site: Site) -> None:
+    """Nothing is written any more."""
+
+
+@pytest.mark.parametrize("end", [_stopped, _killed])
+def test_restarts_within_one_step_fail_no_flow(make_site: MakeSite, end: Any) -> None:
+    site, node, over = _slow(make_site)
+    for _ in range(6):
+        end(site)
+        site = site.restarted()
+        _wait_for_the_pause(site, node)
+    over.set()
+    end(site)
+    site = site.restarted()
+    try:
+        assert site.wait_for_state(node, "active").last_error is None
+    finally:
+        site.close()
+
+
+def test_a_graceful_stop_counts_for_nothing(make_site: MakeSite) -> None:
+    site, node, _ = _slow(make_site)
+    _stopped(site)
+    [run] = [run for run in site.runs(node) if run["state"] == "again"]
+    assert (run["conductor"], run["taken_up"]) == (None, 0)
+    site = site.restarted()
+    try:
+        _wait_for_the_pause(site, node)
+        [run] = [run for run in site.runs(node) if run["state"] == "again"]
+        assert (run["conductor"], run["taken_up"]) == (site.house.host, 0)
+    finally:
+        site.close()
+
+
+def test_a_step_that_its_conductors_never_survive_is_given_up(make_site: MakeSite) -> None:
+    site, node, _ = _slow(make_site)
+    restarts = 0
+    while site.node(node).provision_state == "deploying" and restarts < 20:
+        site, restarts = site.restarted(), restarts + 1
+        wait_for(
+            lambda s=site: (
+                s.node(node).provision_state != "deploying"
+                or "again" in [run["state"] for run in s.runs(node)]
+            ),
+            "the flow to be taken up",
+        )
+    try:
+        found = site.wait_for_state(node, "deploy failed")
+        assert "its conductor died too often at step deploy.long" in found.last_error
+        assert restarts == 13
+    finally:
+        site.close()
+
+
+def test_a_step_that_may_not_be_repeated_is_told_as_stopped(make_site: MakeSite) -> None:
+    script, go_on = Script(), threading.Event()
+    script.add("deploy", "once", lambda held: go_on.wait(20) and None, resumable=False)
+    site = make_site(registry=script.registry())
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    wait_for(lambda: "once" in script.calls, "the step")
+    site.db.transact(lambda conn: steps.let_go(conn, site.house.host))
+    site.db.transact(locks.void_all)
+    go_on.set()
+    site = site.restarted()
+    try:
+        found = site.wait_for_state(node, "deploy failed")
+        assert "its conductor was stopped while step deploy.once was running" in found.last_error
+    finally:
+        site.close()
 
 
 class Balky(Database):
