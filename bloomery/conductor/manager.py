@@ -337,7 +337,9 @@ class ConductorManager:
     # ----------------------------------------------------------------------------------- tasks
 
     def _hold(self, request: Request, node_uuid: str, purpose: str) -> TaskManager:
-        return task_manager.acquire(self._context(request), node_uuid, purpose=purpose)
+        return task_manager.acquire(
+            self._context(request), node_uuid, purpose=purpose, insists=True
+        )
 
     def _look(self, request: Request, node_uuid: str) -> TaskManager:
         return task_manager.acquire(self._context(request), node_uuid, shared=True)
@@ -360,7 +362,9 @@ class ConductorManager:
         with (
             self.house.workers.slot() as slot,
             waiting.place(self.house, f"{purpose} of node {node_uuid}"),
-            task_manager.acquire(context, node_uuid, shared=shared, purpose=purpose) as task,
+            task_manager.acquire(
+                context, node_uuid, shared=shared, purpose=purpose, insists=True
+            ) as task,
         ):
             return slot.spawn(work, task).result()
 

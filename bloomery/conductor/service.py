@@ -131,6 +131,7 @@ class ConductorService:
         self._try("say which flows are left", lambda conn: steps.let_go(conn, house.host))
         if not house.workers.busy:
             house.workers.stop()
+        house.registry.close()
 
     def _try(self, what: str, work: Callable[[sa.Connection], None]) -> None:
         """Write a last word; a database that refuses it keeps nobody from stopping."""

@@ -89,6 +89,7 @@ class TaskManager:
 
     ``shared`` tasks take no lock.  ``retry``: wait for a busy node as long as the caller agreed
     to; ``patient``: as long as it takes.  ``load_driver``: False where no driver is needed.
+    ``insists``, ``budget_s``: what drivers are told of it, see ``HeldNode``.
 
     Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint; what was
     taken is then released.
@@ -106,12 +107,16 @@ class TaskManager:
         retry: bool = True,
         patient: bool = False,
         load_driver: bool = True,
+        insists: bool = False,
+        budget_s: float | None = None,
     ) -> None:
         self.context = context
         self.house = context.house
         self.node_id = _uuid_of(context.house, node_id)
         self.shared = shared
         self.turn = 0
+        self.reads: Json | None = None
+        self.insists, self.budget_s = insists, budget_s
         self.notes: Json = {}  # what a step leaves for the end of its flow; not kept in rows
         self._purpose, self._retry, self._patient = purpose, retry, patient
         self._reserved = self._at_gate = False

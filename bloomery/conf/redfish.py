@@ -27,6 +27,12 @@ class Redfish:
         choices=("1.1", "1.2", "1.3"),
     )
     connection_cache_size: int = option(1000, "logins that are kept open; 0: none", least=0)
+    connection_idle_time: int = option(
+        120,
+        "seconds that a connection to a BMC is kept without being used; "
+        "0: a new one for each request",
+        least=0,
+    )
     boot_mode_config_timeout: int = option(900, "seconds for a boot mode to take effect", least=0)
     post_boot_retry_attempts: int = option(6, "tries while a machine is in POST", least=1)
     post_boot_retry_delay: int = option(5, "seconds between them, at first", least=1)
@@ -41,3 +47,9 @@ class Bmc:
     writes_at_once: int = option(1, "calls among them that change something", least=1)
     breaker_failures: int = option(5, "failures in a row after which a BMC is left alone", least=1)
     breaker_pause: int = option(30, "seconds that it is left alone, before one try", least=1)
+    login_pause: int = option(
+        60, "seconds that an account is left alone whose login was refused; doubles", least=1
+    )
+    login_longest_pause: int = option(
+        3600, "seconds between the tries of a login that is refused, at most", least=1
+    )

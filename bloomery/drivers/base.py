@@ -30,10 +30,18 @@ M = TypeVar("M", bound=Callable[..., Any])
 
 
 class HeldNode(Protocol):
-    """What a driver may see of a task."""
+    """What a driver may see of a task.
+
+    ``reads``: what was read of the hardware in this turn of a flow, by whoever read it; None
+    where nothing may be kept.  ``insists``: a person asked just now, and a BMC that is left
+    alone may be tried.  ``budget_s``: how long one call to the BMC may take; None: as long as any.
+    """
 
     node: Node
     turn: int
+    reads: dict[str, Any] | None
+    insists: bool
+    budget_s: float | None
 
     @property
     def driver(self) -> Driver: ...
@@ -134,6 +142,9 @@ class Interface:
         """Return {driver_info key: description, beginning "Required." where it is}."""
         return {}
 
+    def close(self) -> None:
+        """Give back what is kept at BMCs: the conductor ends.  Must not take long."""
+
     def validate(self, held: HeldNode) -> None:
         """Raise MissingParameterValue or InvalidParameterValue if the node lacks something."""
 
@@ -206,6 +217,10 @@ class Power(Interface):
     def describe_bmc(self, held: HeldNode) -> dict[str, Any] | None:
         """Return what is remembered of the node's BMC, without asking it; None: nothing is."""
         return None
+
+    def is_suspect(self, held: HeldNode) -> bool:
+        """Tell, without asking the BMC, whether it failed to answer the last time."""
+        return False
 
 
 class Management(Interface):

@@ -107,6 +107,12 @@ class Registry:
         }
         return Driver(**found)
 
+    def close(self) -> None:
+        """Let each interface give back what it keeps; called once, when the conductor ends."""
+        for found in self.interfaces.values():
+            for interface in found.values():
+                interface.close()
+
     def enabled(self) -> list[EnabledInterface]:
         """Return every pair of hardware type and interface that works here."""
         found = []

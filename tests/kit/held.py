@@ -21,6 +21,9 @@ class Held:
         self.driver_info = dict(driver_info)
         self.ports: tuple[Any, ...] = ()
         self.turn = 0
+        self.reads: dict[str, Any] | None = None
+        self.insists = False
+        self.budget_s: float | None = None
         self.shared = shared
         self.saves = 0
 

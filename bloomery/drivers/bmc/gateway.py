@@ -3,8 +3,12 @@
 from __future__ import annotations
 
 import dataclasses
+import hashlib
+import hmac
+import secrets
 import threading
 import time
+from collections import OrderedDict
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -21,6 +25,8 @@ from bloomery.drivers.shared import Shared
 from bloomery.metrics import METRICS
 
 Clock = Callable[[], float]
+_SALT: Final = secrets.token_bytes(16)
+_MOST_ACCOUNTS: Final = 32  # of one BMC whose refused logins are remembered
 
 
 class Bmc:
@@ -31,10 +37,34 @@ class Bmc:
         self.address = address
         self.slots = Slots(ours.requests_at_once, ours.writes_at_once)
         self.breaker = Breaker(ours.breaker_failures, ours.breaker_pause, clock)
+        self._login_pauses = ours.login_pause, ours.login_longest_pause
+        self._clock = clock
+        self._logins: OrderedDict[str, Breaker] = OrderedDict()
+        self._mutex = threading.Lock()
         self.latency = Latency()
         self.last_contact_at: datetime | None = None
         self.last_error: str | None = None
         self.last_error_at: datetime | None = None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Did the last call fail?  A suspect is asked once, and waits behind those that live."""
+        return self.breaker.failures > 0
+
+    def login(self, account: str) -> Breaker:
+        """Return what is known of an account; one that was never refused is closed.
+
+        ``account``: a key that differs with the password and does not contain it.
+        """
+        with self._mutex:
+            shortest_s, longest_s = self._login_pauses
+            found = self._logins.pop(account, None) or Breaker(
+                1, shortest_s, self._clock, longest_s
+            )
+            self._logins[account] = found
+            while len(self._logins) > _MOST_ACCOUNTS:
+                self._logins.popitem(last=False)
+            return found
 
     def answered(self) -> None:
         self.last_contact_at = datetime.now(UTC)
@@ -48,17 +78,31 @@ class Bmc:
         else:
             self.answered()
 
-    def shown(self) -> dict[str, Any]:
+    def shown(self, account: str | None = None) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC, as JSON has it."""
         latency = self.latency.summary()
+        breaker = self.breaker
         return {
             "address": self.address,
             "last_contact_at": _text(self.last_contact_at),
             "last_error": self.last_error,
             "last_error_at": _text(self.last_error_at),
-            "left_alone": self.breaker.is_open,
+            "left_alone": breaker.is_open,
+            "next_try_at": _text(breaker.next_try_at),
+            "login_refused": None if account is None else _refusal(self.login(account)),
             "latency": None if latency is None else dataclasses.asdict(latency),
         }
+
+
+def _refusal(login: Breaker) -> dict[str, Any] | None:
+    """Say since when a login is refused, how often it was tried, and when it will be again."""
+    if not login.is_open:
+        return None
+    return {
+        "since": _text(login.since),
+        "tries": login.failures,
+        "next_try_at": _text(login.next_try_at),
+    }
 
 
 def _text(at: datetime | None) -> str | None:
@@ -106,37 +150,63 @@ class Gateway:
             return list(self._bmcs.values())
 
     @contextmanager
-    def guard(self, address: str, held: HeldNode, *, write: bool) -> Iterator[Call]:
+    def guard(
+        self, address: str, held: HeldNode, *, write: bool, budget_s: float | None = None
+    ) -> Iterator[Call]:
         """Let one call through, in its turn and within its time.
 
+        ``budget_s``: of a call that may take less time than others; None: what the node's task
+        may spend, else call_timeout.  A task that insists is let through although the BMC is
+        left alone, one at a time.
         Raises BmcLeftAlone while the BMC is left alone, BmcUnreachable when it stays busy;
         for a write ExclusiveLockRequired or LockLost, if the node is not, or no longer, ours.
         """
         bmc = self.bmc(address)
-        deadline = self.clock() + self.conf.bmc.call_timeout
-        call = Call(bmc, held.node.driver, deadline, self.clock)
+        own_s = held.budget_s if budget_s is None else budget_s
+        limit_s = min(self.conf.bmc.call_timeout, own_s or self.conf.bmc.call_timeout)
+        call = Call(bmc, held.node.driver, self.clock() + limit_s, self.clock)
         if not bmc.slots.enter(write=write, timeout_s=call.left_s()):
-            busy = f"other calls kept it busy for {self.conf.bmc.call_timeout} s"
+            busy = f"other calls kept it busy for {limit_s:g} s"
             raise errors.BmcUnreachable(node=held.node.uuid, address=address, reason=busy)
         try:
             if write:
                 held.assert_lease()
-            self._admit(bmc, held)
+            require(bmc, bmc.breaker, held, insists=held.insists)
             with _reporting(bmc):
                 yield call
         finally:
             bmc.slots.leave(write=write)
 
-    def _admit(self, bmc: Bmc, held: HeldNode) -> None:
-        left_s = bmc.breaker.admit()
-        if not left_s:
-            return
-        last = bmc.breaker.last
-        why = last.facts.get("reason", "") if isinstance(last, errors.Failure) else ""
-        raise errors.BmcLeftAlone(
-            node=held.node.uuid, address=bmc.address, retry_after_s=left_s,
-            reason=f"{why} ({bmc.breaker.told(left_s)})",
-        )  # fmt: skip
+    @contextmanager
+    def login(self, bmc: Bmc, account: str, held: HeldNode) -> Iterator[None]:
+        """Let work through that shows an account's password, or what it was exchanged for.
+
+        Raises BmcLeftAlone while the account is left alone because its login was refused.
+        """
+        login = bmc.login(account)
+        require(bmc, login, held)
+        try:
+            yield
+        except errors.BmcLoginRefused as exc:
+            login.failed(exc)
+            raise
+        except BaseException:
+            login.abandoned()
+            raise
+        login.succeeded()
+
+
+def require(bmc: Bmc, breaker: Breaker, held: HeldNode, *, insists: bool = False) -> None:
+    """Raise BmcLeftAlone unless the breaker lets one through."""
+    left_s = breaker.admit(insists=insists)
+    if not left_s:
+        return
+    last = breaker.last
+    why = last.facts.get("reason", "") if isinstance(last, errors.Failure) else ""
+    raise errors.BmcLeftAlone(
+        node=held.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
+        reason=f"{why} ({breaker.told(left_s)})",
+    )  # fmt: skip
 
 
 @contextmanager
@@ -144,6 +214,9 @@ def _reporting(bmc: Bmc) -> Iterator[None]:
     """Tell the BMC's record how the call went."""
     try:
         yield
+    except errors.BmcLeftAlone:  # nobody was asked
+        bmc.breaker.abandoned()
+        raise
     except (errors.BmcUnreachable, errors.BmcRefused) as exc:
         bmc.failed(exc)
         raise
@@ -151,6 +224,11 @@ def _reporting(bmc: Bmc) -> Iterator[None]:
         bmc.breaker.abandoned()
         raise
     bmc.answered()
+
+
+def account_key(*facts: str | None) -> str:
+    """Return a key that tells an account from others, password included, and holds none of it."""
+    return hmac.new(_SALT, repr(facts).encode(), hashlib.sha256).hexdigest()
 
 
 _GATEWAYS: Final = Shared(Gateway)

@@ -7,6 +7,8 @@ of ipmitool has its place at the gateway.
 
 from __future__ import annotations
 
+from typing import Any
+
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
@@ -29,6 +31,16 @@ class Bmc:
         self._gap_s = float(self._conf.min_command_interval)
         self._budget_s = float(self._conf.command_retry_timeout)
 
+    def describe(self) -> dict[str, Any]:
+        """Return what the node's ``why`` says of its BMC."""
+        return self._gateway.bmc(self.info.key).shown(self._account)
+
+    @property
+    def _account(self) -> str:
+        """What a refused login is remembered by."""
+        ours = self.info
+        return gateway.account_key(ours.key, ours.username, ours.password, ours.kg_key.hex())
+
     def rest_s(self) -> float:
         """How many seconds until it may get its next command."""
         return self._pace.rest_s(self.info.key)
@@ -50,6 +62,8 @@ class Bmc:
             left_s = self._budget_s - (self._pace.clock() - began_at)
             try:
                 return self.tell(*words, write=write, within_s=left_s)
+            except errors.BmcLeftAlone:
+                raise
             except errors.BmcUnreachable as silent:
                 took_s = self._pace.clock() - began_at
                 if self._may_repeat(str(silent), tries, took_s):
@@ -66,7 +80,10 @@ class Bmc:
         ExclusiveLockRequired, LockLost.
         """
         budget_s = self._budget_s if within_s is None else within_s
-        with self._gateway.guard(self.info.key, self._held, write=write) as call:
+        with (
+            self._gateway.guard(self.info.key, self._held, write=write) as call,
+            self._gateway.login(call.bmc, self._account, self._held),
+        ):
             give_up_at = self._pace.clock() + min(budget_s, call.left_s())
             self._pass_gap(give_up_at)
             began_at = self._pace.clock()
@@ -133,7 +150,9 @@ class Bmc:
 
     def _error(self, text: str) -> errors.Failure:
         if verdicts.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
-            return errors.BmcRefused(
+            is_login = verdicts.is_login_refused(text)
+            kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
+            return kind(
                 node=self._held.node.uuid, address=self.info.key, reason=verdicts.sentence(text),
             )  # fmt: skip
         return self._unreachable(text)

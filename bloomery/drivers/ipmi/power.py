@@ -31,7 +31,10 @@ class IpmitoolPower(Ipmitool, base.Power):
     """What is remembered between turns stands in driver_internal_info: see ``plan``."""
 
     def describe_bmc(self, held: base.HeldNode) -> dict[str, Any]:
-        return self.gateway.bmc(info.parse(held.driver_info).key).shown()
+        return self.bmc(held).describe()
+
+    def is_suspect(self, held: base.HeldNode) -> bool:
+        return self.gateway.bmc(info.parse(held.driver_info).key).is_suspect
 
     def get_power_state(self, held: base.HeldNode) -> str | None:
         return _reading(self.bmc(held).ask(*_STATUS))

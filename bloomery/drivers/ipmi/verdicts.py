@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from typing import Final
 
 _WRONG_KEY: Final = "ipmi_password (or ipmi_hex_kg_key) is wrong"
+_LOGIN: Final = (  # each further try may lock the account
+    "RAKP 2 HMAC is invalid", "RAKP 4 message has invalid integrity check", "unauthorized name",
+)  # fmt: skip
 _REFUSALS: Final = {  # part of a message: what it means, where that needs saying
     "RAKP 2 HMAC is invalid": _WRONG_KEY,
     "RAKP 4 message has invalid integrity check": _WRONG_KEY,
@@ -31,6 +34,11 @@ _SUITES: Final = (
 def is_refusal(text: str, also_retryable: Sequence[str] = ()) -> bool:
     """Did the BMC, or ipmitool, say a no that will be no the next time, too?"""
     return not _has(text, also_retryable) and _has(text, (*_REFUSALS, *_SUITES))
+
+
+def is_login_refused(text: str) -> bool:
+    """Did the BMC not know the user, or not take the password?"""
+    return _has(text, _LOGIN)
 
 
 def is_put_off(text: str, also_retryable: Sequence[str] = ()) -> bool:

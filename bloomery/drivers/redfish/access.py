@@ -1,17 +1,19 @@
 """The way from an interface to a system behind a BMC: login, guard, errors.
 
-One login per account is kept, the oldest one is dropped when there are too many; a login that
-the BMC no longer honours is dropped at once.
+One login per account is kept.  The oldest one is given back when there are too many, and all are
+when the conductor ends; a connection that nobody used for longest is closed before the process
+runs out of descriptors.
 """
 
 from __future__ import annotations
 
-import hashlib
-import hmac
-import secrets
+import logging
+import resource
 import threading
 from collections import OrderedDict
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bloomery import errors
@@ -26,31 +28,48 @@ from bloomery.drivers.shared import Shared
 if TYPE_CHECKING:
     from bloomery.drivers.redfish.client import Client
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
-Key = tuple[str, ...]
 
-_SALT: Final = secrets.token_bytes(16)
+_GIVE_BACK_S: Final = 2.0  # that one BMC may take to end a session
+_CLOSE_S: Final = 5.0  # that all of them may take
+_CLOSERS: Final = 16
 
 
 class Login:
     """One account's client, built by whoever comes first."""
 
-    def __init__(self) -> None:
+    def __init__(self, account: Account) -> None:
+        self.account = account
+        self.users = 0  # calls under way; guarded by the lock of the table
+        self.is_kept = False  # does it stand in the table?
         self._lock = threading.Lock()
-        self._client: Client | None = None
+        self.built: Client | None = None
 
-    def client(self, account: Account, conf: Conf, call: Call) -> Client:
-        """Return the client; wait for whoever is logging in, as long as the call has time."""
-        from bloomery.drivers.redfish import client
-
+    @contextmanager
+    def turn(self, held: HeldNode, call: Call) -> Iterator[None]:
+        """Until the BMC has honoured this login, let one call through at a time."""
+        if self.built is not None and self.built.wire.is_proven:
+            yield
+            return
         if not self._lock.acquire(timeout=max(call.left_s(), 0)):
-            raise TimeoutError("another call is logging in")
+            raise errors.BmcUnreachable(
+                node=held.node.uuid, address=call.bmc.address, reason="another call is logging in"
+            )
         try:
-            if self._client is None:
-                self._client = client.Client(account, conf.redfish, call)
-            return self._client
+            yield
         finally:
             self._lock.release()
+
+    def client(self, conf: Conf, call: Call) -> Client:
+        from bloomery.drivers.redfish import client
+
+        if self.built is None:
+            self.built = client.Client(self.account, conf, call)
+        return self.built
+
+    def tokens(self) -> tuple[str, ...]:
+        return () if self.built is None else self.built.wire.secrets
 
 
 class Access:
@@ -60,7 +79,11 @@ class Access:
         self.conf = conf
         self.gateway = gateway.of(conf)
         self._mutex = threading.Lock()
-        self._logins: OrderedDict[Key, Login] = OrderedDict()
+        self._logins: OrderedDict[str, Login] = OrderedDict()
+        self._connected: OrderedDict[str, Client] = OrderedDict()
+        self._most_connected = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 8)
+        self._closers: ThreadPoolExecutor | None = None
+        self._under_way: list[Future[None]] = []
 
     def account(self, held: HeldNode) -> Account:
         """Raises MissingParameterValue and InvalidParameterValue."""
@@ -70,11 +93,18 @@ class Access:
         """Return what is known of the node's BMC."""
         return self.gateway.bmc(self.account(held).address)
 
+    def describe(self, held: HeldNode) -> dict[str, Any]:
+        """Return what the node's ``why`` says of its BMC."""
+        account = self.account(held)
+        return self.gateway.bmc(account.address).shown(_key(account))
+
+    # ---------------------------------------------------------------------------- calls
+
     def read(self, held: HeldNode, work: Callable[[Any], T]) -> T:
-        """Return what ``work`` reads of the node's system, which was just read anew.
+        """Return what ``work`` reads of the node's system, which is read once in a turn.
 
         A read that fails is tried once more while its time lasts.
-        Raises BmcUnreachable, BmcRefused.
+        Raises BmcUnreachable, BmcRefused, InvalidParameterValue.
         """
         account = self.account(held)
         with self.gateway.guard(account.address, held, write=False) as call:
@@ -85,7 +115,8 @@ class Access:
 
         It is asked once, as nobody knows what became of it, unless it is ``repeatable``: done
         twice, it lands in the same place.  Then silence and a 5xx are answered as in ``read``.
-        Raises BmcUnreachable, BmcRefused, and what tells that the node is not ours.
+        Raises BmcUnreachable, BmcRefused, InvalidParameterValue, and what tells that the node is
+        not ours.
         """
         account = self.account(held)
         with self.gateway.guard(account.address, held, write=True) as call:
@@ -97,7 +128,7 @@ class Access:
         self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]
     ) -> T:
         """Do the work, once more if it failed and time is left; a suspect is asked once."""
-        suspect = call.bmc.breaker.failures > 0
+        suspect = call.bmc.is_suspect
         try:
             return self._work(account, held, call, work)
         except (errors.BmcUnreachable, errors.BmcRefused) as exc:
@@ -107,44 +138,116 @@ class Access:
         return self._work(account, held, call, work)
 
     def _work(self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]) -> T:
-        from bloomery.drivers.redfish import client
+        from bloomery.drivers.redfish import refusals
 
         key = _key(account)
-        with client.translating(account, held.node.uuid, self.conf.redfish):
-            try:
-                found = self._login(key).client(account, self.conf, call)
-                with found.wire.during(call):
-                    return work(found.system(account))
-            except client.SPENT:
-                self._drop(key)
-                raise
+        login = self._enter(key, account)
+        told = refusals.translating(account, held.node.uuid, self.conf.redfish, login.tokens)
+        try:
+            with login.turn(held, call), self.gateway.login(call.bmc, key, held), told:
+                client = login.client(self.conf, call)
+                self._keep_connected(key, client)
+                return _asked(client, account, call, held.reads, work)
+        finally:
+            self._leave(login)
 
-    def _login(self, key: Key) -> Login:
-        with self._mutex:
-            found = self._logins.pop(key, None) or Login()
-            if self.conf.redfish.connection_cache_size:
-                self._logins[key] = found
-            while len(self._logins) > self.conf.redfish.connection_cache_size:
-                self._logins.popitem(last=False)
-            return found
+    # --------------------------------------------------------------------------- logins
 
-    def _drop(self, key: Key) -> None:
+    def _enter(self, key: str, account: Account) -> Login:
+        """Return the login of an account, for one call."""
+        most = self.conf.redfish.connection_cache_size
         with self._mutex:
-            self._logins.pop(key, None)
+            login = self._logins.pop(key, None) or Login(account)
+            login.users += 1
+            if most:
+                self._logins[key], login.is_kept = login, True
+            evicted = [self._logins.popitem(last=False) for _ in range(len(self._logins) - most)]
+            for _, old in evicted:
+                old.is_kept = False
+            idle = [old for _, old in evicted if not old.users]
+        for old in idle:
+            self._give_back_soon(old)
+        return login
+
+    def _leave(self, login: Login) -> None:
+        with self._mutex:
+            login.users -= 1
+            is_over = not login.users and not login.is_kept
+        if is_over:
+            self._give_back_soon(login)
+
+    def _keep_connected(self, key: str, client: Client) -> None:
+        """Close the connections of whoever was not asked for longest, if there are too many."""
+        with self._mutex:
+            self._connected.pop(key, None)
+            self._connected[key] = client
+            too_many = len(self._connected) - self._most_connected
+            old = [self._connected.popitem(last=False)[1] for _ in range(too_many)]
+        for unused in old:
+            unused.wire.hang_up()
+
+    def _give_back_soon(self, login: Login) -> None:
+        with self._mutex:
+            if self._closers is None:
+                self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="bmc-logout")
+            self._under_way = [future for future in self._under_way if not future.done()]
+            self._under_way.append(self._closers.submit(self._give_back, login))
+
+    def _give_back(self, login: Login) -> None:
+        """End a session at its BMC, unless that one is mute."""
+        if login.built is None:
+            return
+        bmc, clock = self.gateway.bmc(login.account.address), self.gateway.clock
+        if bmc.is_suspect:
+            return
+        try:
+            login.built.give_back(Call(bmc, "redfish", clock() + _GIVE_BACK_S, clock))
+        except Exception as exc:  # noqa: BLE001  a courtesy: the BMC ends it by itself, later
+            LOG.debug("no logout at %s: %s", bmc.address, type(exc).__name__)
+
+    def close(self) -> None:
+        """Give every session back.  Takes a few seconds at most, whatever the BMCs do."""
+        with self._mutex:
+            logins = [*self._logins.values()]
+            self._logins.clear()
+            self._connected.clear()
+        for login in logins:
+            login.is_kept = False
+            self._give_back_soon(login)
+        with self._mutex:
+            closers, self._closers = self._closers, None
+        wait(self._under_way, timeout=_CLOSE_S)
+        if closers is not None:
+            closers.shutdown(wait=False, cancel_futures=True)
 
 
 def _may_help(exc: errors.Failure) -> bool:
     """Tell whether asking again may help: it was silent, or it broke."""
-    is_silent = isinstance(exc, errors.BmcUnreachable)
-    return is_silent or (exc.facts.get("http_status") or 0) >= 500
+    if isinstance(exc, errors.BmcLeftAlone):
+        return False
+    return isinstance(exc, errors.BmcUnreachable) or (exc.facts.get("http_status") or 0) >= 500
 
 
-def _key(account: Account) -> Key:
+def _asked(
+    client: Client,
+    account: Account,
+    call: Call,
+    reads: dict[str, Any] | None,
+    work: Callable[[Any], T],
+) -> T:
+    try:
+        with client.wire.during(call, reads):
+            return work(client.system(account))
+    except Exception as exc:
+        client.doubt(exc)
+        raise
+
+
+def _key(account: Account) -> str:
     """Tell accounts apart without keeping their passwords."""
-    word = hmac.new(_SALT, (account.password or "").encode(), hashlib.sha256).hexdigest()
-    return (
-        account.address, account.root, account.username or "", word, str(account.verify),
-        account.auth_type, account.tls_minimum_version or "", account.tls_ciphers or "",
+    return gateway.account_key(
+        account.address, account.root, account.username, account.password, str(account.verify),
+        account.auth_type, account.tls_minimum_version, account.tls_ciphers,
     )  # fmt: skip
 
 

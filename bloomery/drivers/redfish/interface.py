@@ -17,3 +17,6 @@ class Redfish(base.Interface):
 
     def validate(self, held: base.HeldNode) -> None:
         self.access.account(held)
+
+    def close(self) -> None:
+        self.access.close()

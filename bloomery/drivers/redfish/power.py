@@ -50,7 +50,10 @@ _ORDERS: Final = {
 
 class RedfishPower(Redfish, base.Power):
     def describe_bmc(self, held: base.HeldNode) -> dict[str, Any]:
-        return self.access.bmc(held).shown()
+        return self.access.describe(held)
+
+    def is_suspect(self, held: base.HeldNode) -> bool:
+        return self.access.bmc(held).is_suspect
 
     def get_power_state(self, held: base.HeldNode) -> str | None:
         return self.access.read(held, _read)

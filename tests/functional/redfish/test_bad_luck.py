@@ -7,6 +7,7 @@ import time
 
 import pytest
 
+from bloomery import errors
 from tests.functional.redfish.conftest import BUDGET_S, available, enrol, manageable
 
 MUTE = "it accepted the connection and gave no answer within 1 s"
@@ -16,8 +17,8 @@ FAULTS = [
     ({"kind": "status", "status": 500}, "it answers HTTP 500: lab fault"),
     ({"kind": "status", "status": 503}, "it answers HTTP 503: lab fault"),
     ({"kind": "status", "status": 401}, "refused: the user name or the password (HTTP 401"),
-    ({"kind": "status", "status": 403}, "refused: the user name or the password (HTTP 403"),
-    ({"kind": "status", "status": 404}, "check driver_info/redfish_system_id"),
+    ({"kind": "status", "status": 403}, "(HTTP 403: lab fault)"),
+    ({"kind": "status", "status": 404}, "HTTP 404: lab fault: "),
     ({"kind": "hang", "seconds": 30}, MUTE),
     ({"kind": "delay", "seconds": 30}, MUTE),
     ({"kind": "reset"}, "Connection reset by peer"),
@@ -114,18 +115,47 @@ def test_a_connection_that_nobody_answers_is_given_up(stage, machine) -> None:
         assert MUTE in stage.wait_for(node, "enroll")["last_error"]
 
 
-def test_a_bmc_that_failed_too_often_is_left_alone_and_the_node_says_so(stage, machine) -> None:
+def test_a_bmc_that_failed_too_often_is_left_alone_but_for_who_asks_now(stage, machine) -> None:
     node = enrol(stage, machine)
     machine.bmc.faults.add(kind="status", status=503, times=-1)
     for _ in range(3):
         stage.ask(node, "manage")
         stage.wait_for(node, "enroll")
+    told = stage.why(node)["contact"]["bmc"]
+    assert told["left_alone"] is True
+    assert told["next_try_at"] is not None
     asked = machine.bmc.requests
-    stage.ask(node, "manage")
-    shown = stage.wait_for(node, "enroll")
-    assert "HTTP 503: lab fault (left alone after 3 failures in a row since" in shown["last_error"]
-    assert "next try in" in shown["last_error"]
+    with stage.site.acquire(node) as task, pytest.raises(errors.BmcLeftAlone) as alone:
+        task.driver.power.get_power_state(task)
+    assert "HTTP 503: lab fault (left alone after 3 failures in a row" in str(alone.value)
     assert machine.bmc.requests == asked
+    stage.ask(node, "manage")
+    stage.wait_for(node, "enroll")
+    assert machine.bmc.requests == asked + 1
+    machine.bmc.faults.clear()
+    stage.ask(node, "manage")
+    assert stage.wait_for(node, "manageable")["last_error"] is None
+    assert stage.why(node)["contact"]["bmc"]["left_alone"] is False
+
+
+def test_a_wrong_password_is_shown_once_however_often_it_is_asked_for(stage, machine) -> None:
+    node = enrol(stage, machine, redfish_password="mistyped")
+    for _ in range(4):
+        stage.ask(node, "manage")
+        shown = stage.wait_for(node, "enroll")
+    assert machine.bmc.refused == 1
+    assert "(left alone after 1 failure since" in shown["last_error"]
+    assert stage.why(node)["contact"]["bmc"]["login_refused"]["tries"] == 1
+    stage.patch(node, **{"driver_info.redfish_password": machine.password})
+    stage.ask(node, "manage")
+    assert stage.wait_for(node, "manageable")["last_error"] is None
+
+
+def test_a_conductor_that_ends_gives_its_sessions_back(stage, machine) -> None:
+    manageable(stage, machine)
+    assert len(machine.bmc.sessions) == 1
+    stage.site.service.stop()
+    assert machine.bmc.sessions == {}
 
 
 def test_dead_bmcs_do_not_slow_down_a_living_one(stage, make_rack) -> None:

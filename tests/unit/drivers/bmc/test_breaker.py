@@ -81,3 +81,22 @@ def test_it_says_how_often_since_when_and_until_when(breaker):
     told = breaker.told(breaker.admit())
     assert told.startswith("left alone after 3 failures in a row since ")
     assert told.endswith("next try in 30 s")
+
+
+def test_who_insists_need_not_wait_but_is_one_at_a_time(breaker):
+    fail(breaker, 3)
+    assert breaker.admit() == 30
+    assert breaker.admit(insists=True) == 0
+    assert breaker.admit(insists=True) > 0
+    breaker.succeeded()
+    assert breaker.admit() == 0
+
+
+def test_pauses_double_up_to_the_longest(clock):
+    breaker, pauses = Breaker(1, 60, clock, 300), []
+    for _ in range(5):
+        assert breaker.admit() == 0
+        breaker.failed(NO)
+        pauses.append(breaker.admit())
+        clock.now += pauses[-1]
+    assert pauses == [60, 120, 240, 300, 300]

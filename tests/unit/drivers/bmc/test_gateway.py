@@ -187,3 +187,41 @@ def test_metrics_may_ask_for_every_bmc(made, held):
     call(made, held)
     call(made, held, address="https://bmc-2")
     assert {bmc.address for bmc in made.bmcs()} == {ADDRESS, "https://bmc-2"}
+
+
+def test_a_call_may_have_less_time_than_others(made, held):
+    with made.guard(ADDRESS, held, write=False, budget_s=5) as one:
+        assert one.left_s() == 5
+    held.budget_s = 3
+    with made.guard(ADDRESS, held, write=False) as one:
+        assert one.left_s() == 3
+    held.budget_s = 3000
+    with made.guard(ADDRESS, held, write=False) as one:
+        assert one.left_s() == 20
+
+
+def test_who_failed_last_time_is_a_suspect(made, held):
+    assert not made.bmc(ADDRESS).is_suspect
+    with pytest.raises(errors.BmcUnreachable):
+        call(made, held, SILENT)
+    assert made.bmc(ADDRESS).is_suspect
+    call(made, held)
+    assert not made.bmc(ADDRESS).is_suspect
+
+
+def test_a_person_who_insists_is_let_through_once(made, held):
+    for _ in range(2):
+        with pytest.raises(errors.BmcUnreachable):
+            call(made, held, SILENT)
+    held.insists = True
+    call(made, held)
+    held.insists = False
+    call(made, held)
+
+
+def test_who_was_not_asked_has_not_failed(made, held):
+    alone = errors.BmcLeftAlone(node="n", address=ADDRESS, reason="login", retry_after_s=9)
+    for _ in range(5):
+        with pytest.raises(errors.BmcLeftAlone):
+            call(made, held, alone)
+    assert not made.bmc(ADDRESS).is_suspect

@@ -159,3 +159,16 @@ def test_wrong_cipher_suites_keep_us_from_starting():
     conf = dataclasses.replace(Conf(), ipmi=Ipmi(cipher_suite_versions=("3", "best")))
     with pytest.raises(errors.CannotStart, match=r"\[ipmi\]: option cipher_suite_versions"):
         bmc.Ipmitool(conf)
+
+
+def test_a_wrong_password_is_shown_once(make_bmc, made_up):
+    made_up.answers["power status"] = [WRONG] * 9
+    asked = make_bmc()
+    with pytest.raises(errors.BmcLoginRefused, match="RAKP 2 HMAC"):
+        asked.ask(*ASK)
+    for _ in range(3):
+        with pytest.raises(errors.BmcLeftAlone, match="next try in") as told:
+            asked.ask(*ASK)
+    assert len(made_up.asked) == 1
+    assert told.value.facts["retry_after_s"] > 50
+    assert asked.describe()["login_refused"]["tries"] == 1

@@ -1,0 +1,178 @@
+"""What sushy and requests raise, in our errors and in words that say what to do.
+
+Nothing of what a BMC says reaches an error unmasked: some repeat what they were sent.
+"""
+
+from __future__ import annotations
+
+import base64
+import logging
+import re
+import ssl
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import requests
+from sushy import exceptions as sushy_errors
+
+from bloomery import errors
+from bloomery.conf.redfish import Redfish
+from bloomery.drivers.redfish.driver_info import Account
+
+LOG = logging.getLogger(__name__)
+
+_ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
+_MOST_CHARS: Final = 600
+_LEAST_SECRET: Final = 3  # shorter ones are parts of words
+_ENUM: Final = re.compile(r"<\w+\.\w+: '([^']*)'>|\b[A-Z]\w+\.([A-Z][A-Z0-9_]+)\b")
+_NOT_FOUND: Final = 404
+
+
+@contextmanager
+def translating(
+    account: Account,
+    node: str,
+    conf: Redfish,
+    shown: Callable[[], tuple[str, ...]] = tuple,
+) -> Iterator[None]:
+    """Raise one of our errors for whatever sushy and requests raise.
+
+    ``shown`` returns the tokens that the BMC knows.  Raises BmcUnreachable, BmcLoginRefused,
+    BmcRefused with the facts ``http_status`` and ``message_id`` where the BMC gave them, and
+    InvalidParameterValue for what sushy does not even ask.
+    """
+
+    def said(kind: type[errors.Failure], reason: str, **more: Any) -> errors.Failure:
+        return kind(node=node, address=account.address, reason=reason, **more)
+
+    def clean(words: object) -> str:
+        return _clean(str(words), account, shown())
+
+    try:
+        yield
+    except sushy_errors.ConnectionError as exc:
+        raise said(errors.BmcUnreachable, _silence(exc, conf, clean)) from None
+    except sushy_errors.HTTPError as exc:
+        told = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
+        kind, reason = _answer(exc, told, account)
+        raise said(kind, reason, http_status=exc.status_code, message_id=clean(exc.code)) from None
+    except sushy_errors.UnknownDefaultError:
+        reason = "it has more than one system, or none: set driver_info/redfish_system_id"
+        raise said(errors.BmcRefused, reason) from None
+    except sushy_errors.InvalidParameterValueError as exc:
+        reason = f"the BMC of node {node} at {account.address} does not offer it: "
+        raise errors.InvalidParameterValue(reason=reason + clean(_plain(str(exc)))) from None
+    except sushy_errors.SushyError as exc:
+        raise said(errors.BmcRefused, clean(_plain(str(exc)))) from None
+    except requests.JSONDecodeError:
+        raise said(errors.BmcUnreachable, "its answer is not JSON") from None
+    except TimeoutError as exc:
+        raise said(errors.BmcUnreachable, str(exc)) from None
+    except (requests.RequestException, *_ODD) as exc:
+        reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
+        LOG.debug("%s: %s", account.address, reason)
+        raise said(errors.BmcUnreachable, reason) from None
+
+
+def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
+    """What a BMC says, in one line, without what it was shown."""
+    line = " ".join(words.split())
+    for secret in (*_secrets(account), *tokens):
+        if len(secret) >= _LEAST_SECRET:
+            line = line.replace(secret, "***")
+    return line[:_MOST_CHARS]
+
+
+def _secrets(account: Account) -> tuple[str, ...]:
+    if account.password is None:
+        return ()
+    pair = f"{account.username or ''}:{account.password}"
+    basic = {base64.b64encode(pair.encode(coding, "replace")).decode() for coding in _CODINGS}
+    return (*sorted(basic), account.password)
+
+
+_CODINGS: Final = ("latin1", "utf-8")  # requests sends the first, others the second
+
+
+def _plain(words: str) -> str:
+    """Say sushy's enumerations as the BMC's words: Cd, and no <BootSource.CD: 'Cd'>."""
+    plain = _ENUM.sub(lambda m: m[1] or m[2].title().replace("_", ""), words)
+    return re.sub(r"[{}]", "", plain)
+
+
+def _silence(exc: BaseException, conf: Redfish, clean: Callable[[object], str]) -> str:
+    """Say in a few words why there was no answer."""
+    cause = exc.__context__
+    match cause:
+        case requests.exceptions.SSLError():
+            return (
+                f"TLS refused: {clean(_innermost(cause))}; set driver_info/redfish_verify_ca to "
+                "the CA of its certificate, or to false"
+            )
+        case requests.ConnectTimeout():
+            return f"no connection within {conf.connect_timeout} s"
+        case requests.ReadTimeout():
+            return f"it accepted the connection and gave no answer within {conf.read_timeout} s"
+        case requests.exceptions.InvalidURL():
+            return f"its answer leads away from this BMC: {clean(cause)}"
+        case requests.exceptions.ChunkedEncodingError():
+            return f"its answer broke off ({clean(_innermost(cause))})"
+        case None:
+            return clean(exc)
+        case _:
+            return clean(_innermost(cause))
+
+
+def _innermost(exc: BaseException) -> str:
+    """The words of the error that the others wrap."""
+    seen = exc
+    for _ in range(8):
+        wrapped = (getattr(seen, "reason", None), *seen.args, seen.__context__)
+        inside = next((e for e in wrapped if isinstance(e, BaseException)), None)
+        if inside is None:
+            break
+        seen = inside
+    if isinstance(seen, ssl.SSLCertVerificationError):
+        return f"certificate verify failed: {seen.verify_message}"
+    return str(getattr(seen, "strerror", None) or seen) or type(seen).__name__
+
+
+def _answer(exc: Any, told: str, account: Account) -> tuple[type[errors.Failure], str]:
+    """Which error an HTTP status stands for, and what it says."""
+    method, path = getattr(exc, "asked", ("", ""))
+    match exc:
+        case sushy_errors.AccessError() if getattr(exc, "login", False):
+            return errors.BmcLoginRefused, (
+                f"the user name or the password ({told}): check driver_info/redfish_username and "
+                "redfish_password"
+            )
+        case sushy_errors.AccessError():
+            return errors.BmcRefused, (
+                f"the user of driver_info/redfish_username may not do that ({told})"
+            )
+        case sushy_errors.ResourceNotFoundError():
+            return errors.BmcRefused, _missing(path, told, account)
+        case sushy_errors.MissingXAuthToken():
+            return (
+                errors.BmcRefused,
+                "it gave no token for a session: set redfish_auth_type to basic",
+            )
+        case sushy_errors.ServerSideError() if method == "GET" or _is_login(path):
+            return errors.BmcUnreachable, f"it answers {told}"
+        case _:
+            return errors.BmcRefused, told
+
+
+def _is_login(path: str) -> bool:
+    return path.rstrip("/").endswith("/Sessions")
+
+
+def _missing(path: str, told: str, account: Account) -> str:
+    """Name the document that is not there; only a few of them stand in driver_info."""
+    asked = path.partition("?")[0].rstrip("/")
+    if account.system is not None and asked == account.system.rstrip("/"):
+        return f"{told}: check driver_info/redfish_system_id"
+    if asked == account.root.rstrip("/"):
+        return f"{told}: there is no Redfish at this address: check driver_info/redfish_address"
+    return f"{told}: it has no {asked}" if asked else told

@@ -1,0 +1,133 @@
+"""Logging in to a BMC: one session per account, or the password where sessions are not offered.
+
+A wrong password is shown once: a refusal is raised, and never answered with another way to show
+it.  A session that the BMC forgot is opened anew, once for all threads that notice.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+import urllib.parse
+from typing import Any, Final
+
+import requests
+from sushy import auth as sushy_auth
+from sushy import exceptions as sushy_errors
+
+from bloomery.drivers.redfish.driver_info import Account
+from bloomery.drivers.redfish.wire import Wire
+
+_LIMIT: Final = "SessionLimitExceeded"
+_NO_SESSIONS: Final = (400, 404, 405, 500, 501, 503)  # a login so answered is done by password
+_FULL: Final = (500, 503)  # of these, what may pass
+_RETRY_S: Final = 3600.0  # a session is asked for again where there was none, or it is that old
+
+
+class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
+    """What one account shows to its BMC; sushy calls it, requests are made by ``wire``."""
+
+    def __init__(self, account: Account, wire: Wire) -> None:
+        super().__init__(account.username, account.password or "")
+        self._account, self._wire = account, wire
+        self._one_at_a_time = threading.Lock()
+        self._session: str | None = None
+        self._since = 0.0
+        self._was_full = False
+
+    def _do_authenticate(self) -> None:
+        self.renew(None)
+
+    def can_refresh_session(self) -> bool:
+        """Leave it to the connector, which calls ``renew``."""
+        return False
+
+    def ready(self) -> None:
+        """Log in if that failed before; ask for a session again where the BMC had none free."""
+        wire = self._wire
+        now = wire.call.clock()
+        if wire.shows is None and self._account.username is not None:
+            self.renew(None)
+        elif self._was_full and now - self._since > _RETRY_S:
+            self.renew(wire.shows)
+
+    def is_old(self) -> bool:
+        """Is the session so old that a BMC may have ended it, whatever it says?"""
+        return self._wire.call.clock() - self._since > _RETRY_S
+
+    def renew(self, spent: Any) -> None:
+        """Log in, unless another thread did so since ``spent`` was shown.
+
+        Raises AccessError when the login is refused; the next one is made by ``ready``.
+        """
+        wait_s = max(self._wire.call.left_s(), 0)
+        if not self._one_at_a_time.acquire(timeout=wait_s):
+            raise TimeoutError("another call is logging in")
+        try:
+            if self._wire.shows == spent and self._account.username is not None:
+                self._log_in()
+        finally:
+            self._one_at_a_time.release()
+
+    def _log_in(self) -> None:
+        wire = self._wire
+        wire.token = wire.basic = self._session = None
+        wire.is_proven = self._was_full = False
+        password = (self._username, self._password)
+        self._since = wire.call.clock()
+        if self._account.auth_type == "basic":
+            wire.basic = password
+            return
+        try:
+            with wire.bare():
+                self._open_session()
+        except sushy_errors.HTTPError as exc:
+            if self._account.auth_type != "auto" or not _lets_password_in(exc):
+                raise
+            wire.basic, self._was_full = password, exc.status_code in _FULL
+
+    def _open_session(self) -> None:
+        url = self._sessions()
+        said = self._connector.post(
+            url, data={"UserName": self._username, "Password": self._password}
+        )
+        token = said.headers.get("X-Auth-Token")
+        if token is None:
+            raise sushy_errors.MissingXAuthToken(method="POST", url=url, response=said)
+        self._session = said.headers.get("Location") or _own_id(said)
+        self._wire.token = token
+
+    def _sessions(self) -> str:
+        """Where sessions are made.  Source: DSP0266, session login."""
+        root = self._root_resource.json
+        links = root.get("Links") or {}
+        named: str | None = (links.get("Sessions") or {}).get("@odata.id")
+        return named or f"{self._account.root}SessionService/Sessions"
+
+    def give_back(self) -> None:
+        """End the session at the BMC, if there is one.  Within ``wire.during``; raises nothing."""
+        session, self._session = self._session, None
+        if session is not None and self._wire.token is not None:
+            path = urllib.parse.urlsplit(session).path
+            with contextlib.suppress(sushy_errors.SushyError, requests.RequestException):
+                self._connector.delete(path)
+        self._wire.token = None
+        self._wire.hang_up()
+
+    def close(self) -> None:
+        """Keep the session: this is called whenever the root object is collected."""
+
+
+def _own_id(said: requests.Response) -> str | None:
+    try:
+        named = said.json().get("@odata.id")
+    except (ValueError, AttributeError):
+        return None
+    return str(named) if named else None
+
+
+def _lets_password_in(exc: Any) -> bool:
+    """Tell whether a login failed for want of sessions, and not for the password."""
+    if isinstance(exc, sushy_errors.MissingXAuthToken) or _LIMIT in str(exc):
+        return True
+    return exc.status_code in _NO_SESSIONS

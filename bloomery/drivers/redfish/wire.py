@@ -1,0 +1,233 @@
+"""The requests to one BMC: bounded in time, on kept connections, and never to anybody else.
+
+Each request has what is left of its call's time, is made once (the gateway and the steps decide
+what is repeated), stays with the BMC that it was meant for, and is timed.  What was read within
+a turn is not read again in it, until something is changed.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import threading
+import urllib.parse
+from collections import deque
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final
+
+import requests
+from requests.adapters import HTTPAdapter
+from sushy import connector as sushy_connector
+
+from bloomery.conf import Conf
+from bloomery.drivers.bmc.gateway import Call
+from bloomery.drivers.redfish.driver_info import Account
+
+LOG = logging.getLogger(__name__)
+# It warns of connections beyond those that are kept, which are no news.
+logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
+
+_MOST_BYTES: Final = 32 << 20
+_CHUNK: Final = 1 << 16
+_PORTS: Final = {"http": 80, "https": 443}
+_WRITE_IDLE_S: Final = 5.0  # a connection that was idle for longer may be dead, and a write lost
+_KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
+_MARGIN_S: Final = 1.0  # a BMC closes an idle connection a little before we would use it
+
+Reads = dict[str, Any]
+
+
+class Wire(requests.Session):
+    """The requests of one account.  ``during`` says which call a thread's requests belong to.
+
+    ``token`` or ``basic`` is what each request shows, but those made ``bare``.
+    """
+
+    def __init__(self, account: Account, conf: Conf) -> None:
+        super().__init__()
+        self.trust_env = False  # neither proxies nor .netrc are meant for BMCs
+        self._token: str | None = None
+        self._tokens: deque[str] = deque(maxlen=4)
+        self.basic: tuple[str, str] | None = None
+        self.is_proven = False  # what is shown was honoured once
+        self._origin, self._conf = _origin(account.address), conf.redfish
+        self._keep_s = float(conf.redfish.connection_idle_time)
+        self._used_at: float | None = None
+        self._mine = threading.local()
+        self.headers["Connection"] = "keep-alive" if self._keep_s else "close"
+        self._adapter = _adapter(account, conf.bmc.requests_at_once)
+        self.mount("https://", self._adapter)
+        self.mount("http://", self._adapter)
+
+    # ------------------------------------------------------------------------- calls
+
+    @contextmanager
+    def during(self, call: Call, reads: Reads | None = None) -> Iterator[None]:
+        """Make this thread's requests in the name of ``call``; ``reads`` keeps what they read."""
+        self._mine.call, self._mine.reads = call, {} if reads is None else reads
+        self._mine.bare = False
+        try:
+            yield
+        except BaseException:
+            self._mine.reads.clear()  # who knows which of it was wrong
+            raise
+        finally:
+            del self._mine.call
+
+    @contextmanager
+    def bare(self) -> Iterator[None]:
+        """Show nothing to the BMC: this thread is logging in."""
+        self._mine.bare = True
+        try:
+            yield
+        finally:
+            self._mine.bare = False
+
+    @property
+    def shows(self) -> str | tuple[str, str] | None:
+        """What this thread's requests show to the BMC."""
+        return None if self._mine.bare else self.token or self.basic
+
+    @property
+    def call(self) -> Call:
+        """The call that this thread's requests belong to."""
+        call: Call = self._mine.call
+        return call
+
+    @property
+    def token(self) -> str | None:
+        return self._token
+
+    @token.setter
+    def token(self, token: str | None) -> None:
+        self._token = token
+        if token is not None:
+            self._tokens.append(token)
+
+    @property
+    def secrets(self) -> tuple[str, ...]:
+        """What must not be seen in any error, though a BMC repeats it."""
+        return tuple(self._tokens)
+
+    # ---------------------------------------------------------------------- requests
+
+    def request(self, method: Any, url: Any, *args: Any, **more: Any) -> requests.Response:
+        """Make one request within the time that is left of the call."""
+        self._stay(url)
+        reads = self._mine.reads
+        key = str(url).partition("#")[0]
+        if method == "GET" and key in reads:
+            known: requests.Response = reads[key]
+            return known
+        if method != "GET":
+            reads.clear()
+        answer = self._timed(method, url, *args, **more)
+        if method == "GET" and answer.status_code == requests.codes.ok:
+            reads[key] = answer
+        return answer
+
+    def _timed(self, method: str, url: str, *args: Any, **more: Any) -> requests.Response:
+        call = self.call
+        left_s = call.left_s()
+        if left_s <= 0:
+            raise requests.ReadTimeout("no time is left")
+        more["timeout"] = (
+            min(self._conf.connect_timeout, left_s), min(self._conf.read_timeout, left_s),
+        )  # fmt: skip
+        self._freshen(method, call.clock)
+        began_at = call.clock()
+        try:
+            answer = super().request(method, url, *args, **self._shown(more) | {"stream": True})
+            with answer:
+                answer._content = _read(answer, call)  # noqa: SLF001
+        except requests.RequestException:
+            self.hang_up()  # the next request must not meet what this one died of
+            raise
+        self._used_at = call.clock()
+        took_s = self._used_at - began_at
+        call.took(took_s)
+        LOG.debug("%s %s: %s in %.3f s", method, url, answer.status_code, took_s)
+        _require_no_page(answer)
+        self._learn(answer)
+        return answer
+
+    def _shown(self, more: dict[str, Any]) -> dict[str, Any]:
+        match self.shows:
+            case str() as token:
+                return more | {"headers": (more.get("headers") or {}) | {"X-Auth-Token": token}}
+            case tuple() as basic:
+                return more | {"auth": basic}
+            case _:
+                return more
+
+    def _freshen(self, method: str, clock: Callable[[], float]) -> None:
+        """Begin anew where the kept connection was idle for so long that it may be dead."""
+        if self._used_at is None:
+            return
+        idle_s = clock() - self._used_at
+        if idle_s > (self._keep_s if method == "GET" else min(self._keep_s, _WRITE_IDLE_S)):
+            self.hang_up()
+
+    def _learn(self, answer: requests.Response) -> None:
+        """Note how long the BMC keeps connections; an answer that leads away is none."""
+        said = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
+        if said is not None:
+            self._keep_s = min(self._keep_s, max(float(said[1]) - _MARGIN_S, 0.0))
+        if answer.is_redirect:
+            raise requests.exceptions.InvalidURL(f"redirected to {answer.headers['Location']}")
+        if answer.ok and self.shows is not None:
+            self.is_proven = True
+
+    def hang_up(self) -> None:
+        """Close the connections that nobody uses now."""
+        self._used_at = None
+        self._adapter.poolmanager.clear()
+
+    def get_redirect_target(self, resp: requests.Response) -> str | None:
+        """Follow within the BMC only: what is sent carries a password or a token."""
+        target = super().get_redirect_target(resp)
+        if target is None:
+            return None
+        absolute = urllib.parse.urljoin(str(resp.url), target)
+        return target if _origin(absolute) == self._origin else None
+
+    def _stay(self, url: str) -> None:
+        if _origin(url) != self._origin:
+            raise requests.exceptions.InvalidURL(
+                f"it points to {urllib.parse.urlsplit(url).netloc}"
+            )
+
+
+def _adapter(account: Account, kept: int) -> HTTPAdapter:
+    """Keep as many connections as the BMC gets calls at a time."""
+    if not account.tls_minimum_version and not account.tls_ciphers:
+        return HTTPAdapter(pool_connections=1, pool_maxsize=kept)
+    made: HTTPAdapter = sushy_connector.TLSHttpAdapter(
+        tls_min_version=account.tls_minimum_version, tls_ciphers=account.tls_ciphers,
+        verify=account.verify, pool_connections=1, pool_maxsize=kept,
+    )  # fmt: skip
+    return made
+
+
+def _origin(url: str) -> tuple[str, str | None, int | None]:
+    parts = urllib.parse.urlsplit(url)
+    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+
+
+def _require_no_page(answer: requests.Response) -> None:
+    """A page that says "please wait" is no answer, whatever its status: nothing was done."""
+    if answer.ok and answer.content and "html" in answer.headers.get("Content-Type", ""):
+        raise requests.exceptions.ContentDecodingError("its answer is not JSON")
+
+
+def _read(answer: requests.Response, call: Call) -> bytes:
+    """Read the body; one that drips, or never ends, is given up."""
+    body = bytearray()
+    for chunk in answer.iter_content(_CHUNK):
+        body += chunk
+        if call.left_s() <= 0:
+            raise requests.ReadTimeout("no time is left")
+        if len(body) > _MOST_BYTES:
+            raise requests.ConnectionError(f"an answer of more than {_MOST_BYTES >> 20} MiB")
+    return bytes(body)

@@ -1,0 +1,133 @@
+"""Connections are kept, and one that died meanwhile is nobody's failure."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Redfish
+from bloomery.drivers.redfish import access
+from bloomery.lab.rack import Rack
+from tests.kit.held import Held
+from tests.kit.tls import certificate
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def way(conf):
+    return access.of(conf)
+
+
+@pytest.fixture
+def clock(way):
+    way.gateway.clock = Clock()
+    return way.gateway.clock
+
+
+def power(system):
+    return system.power_state.value
+
+
+def turn_on(system):
+    import sushy
+
+    system.reset_system(sushy.ResetType("On"))
+
+
+def test_a_walk_over_tls_takes_one_handshake(way, tmp_path):
+    with Rack(1, tls=certificate(tmp_path)) as rack:
+        machine = rack.machines[0]
+        held = Held(machine.driver_info | {"redfish_verify_ca": False})
+        for _ in range(5):
+            way.read(held, power)
+        way.change(held, turn_on)
+        way.read(held, lambda system: [manager.identity for manager in system.managers])
+        assert machine.bmc.requests > 8
+        assert (machine.bmc.connections, machine.bmc.handshakes) == (1, 1)
+        way.close()
+
+
+@pytest.mark.parametrize("change", [False, True])
+def test_a_connection_that_the_bmc_closed_is_no_failure(way, rack, held, machine, change):
+    way.read(held, power)
+    rack._servers[0].hang_up()
+    if change:
+        way.change(held, turn_on)
+        assert machine.system.power == "On"
+    else:
+        way.read(held, power)
+    assert machine.bmc.connections == 2
+    assert not way.bmc(held).is_suspect
+
+
+def test_a_bmc_that_came_back_is_not_asked_on_a_dead_connection(way, held, machine):
+    """What a failure leaves open is closed: the one try of a half-open breaker is a fresh one."""
+    way.read(held, power)
+    machine.bmc.faults.add(kind="truncate", path="/Systems/", times=2)
+    with pytest.raises(errors.BmcUnreachable):
+        way.read(held, power)
+    before = machine.bmc.connections
+    way.read(held, power)
+    assert machine.bmc.connections == before + 1
+
+
+def test_a_write_does_not_trust_a_connection_that_was_idle(way, clock, held, machine):
+    way.read(held, power)
+    clock.now += 6
+    way.read(held, power)
+    assert machine.bmc.connections == 1
+    held.reads = {}
+    way.read(held, power)
+    clock.now += 6
+    way.change(held, turn_on)
+    assert machine.bmc.connections == 2
+
+
+def test_a_connection_is_kept_as_long_as_configured(way, clock, conf, held, machine):
+    way.read(held, power)
+    clock.now += conf.redfish.connection_idle_time - 1
+    way.read(held, power)
+    assert machine.bmc.connections == 1
+    clock.now += conf.redfish.connection_idle_time + 1
+    way.read(held, power)
+    assert machine.bmc.connections == 2
+
+
+def test_a_bmc_says_how_long_it_keeps_connections(way, clock, held, machine):
+    headers = {"Keep-Alive": "timeout=15, max=100"}
+    machine.bmc.faults.add(kind="status", status=200, body={}, headers=headers, path="Chassis$")
+    way.read(held, lambda system: system.root._conn.get("/redfish/v1/Chassis"))
+    clock.now += 14.5
+    way.read(held, power)
+    assert machine.bmc.connections == 2
+
+
+def test_connections_are_not_kept_where_that_is_configured(machine, held):
+    conf = dataclasses.replace(Conf(), redfish=Redfish(connection_idle_time=0))
+    way = access.of(conf)
+    way.read(held, power)
+    way.read(held, power)
+    assert machine.bmc.connections == machine.bmc.requests
+
+
+def test_connections_are_closed_before_descriptors_run_out(way):
+    way._most_connected = 2
+    with Rack(3, apart=True) as rack:
+        helds = [Held(machine.driver_info) for machine in rack.machines]
+        for held in (*helds, *helds[1:]):
+            way.read(held, power)
+        assert [machine.bmc.connections for machine in rack.machines] == [1, 1, 1]
+        way.read(helds[0], power)
+        assert [machine.bmc.connections for machine in rack.machines] == [2, 1, 1]
+        assert [machine.bmc.logins for machine in rack.machines] == [1, 1, 1]
+        way.close()

@@ -1,0 +1,222 @@
+"""One login per account, refused ones left alone, sessions given back."""
+
+from __future__ import annotations
+
+import dataclasses
+import itertools
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Bmc, Redfish
+from bloomery.drivers.redfish import access
+from bloomery.lab.bmc import Rules
+from bloomery.lab.rack import Rack
+from tests.kit import waiting
+from tests.kit.held import Held
+
+SESSIONS = "Sessions$"
+
+
+class Clock:
+    def __init__(self) -> None:
+        self.now = 1000.0
+
+    def __call__(self) -> float:
+        return self.now
+
+
+@pytest.fixture
+def conf():
+    return dataclasses.replace(
+        Conf(), redfish=Redfish(connect_timeout=1, read_timeout=1), bmc=Bmc(login_pause=60)
+    )
+
+
+@pytest.fixture
+def way(conf):
+    return access.of(conf)
+
+
+@pytest.fixture
+def clock(way):
+    way.gateway.clock = Clock()
+    return way.gateway.clock
+
+
+def power(system):
+    return system.power_state.value
+
+
+def mistyped(machine, **more):
+    return Held(machine.driver_info | {"redfish_password": "mistyped"} | more)
+
+
+@pytest.mark.parametrize("auth", ["auto", "session", "basic"])
+def test_a_wrong_password_is_shown_once(way, clock, machine, auth):
+    held = mistyped(machine, redfish_auth_type=auth)
+    with pytest.raises(errors.BmcLoginRefused, match="the user name or the password"):
+        way.read(held, power)
+    assert machine.bmc.refused == 1
+    for _ in range(5):
+        with pytest.raises(errors.BmcLeftAlone, match="next try in 60 s") as told:
+            way.read(held, power)
+    assert machine.bmc.refused == 1
+    assert told.value.facts["retry_after_s"] == 60
+
+
+def test_it_is_tried_again_after_pauses_that_grow(way, clock, machine):
+    held = mistyped(machine)
+    tried_at = []
+    began_at = clock.now
+    while clock.now < began_at + 20_000:
+        before = machine.bmc.refused
+        with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
+            way.read(held, power)
+        if machine.bmc.refused > before:
+            tried_at.append(clock.now - began_at)
+        clock.now += 60
+    pauses = [later - earlier for earlier, later in itertools.pairwise(tried_at)]
+    assert pauses[:7] == [60, 120, 240, 480, 960, 1920, 3600]
+    assert set(pauses[7:]) == {3600}
+
+
+def test_another_password_is_tried_at_once_and_the_right_one_ends_it(way, clock, machine, held):
+    with pytest.raises(errors.BmcLoginRefused):
+        way.read(mistyped(machine), power)
+    assert way.read(held, power) == "Off"
+    assert way.describe(held)["login_refused"] is None
+
+
+def test_an_operator_who_insists_does_not_show_a_wrong_password_again(way, machine):
+    held = mistyped(machine)
+    held.insists = True
+    for _ in range(3):
+        with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
+            way.read(held, power)
+    assert machine.bmc.refused == 1
+
+
+def test_a_refused_login_does_not_make_the_bmc_a_suspect(way, machine, held):
+    for _ in range(10):
+        with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
+            way.read(mistyped(machine), power)
+    assert not way.bmc(held).is_suspect
+    assert way.read(held, power) == "Off"
+
+
+def test_why_tells_of_a_refused_login(way, machine):
+    held = mistyped(machine)
+    with pytest.raises(errors.BmcLoginRefused):
+        way.read(held, power)
+    told = way.describe(held)["login_refused"]
+    assert told["tries"] == 1
+    assert told["next_try_at"] > told["since"]
+
+
+def test_a_password_that_becomes_valid_is_taken_at_the_next_try(way, clock, machine, held):
+    machine.bmc.faults.add(kind="status", status=401, path=SESSIONS)
+    with pytest.raises(errors.BmcLoginRefused):
+        way.read(held, power)
+    clock.now += 60
+    assert way.read(held, power) == "Off"
+    assert way.describe(held)["login_refused"] is None
+
+
+@pytest.mark.parametrize("status", [404, 405, 501, 503])
+def test_a_bmc_without_sessions_is_asked_with_a_password(way, held, machine, status):
+    machine.bmc.faults.add(kind="status", status=status, path=SESSIONS, method="POST", times=-1)
+    assert way.read(held, power) == "Off"
+    assert way.read(held, power) == "Off"
+    assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [1]
+
+
+def test_a_limit_of_sessions_is_borne_and_a_session_asked_for_later(way, clock):
+    with Rack(1, rules=Rules(max_sessions=0)) as rack:
+        machine = rack.machines[0]
+        held = Held(machine.driver_info)
+        assert way.read(held, power) == "Off"
+        machine.bmc.rules = Rules()
+        assert way.read(held, power) == "Off"
+        assert machine.bmc.sessions == {}
+        clock.now += 3601
+        assert way.read(held, power) == "Off"
+        assert len(machine.bmc.sessions) == 1
+
+
+def test_a_user_who_may_not_do_it_is_no_refused_login(way, held, machine):
+    way.read(held, power)
+    machine.bmc.faults.add(kind="status", status=403, path="/Systems/", times=-1)
+    with pytest.raises(errors.BmcRefused, match="may not do that") as told:
+        way.read(held, power)
+    assert not isinstance(told.value, errors.BmcLoginRefused)
+    assert machine.bmc.logins == 1
+
+
+def test_a_session_that_the_bmc_forgot_is_one_new_login(way, held, machine):
+    way.read(held, power)
+    machine.bmc.sessions.clear()
+    assert way.read(held, power) == "Off"
+    assert (machine.bmc.logins, len(machine.bmc.sessions)) == (2, 1)
+
+
+def test_a_bmc_that_forgets_each_session_is_left_alone(way, held, machine):
+    machine.bmc.faults.add(kind="expire", times=-1)
+    for _ in range(5):
+        with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
+            way.read(held, power)
+    assert machine.bmc.logins == 2
+
+
+def test_odd_documents_cost_no_further_login(way, held, machine):
+    def odd(system):
+        raise AttributeError("no such thing")
+
+    for _ in range(4):
+        with pytest.raises(errors.BmcUnreachable):
+            way.read(held, odd)
+    assert way.bmc(held).breaker.failures == 4
+    assert machine.bmc.logins == 1
+
+
+def test_sessions_are_given_back_when_the_conductor_ends(way, held, machine):
+    way.read(held, power)
+    assert len(machine.bmc.sessions) == 1
+    way.close()
+    assert machine.bmc.sessions == {}
+
+
+def test_the_oldest_login_is_given_back_when_there_are_too_many():
+    conf = dataclasses.replace(Conf(), redfish=Redfish(connection_cache_size=2))
+    way = access.of(conf)
+    with Rack(3, apart=True) as rack:
+        for machine in rack.machines:
+            way.read(Held(machine.driver_info), power)
+        oldest = rack.machines[0].bmc
+        waiting.wait_for(lambda: not oldest.sessions, "the logout")
+        assert [len(m.bmc.sessions) for m in rack.machines] == [0, 1, 1]
+        way.close()
+
+
+def test_a_mute_bmc_does_not_hold_up_the_end(way, held, machine, monkeypatch):
+    monkeypatch.setattr(access, "_CLOSE_S", 0.05)
+    way.read(held, power)
+    machine.bmc.faults.add(kind="hang", seconds=30, method="DELETE", times=-1)
+    way.close()
+    assert len(machine.bmc.sessions) == 1  # nobody waited for its answer
+    machine.bmc.stopping.set()
+
+
+def test_a_bmc_that_echoes_what_it_was_shown_leaks_nothing(way, held, machine):
+    import base64
+
+    way.read(held, power)
+    token = next(iter(machine.bmc.sessions))
+    basic = base64.b64encode(b"admin:password").decode()
+    echo = {"error": {"message": f"X-Auth-Token: {token}; Basic {basic}; password", "code": token}}
+    machine.bmc.faults.add(kind="status", status=400, body=echo, path="/Systems/", times=-1)
+    with pytest.raises(errors.BmcRefused, match=r"X-Auth-Token: \*\*\*") as told:
+        way.read(held, power)
+    said = str(told.value) + repr(told.value.facts)
+    assert not [secret for secret in (token, basic, "password") if secret in said]

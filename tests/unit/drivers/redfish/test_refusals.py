@@ -1,0 +1,93 @@
+"""What is said no to is told in plain words, and names what is meant."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from bloomery import errors
+from bloomery.drivers.redfish import access
+from tests.kit.held import Held
+
+
+def missing(machine, path):
+    machine.bmc.faults.add(kind="status", status=404, path=path, times=-1)
+
+
+def power(system):
+    return system.power_state.value
+
+
+def test_what_the_library_refuses_is_told_with_the_allowed_values_in_words(conf, held):
+    import sushy
+
+    def refuse(system):
+        allowed = {sushy.BootSource.PXE, sushy.BootSource.HDD}
+        raise sushy.exceptions.InvalidParameterValueError(
+            parameter="target", value=sushy.BootSource.CD, valid_values=allowed
+        )
+
+    with pytest.raises(errors.InvalidParameterValue) as told:
+        access.of(conf).change(held, refuse)
+    said = str(told.value)
+    assert 'does not offer it: The parameter "target" value "Cd" is invalid.' in said
+    assert "Pxe" in said
+    assert "Hdd" in said
+    assert not [mark for mark in ("<", "{", "BootSource") if mark in said]
+
+
+def test_a_missing_system_advises_to_check_its_id(conf, held, machine):
+    missing(machine, "/Systems/")
+    with pytest.raises(errors.BmcRefused, match=r"HTTP 404.*check driver_info/redfish_system_id"):
+        access.of(conf).read(held, power)
+
+
+def test_a_missing_service_advises_to_check_the_address(conf, held, machine):
+    missing(machine, "/redfish/v1/?$")
+    with pytest.raises(errors.BmcRefused, match=r"no Redfish.*check driver_info/redfish_address"):
+        access.of(conf).read(held, power)
+
+
+def test_any_other_missing_document_is_named(conf, held, machine):
+    missing(machine, "/Bios$")
+    with pytest.raises(errors.BmcRefused) as told:
+        access.of(conf).read(held, lambda system: system.bios)
+    assert f"it has no {machine.system_id}/Bios" in str(told.value)
+    assert "redfish_system_id" not in str(told.value)
+
+
+def test_a_system_that_was_found_is_looked_for_again_when_it_is_gone(conf, machine, rack):
+    info = {k: v for k, v in machine.driver_info.items() if k != "redfish_system_id"}
+    held, way = Held(info), access.of(conf)
+    assert way.read(held, power) == "Off"
+    before = machine.bmc.requests
+    assert way.read(held, power) == "Off"
+    assert machine.bmc.requests == before + 1
+    machine.bmc.faults.add(kind="status", status=404, path="/Systems/")
+    with pytest.raises(errors.BmcRefused):
+        way.read(held, power)
+    before = machine.bmc.requests
+    assert way.read(held, power) == "Off"
+    assert machine.bmc.requests == before + 2
+
+
+def test_two_calls_at_a_time_show_a_wrong_password_once(conf, machine):
+    held = Held(machine.driver_info | {"redfish_password": "mistyped"})
+    way, together = access.of(conf), threading.Barrier(2)
+    said = []
+
+    def ask():
+        together.wait(10)
+        try:
+            way.read(held, power)
+        except errors.Failure as exc:
+            said.append(type(exc))
+
+    threads = [threading.Thread(target=ask) for _ in range(2)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert sorted(kind.__name__ for kind in said) == ["BmcLeftAlone", "BmcLoginRefused"]
+    assert machine.bmc.refused == 1
