@@ -1,18 +1,24 @@
 """Who is asking: nobody in particular, or someone in an htpasswd file.
 
 bcrypt costs a quarter of a second by design.  A login that was right is remembered by a keyed
-hash, so that it is paid once per process and password, not per request.
+hash, so that it is paid once per process and password, not per request.  Checks are made by
+threads of their own: who sends wrong passwords keeps others from being checked, not from being
+served.
 """
 
 from __future__ import annotations
 
 import base64
+import functools
 import hashlib
 import hmac
+import logging
 import os
 import re
 import threading
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final, Protocol
 
@@ -21,11 +27,17 @@ import bcrypt
 from bloomery import errors
 from bloomery.conf import Conf
 
+LOG = logging.getLogger(__name__)
+
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
 PUBLIC: Final = re.compile(r"/|/v1/?|/ext/v1/openapi\.json")  # routes that ask nobody's name
 MAX_REMEMBERED: Final = 1000
-_BCRYPT: Final = re.compile(rb"\$2[aby]\$\d\d\$[./A-Za-z0-9]{53}")
-# What an unknown name is checked against, so that it takes as long as a known one.
+MAX_CHECKS: Final = 32  # that may wait for each other
+DEFERRED: Final = "bloomery.login"  # in the environment: the Check, or None before there is one
+_BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
+_ROUNDS: Final = range(4, 18)  # more take minutes
+_FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
+# What any name is checked against when nobody may log in.
 _NOBODY: Final = b"$2b$10$H2c45wk0vXVn80LytPm56ub5vUUmlMN5tCcvqVK9/X/rR8UKBmrNK"
 
 
@@ -37,9 +49,32 @@ class Malformed(Exception):
     """An Authorization header that is none."""
 
 
+class Busy(Exception):
+    """Too many passwords wait to be checked."""
+
+
+@dataclass(frozen=True, slots=True)
+class Check:
+    """A password that is being checked; ``outcome`` raises Unauthorized."""
+
+    logins: Logins
+    outcome: Future[None]
+
+
+class Deferred(Exception):
+    """The login is being checked.  Ask again when it is, with ``check`` in the environment.
+
+    Raised only where the environment has DEFERRED: such a caller need not wait.
+    """
+
+    def __init__(self, check: Check) -> None:
+        super().__init__()
+        self.check = check
+
+
 class Auth(Protocol):
     def user(self, environ: Mapping[str, Any]) -> str | None:
-        """Return who asks.  Raises Unauthorized, Malformed."""
+        """Return who asks.  Raises Unauthorized, Malformed, Busy, Deferred."""
 
 
 class NoAuth:
@@ -49,71 +84,148 @@ class NoAuth:
         return None
 
 
-class HttpBasic:
-    """Names and passwords from a file of ``user:bcrypt`` lines, read again when it changes."""
+class Logins:
+    """What one state of the file says.  Nothing that was learnt of it outlives it."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, hashes: Mapping[str, bytes]) -> None:
+        self.hashes = hashes
+        self.right: set[bytes] = set()  # proofs of logins that were right
+        self.checks: dict[bytes, Check] = {}  # under way, by proof
+
+    def remember(self, proof: bytes) -> None:
+        if len(self.right) >= MAX_REMEMBERED:
+            self.right.clear()
+        self.right.add(proof)
+
+
+class HttpBasic:
+    """Names and passwords from a file of ``user:bcrypt`` lines, read again when it changes.
+
+    Passwords are checked by ``checkers`` threads of its own, whoever asks.
+    """
+
+    def __init__(self, path: Path, checkers: int = 1) -> None:
+        """Raises CannotStart if the file cannot be read, or nobody in it can log in."""
         self._path = path
         self._key = os.urandom(32)
         self._mutex = threading.Lock()
-        self._read_at: int | None = None
-        self._hashes: dict[str, bytes] = {}
-        self._right: set[bytes] = set()
-        self._refresh()
+        self._pool = ThreadPoolExecutor(max_workers=checkers, thread_name_prefix="login")
+        try:
+            self._signature = _signature(path)
+            self._logins = _read(path)
+        except OSError as exc:
+            raise errors.CannotStart(
+                reason=f"cannot read {path} ([DEFAULT]http_basic_auth_user_file): {exc.strerror}",
+            ) from exc
+        except ValueError as exc:
+            raise errors.CannotStart(reason=f"cannot use {path}: {exc}") from exc
 
     def user(self, environ: Mapping[str, Any]) -> str | None:
         name, password = _credentials(environ.get("HTTP_AUTHORIZATION", ""))
-        self._refresh()
         proof = hmac.new(self._key, f"{name}\0".encode() + password, hashlib.sha256).digest()
-        if proof not in self._right:
-            self._verify(name, password)
-            self._remember(proof)
+        logins = self._current()
+        if proof in logins.right:
+            return name
+        check = environ.get(DEFERRED)
+        if check is None or check.logins is not logins:
+            check = self._begin(logins, name, password, proof)
+        if DEFERRED in environ and not check.outcome.done():
+            raise Deferred(check)
+        check.outcome.result()
         return name
 
     @property
     def names(self) -> tuple[str, ...]:
         """Who may log in, in the order of the file."""
-        return tuple(self._hashes)
+        return tuple(self._logins.hashes)
 
-    def _verify(self, name: str, password: bytes) -> None:
-        """Raise Unauthorized unless it is the password; unknown names take as long."""
-        stored = self._hashes.get(name)
-        right = bcrypt.checkpw(password[:72], stored or _NOBODY)
+    def _begin(self, logins: Logins, name: str, password: bytes, proof: bytes) -> Check:
+        """Have a login checked; one that is being checked is not checked twice."""
+        with self._mutex:
+            check = logins.checks.get(proof)
+            if check is not None:
+                return check
+            if len(logins.checks) >= MAX_CHECKS:
+                raise Busy
+            work = functools.partial(self._verify, logins, name, password, proof)
+            check = Check(logins=logins, outcome=self._pool.submit(work))
+            logins.checks[proof] = check
+        check.outcome.add_done_callback(lambda _: logins.checks.pop(proof, None))
+        return check
+
+    def _verify(self, logins: Logins, name: str, password: bytes, proof: bytes) -> None:
+        """Raise Unauthorized unless it is the password; unknown names take as long as known."""
+        stored = logins.hashes.get(name)
+        right = bcrypt.checkpw(password[:72], stored or self._stand_in(logins, name))
         if stored is None or not right:
             raise Unauthorized
-
-    def _remember(self, proof: bytes) -> None:
         with self._mutex:
-            if len(self._right) >= MAX_REMEMBERED:
-                self._right.clear()
-            self._right.add(proof)
+            logins.remember(proof)
 
-    def _refresh(self) -> None:
-        """Read the file if it changed.  Raises CannotStart if it can't be read."""
+    def _stand_in(self, logins: Logins, name: str) -> bytes:
+        """Return somebody's hash: each costs what the file says, and always the same one."""
+        if not logins.hashes:
+            return _NOBODY
+        drawn = hmac.new(self._key, name.encode(), hashlib.sha256).digest()
+        return list(logins.hashes.values())[int.from_bytes(drawn[:4], "big") % len(logins.hashes)]
+
+    def _current(self) -> Logins:
+        """Return what the file says; one that is of no use leaves the last one in force."""
         try:
-            changed_at = self._path.stat().st_mtime_ns
-            if changed_at == self._read_at:
-                return
-            lines = self._path.read_bytes().splitlines()
+            signature = _signature(self._path)
         except OSError as exc:
-            raise errors.CannotStart(
-                reason=f"cannot read {self._path} ([DEFAULT]http_basic_auth_user_file): "
-                f"{exc.strerror}",
-            ) from exc
-        with self._mutex:
-            self._hashes = dict(_entry(line, self._path) for line in lines if line.strip())
-            self._right.clear()
-            self._read_at = changed_at
+            signature = (exc.strerror,)
+        if signature != self._signature:
+            with self._mutex:
+                if signature != self._signature:
+                    self._logins = self._reread()
+                    self._signature = signature
+        return self._logins
+
+    def _reread(self) -> Logins:
+        try:
+            return _read(self._path)
+        except (OSError, ValueError) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else exc
+            LOG.warning("cannot use %s: %s; the logins of before stay valid", self._path, why)
+            return self._logins
 
 
-def _entry(line: bytes, path: Path) -> tuple[str, bytes]:
-    name, _, stored = line.strip().partition(b":")
-    if not name or _BCRYPT.fullmatch(stored) is None:
-        raise errors.CannotStart(
-            reason=f"cannot use {path}: each line must be user:hash, the hash made by bcrypt "
-            "(htpasswd -nbB user password)",
-        )
-    return name.decode(), stored
+def _signature(path: Path) -> tuple[Any, ...]:
+    """Return what changes when the file does."""
+    found = path.stat()
+    return found.st_mtime_ns, found.st_size, found.st_ino
+
+
+def _read(path: Path) -> Logins:
+    """Read the file.  Raises OSError, and ValueError if there are lines but none can be used."""
+    hashes: dict[str, bytes] = {}
+    wrong = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        name, _, stored = line.strip().partition(b":")
+        if name and _is_hash(stored) and _is_text(name):
+            hashes[name.decode()] = stored
+        elif line.strip():
+            wrong.append(number)
+    told = ", ".join(map(str, wrong[:9]))
+    if wrong and not hashes:
+        raise ValueError(f"{_FORM}; wrong: line {told}")
+    if wrong:
+        LOG.warning("%s: line %s cannot be used, and lets nobody in: %s", path, told, _FORM)
+    return Logins(hashes)
+
+
+def _is_hash(stored: bytes) -> bool:
+    found = _BCRYPT.fullmatch(stored)
+    return found is not None and int(found[1]) in _ROUNDS
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True
 
 
 def _credentials(header: str) -> tuple[str, bytes]:
@@ -134,7 +246,8 @@ def _credentials(header: str) -> tuple[str, bytes]:
 def chosen(conf: Conf) -> Auth:
     """Return what [DEFAULT]auth_strategy asks for."""
     if conf.default.auth_strategy == "http_basic":
-        return HttpBasic(Path(conf.default.http_basic_auth_user_file))
+        checkers = max(1, conf.api.threads // 2)
+        return HttpBasic(Path(conf.default.http_basic_auth_user_file), checkers)
     return NoAuth()
 
 

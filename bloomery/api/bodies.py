@@ -8,7 +8,6 @@ from collections.abc import Iterator
 from typing import Any, Final
 
 import orjson
-from cheroot.errors import MaxSizeExceeded
 
 from bloomery import errors
 
@@ -16,7 +15,6 @@ KIB: Final = 1024
 _NUL: Final = b"\\u0000"
 _LONG_NUMBER: Final = re.compile(rb"\d{19}")
 _LENGTH: Final = re.compile(r"\d{1,18}", re.ASCII)
-_CHUNK: Final = 64 * KIB
 # Brackets, and texts as a whole so that brackets inside do not count.  A text always matches, also
 # one that never ends, and is never gone through twice: time grows with the length alone.
 _BRACKETS: Final = re.compile(rb""""[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)|[][{}]""", re.DOTALL)
@@ -31,14 +29,22 @@ class TooDeep(Exception):
     """The body nests deeper than anybody needs."""
 
 
-class Unreadable(Exception):
-    """The client broke off, took too long, or sent what is no chunked body."""
+class Awaited(Exception):
+    """The body is not here yet: ask again when ``size`` bytes of it are, or its end is.
+
+    Raised by the stream of a request whose head alone has come, so that login and limits are
+    decided by the head, and no thread waits for the rest.
+    """
+
+    def __init__(self, size: int) -> None:
+        super().__init__(size)
+        self.size = size
 
 
 def read(environ: dict[str, Any], limit: int) -> bytes:
     """Return the body.
 
-    Raises TooLarge, by what the client declares and by what it sends, and Unreadable.
+    Raises TooLarge, by what the client declares and by what it sends, and Awaited.
     """
     declared = environ.get("CONTENT_LENGTH") or ""
     if _LENGTH.fullmatch(declared) is None:
@@ -47,29 +53,15 @@ def read(environ: dict[str, Any], limit: int) -> bytes:
         return _read(environ["wsgi.input"], limit)
     if int(declared) > limit:
         raise TooLarge
-    return _read(environ["wsgi.input"], int(declared)) if int(declared) else b""
+    return bytes(environ["wsgi.input"].read(int(declared))) if int(declared) else b""
 
 
 def _read(stream: Any, limit: int) -> bytes:
-    """Read to the end, or to ``limit``.  Raises TooLarge if there is more."""
-    parts: list[bytes] = []
-    size = 0
-    while size <= limit:
-        part = _part(stream, min(_CHUNK, limit + 1 - size))
-        if not part:
-            return b"".join(parts)
-        parts.append(part)
-        size += len(part)
-    raise TooLarge
-
-
-def _part(stream: Any, size: int) -> bytes:
-    try:
-        return bytes(stream.read(size))
-    except (OSError, ValueError) as exc:  # the connection, or the form of its chunks
-        raise Unreadable(str(exc)) from exc
-    except MaxSizeExceeded:
-        raise TooLarge from None
+    """Read to the end.  Raises TooLarge if that is beyond ``limit``."""
+    body = bytes(stream.read(limit + 1))
+    if len(body) > limit:
+        raise TooLarge
+    return body
 
 
 def check_depth(body: bytes, most: int) -> None:

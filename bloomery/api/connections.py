@@ -1,130 +1,396 @@
 """Connections that cost no thread until their request is there.
 
-cheroot hands a new connection to a thread that reads, and waits for as long as the client
-dawdles: four clients that connect and say nothing would stop a server of four threads.  Here a
-connection waits in the selector until its request has come, or as much as may be looked at
-without taking it (MSG_PEEK).  SO_RCVLOWAT keeps the selector quiet until there is more to see.
+One thread waits for all of them (epoll), reads what comes and hands over requests that are whole,
+or of which enough is there to be refused.  A connection is looked at by one thread at a time:
+epoll tells of it once (EPOLLONESHOT); it is told of again when it is armed anew, which whoever
+answers a request does.  What a client is too slow to read is sent from here, too.
 
-Under TLS nothing can be seen; there a connection waits for its first byte only.
+    accepted -> READING -> BUSY (a thread works) -> READING, or WRITING, DRAINING, CLOSED
 """
 
 from __future__ import annotations
 
-import re
-import selectors
+import errno
+import heapq
+import logging
+import os
+import select
 import socket
-from collections.abc import Callable
+import threading
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from enum import Enum
 from typing import Any, Final
 
-from cheroot import connections, server, wsgi
+from bloomery.api.bodies import KIB
+from bloomery.api.messages import Bodies, Message, Reader
 
-MOST: Final = 64 * 1024  # what is looked at; of a longer request a thread reads the rest
-USUAL: Final = 4 * 1024  # looked at first: memory for the most is hardly ever needed
-SILENCE_S: Final = 15  # how long a thread waits for the next piece of a long request
-_PEEK: Final = socket.MSG_PEEK | socket.MSG_DONTWAIT
-_END_OF_HEAD: Final = re.compile(rb"\n\r?\n")
-_LENGTH: Final = re.compile(rb"\ncontent-length:[ \t]*(\d{1,9})\s", re.IGNORECASE)
-_ASKS_FIRST: Final = re.compile(rb"\nexpect:", re.IGNORECASE)  # sends its body when told to
+LOG = logging.getLogger(__name__)
+
+PIECE: Final = 64 * KIB  # read at once
+ACCEPTED_AT_ONCE: Final = 64
+SWEEP_S: Final = 1.0
+COMPLAIN_S: Final = 60.0  # a shortage is logged once in that time
+ROOM: Final = 16  # of that many idle connections one goes when there is no room for new ones
+_IN: Final = select.EPOLLIN | select.EPOLLONESHOT
+_OUT: Final = select.EPOLLOUT | select.EPOLLONESHOT
+_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
 
 
-class Request(server.HTTPRequest):
-    def parse_request(self) -> None:
-        """Read first line and headers; what can't be parsed is the client's fault.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How many connections there may be, and how long each may take, in seconds.
 
-        cheroot forgets that ``urlsplit`` refuses some addresses, and slips (NameError) where the
-        first header begins with a blank.
-        """
+    ``bodies``: how many bytes all bodies that are under way may have, in memory and in files.
+    """
+
+    connections: int
+    bodies: int = 512 * KIB * KIB
+    idle_s: float = 60  # between requests
+    head_s: float = 30  # for first line and headers
+    body_s: float = 60  # for a body, and one second more for each ``slowest`` bytes
+    slowest: int = 16 * KIB
+    write_s: float = 60  # without taking any of the answer
+    drain_s: float = 5  # to see an answer while there is something left that nobody reads
+
+
+class State(Enum):
+    READING = "reading"
+    BUSY = "busy"  # a thread has its request
+    WRITING = "writing"
+    DRAINING = "draining"  # answered for the last time; what still comes is dropped
+    CLOSED = "closed"
+
+
+class Connection:
+    """``deadline``: when patience ends, unless it is BUSY; ``out``: what is still to be sent."""
+
+    __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "reader", "socket",
+                 "state")  # fmt: skip
+
+    def __init__(
+        self,
+        sock: socket.socket,
+        address: tuple[Any, ...],
+        reader: Reader,
+        deadline: float,
+    ) -> None:
+        self.socket = sock
+        self.fd = sock.fileno()
+        self.address = address
+        self.reader = reader
+        self.state = State.READING
+        self.deadline = deadline
+        self.body_since: float | None = None
+        self.out = memoryview(b"")
+        self.closes = False
+
+    @property
+    def is_idle(self) -> bool:
+        """Nothing is lost when it goes."""
+        return self.state is State.READING and not self.reader.is_in_body
+
+    def first(self) -> Message | None:
+        return self.reader.messages[0] if self.reader.messages else None
+
+
+class Connections:
+    """All connections of a listening socket.
+
+    ``handle`` gets each connection whose first message is ready; it must return at once, and
+    somebody must call ``answer`` or ``wait_for_more`` later, from any thread.
+    """
+
+    def __init__(
+        self,
+        listener: socket.socket,
+        handle: Callable[[Connection], None],
+        limits: Limits,
+    ) -> None:
+        self.limits = limits
+        self._listener = listener
+        self._handle = handle
+        self._bodies = Bodies(limits.bodies)
+        self._all: dict[int, Connection] = {}
+        self._mutex = threading.Lock()  # held while a state changes hands
+        self._poll = select.epoll()
+        self._bell = os.eventfd(0, os.EFD_NONBLOCK | os.EFD_CLOEXEC)
+        self._poll.register(self._bell, select.EPOLLIN)
+        self._poll.register(listener, select.EPOLLIN)
+        self._is_accepting = True
+        self._paused_until = 0.0
+        self._complained_at: float | None = None
+        self._stop_at: float | None = None
+        self._has_ended = False
+
+    def __len__(self) -> int:
+        return len(self._all)
+
+    # ------------------------------------------------------------------------- its own thread
+
+    def run(self, stop_s: float) -> None:
+        """Serve until ``stop``; then let requests end, and clients read for ``stop_s``."""
+        swept_at = time.monotonic()
+        while not self._is_done(stop_s):
+            rests = self._is_accepting and not self._all  # nothing to be swept
+            for fd, _event in self._poll.poll(None if rests else SWEEP_S):
+                self._look_at(fd)
+            if time.monotonic() - swept_at >= SWEEP_S:
+                swept_at = time.monotonic()
+                self._sweep(swept_at)
+            self._accept_again()
+        self._close_all()
+
+    def wake(self) -> None:
+        """Let ``run`` look around at once."""
+        with self._mutex:
+            if not self._has_ended:
+                os.eventfd_write(self._bell, 1)
+
+    def stop(self) -> None:
+        """Take no more connections and no more requests; ``run`` ends when the last is answered."""
+        self._stop_at = time.monotonic()
+        self.wake()
+
+    def _look_at(self, fd: int) -> None:
+        if fd == self._bell:
+            os.eventfd_read(fd)
+        elif fd == self._listener.fileno():
+            self._accept()
+        elif (connection := self._all.get(fd)) is not None:
+            self._move(connection)
+
+    def _move(self, connection: Connection) -> None:
         try:
-            super().parse_request()
-        except (ValueError, NameError):
-            self.simple_response("400 Bad Request", "Malformed request line or headers")
+            self._serve(connection)
+        except Exception:
+            LOG.exception("a connection failed for an unexpected reason, and is closed")
+            self._close(connection)
 
+    def _serve(self, connection: Connection) -> None:
+        if connection.state is State.READING:
+            self._read(connection)
+        elif connection.state is State.WRITING:
+            self._send(connection)
+        elif connection.state is State.DRAINING:
+            self._drop(connection)
 
-class Connection(server.HTTPConnection):
-    """``seen`` counts the bytes of a request that was not whole when it was looked at."""
+    def _is_done(self, stop_s: float) -> bool:
+        if self._stop_at is None:
+            return False
+        self._listener.close()
+        self._is_accepting = False
+        states = [connection.state for connection in list(self._all.values())]
+        is_late = time.monotonic() >= self._stop_at + stop_s
+        return State.BUSY not in states and (is_late or State.WRITING not in states)
 
-    RequestHandlerClass = Request
-    seen = 0
+    def _close_all(self) -> None:
+        for connection in list(self._all.values()):
+            self._close(connection)
+        with self._mutex:
+            self._has_ended = True
+            self._poll.close()
+            os.close(self._bell)
 
-    def __init__(self, server: Any, sock: Any, *more: Any) -> None:
-        super().__init__(server, sock, *more)
-        sock.settimeout(SILENCE_S)
-        self.rfile.readline = _bounded(self.rfile.readline)
+    # ------------------------------------------------------------------------------ accepting
 
+    def _accept(self) -> None:
+        for _ in range(ACCEPTED_AT_ONCE):
+            if not self._has_room() and not self._make_room():
+                return self._pause(f"{len(self._all)} connections are open, the most there may be")
+            try:
+                made, address = self._listener.accept()
+            except BlockingIOError:
+                return None
+            except OSError as exc:
+                if exc.errno in _SHORTAGE:
+                    self._make_room()
+                    self._paused_until = time.monotonic() + SWEEP_S
+                    self._pause(f"cannot take a connection: {exc.strerror}")
+                return None
+            self._add(made, address)
+        return None
 
-def _bounded(readline: Callable[[int], bytes]) -> Callable[..., bytes]:
-    """Read no endless line: cheroot sets no limit to the line that tells the size of a chunk."""
+    def _add(self, made: socket.socket, address: tuple[Any, ...]) -> None:
+        made.setblocking(False)
+        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+        deadline = time.monotonic() + self.limits.head_s
+        connection = Connection(made, address, Reader(self._bodies), deadline)
+        self._all[connection.fd] = connection
+        self._poll.register(connection.fd, _IN)
+        self._move(connection)  # its request may be there: it shall not pass for idle
 
-    def read(size: int = MOST) -> bytes:
-        return readline(size)
+    def _make_room(self) -> bool:
+        """Close those that have been idle longest; return whether there were any."""
+        idle = [each for each in list(self._all.values()) if each.is_idle]
+        oldest = heapq.nsmallest(len(idle) // ROOM + 1, idle, key=lambda each: each.deadline)
+        closed = [each for each in oldest if self._close_if(each, lambda one: one.is_idle)]
+        return bool(closed)
 
-    return read
+    def _pause(self, why: str) -> None:
+        """Leave new connections to the kernel's queue until there is room."""
+        self._poll.modify(self._listener, 0)
+        self._is_accepting = False
+        now = time.monotonic()
+        if self._complained_at is None or now - self._complained_at >= COMPLAIN_S:
+            self._complained_at = now
+            LOG.warning("%s; others wait until one goes (more: ulimit -n)", why)
 
+    def _accept_again(self) -> None:
+        if self._is_accepting or self._stop_at is not None:
+            return
+        if time.monotonic() >= self._paused_until and (self._has_room() or self._make_room()):
+            self._poll.modify(self._listener, select.EPOLLIN)
+            self._is_accepting = True
 
-class Connections(connections.ConnectionManager):
-    """The selector in which connections wait, new ones too."""
+    def _has_room(self) -> bool:
+        return len(self._all) < self.limits.connections
 
-    def _from_server_socket(self, server_socket: socket.socket) -> None:
-        made = super()._from_server_socket(server_socket)  # type: ignore[misc]  # stubs
-        if made is not None:
-            self.put(made)
+    # -------------------------------------------------------------------------------- reading
 
-    def put_back(self, connection: Connection) -> None:
-        """Wait for more of the request; the time since it began goes on."""
-        waiting: Any = self._selector  # type: ignore[attr-defined]  # not in cheroot's stubs
-        waiting.register(connection.socket.fileno(), selectors.EVENT_READ, data=connection)
-
-
-class Server(wsgi.Server):
-    """cheroot's server, with connections that wait for their request."""
-
-    ConnectionClass = Connection
-    _connections: Any
-
-    def prepare(self) -> None:
-        super().prepare()
-        self._connections.close()
-        self._connections = Connections(self)
-
-    def process_conn(self, conn: Connection) -> None:
-        """Give the connection to a thread, unless some of its request is still to come."""
-        if self.ssl_adapter is not None or conn.rfile.has_data() or _is_ready(conn):
-            super().process_conn(conn)
+    def _read(self, connection: Connection) -> None:
+        try:
+            data = connection.socket.recv(PIECE)
+        except (BlockingIOError, InterruptedError):
+            return self._await(connection)
+        except OSError:
+            return self._close(connection)
+        reader = connection.reader
+        was_within = reader.is_within
+        if data:
+            reader.feed(data)
+        elif was_within:
+            reader.refuse(400, "the request ends before its end")
         else:
-            self._connections.put_back(conn)
+            return self._close(connection)
+        if not was_within and reader.is_within:
+            connection.deadline = time.monotonic() + self.limits.head_s
+        return self._go_on(connection)
+
+    def _go_on(self, connection: Connection) -> None:
+        """Have the first message handled, or wait for more of it."""
+        message = connection.first()
+        if message is not None and message.is_ready and self._stop_at is None:
+            connection.state = State.BUSY
+            connection.body_since = None
+            self._handle(connection)
+        else:
+            self._await(connection)
+
+    def _await(self, connection: Connection) -> None:
+        limits, reader = self.limits, connection.reader
+        deadline = connection.deadline
+        if reader.is_in_body:
+            began = connection.body_since = connection.body_since or time.monotonic()
+            deadline = began + limits.body_s + reader.messages[-1].size / limits.slowest
+        elif connection.state is not State.READING:  # it has been answered
+            deadline = time.monotonic() + (limits.head_s if reader.is_within else limits.idle_s)
+        self._arm(connection, State.READING, _IN, deadline)
+        if not self._is_accepting:
+            self.wake()  # now it may make room
+
+    def _arm(self, connection: Connection, state: State, events: int, deadline: float) -> None:
+        """Let go of the connection: whoever is told of it next may be another thread."""
+        with self._mutex:
+            if connection.state is State.CLOSED or self._has_ended:
+                return
+            connection.state, connection.deadline = state, deadline
+            self._poll.modify(connection.fd, events)
+
+    # ----------------------------------------------------------------------- called by threads
+
+    def wait_for_more(self, connection: Connection, size: int) -> None:
+        """Take the body of the first message until so much of it is there."""
+        message = connection.reader.messages[0]
+        message.wanted = size
+        if message.asks_first:
+            message.asks_first = False
+            try:
+                connection.socket.send(b"HTTP/1.1 100 Continue\r\n\r\n")
+            except OSError:
+                return self._close(connection)
+        return self._go_on(connection)
+
+    def answer(self, connection: Connection, data: bytes, *, keep: bool) -> None:
+        """Send the answer to the first message; whatever is left of that is dropped."""
+        message = connection.reader.messages.popleft()
+        message.close()
+        connection.closes = not (keep and message.is_whole and self._stop_at is None)
+        connection.out = memoryview(data)
+        self._send(connection)
+        if self._stop_at is not None:
+            self.wake()
+
+    def _send(self, connection: Connection) -> None:
+        try:
+            while connection.out:
+                sent = connection.socket.send(connection.out)
+                connection.out = connection.out[sent:]
+        except (BlockingIOError, InterruptedError):
+            deadline = time.monotonic() + self.limits.write_s
+            return self._arm(connection, State.WRITING, _OUT, deadline)
+        except OSError:
+            return self._close(connection)
+        if not connection.closes:
+            return self._go_on(connection)
+        return self._hang_up(connection)
+
+    # -------------------------------------------------------------------------------- closing
+
+    def _hang_up(self, connection: Connection) -> None:
+        """Say that nothing follows; a client that still sends shall read its answer first."""
+        try:
+            connection.socket.shutdown(socket.SHUT_WR)
+        except OSError:
+            return self._close(connection)
+        deadline = time.monotonic() + self.limits.drain_s
+        return self._arm(connection, State.DRAINING, _IN, deadline)
+
+    def _drop(self, connection: Connection) -> None:
+        try:
+            if not connection.socket.recv(PIECE):
+                return self._close(connection)
+        except (BlockingIOError, InterruptedError):
+            pass
+        except OSError:
+            return self._close(connection)
+        return self._arm(connection, State.DRAINING, _IN, connection.deadline)
+
+    def _close(self, connection: Connection) -> None:
+        self._close_if(connection, lambda _: True)
+
+    def _close_if(self, connection: Connection, right: Callable[[Connection], bool]) -> bool:
+        with self._mutex:
+            if connection.state is State.CLOSED or not right(connection):
+                return False
+            connection.state = State.CLOSED
+        self._all.pop(connection.fd, None)
+        connection.socket.close()
+        for message in connection.reader.messages:
+            message.close()
+        return True
+
+    def _sweep(self, now: float) -> None:
+        """End those whose patience, or ours, is at its end."""
+        for connection in self._late(now):
+            if connection.state is State.READING and connection.reader.is_within:
+                self._time_out(connection, now)
+            else:
+                self._close_if(connection, lambda one: _is_late(one, now))
+
+    def _time_out(self, connection: Connection, now: float) -> None:
+        """Answer a request that does not come to its end."""
+        with self._mutex:
+            if connection.state is not State.READING or not _is_late(connection, now):
+                return
+            connection.state = State.BUSY
+        connection.reader.refuse(408, "the request took too long to come")
+        self._handle(connection)
+
+    def _late(self, now: float) -> Iterator[Connection]:
+        return (each for each in list(self._all.values()) if _is_late(each, now))
 
 
-def _is_ready(conn: Connection) -> bool:
-    """The request is there, or too long to be seen, or nothing more will come."""
-    seen = _peek(conn.socket)
-    missing = _missing(seen)
-    has_ended = len(seen) <= conn.seen  # readable, and yet no more than before
-    is_ready = not missing or has_ended or len(seen) + missing > MOST
-    if conn.seen or not is_ready:
-        _wake_at(conn.socket, 1 if is_ready else len(seen) + missing)
-    conn.seen = 0 if is_ready else len(seen)
-    return is_ready
-
-
-def _missing(seen: bytes) -> int:
-    """Return how many bytes of a request are still to come, at the least."""
-    head = _END_OF_HEAD.search(seen)
-    if head is None:
-        return 1
-    length = _LENGTH.search(seen, 0, head.end())
-    if length is None or _ASKS_FIRST.search(seen, 0, head.end()):
-        return 0
-    return max(0, head.end() + int(length[1]) - len(seen))
-
-
-def _peek(connection: socket.socket) -> bytes:
-    try:
-        seen = connection.recv(USUAL, _PEEK)
-        return seen if len(seen) < USUAL else connection.recv(MOST, _PEEK)
-    except OSError:
-        return b""  # the thread will find out why
-
-
-def _wake_at(connection: socket.socket, size: int) -> None:
-    """Let the selector speak up when ``size`` bytes are there."""
-    connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVLOWAT, size)
+def _is_late(connection: Connection, now: float) -> bool:
+    return connection.state is not State.BUSY and connection.deadline <= now

@@ -62,14 +62,15 @@ class Front:
             environ[KEY] = self._understood(request, environ)
         except auth.Unauthorized:
             return _unauthorized()
+        except auth.Busy:
+            again = [("Retry-After", "1")]
+            return replies.second_form(503, "Too many logins are being checked", again)
         except auth.Malformed:
             return replies.second_form(400, "Could not decode the Authorization header")
         except versions.Unacceptable as exc:
             return _unacceptable(exc, environ)
         except bodies.TooLarge:
             return replies.bare(413, "Request body too large: " + self._limits_told())
-        except bodies.Unreadable as exc:
-            return replies.bare(400, f"The body cannot be read: {exc}")
         except bodies.TooDeep:
             most = self._site.conf.api.max_json_body_depth
             return replies.bare(400, f"JSON body nests too deep: {most} levels are allowed")

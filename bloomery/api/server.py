@@ -1,103 +1,183 @@
-"""The HTTP server inside the process: cheroot, few threads, many idle connections.
+"""The HTTP server inside the process: few threads, many connections.
 
-An idle connection waits in a selector and costs no thread (``connections``).  More threads than
-a few cost, measured, and help nobody: work is done by conductors.
+A connection costs no thread: one thread waits for all of them (``connections``), and ``threads``
+others answer the requests that are whole.  More of those cost, measured, and help nobody: work
+is done by conductors.
 """
 
 from __future__ import annotations
 
 import ipaddress
 import logging
-import re
+import os
+import queue
+import resource
+import socket
 import threading
-from typing import Any, Final
-
-from cheroot import errors as server_errors
+from collections import deque
+from typing import Final
 
 from bloomery import errors
-from bloomery.api import connections
+from bloomery.api import auth, bodies, connections, wsgi
 from bloomery.api.bodies import KIB
+from bloomery.api.connections import Connection, Limits
 from bloomery.api.front import Wsgi
 from bloomery.conf import Conf
 
 LOG = logging.getLogger(__name__)
 
-MAX_HEADER_BYTES: Final = 64 * KIB
-IDLE_CONNECTIONS: Final = 10_000  # cheroot's own limit of 10 would cut clients off
+MOST_CONNECTIONS: Final = 10_000
+MOST_DESCRIPTORS: Final = 65_536  # some programs that we start close each one that there may be
 BACKLOG: Final = 1024
-IDLE_S: Final = 60
 STOP_S: Final = 5
-_ERRNO: Final = re.compile(r"\[Errno -?\d+\] ([^)\]]+)")
+LARGE: Final = 4 * KIB * KIB  # bodies of this size are parsed one after the other
+_BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
 
 
 class Server:
     """Listens once it is made; answers from ``start`` until ``stop``."""
 
-    def __init__(self, app: Wsgi, conf: Conf, tls: Any = None) -> None:
-        """Bind the address.  ``tls``: an adapter of cheroot's.  Raises CannotStart."""
+    def __init__(self, app: Wsgi, conf: Conf, limits: Limits | None = None) -> None:
+        """Bind the address.  Raises CannotStart."""
         _check_exposure(conf)
-        self._server = _server(app, conf)
-        self._server.ssl_adapter = tls
-        self._thread: threading.Thread | None = None
-        self._prepare(conf)
+        self._app = app
+        self._listener = _listener(conf)
+        self._base = wsgi.base(*self.address)
+        self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        self._large = _OneByOne(self._ready)
+        limits = limits or Limits(connections=most_connections())
+        self._connections = connections.Connections(self._listener, self._take, limits)
+        self._loop = threading.Thread(target=self._connections.run, args=(STOP_S,), name="api")
+        self._threads = [
+            threading.Thread(target=self._work, name=f"api-{number}", daemon=True)
+            for number in range(conf.api.threads)
+        ]
+        self._loop.daemon = True
 
     @property
     def address(self) -> tuple[str, int]:
         """Where it listens: the port is the real one, also if any was asked for."""
-        host, port = self._server.bind_addr[:2]
+        host, port = self._listener.getsockname()[:2]
         return host, port
 
     def start(self) -> None:
         """Begin to answer; returns at once."""
-        self._thread = threading.Thread(target=self._serve, name="api", daemon=True)
-        self._thread.start()
+        for thread in (self._loop, *self._threads):
+            thread.start()
 
     def stop(self) -> None:
         """Refuse new connections, let running requests end, join the threads."""
-        self._server.stop()
-        if self._thread is not None:
-            self._thread.join()
+        self._connections.stop()
+        if self._loop.ident is None:
+            self._connections.run(0)
+            return
+        self._loop.join()
+        for _ in self._threads:
+            self._ready.put(None)
+        for thread in self._threads:
+            thread.join()
 
-    def _prepare(self, conf: Conf) -> None:
+    def _take(self, connection: Connection) -> None:
+        message = connection.reader.messages[0]
+        if message.is_whole and message.size > LARGE:
+            self._large.put(connection)
+        else:
+            self._ready.put(connection)
+
+    def _work(self) -> None:
+        """Answer requests, until there is a None."""
+        while (connection := self._ready.get()) is not None:
+            try:
+                self._answer(connection)
+            except auth.Deferred as exc:
+                self._answer_after(exc.check, connection)
+            except bodies.Awaited as exc:
+                self._connections.wait_for_more(connection, exc.size)
+            self._large.done(connection)
+
+    def _answer(self, connection: Connection) -> None:
+        """Raises Deferred and Awaited for what no thread is to wait for."""
+        message = connection.reader.messages[0]
+        if message.refusal is not None:
+            data = wsgi.refusal(message, message.refusal)
+            return self._connections.answer(connection, data, keep=False)
+        environ = wsgi.environ(message, self._base, connection.address)
+        response = wsgi.Response()
         try:
-            self._server.prepare()
-        except OSError as exc:
-            raise errors.CannotStart(
-                reason=f"cannot listen on {conf.api.host_ip} port {conf.api.port}: "
-                f"{_reason(exc)}; choose another --host or --port",
-            ) from exc
+            response.take(self._app(environ, response.start))
+            keep = message.keep_alive and message.is_whole and not response.ends_connection
+            data = response.encoded(message, keep=keep)
+        except (auth.Deferred, bodies.Awaited):
+            raise
+        except Exception:
+            LOG.exception("unexpected error outside of any handler")
+            keep, response = False, wsgi.Response()
+            response.start(*_BROKEN)
+            data = response.encoded(message, keep=False)
+        return self._connections.answer(connection, data, keep=keep)
 
-    def _serve(self) -> None:
-        try:
-            self._server.serve()
-        except server_errors.FatalSSLAlert:
-            LOG.warning("a client broke off TLS")
-
-
-def _server(app: Wsgi, conf: Conf) -> connections.Server:
-    server = connections.Server(
-        (conf.api.host_ip, conf.api.port),
-        app,
-        numthreads=conf.api.threads,
-        request_queue_size=BACKLOG,
-        timeout=IDLE_S,
-        shutdown_timeout=STOP_S,
-    )
-    server.keep_alive_conn_limit = IDLE_CONNECTIONS
-    server.max_request_header_size = MAX_HEADER_BYTES
-    server.max_request_body_size = (conf.api.max_json_body_size_provision + 1) * KIB
-    server.error_log = _log  # type: ignore[method-assign, assignment]  # cheroot wants it so
-    return server
+    def _answer_after(self, check: auth.Check, connection: Connection) -> None:
+        connection.reader.messages[0].login = check
+        check.outcome.add_done_callback(lambda _: self._take(connection))
 
 
-def _log(message: str = "", level: int = logging.INFO, traceback: bool = False) -> None:
-    LOG.log(level, message, exc_info=traceback)
+class _OneByOne:
+    """Large bodies wait here for each other: what is parsed needs several times its size."""
+
+    def __init__(self, ready: queue.SimpleQueue[Connection | None]) -> None:
+        self._ready = ready
+        self._mutex = threading.Lock()
+        self._now: Connection | None = None
+        self._waiting: deque[Connection] = deque()
+
+    def put(self, connection: Connection) -> None:
+        with self._mutex:
+            if self._now is not None:
+                self._waiting.append(connection)
+                return
+            self._now = connection
+        self._ready.put(connection)
+
+    def done(self, connection: Connection) -> None:
+        """A thread has worked on a connection; if that was a large one, the next may come."""
+        if self._now is not connection:
+            return
+        with self._mutex:
+            self._now = self._waiting.popleft() if self._waiting else None
+            following = self._now
+        if following is not None:
+            self._ready.put(following)
 
 
-def _reason(exc: OSError) -> str:
-    """Return what the kernel said; cheroot wraps it in words of its own, brackets included."""
-    found = _ERRNO.findall(str(exc))
-    return found[-1] if found else str(exc)
+def raise_descriptor_limit() -> None:
+    """Allow as many descriptors as the system lets us have, within reason."""
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    most = MOST_DESCRIPTORS if hard == resource.RLIM_INFINITY else min(hard, MOST_DESCRIPTORS)
+    if soft != resource.RLIM_INFINITY and soft < most:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (most, hard))
+
+
+def most_connections() -> int:
+    """Return how many leave enough descriptors to the database and to BMCs."""
+    soft, _ = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft == resource.RLIM_INFINITY:
+        return MOST_CONNECTIONS
+    return max(8, min(MOST_CONNECTIONS, soft * 3 // 4 - 32))
+
+
+def _listener(conf: Conf) -> socket.socket:
+    host, port = conf.api.host_ip, conf.api.port
+    try:
+        (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        is_any = host == "::" and socket.has_dualstack_ipv6()
+        made = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=is_any)
+    except OSError as exc:
+        why = exc.strerror if isinstance(exc, socket.gaierror) else os.strerror(exc.errno or 0)
+        raise errors.CannotStart(
+            reason=f"cannot listen on {host} port {port}: {why}; choose another --host or --port",
+        ) from exc
+    made.setblocking(False)
+    return made
 
 
 def _check_exposure(conf: Conf) -> None:

@@ -58,6 +58,7 @@ class Service:
         self.conductor = conductor_service.ConductorService(house)
         rpc = Client(Ring(self.db), InProcess({house.host: self.conductor.manager}))
         self.site = Site(db=self.db, rpc=rpc, conf=conf)
+        server.raise_descriptor_limit()
         self.api = server.Server(app.make_app(self.site, scrape.make(self._watched())), conf)
 
     def _watched(self) -> tuple[Watched, ...]:

@@ -29,7 +29,7 @@ Address = tuple[str, int]
 
 PATIENCE_S = 20
 DAWDLERS = 20
-OF_THE_SERVER = {501, 505}  # what HTTP itself wants to be said of methods and versions
+OF_THE_SERVER = {501, 505}  # what HTTP itself wants to be said of encodings and versions
 HEAD = b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
 CHUNKED = POST + b"Transfer-Encoding: chunked\r\n\r\n"
@@ -95,7 +95,7 @@ def served(target: fuzzing.Target) -> Iterator[Address]:
 
 
 def _of_server(thread: threading.Thread) -> bool:
-    return thread.name == "api" or thread.name.startswith("CP Server")
+    return thread.name == "api" or thread.name.startswith("api-")
 
 
 def send_all(address: Address, told: Any) -> None:

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import base64
+import contextlib
 import os
+import threading
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import bcrypt
 import pytest
@@ -13,6 +16,8 @@ from bloomery import errors
 from bloomery.api import auth
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from tests.kit import slow_clients
+from tests.kit.waiting import wait_for
 
 
 def line(user, password):
@@ -22,6 +27,15 @@ def line(user, password):
 def login(user, password):
     said = base64.b64encode(f"{user}:{password}".encode()).decode()
     return {"Authorization": f"Basic {said}"}
+
+
+def asking(user, password):
+    return {"HTTP_AUTHORIZATION": login(user, password)["Authorization"]}
+
+
+def change(path, text):
+    path.write_text(text, errors="surrogateescape")
+    os.utime(path, ns=(time.time_ns(), time.time_ns() + 1))
 
 
 @pytest.fixture
@@ -93,23 +107,116 @@ def test_right_password_is_paid_for_once(htpasswd, monkeypatch):
     assert len(asked) == 1
 
 
-def test_unknown_name_costs_as_much_as_a_wrong_password(htpasswd, monkeypatch):
+@pytest.mark.parametrize("user", ["ann", "eve"])
+def test_unknown_name_costs_as_much_as_a_wrong_password(htpasswd, monkeypatch, user):
     door = auth.HttpBasic(htpasswd)
     asked = []
-    monkeypatch.setattr(bcrypt, "checkpw", lambda *a: bool(asked.append(a)))
+    monkeypatch.setattr(bcrypt, "checkpw", lambda _, stored: bool(asked.append(stored[:7])))
     with pytest.raises(auth.Unauthorized):
-        door.user({"HTTP_AUTHORIZATION": login("eve", "x")["Authorization"]})
-    assert len(asked) == 1
+        door.user(asking(user, "x"))
+    assert asked == [b"$2b$04$"]
 
 
 def test_changed_file_counts_at_once(htpasswd):
     door = auth.HttpBasic(htpasswd)
     environ = {"HTTP_AUTHORIZATION": login("ann", "secret")["Authorization"]}
     assert door.user(environ) == "ann"
-    htpasswd.write_text(line("bob", "x"))
-    os.utime(htpasswd, ns=(time.time_ns(), time.time_ns() + 1))
+    change(htpasswd, line("bob", "x"))
     with pytest.raises(auth.Unauthorized):
         door.user(environ)
+
+
+def test_password_withdrawn_during_its_first_login_is_withdrawn(htpasswd, monkeypatch):
+    door = auth.HttpBasic(htpasswd)
+    begun, go_on, real = threading.Event(), threading.Event(), bcrypt.checkpw
+
+    def check(*given):
+        begun.set()
+        return go_on.wait(10) and real(*given)
+
+    monkeypatch.setattr(bcrypt, "checkpw", check)
+    with ThreadPoolExecutor(2) as callers:
+        first = callers.submit(door.user, asking("ann", "secret"))
+        assert begun.wait(10)
+        change(htpasswd, line("bob", "x"))
+        other = callers.submit(door.user, asking("eve", "x"))
+        wait_for(lambda: door.names == ("bob",), "the file to be read again")
+        go_on.set()
+        assert isinstance(other.exception(10), auth.Unauthorized)
+        assert first.exception(10) is None  # it began before the change
+    with pytest.raises(auth.Unauthorized):
+        door.user(asking("ann", "secret"))
+
+
+@pytest.mark.parametrize(
+    "wrong", ["ann:plain", "ann", ":", "ann:" + "$2b$99$" + "x" * 53, "\udcff:x", "ann:$2b$04$x"]
+)
+def test_bad_line_concerns_that_user_alone_and_is_told_once(htpasswd, wrong, caplog):
+    door = auth.HttpBasic(htpasswd)
+    change(htpasswd, line("bob", "pass:word") + wrong)
+    for _ in range(3):
+        assert door.user(asking("bob", "pass:word")) == "bob"
+        with pytest.raises(auth.Unauthorized):
+            door.user(asking("ann", "secret"))
+    (told,) = caplog.messages
+    assert "line 2" in told
+    assert "x" * 53 not in told
+
+
+def no_file(path):
+    path.unlink()
+
+
+def no_good_line(path):
+    change(path, "ann:plain")
+
+
+@pytest.mark.parametrize("spoil", [no_file, no_good_line])
+def test_file_of_no_use_leaves_the_last_one_in_force(htpasswd, spoil, caplog):
+    door = auth.HttpBasic(htpasswd)
+    spoil(htpasswd)
+    for _ in range(3):
+        assert door.user(asking("ann", "secret")) == "ann"
+    assert len(caplog.messages) == 1
+    change(htpasswd, line("bob", "x"))
+    assert door.user(asking("bob", "x")) == "bob"
+    with pytest.raises(auth.Unauthorized):
+        door.user(asking("ann", "secret"))
+
+
+def test_who_guesses_passwords_holds_nobody_up(world, monkeypatch):
+    go_on = threading.Event()
+    assert world.api.get("/v1/nodes", headers=login("ann", "secret")).status == 200
+    monkeypatch.setattr(bcrypt, "checkpw", lambda *_: not go_on.wait(10))
+    guess = b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\nAuthorization: %s\r\n\r\n"
+    with slow_clients.serving(world.app) as serving, contextlib.ExitStack() as stack:
+        guesses = [login("ann", f"guess {n}")["Authorization"].encode() for n in range(8)]
+        clients = [
+            stack.enter_context(slow_clients.clients(serving, guess % each))[0] for each in guesses
+        ]
+        assert slow_clients.status(serving, headers=login("ann", "secret")) == 200
+        go_on.set()
+        assert [client.recv(12) for client in clients] == [b"HTTP/1.1 401"] * 8
+
+
+def test_too_many_guesses_are_told_to_wait(htpasswd, monkeypatch):
+    go_on = threading.Event()
+    monkeypatch.setattr(bcrypt, "checkpw", lambda *_: not go_on.wait(10))
+    door = auth.HttpBasic(htpasswd)
+    for number in range(auth.MAX_CHECKS):
+        with pytest.raises(auth.Deferred):
+            door.user(asking("ann", f"guess {number}") | {auth.DEFERRED: None})
+    with pytest.raises(auth.Deferred):  # the same guess is checked once
+        door.user(asking("ann", "guess 0") | {auth.DEFERRED: None})
+    with pytest.raises(auth.Busy):
+        door.user(asking("ann", "one more") | {auth.DEFERRED: None})
+    go_on.set()
+
+
+def test_busy_is_a_503(world, monkeypatch):
+    monkeypatch.setattr(auth, "MAX_CHECKS", 0)
+    answer = world.api.get("/v1/nodes", headers=login("ann", "secret"))
+    assert (answer.status, answer.form, answer.headers["retry-after"]) == (503, "second", "1")
 
 
 @pytest.mark.parametrize(

@@ -1,0 +1,145 @@
+"""Between a message on the wire and a WSGI application: environment in, bytes out."""
+
+from __future__ import annotations
+
+import functools
+import re
+import sys
+import time
+from collections.abc import Callable, Iterable, Mapping
+from email.utils import formatdate
+from http import HTTPStatus
+from typing import Any, Final
+from urllib.parse import unquote_to_bytes
+
+import orjson
+
+from bloomery.api.auth import DEFERRED
+from bloomery.api.messages import Message, Refusal
+
+SERVER: Final = "Bloomery"
+_SLASH: Final = re.compile(rb"%2F", re.IGNORECASE)
+_OWN_NAMES: Final = ("CONTENT_TYPE", "CONTENT_LENGTH")
+_BODILESS: Final = frozenset({"204", "304"})
+_LINE_ENDS: Final = re.compile(r"[\r\n\0]")
+
+Headers = list[tuple[str, str]]
+
+
+def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) -> dict[str, Any]:
+    """Return WSGI's environment.  ``base``: what is the same for every request of a server.
+
+    A header whose name has an underscore is left out: it would pass for one with a hyphen.
+    """
+    path, _, query = message.target.partition(b"?")
+    made = dict(base)
+    made |= {
+        "PATH_INFO": _unquoted(path),
+        "QUERY_STRING": query.decode("latin-1"),
+        "REMOTE_ADDR": str(peer[0]),
+        "REMOTE_PORT": str(peer[1]),
+        "REQUEST_METHOD": message.method,
+        "REQUEST_URI": message.target.decode("latin-1"),
+        "SERVER_PROTOCOL": f"HTTP/{message.version}",
+        "wsgi.input": message.stream(),
+        "wsgi.input_terminated": message.is_chunked,
+        DEFERRED: message.login,
+    }
+    for name, value in message.headers:
+        key = _key(name)
+        if key in made and key:
+            made[key] = f"{made[key]},{value.decode('latin-1')}"
+        elif key:
+            made[key] = value.decode("latin-1")
+    return made
+
+
+def base(host: str, port: int) -> dict[str, Any]:
+    """Return what all environments of one server have."""
+    return {
+        "SCRIPT_NAME": "",
+        "SERVER_NAME": host,
+        "SERVER_PORT": str(port),
+        "SERVER_SOFTWARE": SERVER,
+        "wsgi.errors": sys.stderr,
+        "wsgi.multiprocess": False,
+        "wsgi.multithread": True,
+        "wsgi.run_once": False,
+        "wsgi.url_scheme": "http",
+        "wsgi.version": (1, 0),
+    }
+
+
+@functools.lru_cache(maxsize=512)
+def _key(name: bytes) -> str:
+    if b"_" in name:
+        return ""
+    key = name.decode("latin-1").upper().replace("-", "_")
+    return key if key in _OWN_NAMES else f"HTTP_{key}"
+
+
+def _unquoted(path: bytes) -> str:
+    """Return the path with its escapes undone, but for slashes, which would make segments."""
+    if b"%" not in path:
+        return path.decode("latin-1")
+    return b"%2F".join(unquote_to_bytes(part) for part in _SLASH.split(path)).decode("latin-1")
+
+
+class Response:
+    """What an application answers, collected: our answers are whole before they are sent."""
+
+    def __init__(self) -> None:
+        self._status = ""
+        self._headers: Headers = []
+        self._parts: list[bytes] = []
+        self.ends_connection = False
+
+    def start(self, status: str, headers: Headers, exc_info: Any = None) -> Callable[[bytes], None]:
+        self._status, self._headers = status, list(headers)
+        self.ends_connection = any(
+            name.lower() == "connection" and value.lower() == "close" for name, value in headers
+        )
+        return self._parts.append
+
+    def take(self, parts: Iterable[bytes]) -> None:
+        try:
+            self._parts += parts
+        finally:
+            close = getattr(parts, "close", None)
+            if close is not None:
+                close()
+
+    def encoded(self, message: Message, *, keep: bool) -> bytes:
+        """Return the answer as it goes over the wire."""
+        body = b"".join(self._parts)
+        headers = [each for each in self._headers if each[0].lower() != "connection"]
+        names = {name.lower() for name, _ in headers}
+        if "content-length" not in names and self._status[:3] not in _BODILESS:
+            headers.append(("Content-Length", str(len(body))))
+        headers += [("Date", _date(int(time.time()))), ("Server", SERVER)]
+        if not keep:
+            headers.append(("Connection", "close"))
+        elif message.version == "1.0":
+            headers.append(("Connection", "Keep-Alive"))
+        head = [f"HTTP/1.1 {self._status}", *(f"{name}: {value}" for name, value in headers)]
+        if any(_LINE_ENDS.search(line) for line in head):
+            raise ValueError("a header of an answer holds the end of a line")
+        encoded = "\r\n".join([*head, "\r\n"]).encode("latin-1")
+        return encoded if message.method == "HEAD" else encoded + body
+
+
+@functools.lru_cache(maxsize=1)
+def _date(second: int) -> str:
+    return formatdate(second, usegmt=True)
+
+
+def refusal(message: Message, refusal: Refusal) -> bytes:
+    """Return the answer to what is no request that an application could be shown."""
+    fault = {"faultcode": "Client", "faultstring": refusal.text}
+    headers = [("Content-Type", "application/json")]
+    if refusal.allow:
+        headers.append(("Allow", refusal.allow))
+    response = Response()
+    response.start(f"{refusal.status} {HTTPStatus(refusal.status).phrase}", headers)
+    response.take([orjson.dumps(fault)])
+    return response.encoded(message, keep=False)

@@ -1,0 +1,91 @@
+"""Each bound of the HTTP server is taken away in turn, and the probe that should notice goes red.
+
+The suites use the probes, too (tests/kit/slow_clients.py); there they are seen to pass.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from typing import NamedTuple
+
+import pytest
+
+from bloomery.api import messages
+from bloomery.api.connections import Connections
+from bloomery.api.server import Server
+from tests.kit import slow_clients
+from tests.kit.slow_clients import LONG, POST
+
+Patch = pytest.MonkeyPatch
+MOST = 16
+
+
+def threads_wait_for_bodies(patch: Patch, over: threading.Event) -> None:
+    def read(_self: object, _size: int) -> bytes:
+        over.wait()
+        raise ValueError("the body never came")
+
+    patch.setattr(messages._Incomplete, "read", read)
+
+
+def threads_wait_for_readers(patch: Patch, over: threading.Event) -> None:
+    def answer(self: Connections, connection: object, data: bytes, *, keep: bool) -> None:
+        if len(data) > slow_clients.MUCH:  # more than the kernel keeps
+            over.wait()
+        send(self, connection, data, keep=keep)
+
+    send = Connections.answer
+    patch.setattr(Connections, "answer", answer)
+
+
+def bodies_come_before_logins(patch: Patch, _over: threading.Event) -> None:
+    patch.setattr(messages, "UNASKED", 2**30)
+
+
+def nobody_makes_room(patch: Patch, _over: threading.Event) -> None:
+    patch.setattr(Connections, "_make_room", lambda self: False)
+
+
+def _hold_up(serving: Server) -> None:
+    slow_clients.hold_nobody_up(serving, POST + b"Authorization: x\r\n" + LONG)
+
+
+def _refuse(serving: Server) -> None:
+    assert slow_clients.are_refused_by_their_head(serving, POST + LONG) == [401]
+
+
+def _find_room(serving: Server) -> None:
+    slow_clients.find_room(serving, MOST)
+
+
+class Mutant(NamedTuple):
+    off: Callable[[Patch, threading.Event], None]
+    probe: Callable[[Server], None]
+
+
+MUTANTS = (
+    Mutant(threads_wait_for_bodies, _hold_up),
+    Mutant(threads_wait_for_readers, slow_clients.read_nothing),
+    Mutant(bodies_come_before_logins, _refuse),
+    Mutant(nobody_makes_room, _find_room),
+)
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.off.__name__)
+def test_a_bound_that_is_off_is_noticed(mutant: Mutant, monkeypatch: Patch) -> None:
+    over = threading.Event()
+    monkeypatch.setattr(slow_clients, "PATIENCE_S", 1)
+    mutant.off(monkeypatch, over)
+    with slow_clients.serving(slow_clients.application, connections=MOST) as serving:
+        try:
+            with pytest.raises((AssertionError, TimeoutError)):
+                mutant.probe(serving)
+        finally:
+            over.set()
+
+
+@pytest.mark.parametrize("mutant", MUTANTS, ids=lambda mutant: mutant.probe.__name__)
+def test_a_probe_is_green_while_all_bounds_are_there(mutant: Mutant) -> None:
+    with slow_clients.serving(slow_clients.application, connections=MOST) as serving:
+        mutant.probe(serving)
