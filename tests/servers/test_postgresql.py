@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from concurrent.futures import ThreadPoolExecutor
 from datetime import UTC, datetime
@@ -14,6 +15,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from bloomery import errors
+from bloomery.conductor.states import State
 from bloomery.db import conductors, engine, events, history, home, locks, nodes, schema, tables
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
@@ -271,3 +273,33 @@ def test_the_meter_counts_statements_and_commits(db: engine.Database):
         "SELECT",
     ]
     assert meter.commits == 1
+
+
+def test_two_that_move_together_count_each_other(db: engine.Database, add_node):
+    """Limits are exact: who comes second counts after the first has committed."""
+    db.transact(
+        lambda conn: conductors.register(
+            conn, hostname="host-1", group="", drivers=[], interfaces=[]
+        )
+    )
+    both = [db.transact(add_node) for _ in range(2)]
+    counted, may_commit = threading.Event(), threading.Event()
+
+    def move(node: str) -> int:
+        def work(conn: sa.Connection) -> int:
+            nodes.update(conn, node, {"provision_state": "cleaning"})
+            others = nodes.count_others_in_states(conn, node, [State.CLEANING])
+            counted.set()
+            assert may_commit.wait(20)
+            return others
+
+        return db.transact(work)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(move, both[0])
+        assert counted.wait(20)
+        second = pool.submit(move, both[1])
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.5)
+        may_commit.set()
+        assert (first.result(timeout=20), second.result(timeout=20)) == (0, 1)
