@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.redfish import boot_device, inspect, media
+from bloomery.drivers.redfish import boot_device, inspect, media, reading, reset, sensors
 from bloomery.drivers.redfish.bios import RedfishBios
 from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.inspect import RedfishInspect
@@ -180,3 +180,25 @@ def test_what_comes_out_of_each_make_is_as_in_the_table(model, conf):
 
 def test_every_make_is_in_the_table():
     assert list(sections(TABLE.read_text())) == list(models.ALL)
+
+
+def strict(read: Callable[..., Any], *source: Any, missing: Any = ()) -> Any:
+    return read(*source)
+
+
+@pytest.mark.parametrize(
+    ("model", "module", "name", "broken"),
+    [
+        ("hpe-ilo6", reading, "optional", strict),
+        ("dell-idrac", reading, "optional", strict),
+        ("lenovo-xcc", reading, "optional", strict),
+        ("supermicro-x10", boot_device, "word_for", lambda system, device: "Cd"),
+        ("openbmc-gb300", reset, "_allowed", lambda system: None),
+        ("openbmc-gb300", sensors, "_thermal_subsystem", lambda system, chassis, where: {}),
+        ("dmtf-rackmount1", inspect, "_simple_storage", lambda system: []),
+        ("dmtf-rackmount1", media, "_has_action", lambda device, name: True),
+    ],
+)
+def test_the_table_notices_a_reading_that_breaks(conf, monkeypatch, model, module, name, broken):
+    monkeypatch.setattr(module, name, broken)
+    assert section(model, conf) != sections(TABLE.read_text())[model]
