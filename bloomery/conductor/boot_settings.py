@@ -21,8 +21,10 @@ def steps(field: str, value: Any) -> list[Step]:
 
 def _set(task: TaskManager, field: str, value: Any) -> Outcome | None:
     task.notes["set"] = field, value
-    if task.turn == 0 and getattr(task.node, field) == value:
-        return None
+    if task.turn == 0:
+        task.node.last_error = None  # as power does: the history keeps it
+        if getattr(task.node, field) == value:
+            return None
     said: Outcome | None = getattr(task.driver.management, _SETTERS[field])(task, value)
     return said
 

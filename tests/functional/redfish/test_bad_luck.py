@@ -83,6 +83,31 @@ def test_a_machine_that_does_not_move_is_given_up_in_time(stage, machine) -> Non
     assert "redfish_power" not in stage.site.node(node).driver_internal_info
 
 
+@pytest.mark.parametrize(
+    ("setting", "value", "path"),
+    [("boot_mode", "bios", r"/Systems/[^/]+$"), ("secure_boot", True, "SecureBoot$")],
+)
+@pytest.mark.parametrize("next_value", ["the same", "what it is"])
+def test_an_error_of_a_boot_setting_is_gone_once_it_is_so(
+    stage, machine, setting, value, path, next_value
+) -> None:
+    node = manageable(stage, machine)
+    now = stage.site.node(node)
+    machine.bmc.faults.add(kind="status", status=400, path=path, method="PATCH", times=2)
+    put(stage, node, setting, value)
+    assert "refused: HTTP 400: lab fault" in stage.show(node)["last_error"]
+    machine.bmc.faults.clear()
+    put(stage, node, setting, value if next_value == "the same" else getattr(now, setting))
+    assert stage.show(node)["last_error"] is None
+    assert len(stage.errors(node)) == 1, "the history keeps it"
+
+
+def put(stage, node: str, setting: str, value) -> None:
+    answer = stage.api.put(f"/v1/nodes/{node}/states/{setting}", {"target": value})
+    assert answer.status == 202, answer.body
+    stage.wait_until_free(node)
+
+
 def test_a_bmc_that_cannot_have_the_image_fails_the_deployment_in_words(stage, machine) -> None:
     node = available(stage, machine)
     machine.bmc.faults.add(kind="status", status=400, path="InsertMedia", times=-1)
