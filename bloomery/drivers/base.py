@@ -265,6 +265,12 @@ class Boot(Interface):
     kind = "boot"
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
+    def check_machine(self, held: HeldNode) -> None:
+        """Ask the machine whether it can be booted this way, before its power is touched.
+
+        Raises InvalidParameterValue or BmcRefused if it cannot.
+        """
+
     def prepare_ramdisk(self, held: HeldNode, params: Mapping[str, str]) -> Outcome | None:
         raise NotImplementedError
 

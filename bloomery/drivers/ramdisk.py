@@ -32,10 +32,11 @@ class RamdiskDeploy(base.Deploy):
 
     @base.deploy_step(priority=100, resumable=True)
     def deploy(self, held: base.HeldNode) -> Outcome:
-        """Switch off, prepare the boot, switch on."""
+        """See whether the machine can boot so, switch off, prepare the boot, switch on."""
         return stages.in_order(
             held,
             "ramdisk_deploy",
+            lambda: held.driver.boot.check_machine(held),
             lambda: held.driver.power.set_power_state(held, PowerState.OFF),
             lambda: held.driver.boot.prepare_instance(held),
             lambda: held.driver.power.set_power_state(held, PowerState.ON),

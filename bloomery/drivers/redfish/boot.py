@@ -35,6 +35,13 @@ class RedfishVirtualMedia(Redfish, base.Boot):
             if where.get(key) is not None:
                 _check_url(key, where[key])
 
+    def check_machine(self, held: base.HeldNode) -> None:
+        """Raise InvalidParameterValue for a machine without a virtual CD."""
+        if not self.access.read(held, media.has_drive):
+            raise errors.InvalidParameterValue(
+                reason=f"cannot boot node {held.node.uuid} by virtual media: {media.NO_DRIVE}",
+            )
+
     def prepare_ramdisk(self, held: base.HeldNode, params: Mapping[str, str]) -> Outcome:
         """Boot the agent's ISO once."""
         image = held.driver_info.get("deploy_iso")
@@ -45,6 +52,7 @@ class RedfishVirtualMedia(Redfish, base.Boot):
         return stages.in_order(
             held,
             "redfish_boot",
+            lambda: self.check_machine(held),
             lambda: held.driver.power.set_power_state(held, PowerState.OFF),
             *self._from(held, image, persistent=False),
         )

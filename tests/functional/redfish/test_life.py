@@ -40,6 +40,20 @@ def test_a_machine_that_runs_is_switched_off_before_it_is_deployed(stage, machin
     assert machine.system.booted["image"] == ISO
 
 
+def test_a_machine_without_a_virtual_cd_is_found_out_before_its_power_is_cut(
+    stage, machine
+) -> None:
+    machine.system.media.clear()
+    node = available(stage, machine)
+    stage.power(node, "power on")
+    machine.system.history.clear()
+    stage.ask(node, "active")
+    shown = stage.wait_for(node, "deploy failed")
+    assert "offers no virtual CD" in shown["last_error"]
+    assert machine.system.happened == []
+    assert shown["power_state"] == machine_power(machine) == "power on"
+
+
 def test_an_iso_of_a_former_user_is_taken_out(stage: Stage, machine: Machine) -> None:
     machine.system.insert("http://images.test/old.iso")
     node = available(stage, machine)

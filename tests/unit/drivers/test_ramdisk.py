@@ -23,6 +23,9 @@ class Boot:
     def validate(self, held):
         self.log.append("validate")
 
+    def check_machine(self, held):
+        self.log.append("look")
+
     def prepare_instance(self, held):
         self.log.append("prepare")
 
@@ -63,7 +66,7 @@ def deploy():
 
 def test_it_switches_off_prepares_the_boot_and_switches_on(deploy, held, log):
     walk(held, lambda: deploy.deploy(held))
-    assert log == ["power off", "power off", "prepare", "power on", "power on"]
+    assert log == ["look", "power off", "power off", "prepare", "power on", "power on"]
     assert held.node.power_state == "power on"
     assert held.node.driver_internal_info == {}
 
