@@ -14,6 +14,6 @@ def trial(tmp_path):
 
 
 def test_a_single_fault_fails_nothing(trial) -> None:
-    rows = trial.run(bmc_faults.cells())
+    rows = trial.run(bmc_faults.single_cells())
     assert len(rows) > 80
     assert [str(row) for row in rows if row.outcome != bmc_faults.DONE] == []
