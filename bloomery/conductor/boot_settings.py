@@ -48,4 +48,6 @@ def undo(exc: Exception, flow: Flow) -> None:
     )  # fmt: skip
 
 
-PHASE: Final = Phase(name="boot_settings", frame={"set": _set}, finish=_finish, fail=_fail)
+PHASE: Final = Phase(
+    name="boot_settings", frame={"set": _set}, finish=_finish, fail=_fail, urgent=True
+)

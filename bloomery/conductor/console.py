@@ -101,4 +101,6 @@ def undo(exc: Exception, flow: Flow) -> None:
     task.save(flow.cancelled, entry, told(task, "error"))
 
 
-PHASE: Final = Phase(name="console", frame={"switch": _switch}, finish=_finish, fail=_fail)
+PHASE: Final = Phase(
+    name="console", frame={"switch": _switch}, finish=_finish, fail=_fail, urgent=True
+)

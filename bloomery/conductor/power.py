@@ -90,4 +90,6 @@ def undo(exc: Exception, node: Any, flow: Flow, power_state: str | None) -> None
     task.save(flow.cancelled, entry, told(task, "error", target))
 
 
-PHASE: Final = Phase(name="power", frame={"change": _change}, finish=_finish, fail=_fail)
+PHASE: Final = Phase(
+    name="power", frame={"change": _change}, finish=_finish, fail=_fail, urgent=True
+)

@@ -11,6 +11,10 @@ finds the rows after a crash knows what was going on, and nothing has to be gues
 
 A thread works on a flow only while it moves: between an ``Again`` and its turn there is a due
 time and no thread; in a wait state there is not even a lock.
+
+A BMC that does not answer fails no resumable step at once: the same turn is taken again, until
+the budget is spent that began with the first silence.  Its end stands in the row of the step, so
+that a conductor that takes the flow over grants no new one.
 """
 
 from __future__ import annotations
@@ -39,6 +43,7 @@ from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 0.5
+_OUTAGE_PAUSES_S: Final = (1.0, 15.0)  # between two tries of a BMC that is silent: least, most
 _NOTHING: Final = Step(interface="deploy", step="nothing", inner=True, resumable=True)
 _PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
 _CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
@@ -65,7 +70,8 @@ class Phase:
     ``shows`` is the node's field that shows the step; ``frame`` holds the conductor's own steps
     around those of the interfaces, called with the task and the step's arguments; ``finish`` and
     ``fail`` set the node's fields and say how it moves.  ``tolerant``: a step that fails is
-    recorded, and the flow goes on.  ``called``: what the history calls the flow, if it tells of it.
+    recorded, and the flow goes on.  ``urgent``: a person waits for it, and learns at once that the
+    BMC does not answer.  ``called``: what the history calls the flow, if it tells of it.
     """
 
     name: str
@@ -74,6 +80,7 @@ class Phase:
     fail: Callable[[TaskManager, StepRun, str], Move]
     shows: str | None = None
     tolerant: bool = False
+    urgent: bool = False
     called: Callable[[Node], str] | None = None
 
 
@@ -165,7 +172,12 @@ def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
     ends_here = not again and _was_aborted(flow, run)
     if again:
         task.turn = 1
-    writes = [flow.mark(run, Run.RUNNING)] if again or ends_here else _step_on(flow, run)
+    run.deadline_at = None  # that of the wait
+    writes = (
+        [flow.mark(run, Run.RUNNING, deadline_at=None)]
+        if again or ends_here
+        else _step_on(flow, run)
+    )
     task.process_event(
         event,
         callback=launch_failure if ends_here else launch,
@@ -201,8 +213,9 @@ def launch(slot: Slot, flow: Flow) -> Future[None]:
 def turn(flow: Flow) -> None:
     """Walk as far as it goes without waiting.  The supervisor of its thread."""
     try:
-        if flow.task.turn:  # there was a pause, and nothing was written since
-            flow.task.require_held()
+        run = flow.current
+        if flow.task.turn or (run is not None and run.state == Run.AGAIN):
+            flow.task.require_held()  # there was a pause, and nothing was written since
         _walk(flow)
     except errors.LockLost as lost:
         LOG.warning("%s", lost)
@@ -219,6 +232,8 @@ def _walk(flow: Flow) -> None:
         except errors.LockLost:
             raise
         except Exception as exc:  # noqa: BLE001  whatever a driver raises fails its step
+            if _borne(flow, run, exc):
+                return
             _log_unexpected(flow, run, exc)
             if not _tolerated(flow, run, exc):
                 _fail(flow, run, _sentence(flow, run, exc))
@@ -238,6 +253,15 @@ def _walk(flow: Flow) -> None:
 
 
 def _execute(flow: Flow, run: StepRun) -> Outcome:
+    """Take one turn; what is read of the hardware in it is read once."""
+    flow.task.reads = {}
+    try:
+        return _called(flow, run)
+    finally:
+        flow.task.reads, flow.task.insists = None, False
+
+
+def _called(flow: Flow, run: StepRun) -> Outcome:
     task, step = flow.task, run.step
     if step == _NOTHING:
         return DONE
@@ -390,12 +414,47 @@ def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
 
 def _wait_for_turn(flow: Flow, run: StepRun, outcome: Again) -> None:
     """Keep the lock, let the thread go; the row says until when and why."""
-    due = rows.now() + timedelta(seconds=outcome.after_s)
-    if run.state != Run.AGAIN or run.reason != outcome.reason:
-        run.reason = outcome.reason
-        flow.task.save(flow.mark(run, Run.AGAIN, due_at=due, reason=outcome.reason))
+    was, run.deadline_at = run.deadline_at, None  # whatever was silent has answered
+    _put_off(flow, run, outcome, changed=was is not None)
     flow.task.turn += 1
-    flow.task.house.timers.after(outcome.after_s, take_turn, flow)
+
+
+def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
+    due = rows.now() + timedelta(seconds=again.after_s)
+    if changed or run.state != Run.AGAIN or run.reason != again.reason:
+        run.reason = again.reason
+        values = {"due_at": due, "reason": again.reason, "deadline_at": run.deadline_at}
+        flow.task.save(flow.mark(run, Run.AGAIN, **values))
+    flow.task.house.timers.after(again.after_s, take_turn, flow)
+
+
+def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
+    """Put the same turn off because a BMC is silent; False where that is not to be borne."""
+    budget_s = flow.task.house.conf.conductor.bmc_outage_budget
+    if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
+        return False
+    if flow.phase.urgent or not budget_s:
+        return False
+    now = rows.now()
+    ends = run.deadline_at or now + timedelta(seconds=budget_s)
+    left_s = (ends - now).total_seconds()
+    after_s = _outage_pause_s(exc, budget_s - left_s)
+    if left_s <= 0 or ("retry_after_s" in exc.facts and after_s > left_s):
+        return False
+    why = secrets.brief(errors.Failure(reason=exc.facts.get("cause") or exc.facts["reason"]))
+    reason = f"the BMC does not answer: {why}; it is asked again until {ends:%H:%M:%S} UTC"
+    was, run.deadline_at = run.deadline_at, ends
+    again = Again(after_s=min(after_s, left_s), reason=reason)
+    LOG.warning("node %s: step %s waits: %s", flow.task.node.uuid, run.step.name, reason)
+    _put_off(flow, run, again, changed=was is None)
+    return True
+
+
+def _outage_pause_s(exc: errors.BmcUnreachable, since_s: float) -> float:
+    """As long as the BMC is left alone anyway, else longer with the length of the silence."""
+    least_s, most_s = _OUTAGE_PAUSES_S
+    told: float | None = exc.facts.get("retry_after_s")
+    return min(max(since_s / 2, least_s), most_s) if told is None else told
 
 
 def take_turn(flow: Flow) -> None:
@@ -438,7 +497,10 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     what = flow.phase.name if run.step.inner else f"{flow.phase.name} step {run.step.name}"
-    return f"Node {flow.task.node.uuid} failed {what}: {secrets.brief(exc)}"
+    budget_s = flow.task.house.conf.conductor.bmc_outage_budget
+    was_borne = isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None
+    borne = f"; that was borne for {budget_s} s" if was_borne else ""
+    return f"Node {flow.task.node.uuid} failed {what}: {secrets.brief(exc)}{borne}"
 
 
 def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:

@@ -96,5 +96,6 @@ PHASE: Final = Phase(
     frame={"check_power": _check_power},
     finish=_finish,
     fail=_fail,
+    urgent=True,
     tolerant=True,  # the reference records a failed verify step and still ends manageable
 )

@@ -46,6 +46,12 @@ class Conductor:
     inspect_wait_timeout: int = option(1800, "seconds in inspect wait; 0: no limit", least=0)
     soft_power_off_timeout: int = option(600, "seconds for a guest to shut down", least=1)
     power_state_change_timeout: int = option(60, "seconds for power to change", least=2)
+    bmc_outage_budget: int = option(
+        300,
+        "seconds that a step of a flow bears a BMC that does not answer, counted from its first "
+        "silence; 0: the step fails at once",
+        least=0,
+    )
     conductor_group: str = option("", "group whose nodes this conductor serves")
     max_conductor_wait_step_seconds: int = option(30, "longest wait step", least=0, most=1800)
     poweroff_in_cleanfail: bool = option(False, "power off when cleaning fails")

@@ -99,7 +99,12 @@ def _lock(node: Node, now: datetime) -> Json | None:
 
 
 def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
-    """When the wait ends by itself: the step's own limit, or that of the state, the earlier."""
+    """When the wait ends by itself: the step's own limit, or that of the state, the earlier.
+
+    A step that bears a silent BMC waits until then, too.
+    """
+    if run.state == Run.AGAIN:
+        return run.deadline_at
     if run.state != Run.WAITING:
         return None
     ends = [run.deadline_at]
@@ -157,6 +162,8 @@ def _next_action(node: Node, run: StepRun | None) -> str:
         return "ask for unhold to go on, or for abort"
     if run is not None and run.state == Run.WAITING:
         return f"wait for the call, or ask for abort: {run.reason}"
+    if run is not None and run.state == Run.AGAIN and run.deadline_at is not None:
+        return f"look at the BMC, or wait: {run.reason}"
     if run is not None:
         return f"wait: step {run.step.name} of {run.phase} is going on"
     if node.maintenance and node.fault == "power failure":

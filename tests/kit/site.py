@@ -67,7 +67,9 @@ def database(path: Path, kind: type[Database] = Database) -> Database:
 
 def conf(host: str = HOST, **conductor: Any) -> Conf:
     """The defaults, but for what is said of the conductor; nobody waits long."""
-    said: dict[str, Any] = {"workers_pool_size": 20, "graceful_shutdown_timeout": 5} | conductor
+    said: dict[str, Any] = {
+        "workers_pool_size": 20, "graceful_shutdown_timeout": 5, "bmc_outage_budget": 0,
+    } | conductor  # fmt: skip
     default = Default(host=host, enabled_hardware_types=("fake-hardware",))
     return Conf(default=default, conductor=Conductor(**said))
 

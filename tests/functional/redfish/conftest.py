@@ -52,7 +52,7 @@ def machine(make_rack) -> Machine:
 
 @pytest.fixture
 def stage(make_site) -> Iterator[Stage]:
-    made = Stage(make_site(registry=registry.load(conf())))
+    made = Stage(make_site(registry=registry.load(conf()), bmc_outage_budget=int(BUDGET_S)))
     yield made
     assert made.nothing_is_left(), "a reservation is left"
 

@@ -1,0 +1,203 @@
+"""A BMC that is silent for a while fails no step that may be repeated."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.conductor import runner
+from bloomery.db import rows
+from bloomery.outcome import Again
+from tests.kit.scripted import Script, failing, in_turn
+from tests.kit.waiting import wait_for
+
+SILENT = errors.BmcUnreachable(node="n", address="bmc", reason="no route")
+ALONE = errors.BmcLeftAlone(
+    node="n", address="bmc", retry_after_s=0.01, cause="no route",
+    reason="no route (left alone after 5 failures; next try in 0 s)",
+)  # fmt: skip
+BUDGET = {"bmc_outage_budget": 300}
+
+
+@pytest.fixture(autouse=True)
+def soon(monkeypatch):
+    monkeypatch.setattr(runner, "_OUTAGE_PAUSES_S", (0.01, 0.01))
+
+
+@pytest.fixture
+def script():
+    made = Script()
+    made.add("deploy", "one")
+    made.add("clean", "wipe")
+    return made
+
+
+def deploying(site):
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    return node
+
+
+def run_of(site, node, step="one") -> Any:
+    return next(run for run in site.runs(node) if run["step"] == step)
+
+
+@pytest.mark.parametrize("step", ["prepare", "one"])
+@pytest.mark.parametrize("silence", [SILENT, ALONE], ids=["silent", "left alone"])
+def test_a_deployment_bears_it(make_site, script, step, silence):
+    script.when(step, in_turn(silence, silence, silence, None))
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = deploying(site)
+    assert site.wait_for_state(node, "active").last_error is None
+    assert script.calls.count(step) == 4
+
+
+def test_an_undeployment_bears_it(make_site, script):
+    script.when("tear_down", in_turn(SILENT, ALONE, None))
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = site.enrol(provision_state="active")
+    site.order("do_node_tear_down", node)
+    assert site.wait_for_state(node, "available").last_error is None
+
+
+def test_the_same_turn_is_taken_again(make_site, script):
+    turns = []
+
+    def act(held):
+        turns.append(held.turn)
+        if turns.count(held.turn) == 1:
+            raise SILENT
+        return Again(after_s=0.01, reason="goes on") if held.turn < 2 else None
+
+    script.when("one", act)
+    site = make_site(registry=script.registry(), **BUDGET)
+    site.wait_for_state(deploying(site), "active")
+    assert turns == [0, 0, 1, 1, 2, 2]
+
+
+def test_what_it_waits_for_and_until_when_stands_in_its_row(make_site, script):
+    script.when("one", failing(SILENT))
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = deploying(site)
+    wait_for(lambda: run_of(site, node)["state"] == "again", "the step to wait")
+    run = run_of(site, node)
+    assert run["reason"].startswith("the BMC does not answer: no route; it is asked again until")
+    assert timedelta(seconds=200) < run["deadline_at"] - rows.now() <= timedelta(seconds=300)
+    script.when("one", lambda held: None)
+    site.wait_for_state(node, "active")
+
+
+def test_the_row_is_written_once_however_often_it_is_tried(make_site, script):
+    script.when("one", failing(SILENT))
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = deploying(site)
+    wait_for(lambda: run_of(site, node)["state"] == "again", "the step to wait")
+    due_at, tries = run_of(site, node)["due_at"], len(script.calls)
+    wait_for(lambda: len(script.calls) > tries + 3, "more tries")
+    assert run_of(site, node)["due_at"] == due_at
+    script.when("one", lambda held: None)
+    site.wait_for_state(node, "active")
+
+
+def test_it_is_given_up_when_the_budget_is_spent(make_site, script):
+    script.when("one", failing(SILENT))
+    site = make_site(registry=script.registry(), bmc_outage_budget=1)
+    node = deploying(site)
+    failed = site.wait_for_state(node, "deploy failed")
+    assert failed.last_error.endswith("no route; that was borne for 1 s")
+    assert script.calls.count("one") > 1
+
+
+def test_a_bmc_that_is_left_alone_for_longer_than_is_left_is_not_waited_for(make_site, script):
+    for_long = errors.BmcLeftAlone(node="n", address="b", reason="login", retry_after_s=3000)
+    script.when("one", failing(for_long))
+    site = make_site(registry=script.registry(), **BUDGET)
+    site.wait_for_state(deploying(site), "deploy failed")
+    assert script.calls.count("one") == 1
+
+
+def test_an_answer_begins_the_budget_anew(make_site, script):
+    ends = []
+
+    def act(held):
+        ends.append(run_of(site, node)["deadline_at"])
+        if len(ends) == 1:
+            raise SILENT
+        if len(ends) == 2:
+            return Again(after_s=0.01, reason="works")
+        return None
+
+    script.when("one", act)
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    site.wait_for_state(node, "active")
+    assert ends[0] is None
+    assert ends[1] is not None
+    assert ends[2] is None
+
+
+def test_a_conductor_that_takes_over_grants_no_new_budget(make_site, script):
+    script.when("one", failing(SILENT))
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = deploying(site)
+    wait_for(lambda: run_of(site, node)["deadline_at"], "the budget to begin")
+    ends = run_of(site, node)["deadline_at"]
+    again = site.restarted(**BUDGET)
+    tries = len(script.calls)
+    wait_for(lambda: len(script.calls) > tries, "the heir to try")
+    wait_for(lambda: run_of(again, node)["state"] == "again", "the heir to wait")
+    assert run_of(again, node)["deadline_at"] == ends
+    script.when("one", lambda held: None)
+    again.wait_for_state(node, "active")
+    again.close()
+
+
+def test_a_refusal_and_a_step_that_may_not_be_repeated_fail_at_once(make_site, script):
+    script.when("one", failing(errors.BmcRefused(node="n", address="bmc", reason="no")))
+    site = make_site(registry=script.registry(), **BUDGET)
+    site.wait_for_state(deploying(site), "deploy failed")
+    once = Script()
+    once.add("deploy", "one", failing(SILENT), resumable=False)
+    other = make_site(registry=once.registry(), **BUDGET)
+    other.wait_for_state(deploying(other), "deploy failed")
+    assert (script.calls.count("one"), once.calls.count("one")) == (1, 1)
+
+
+def test_who_waits_in_person_is_told_at_once(make_site, script):
+    script.when("get_power_state", failing(SILENT))
+    site = make_site(registry=script.registry(), **BUDGET)
+    node = site.enrol()
+    site.order("do_provisioning_action", node, "manage")
+    assert "no route" in site.wait_for_state(node, "enroll").last_error
+    assert script.calls.count("get_power_state") == 1
+
+
+def test_an_order_insists_in_its_first_turn_alone(make_site, script):
+    insisted = []
+
+    def act(held):
+        insisted.append(held.insists)
+        return None if len(insisted) > 2 else Again(after_s=0.01, reason="works")
+
+    script.when("prepare", act)
+    site = make_site(registry=script.registry(), **BUDGET)
+    site.wait_for_state(deploying(site), "active")
+    assert insisted == [True, False, False]
+
+
+def test_what_was_read_is_kept_for_one_turn(make_site, script):
+    kept = []
+
+    def act(held):
+        kept.append(dict(held.reads))
+        held.reads["/redfish/v1"] = "root"
+        return None if len(kept) > 2 else Again(after_s=0.01, reason="works")
+
+    script.when("one", act)
+    site = make_site(registry=script.registry())
+    site.wait_for_state(deploying(site), "active")
+    assert kept == [{}, {}, {}]
