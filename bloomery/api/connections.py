@@ -64,10 +64,13 @@ class State(Enum):
 
 
 class Connection:
-    """``deadline``: when patience ends, unless it is BUSY; ``out``: what is still to be sent."""
+    """``since``: when it came, or was answered; ``out``: what is still to be sent.
 
-    __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "reader", "socket",
-                 "state")  # fmt: skip
+    ``deadline``: when patience ends, unless it is BUSY.
+    """
+
+    __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "reader", "since",
+                 "socket", "state")  # fmt: skip
 
     def __init__(
         self,
@@ -81,6 +84,7 @@ class Connection:
         self.address = address
         self.reader = reader
         self.state = State.READING
+        self.since = time.monotonic()
         self.deadline = deadline
         self.body_since: float | None = None
         self.out = memoryview(b"")
@@ -196,7 +200,9 @@ class Connections:
     # ------------------------------------------------------------------------------ accepting
 
     def _accept(self) -> None:
-        for _ in range(ACCEPTED_AT_ONCE):
+        for number in range(ACCEPTED_AT_ONCE):
+            if number and not self._has_room():
+                return None  # whether somebody else waits at all, epoll tells
             if not self._has_room() and not self._make_room():
                 return self._pause(f"{len(self._all)} connections are open, the most there may be")
             try:
@@ -224,7 +230,7 @@ class Connections:
     def _make_room(self) -> bool:
         """Close those that have been idle longest; return whether there were any."""
         idle = [each for each in list(self._all.values()) if each.is_idle]
-        oldest = heapq.nsmallest(len(idle) // ROOM + 1, idle, key=lambda each: each.deadline)
+        oldest = heapq.nsmallest(len(idle) // ROOM + 1, idle, key=lambda each: each.since)
         closed = [each for each in oldest if self._close_if(each, lambda one: one.is_idle)]
         return bool(closed)
 
@@ -285,7 +291,8 @@ class Connections:
             began = connection.body_since = connection.body_since or time.monotonic()
             deadline = began + limits.body_s + reader.messages[-1].size / limits.slowest
         elif connection.state is not State.READING:  # it has been answered
-            deadline = time.monotonic() + (limits.head_s if reader.is_within else limits.idle_s)
+            connection.since = time.monotonic()
+            deadline = connection.since + (limits.head_s if reader.is_within else limits.idle_s)
         self._arm(connection, State.READING, _IN, deadline)
         if not self._is_accepting:
             self.wake()  # now it may make room

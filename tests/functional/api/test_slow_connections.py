@@ -189,5 +189,16 @@ def test_bodies_are_bounded_together(world):
         part = b"Content-Length: 100001\r\n\r\n" + b"x" * 100_000
         with slow_clients.clients(serving, POST + part, 2) as both:
             refused, _, _ = select.select(both, [], [], slow_clients.PATIENCE_S)
-            assert [slow_clients.statuses(client) for client in refused] == [[503]]
+            assert refused
+            assert all(slow_clients.statuses(client) == [503] for client in refused)
         slow_clients.hold_nobody_up(serving, SHAPES["a small body"])
+
+
+def test_who_has_just_come_is_not_who_goes(world):
+    with slow_clients.serving(world.app, connections=8) as serving:
+        with slow_clients.clients(serving, GET, 8):
+            for _ in range(20):
+                with slow_clients.clients(serving, b"") as (client,):
+                    assert slow_clients.status(serving) == 200
+                    client.sendall(NEXT)
+                    assert slow_clients.statuses(client) == [200]
