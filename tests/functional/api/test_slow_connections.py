@@ -195,10 +195,12 @@ def test_bodies_are_bounded_together(world):
 
 
 def test_who_has_just_come_is_not_who_goes(world):
-    with slow_clients.serving(world.app, connections=8) as serving:
-        with slow_clients.clients(serving, GET, 8):
-            for _ in range(20):
-                with slow_clients.clients(serving, b"") as (client,):
-                    assert slow_clients.status(serving) == 200
-                    client.sendall(NEXT)
-                    assert slow_clients.statuses(client) == [200]
+    with (
+        slow_clients.serving(world.app, connections=8) as serving,
+        slow_clients.clients(serving, GET, 8),
+    ):
+        for _ in range(20):
+            with slow_clients.clients(serving, b"") as (client,):
+                assert slow_clients.status(serving) == 200
+                client.sendall(NEXT)
+                assert slow_clients.statuses(client) == [200]
