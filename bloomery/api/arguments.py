@@ -13,6 +13,8 @@ from typing import Any, Final, TypeAlias
 from bloomery import errors
 from bloomery.operations import idents, values, versions
 
+MAX_SEARCH: Final = 4096  # as long as a description may be
+
 
 @dataclass(frozen=True, slots=True)
 class Arg:
@@ -67,6 +69,15 @@ def text(name: str, value: Any) -> str:
     return value
 
 
+def search(name: str, value: Any) -> str:
+    """A text to be found inside others.  SQLite takes no pattern of more than 50,000 bytes."""
+    if len(text(name, value)) > MAX_SEARCH:
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid {name}: at most {MAX_SEARCH} characters can be searched for",
+        )
+    return str(value)
+
+
 def text_or_null(name: str, value: Any) -> str | None:
     return None if value is None else text(name, value)
 
@@ -104,6 +115,21 @@ def integer(name: str, value: Any) -> int:
     return number
 
 
+def count(name: str, value: Any) -> int:
+    """A number of things, 1 or more; the operation, which knows the words for it, refuses less."""
+    return integer(name, value)
+
+
+def seconds_or_null(name: str, value: Any) -> int | None:
+    """How long something may take, 1 or more; the operation refuses less."""
+    return integer_or_null(name, value)
+
+
+def direction(name: str, value: Any) -> str:
+    """Asc or desc; the operation refuses others."""
+    return text(name, value)
+
+
 def integer_or_null(name: str, value: Any) -> int | None:
     return None if value is None else integer(name, value)
 
@@ -131,10 +157,10 @@ def array_or_null(name: str, value: Any) -> list[Any] | None:
 
 
 PAGING: Final[Args] = {
-    "limit": Arg(integer),
+    "limit": Arg(count),
     "marker": Arg(uuid),
     "sort_key": Arg(text),
-    "sort_dir": Arg(text),
+    "sort_dir": Arg(direction),
 }
 
 

@@ -15,6 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery.api import arguments, versions
 from bloomery.api.declare import JSON_TYPE, Endpoint
+from bloomery.operations import patches
 
 Json: TypeAlias = dict[str, Any]
 Declared: TypeAlias = Iterable[tuple[str, str, Endpoint]]  # HTTP method, path, declaration
@@ -27,17 +28,27 @@ ABOUT: Final = (
 )
 _TEXT: Final[Json] = {"type": "string"}
 _UUID: Final[Json] = {"type": "string", "format": "uuid"}
+_IDENT: Final[Json] = {"minLength": 1, "maxLength": 255, "pattern": r"^[A-Za-z0-9._~-]+$"}
+_MAC: Final[Json] = {"pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"}
+_INTEGER: Final[Json] = {"type": "integer", "format": "int64"}
+# What operations ask of attributes, beyond the type that a schema checks, by their names.
+_ATTRIBUTES: Final[Mapping[str, Json]] = {"uuid": _UUID, "name": _IDENT, "address": _MAC}
+_CHANGE: Final[Json] = {"pattern": f"^{patches.PATH.pattern}$"}
 SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.anything: {},
     arguments.array: {"type": "array"},
     arguments.array_or_null: {"type": ["array", "null"]},
     arguments.boolean: {"type": "boolean"},
     arguments.boolean_or_null: {"type": ["boolean", "null"]},
-    arguments.ident: _TEXT | {"minLength": 1, "maxLength": 255},
-    arguments.ident_or_null: {"type": ["string", "null"], "minLength": 1, "maxLength": 255},
-    arguments.integer: {"type": "integer", "format": "int64"},
-    arguments.integer_or_null: {"type": ["integer", "null"], "format": "int64"},
-    arguments.mac: _TEXT | {"pattern": "^[0-9A-Fa-f]{2}(:[0-9A-Fa-f]{2}){5}$"},
+    arguments.count: _INTEGER | {"minimum": 1},
+    arguments.direction: _TEXT | {"enum": ["asc", "desc"]},
+    arguments.ident: _TEXT | _IDENT,
+    arguments.ident_or_null: {"type": ["string", "null"], **_IDENT},
+    arguments.integer: _INTEGER,
+    arguments.integer_or_null: _INTEGER | {"type": ["integer", "null"]},
+    arguments.mac: _TEXT | _MAC,
+    arguments.search: _TEXT | {"maxLength": arguments.MAX_SEARCH},
+    arguments.seconds_or_null: _INTEGER | {"type": ["integer", "null"], "minimum": 1},
     arguments.text: _TEXT,
     arguments.text_or_null: {"type": ["string", "null"]},
     arguments.text_or_object_or_null: {"type": ["string", "object", "null"]},
@@ -108,7 +119,8 @@ def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
 def _parameters(path: str, endpoint: Endpoint) -> Iterator[Json]:
     yield {"$ref": "#/components/parameters/Version"}
     for ident in re.findall(r"{(\w+)}", path):
-        yield {"name": ident, "in": "path", "required": True, "schema": _TEXT | {"minLength": 1}}
+        shape = _TEXT | (_IDENT if ident in ("node", "port") else {"minLength": 1})
+        yield {"name": ident, "in": "path", "required": True, "schema": shape}
     for name, arg in endpoint.query.items():
         yield {
             "name": name,
@@ -127,7 +139,7 @@ def _since(arg: arguments.Arg) -> Json:
 def _body(endpoint: Endpoint) -> Json | None:
     """Return what the endpoint wants to be sent, if anything."""
     if endpoint.body is not None:
-        return _sent(dict(endpoint.body.source), required=True)
+        return _sent(_documented(endpoint.body.source), required=True)
     if endpoint.named is None:
         return None
     needed = [name for name, arg in endpoint.named.items() if arg.required]
@@ -140,6 +152,17 @@ def _body(endpoint: Endpoint) -> Json | None:
         "additionalProperties": False,
     }
     return _sent(schema, required=bool(needed))
+
+
+def _documented(source: Mapping[str, Any]) -> Json:
+    """Return a body's schema with what operations ask beyond it."""
+    if source["type"] == "array":
+        items = source["items"]
+        change = items["properties"] | {"path": items["properties"]["path"] | _CHANGE}
+        limits = {"maxItems": patches.MOST_OPERATIONS}
+        return {**source, **limits, "items": {**items, "properties": change}}
+    told = {name: _ATTRIBUTES.get(name, {}) | shape for name, shape in source["properties"].items()}
+    return {**source, "properties": told}
 
 
 def _sent(schema: Json, *, required: bool) -> Json:

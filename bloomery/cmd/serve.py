@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import logging
+import re
 from pathlib import Path
 from typing import Any, Final
 
@@ -15,6 +16,8 @@ from bloomery.cmd.serving import Service
 from bloomery.home import CLOUD, Home
 
 LOG = logging.getLogger(__name__)
+
+_CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
 _AFTER_GRACE_S: Final = 15.0  # for requests, the relay and the database, before the end by force
 
@@ -65,9 +68,29 @@ def warn_of(options: list[str]) -> None:
         )
 
 
+class LineFormatter(logging.Formatter):
+    """Nothing that is logged, whoever named it, begins a line of its own or steers a terminal.
+
+    Lines of a traceback are indented.
+    """
+
+    def formatMessage(self, record: logging.LogRecord) -> str:  # noqa: N802  logging's name
+        return _escaped(super().formatMessage(record))
+
+    def formatException(self, ei: Any) -> str:  # noqa: N802  logging's name
+        lines = super().formatException(ei).split("\n")
+        return "\n".join(f"    {_escaped(line)}" for line in lines)
+
+
+def _escaped(text: str) -> str:
+    return _CONTROLS.sub(lambda found: ascii(found[0])[1:-1], text)
+
+
 def log_to_stderr(level: int) -> None:
     """One line per event, on standard error."""
-    logging.basicConfig(level=level, format="%(asctime)s %(levelname)s %(name)s: %(message)s")
+    handler = logging.StreamHandler()
+    handler.setFormatter(LineFormatter("%(asctime)s %(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=level, handlers=[handler])
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 

@@ -55,6 +55,53 @@ def test_body_of_names_is_told(document):
     assert set(schema["properties"]) == {"target", "timeout"}
 
 
+def parameter(document, path, method, name):
+    told = document["paths"][path][method]["parameters"]
+    return next(each["schema"] for each in told if each.get("name") == name)
+
+
+def body(document, path, method):
+    asked = document["paths"][path][method]["requestBody"]
+    return asked["content"]["application/json"]["schema"]
+
+
+@pytest.mark.parametrize(
+    ("name", "shape", "refused"),
+    [
+        ("limit", {"type": "integer", "format": "int64", "minimum": 1}, "0"),
+        ("sort_dir", {"type": "string", "enum": ["asc", "desc"]}, "up"),
+        ("description_contains", {"type": "string", "maxLength": 4096}, "x" * 4097),
+        (
+            "parent_node",
+            {"type": "string", "minLength": 1, "maxLength": 255, "pattern": "^[A-Za-z0-9._~-]+$"},
+            "a%20b",
+        ),
+    ],
+)
+def test_bounds_of_arguments_are_told_and_kept(document, api, name, shape, refused):
+    assert parameter(document, "/v1/nodes", "get", name) == shape
+    assert api.get(f"/v1/nodes?{name}={refused}", version=115).status == 400
+
+
+def test_bounds_of_a_body_are_told_and_kept(document, world):
+    api, node = world.api, world.node()
+    made = body(document, "/v1/nodes", "post")["properties"]
+    assert made["uuid"]["format"] == "uuid"
+    assert made["name"] | {"pattern": "^[A-Za-z0-9._~-]+$", "maxLength": 255} == made["name"]
+    for wrong in ({"uuid": "x"}, {"name": "a b"}):
+        assert api.post("/v1/nodes", {"driver": "fake-hardware"} | wrong).status == 400
+    assert "pattern" in body(document, "/v1/ports", "post")["properties"]["address"]
+    change = body(document, "/v1/nodes/{node}", "patch")
+    assert (change["maxItems"], "pattern" in change["items"]["properties"]["path"]) == (1000, True)
+    one = {"op": "add", "path": "/extra/a", "value": 1}
+    for wrong in ([one] * 1001, [one | {"path": "extra"}]):
+        assert api.patch(f"/v1/nodes/{node}", wrong).status == 400
+    power = body(document, "/v1/nodes/{node}/states/power", "put")["properties"]["timeout"]
+    assert power["minimum"] == 1
+    asked = {"target": "soft power off", "timeout": 0}
+    assert api.put(f"/v1/nodes/{node}/states/power", asked, version=115).status == 400
+
+
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS)
 def test_shape_of_every_argument_is_known(method, path, endpoint):
     for arg in (endpoint.query | (endpoint.named or {})).values():

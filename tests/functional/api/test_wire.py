@@ -299,6 +299,7 @@ def test_nul_in_a_query_is_refused(api):
         ("maintenance=maybe", "maintenance"),
         ("instance_uuid=x", "Expected UUID for instance_uuid: x"),
         ("limit=x", "Expected an integer for limit: x"),
+        ("description_contains=" + "x" * 50_000, "description_contains: at most 4096"),
         ("_method=delete", "_method"),
     ],
 )

@@ -13,7 +13,7 @@ from bloomery.api.routing import Rest
 from bloomery.operations import console, node_states, power, provision
 
 TARGET: Final = {"target": Arg(arguments.anything, required=True)}
-POWER: Final = {**TARGET, "timeout": Arg(arguments.integer_or_null)}
+POWER: Final = {**TARGET, "timeout": Arg(arguments.seconds_or_null)}
 CONSOLE: Final = {"enabled": Arg(arguments.boolean, required=True)}
 PROVISION: Final[arguments.Args] = {
     "target": Arg(arguments.text_or_null, required=True),

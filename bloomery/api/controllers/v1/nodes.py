@@ -41,7 +41,7 @@ FILTERS: Final[arguments.Args] = {
     "owner": Arg(arguments.text, since=50),
     "lessee": Arg(arguments.text, since=65),
     "project": Arg(arguments.text),
-    "description_contains": Arg(arguments.text),
+    "description_contains": Arg(arguments.search),
     "shard": Arg(arguments.words, since=82),
     "sharded": Arg(arguments.boolean, since=82),
     "include_children": Arg(arguments.boolean, since=83),

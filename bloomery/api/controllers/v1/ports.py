@@ -21,7 +21,7 @@ FILTERS: Final[arguments.Args] = {
     "address": Arg(arguments.mac),
     "portgroup": Arg(arguments.ident, since=24),
     "shard": Arg(arguments.words, since=82),
-    "description_contains": Arg(arguments.text, since=97),
+    "description_contains": Arg(arguments.search, since=97),
     "conductor_groups": Arg(arguments.words, since=99),
 }
 LIST: Final = {
