@@ -44,6 +44,7 @@ def _store(context: Context, node: Node, told: crud_events.Told) -> None:
     node.instance_info = house.sealer.seal(node.instance_info)
     node.resource_class = node.resource_class or house.conf.default.default_resource_class
     _choose_interfaces(context, node)
+    _check_driver_info(context, node.driver, node.driver_info)
     node.created_at = rows.now()
     columns = _encoded(node)
     told.stored(node)
@@ -61,6 +62,12 @@ def _choose_interfaces(context: Context, node: Node) -> None:
         context.house.registry.fill_and_check(node)
     except errors.DriverNotFound as exc:
         raise errors.InvalidParameterValue(reason=str(exc)) from exc
+
+
+def _check_driver_info(context: Context, driver: str, driver_info: Json) -> None:
+    hardware = context.house.registry.types.get(driver)
+    if hardware is not None:
+        hardware.check_driver_info(driver_info)
 
 
 def _require_chassis(conn: sa.Connection, uuid: str | None) -> None:
@@ -122,6 +129,9 @@ def _changed(
     if changed.keys() & (_INTERFACE_FIELDS | {"driver"}) or reset:
         chosen = _interfaces_after(context, node, changed, reset)
         changed = {n: v for n, v in changed.items() if n not in _INTERFACE_FIELDS} | chosen
+    if "driver_info" in changed:
+        driver = changed.get("driver", node.driver)
+        _check_driver_info(context, driver, changed["driver_info"])
     _refuse_in_state(node, changed)
     return changed
 

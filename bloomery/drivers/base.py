@@ -465,3 +465,10 @@ class HardwareType:
 
     supported: ClassVar[Mapping[str, Sequence[str]]]
     lenient: ClassVar[bool] = False
+
+    def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
+        """Refuse, as it is written, what no node of this type could ever use.
+
+        What is merely missing yet is the business of the interfaces' ``validate``.  Secrets are
+        sealed here.  Raises InvalidParameterValue.
+        """

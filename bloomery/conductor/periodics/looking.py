@@ -6,6 +6,8 @@ import contextlib
 import logging
 from collections.abc import Iterator
 
+import sqlalchemy as sa
+
 from bloomery import errors, secrets
 from bloomery.conductor import task_manager
 from bloomery.conductor.house import Context, House
@@ -35,7 +37,7 @@ def skipping(uuid: str) -> Iterator[None]:
         LOG.debug("node %s: %s", uuid, gone)
     except (errors.DriverNotFound, errors.Invalid) as unusable:
         LOG.warning("node %s: %s", uuid, unusable)
-    except errors.DatabaseBusy:
+    except (errors.DatabaseBusy, sa.exc.DBAPIError):
         raise  # not the row's fault
     except Exception as exc:  # noqa: BLE001  the supervisor of one look
         LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked

@@ -8,13 +8,17 @@ import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers.base import Beat, HeldNode
 from bloomery.outcome import Again, Outcome, WaitForCall
 
+_MOST = 1e8  # seconds: three years, which dates bear
+_SHAPES: Final[dict[str, type]] = {
+    "delay": dict, "flap": dict, "wait": dict, "fail": list, "silent": list,
+}  # fmt: skip
 _SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
 _never = threading.Event()
 _calls: dict[tuple[str, str], Iterator[int]] = defaultdict(lambda: itertools.count(1))
@@ -61,7 +65,7 @@ def agent_call(held: HeldNode) -> Beat | None:
     ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.
     """
     since = held.node.provision_updated_at
-    waits_s = [float(s) for s in _told(held).get("wait", {}).values()]
+    waits_s = [s for s in _map(_told(held), "wait").values() if _is_number(s)]
     if since is None or any(s < 0 for s in waits_s):
         return None
     waited_s = (datetime.now(UTC) - since).total_seconds()
@@ -70,22 +74,34 @@ def agent_call(held: HeldNode) -> Beat | None:
 
 def validate(held: HeldNode) -> None:
     """Raise InvalidParameterValue for a behaviour that nobody could follow."""
-    told = held.driver_info.get("fake")
+    check(held.driver_info)
+
+
+def check(driver_info: Mapping[str, Any]) -> None:
+    """As ``validate``, for what is yet to be written."""
+    told = driver_info.get("fake")
     if told is None:
         return
-    maps, lists = ("delay", "flap", "wait"), ("fail", "silent")
-    shapes: dict[str, type] = dict.fromkeys(maps, dict) | dict.fromkeys(lists, list)
-    if not isinstance(told, dict) or not set(told) <= set(shapes):
+    if not isinstance(told, dict) or not set(told) <= set(_SHAPES):
         raise errors.InvalidParameterValue(
-            reason=f"driver_info/fake takes an object with {', '.join(shapes)} only",
+            reason=f"driver_info/fake takes an object with {', '.join(_SHAPES)} only",
         )
     for name, value in told.items():
-        numbers = value.values() if isinstance(value, dict) else ()
-        if not isinstance(value, shapes[name]) or not all(_is_number(n) for n in numbers):
+        if not _has_shape(value, _SHAPES[name]):
             raise errors.InvalidParameterValue(
                 reason=f"driver_info/fake/{name} takes a "
-                + ("list of names" if shapes[name] is list else "map of names to numbers"),
+                + (
+                    "list of names"
+                    if _SHAPES[name] is list
+                    else f"map of names to numbers, none beyond {_MOST:g}"
+                ),
             )
+
+
+def _has_shape(value: Any, shape: type) -> bool:
+    if shape is list:
+        return isinstance(value, list) and all(isinstance(name, str) for name in value)
+    return isinstance(value, dict) and all(_is_number(number) for number in value.values())
 
 
 def _told(held: HeldNode) -> Mapping[str, Any]:
@@ -108,17 +124,24 @@ def _misbehave(told: Mapping[str, Any], held: HeldNode, kind: str, method: str) 
 
 
 def _named(told: Mapping[str, Any], what: str, kind: str, method: str) -> bool:
-    return bool({kind, f"{kind}.{method}"} & set(told.get(what, ())))
+    names = told.get(what)
+    return isinstance(names, list) and (kind in names or f"{kind}.{method}" in names)
 
 
 def _number(told: Mapping[str, Any], what: str, kind: str, method: str) -> float:
-    found = told.get(what, {})
+    found = _map(told, what)
     value = found.get(f"{kind}.{method}", found.get(kind, 0))
     return float(value) if _is_number(value) else 0.0
 
 
+def _map(told: Mapping[str, Any], what: str) -> Mapping[str, Any]:
+    """Return a map of the behaviour; rows of before ``check`` may hold anything in its place."""
+    found = told.get(what)
+    return found if isinstance(found, dict) else {}
+
+
 def _is_number(value: Any) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
 
 
 def _delay_s(conf: Conf, told: Mapping[str, Any], kind: str, method: str) -> float:

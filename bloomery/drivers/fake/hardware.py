@@ -33,6 +33,9 @@ class FakeHardware(base.HardwareType):
         "vendor": ("fake", "no-vendor"),
     }
 
+    def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
+        behaviour.check(driver_info)
+
 
 class _Fake(base.Interface):
     def validate(self, held: base.HeldNode) -> None:

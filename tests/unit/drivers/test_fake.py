@@ -100,7 +100,8 @@ def test_it_waits_for_its_agent_and_goes_on_with_the_call():
     "told",
     [
         "slow", ["slow"], {"sleep": 1}, {"delay": 1}, {"delay": {"deploy": "1"}},
-        {"fail": "deploy"}, {"flap": ["deploy"]}, {"wait": {"deploy": True}},
+        {"fail": "deploy"}, {"flap": ["deploy"]}, {"wait": {"deploy": True}}, {"wait": "x"},
+        {"delay": {"deploy": 1e12}}, {"wait": {"deploy": -1e300}}, {"silent": [["power"]]},
     ],
     ids=str,
 )  # fmt: skip

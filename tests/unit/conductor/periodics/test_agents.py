@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import logging
 from datetime import timedelta
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery.conductor import states
-from bloomery.conductor.periodics import agents
+from bloomery.conductor.periodics import agents, looking
 from bloomery.db import rows
+from bloomery.drivers import base
+from bloomery.drivers.fake import behaviour
 from tests.kit.stories import Stage, full_pool
 
 
@@ -47,6 +51,67 @@ def test_agent_that_was_told_never_to_call_does_not(stage):
     call(stage)
     assert stage.standing(node)[0] == "wait call-back"
     assert stage.why(node)["contact"]["agent"] is None
+
+
+def waiting_for_ever(stage):
+    """Two nodes that wait; the one that is asked first is returned first."""
+    nodes = [wait_for_agent(stage, 0.001), wait_for_agent(stage, 0.001)]
+    context = looking.context_of(stage.site.house)
+    asked = []
+    for node in nodes:
+        with looking.look(context, node) as task:
+            asked.append((task.node.id, node))
+    return [node for _, node in sorted(asked)]
+
+
+@pytest.mark.parametrize(
+    "odd", [{"deploy.deploy": "soon"}, {"deploy": None}, {"deploy": []}, ["x"], 7, {"a": 1e300}],
+    ids=str,
+)  # fmt: skip
+def test_an_odd_behaviour_is_of_its_own_node_alone(stage, odd):
+    first, second = waiting_for_ever(stage)
+    stage.site.set(first, driver_info=rows.dump({"fake": {"wait": odd}}))
+    call(stage)
+    assert stage.standing(second)[0] == "active"
+
+
+def test_a_node_that_breaks_the_look_is_named_and_passed_over(stage, monkeypatch, caplog):
+    first, second = waiting_for_ever(stage)
+    look = behaviour.agent_call
+
+    def broken(held):
+        if held.node.uuid == first:
+            raise RuntimeError("odd row, password=hunter2")
+        return look(held)
+
+    periodics = [
+        ("fake", base.Periodic(states=("wait call-back",), look=broken)),
+        ("fake", base.Periodic(states=("wait call-back",), look=broken)),
+    ]
+    agents.run(stage.site.house, periodics)
+    stage.nothing_is_left()
+    assert stage.standing(second)[0] == "active"
+    assert stage.standing(first)[0] == "wait call-back"
+    records = [r.getMessage() for r in caplog.records if r.levelno == logging.ERROR]
+    assert len(records) == 2
+    assert all(first in record and "RuntimeError" in record for record in records)
+    assert "hunter2" not in caplog.text
+
+
+def test_a_database_that_is_gone_ends_the_pass(stage):
+    """It is no row's fault: the period tries again, and the job tells that it failed."""
+    first, _ = waiting_for_ever(stage)
+    asked = []
+
+    def gone(held):
+        asked.append(held.node.uuid)
+        raise sa.exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
+
+    with pytest.raises(sa.exc.OperationalError):
+        agents.run(
+            stage.site.house, [("fake", base.Periodic(states=("wait call-back",), look=gone))],
+        )  # fmt: skip
+    assert asked == [first]
 
 
 @pytest.mark.parametrize("values", [{"maintenance": True}, {"reservation": "somebody"}])
