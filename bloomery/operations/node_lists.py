@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
 from bloomery.model import node as model
-from bloomery.operations import documents, node_documents, node_values, paging, reach
+from bloomery.operations import documents, node_documents, node_values, paging, reach, values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -67,6 +67,7 @@ def _query(
     columns: tuple[str, ...],
 ) -> db.Query:
     _check_filters(asked)
+    values.check_text("description_contains", asked.get("description_contains"))
     equal = {name: asked[name] for name in EQUAL if name in asked}
     if "chassis_uuid" in equal:
         _check_chassis(ctx, equal["chassis_uuid"])

@@ -13,7 +13,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import UPDATE_ALLOWED_STATES, State
 from bloomery.model import node as model
-from bloomery.operations import node_documents, node_patches, node_values, reach, versions
+from bloomery.operations import node_documents, node_patches, node_values, reach, values, versions
 from bloomery.operations.context import Context
 from bloomery.operations.patches import Patch
 
@@ -149,6 +149,7 @@ def delete(ctx: Context, ident: str) -> None:
 
 def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = None) -> None:
     """Begin maintenance with a reason, or end it and forget reason and fault."""
+    values.check_text("reason", reason)
     node = reach.row(ctx, ident)
     with reach.no_host_is_a_bad_request():
         conductor = reach.conductor_of(ctx, node)

@@ -8,7 +8,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import ports as db
 from bloomery.model import port as model
-from bloomery.operations import documents, idents, paging, ports, reach
+from bloomery.operations import documents, idents, paging, ports, reach, values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -77,6 +77,7 @@ def _query(
     columns: tuple[str, ...],
 ) -> db.Query:
     _check_combination(asked)
+    values.check_text("description_contains", asked.get("description_contains"))
     equal: Json = {}
     if ports.asked_node(asked):
         equal["node_uuid"] = reach.uuid_of(ctx, str(ports.asked_node(asked)))

@@ -11,7 +11,7 @@ import jsonschema_rs
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model import node as model
-from bloomery.operations import runbooks, versions
+from bloomery.operations import runbooks, values, versions
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -37,14 +37,27 @@ DEPLOY_STEPS_SINCE: Final = 69
 RUNBOOK_SINCE: Final = 92
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*+(?:=\s*+){0,2}")  # never tries twice
 
+MOST_STEPS: Final = 1000  # each is a row of the transaction that starts the flow
+_NAME: Final[Json] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[A-Za-z0-9_.-]+$",
+}
+_NUMBER: Final[Json] = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "maximum": 999_999_999,
+    "pattern": "^[0-9]{1,9}$",
+}
 _STEP: Final[Json] = {
     "type": "object",
     "required": ["interface", "step"],
     "properties": {
         "interface": {"enum": list(model.STEP_INTERFACES)},
-        "step": {"type": "string", "minLength": 1},
+        "step": _NAME,
         "args": {"type": "object"},
-        "order": {"type": ["integer", "string"]},
+        "order": _NUMBER,
         "execute_on_child_nodes": {"type": "boolean"},
         "limit_child_node_execution": {"type": "array", "items": {"type": "string"}},
     },
@@ -55,9 +68,9 @@ _DEPLOY_STEP: Final[Json] = {
     "required": ["interface", "step", "args", "priority"],
     "properties": {
         "interface": {"enum": list(model.STEP_INTERFACES)},
-        "step": {"type": "string", "minLength": 1},
+        "step": _NAME,
         "args": {"type": "object"},
-        "priority": {"type": ["integer", "string"]},
+        "priority": _NUMBER,
     },
     "additionalProperties": False,
 }
@@ -183,11 +196,16 @@ def _steps(verb: str, body: Json) -> list[Json]:
 
 
 def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
+    if len(steps) > MOST_STEPS:
+        raise errors.Invalid(
+            reason=f"Schema error for {name}: at most {MOST_STEPS} steps, not {len(steps)}",
+        )
     try:
         validator.validate(steps)
     except jsonschema_rs.ValidationError as exc:
         where = "/".join(str(part) for part in exc.instance_path)
-        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {exc.message}") from None
+        said = values.shortened(exc.message)
+        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {said}") from None
     return steps
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Final
 
 import jsonschema_rs
 from oslo_utils import strutils
@@ -10,6 +10,22 @@ from oslo_utils import strutils
 from bloomery import errors, secrets
 from bloomery.model.fields import Field, FieldTable, schema_of
 from bloomery.operations import idents
+
+MOST_TEXT: Final = 4096  # characters of a description, a reason, and what is looked for in one
+_MOST_SHOWN: Final = 500  # characters of what a schema says: it repeats the value
+
+
+def shortened(message: str) -> str:
+    """Return what a schema says of a value, which may be as long as a body."""
+    return message if len(message) <= _MOST_SHOWN else f"... {message[-_MOST_SHOWN:]}"
+
+
+def check_text(name: str, text: str | None) -> None:
+    """Refuse a text that is longer than anything it could be kept in, or found in."""
+    if text is not None and len(text) > MOST_TEXT:
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid {name}: at most {MOST_TEXT} characters, not {len(text)}",
+        )
 
 
 class Checker:
@@ -32,7 +48,7 @@ class Checker:
             self._validators[name].validate(value)
         except jsonschema_rs.ValidationError as exc:
             raise errors.Invalid(
-                reason=f"Schema error for {self._thing}: {name}: {exc.message}",
+                reason=f"Schema error for {self._thing}: {name}: {shortened(exc.message)}",
             ) from None
         return self._by_kind(self._fields[name], value)
 
