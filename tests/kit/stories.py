@@ -98,6 +98,10 @@ class Stage:
         """Let the hardware behave otherwise from now on."""
         self.patch(node, **{"driver_info.fake": fake})
 
+    def misconfigure(self, node: str) -> None:
+        """Let a row hold what no client could write any more, and no driver can follow."""
+        self.site.set(node, driver_info=rows.dump({"fake": {"nonsense": 1}}))
+
     def bring_to(self, state: str, fake: Mapping[str, Any] | None = None, **values: Any) -> str:
         """Return a new node in ``manageable``, ``available`` or ``active``."""
         node = self.enrol(fake, **values)

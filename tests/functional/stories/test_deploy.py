@@ -189,7 +189,7 @@ def without_locks(tables):
 
 
 def test_missing_driver_value_is_told_before_anything_moves(stage, node):
-    stage.behave(node, nonsense=1)
+    stage.misconfigure(node)
     answer = stage.try_to(node, "active")
     assert answer.status == 400
     assert "driver_info/fake" in answer.said

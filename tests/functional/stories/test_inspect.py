@@ -45,7 +45,7 @@ def test_manage_leaves_a_failed_inspection(stage, node):
 
 
 def test_behaviour_that_nobody_could_follow_is_refused_at_once(stage, node):
-    stage.behave(node, nonsense=1)
+    stage.misconfigure(node)
     answer = stage.try_to(node, "inspect")
     assert answer.status == 400
     assert stage.standing(node) == ("manageable", None)

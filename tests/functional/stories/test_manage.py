@@ -63,7 +63,8 @@ def test_silent_bmc_is_told_after_its_time_budget(stage, monkeypatch):
 
 
 def test_behaviour_that_nobody_could_follow_is_refused_by_name(stage):
-    node = stage.enrol({"fial": ["power"]})
+    node = stage.enrol()
+    stage.misconfigure(node)
     stage.ask(node, "manage")
     assert "driver_info/fake" in stage.wait_for(node, "enroll")["last_error"]
 

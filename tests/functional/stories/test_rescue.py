@@ -124,7 +124,7 @@ def test_maintenance_refuses(stage, node, verb):
 
 
 def test_driver_that_cannot_be_validated_is_told_at_once(stage, node):
-    stage.behave(node, nonsense=1)
+    stage.misconfigure(node)
     answer = stage.try_to(node, "rescue", rescue_password=PASSWORD)
     assert answer.status == 500
     assert "driver_info/fake" in answer.said
