@@ -7,6 +7,7 @@ import time
 import pytest
 
 from bloomery import errors
+from bloomery.drivers.ipmi import tool
 from bloomery.lab.ipmi import IpmiRack
 
 SOON_S = 10.0  # a budget of 3 seconds, and a machine that is busy otherwise
@@ -138,3 +139,42 @@ def test_wrong_driver_info_is_refused_before_anything_is_asked(stage, machine, e
 def test_a_port_that_is_taken_keeps_the_rack_from_starting(machine, folder):
     with pytest.raises(errors.CannotStart, match=f"UDP port {machine.port} .* is taken"):
         IpmiRack(folder / "other", nodes=1, port=machine.port).start()
+
+
+@pytest.fixture
+def runs(monkeypatch):
+    """What ipmitool was run for."""
+    made = []
+    run = tool.run
+
+    def counted(info, words, **more):
+        made.append(words)
+        return run(info, words, **more)
+
+    monkeypatch.setattr(tool, "run", counted)
+    return made
+
+
+def test_a_wrong_password_is_shown_once_until_it_changes(stage, machine, enrol, runs):
+    """Each further try may lock the account for everybody."""
+    node = enrol(stage, ipmi_password="wrong")
+    manage(stage, node, "enroll")
+    assert len(runs) == 1
+    for _ in range(3):
+        manage(stage, node, "enroll")
+        assert "left alone" in stage.show(node)["last_error"]
+    assert len(runs) == 1
+    refused = stage.why(node)["contact"]["bmc"]["login_refused"]
+    assert (refused["tries"], bool(refused["next_try_at"])) == (1, True)
+    stage.patch(node, **{"driver_info.ipmi_password": machine.driver_info["ipmi_password"]})
+    manage(stage, node, "manageable")
+    assert stage.show(node)["last_error"] is None
+    assert stage.why(node)["contact"]["bmc"]["login_refused"] is None
+
+
+def test_what_a_user_may_not_do_is_no_refused_login(stage, machine, enrol, runs):
+    node = enrol(stage, ipmi_cipher_suite=17)
+    manage(stage, node, "enroll")
+    assert stage.why(node)["contact"]["bmc"]["login_refused"] is None
+    manage(stage, node, "enroll")
+    assert len(runs) == 2

@@ -1,0 +1,145 @@
+"""A rack of fifty machines walks through all that IPMI can do; ten go mute meanwhile, and return.
+
+What is asserted is where each machine ends and what is told of it: a mute BMC is its own node's
+trouble, and nobody else's.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+
+import pytest
+
+from bloomery.drivers import registry
+from bloomery.lab.ipmi import IpmiMachine, IpmiRack
+from tests.functional.ipmi.conftest import conf
+from tests.kit.stories import Stage
+
+NODES, MUTE = 50, 10
+AT_ONCE = 8
+LONG_S = 120.0  # for fifty machines on two busy cores
+STEPS = [
+    {"interface": "vendor", "step": "send_raw", "args": {"raw_bytes": "0x00 0x08 0x03 0x08"}},
+    {"interface": "vendor", "step": "bmc_reset", "args": {"warm": False}},
+]
+
+
+class Machine:
+    """A node and its machine."""
+
+    def __init__(self, stage: Stage, hardware: IpmiMachine) -> None:
+        self.stage, self.hardware = stage, hardware
+        self.node = stage.enrol(driver="ipmi", driver_info=hardware.driver_info)
+        self.place = f"/v1/nodes/{self.node}/management/boot_device"
+
+    # ------------------------------------------------------------------------- what is asked
+
+    def manage(self) -> None:
+        self.stage.ask(self.node, "manage")
+
+    def order(self, target: str) -> None:
+        assert self.stage.try_power(self.node, target).status == 202
+
+    def clean(self) -> None:
+        self.stage.site.order("do_node_clean", self.node, STEPS, True)
+
+    def boot_from(self, device: str) -> None:
+        answer = self.stage.api.put(self.place, {"boot_device": device, "persistent": False})
+        assert answer.status == 204, answer.body
+        assert self.stage.api.get(self.place).json["boot_device"] == device
+        assert self.hardware.boot_device == device
+
+    def read_sensors(self) -> None:
+        with self.stage.site.acquire(self.node, shared=True) as task:
+            found = task.driver.management.get_sensors_data(task)
+        assert set(found) == {"Temperature", "Fan", "Voltage"}
+
+    # ---------------------------------------------------------------------- where it arrives
+
+    def arrives(self, state: str = "manageable") -> None:
+        self.stage.site.wait_for_state(self.node, state, "enroll", "clean failed", timeout_s=LONG_S)
+        shown = self.stage.show(self.node)
+        assert (shown["provision_state"], shown["last_error"]) == (state, None)
+
+    def is_powered(self, on: bool) -> None:
+        self.arrives()
+        assert self.hardware.is_on is on
+        assert self.stage.show(self.node)["power_state"] == ("power on" if on else "power off")
+
+    @property
+    def is_left_alone(self) -> bool:
+        return self.stage.why(self.node)["contact"]["bmc"]["left_alone"]
+
+    def tells_of_silence(self) -> None:
+        self.stage.site.wait_for_state(self.node, "manageable", timeout_s=LONG_S)
+        shown = self.stage.show(self.node)
+        assert (
+            f"the BMC of node {self.node} at 127.0.0.1:{self.hardware.port}"
+            in (shown["last_error"])
+        )
+        assert shown["target_power_state"] is None
+        assert self.stage.why(self.node)["contact"]["bmc"]["last_error"]
+
+
+ENDS = {"power off": False, "soft power off": False, "rebooting": True, "soft rebooting": True}
+
+
+@pytest.fixture
+def stage(make_site) -> Iterator[Stage]:
+    stage = Stage(make_site(registry=registry.load(conf()), workers_pool_size=NODES * 2))
+    yield stage
+    assert stage.nothing_is_left(), "a reservation is left"
+
+
+@pytest.fixture
+def machines(stage, folder) -> Iterator[list[Machine]]:
+    with IpmiRack(folder / "rack", nodes=NODES) as rack:
+        yield [Machine(stage, hardware) for hardware in rack.machines]
+        for hardware in rack.machines:
+            hardware.resume()
+
+
+def all_of(*calls) -> None:
+    """Make the calls, some at a time; the first that fails is raised."""
+    with ThreadPoolExecutor(AT_ONCE) as pool:
+        for done in [pool.submit(call) for call in calls]:
+            done.result()
+
+
+def each(machines: list[Machine], act, *args) -> None:
+    for machine in machines:
+        act(machine, *args)
+
+
+def test_fifty_machines_do_all_that_ipmi_can_while_ten_are_mute(machines):
+    mute, living = machines[:MUTE], machines[MUTE:]
+    each(machines, Machine.manage)
+    each(machines, Machine.arrives)
+    each(machines, Machine.order, "power on")
+    each(machines, Machine.is_powered, True)
+    for machine in mute:
+        machine.hardware.pause()
+        machine.order("rebooting")
+    walk(living)
+    each(mute, Machine.tells_of_silence)
+    for machine in mute:
+        machine.hardware.resume()
+        machine.order("rebooting")
+    each(mute, Machine.is_powered, True)
+    assert not any(machine.is_left_alone for machine in machines)
+    all_of(*[partial(machine.boot_from, "cdrom") for machine in mute])
+
+
+def walk(machines: list[Machine]) -> None:
+    """Power in each way, boot devices, sensors, and steps of cleaning."""
+    orders = [(machine, target) for machine, target in zip(machines, [*ENDS] * NODES, strict=False)]
+    for machine, target in orders:
+        machine.order(target)
+    for machine, target in orders:
+        machine.is_powered(ENDS[target])
+    all_of(*[partial(machine.boot_from, "pxe") for machine in machines])
+    all_of(*[machine.read_sensors for machine in machines[:AT_ONCE]])
+    each(machines[:MUTE], Machine.clean)
+    each(machines, Machine.arrives)
