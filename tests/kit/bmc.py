@@ -32,6 +32,8 @@ class Bmc:
         self.one: dict[str, Any] = {}
         self.accepts: BaseException | None = None
         self.usable: BaseException | None = None
+        self.is_suspect = False
+        self.budgets: list[float | None] = []  # how long each look might take
         self.syncs = True
         self.obeys = True
         self.is_busy = False
@@ -89,7 +91,11 @@ class _Power(FakePower):
         if self.bmc.usable is not None:
             raise self.bmc.usable
 
+    def is_suspect(self, held: base.HeldNode) -> bool:
+        return self.bmc.is_suspect
+
     def get_power_state(self, held: base.HeldNode) -> str | None:
+        self.bmc.budgets.append(held.budget_s)
         return self.bmc.read(held.node)
 
     def set_power_state(

@@ -43,5 +43,6 @@ def skipping(uuid: str) -> Iterator[None]:
         LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
 
 
-def look(context: Context, uuid: str) -> TaskManager:
-    return task_manager.acquire(context, uuid, shared=True)
+def look(context: Context, uuid: str, budget_s: float | None = None) -> TaskManager:
+    """Return a task that reads; ``budget_s``: what a call to the BMC may take at most."""
+    return task_manager.acquire(context, uuid, shared=True, budget_s=budget_s)

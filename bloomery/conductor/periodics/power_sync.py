@@ -101,10 +101,13 @@ class PowerSync:
             self._looked_at.setdefault(uuid, now)
 
     def _look(self, uuid: str) -> None:
-        """Look at a node of the pass; one whose BMC is known to be mute waits behind the others."""
+        """Look at a node of the pass; one whose BMC failed somebody lately waits behind them."""
         with looking.skipping(uuid):
             self._sync(looking.context_of(self._house), uuid)
-        self._looked_at[uuid] = self._clock()
+        if uuid in self._suspects and self._suspects[uuid] <= self._clock():
+            self._suspected.put(uuid)
+        else:
+            self._looked_at[uuid] = self._clock()
 
     def _look_again(self, uuid: str) -> None:
         due_at = self._suspects.get(uuid)
@@ -127,12 +130,17 @@ class PowerSync:
             self._suspected.put(uuid)
 
     def _sync(self, context: Context, uuid: str) -> None:
-        with looking.look(context, uuid) as task:
-            node, count = task.node, self._failures.get(uuid, 0) + 1
+        count = self._failures.get(uuid, 0) + 1
+        budget_s = LOOK_BUDGET_S if count <= self._most else None
+        with looking.look(context, uuid, budget_s) as task:
+            node = task.node
             if node.reservation or not _is_idle(node):
                 return
             try:
                 task.driver.power.validate(task)
+                if uuid not in self._suspects and task.driver.power.is_suspect(task):
+                    self._suspects[uuid] = self._clock()
+                    return
                 actual = task.driver.power.get_power_state(task)
             except errors.Invalid as unusable:
                 if node.power_state is None:

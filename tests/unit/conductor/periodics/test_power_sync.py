@@ -9,7 +9,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor.periodics import lanes
-from bloomery.conductor.periodics.power_sync import SLOWEST_PACE, PowerSync
+from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
 from tests.kit.bmc import UNREACHABLE, Bmc
 from tests.kit.clock import HandClock
 from tests.kit.stories import full_pool
@@ -305,6 +305,27 @@ def test_suspects_are_asked_later_and_later_and_all_within_three_intervals(make_
     asked_at.append(rack.clock() - began_at)
     assert asked_at == [0, 30, 90, 180]
     assert rack.care(node) == (True, "power failure")
+
+
+def test_looks_are_short_but_for_the_one_that_ends_in_maintenance(rack, bmc):
+    rack.node()
+    bmc.reads = UNREACHABLE
+    rack.run(RETRIES + 1)
+    assert bmc.budgets == [LOOK_BUDGET_S] * RETRIES + [None]
+
+
+def test_a_bmc_that_failed_somebody_else_waits_behind_the_others(make_rack, bmc):
+    rack = make_rack(workers_pool_size=8)
+    nodes = [rack.node() for _ in range(3)]
+    bmc.is_suspect = True
+    with full_pool(rack.site):
+        rack.sync.run()
+        assert bmc.looks == []
+    bmc.is_suspect = False
+    rack.sync.run()
+    rack.settle()
+    assert sorted(bmc.looks) == sorted(nodes)
+    assert rack.sync.suspects() == 0
 
 
 def test_a_suspect_that_answers_is_back_in_the_pass(rack, bmc):
