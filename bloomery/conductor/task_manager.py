@@ -122,6 +122,7 @@ class TaskManager:
         self._reserved = self._at_gate = False
         self._guard: locks.Guard | None = None
         self._driver: Driver | None = None
+        self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
         self._forget_lists()
         self._spawn: _Call[Future[Any]] | None = None
         self._on_spawn_error: _Call[None] | None = None
@@ -158,7 +159,11 @@ class TaskManager:
     @property
     def driver_info(self) -> Mapping[str, Any]:
         """The node's driver_info with its secrets readable: for drivers, never to be stored."""
-        opened: Mapping[str, Any] = self.house.sealer.open(self.node.driver_info)
+        sealed, opened = self._opened
+        if sealed is not self.node.driver_info:
+            opened = self.house.sealer.open(self.node.driver_info)
+            if self.shared:  # those are short, and ask for it again and again
+                self._opened = self.node.driver_info, opened
         return opened
 
     @property
@@ -212,6 +217,7 @@ class TaskManager:
 
     def _forget_lists(self) -> None:
         self._node, self.fsm = None, None
+        self._opened = (None, {})
         self._lists: dict[str, Sequence[Any]] = {}
         self._columns: tuple[Any, ...] = (None,) * len(_SAVED)
 

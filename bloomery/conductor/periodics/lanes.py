@@ -68,6 +68,7 @@ class Lane:
     def walk(self, uuids: Iterable[str], least_gap_s: float = 0.0) -> None:
         """Look at each node once, ``least_gap_s`` after the one before; return after the last.
 
+        Workers that are free together begin together, and the next ones later by as much.
         Looks that are slow by then go on.  Works in the calling thread where no worker is free.
         """
         with self._changed:
@@ -153,8 +154,9 @@ class Lane:
             if not self._todo or self._busy > self._most + min(self._slow(), self._most_slow):
                 return None
             uuid, now = self._todo.popleft(), self._clock()
-            begins_at = self._began[uuid] = max(now, self._next_at)
-            self._next_at = begins_at + self._gap_s
+            due_at = max(self._next_at, now - self._gap_s * (self._most - 1))  # all may be free
+            begins_at = self._began[uuid] = max(now, due_at)
+            self._next_at = due_at + self._gap_s
         if begins_at > now:
             self._pause(begins_at - now)
         if self._stopping.is_set():

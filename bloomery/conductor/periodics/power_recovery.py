@@ -48,7 +48,8 @@ class PowerRecovery:
         self._interval_s = float(ours.power_failure_recovery_interval)
         self._turns: dict[str, Turn] = {}
         self._lane = Lane(
-            house.workers, self._ask, most=ours.periodic_max_workers,
+            house.workers, self._ask,
+            most=min(ours.periodic_max_workers, ours.workers_pool_size // 2),
             most_slow=ours.workers_pool_size // 8, slow_after_s=slow_after_s,
         )  # fmt: skip
 

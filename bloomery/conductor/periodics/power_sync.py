@@ -57,7 +57,8 @@ class PowerSync:
         self._suspects: dict[str, float] = {}  # when each is asked again
         self._looked_at: dict[str, float] = {}
         self._living = Lane(
-            house.workers, self._look, most=ours.sync_power_state_workers,
+            house.workers, self._look,
+            most=min(ours.sync_power_state_workers, ours.workers_pool_size // 2),
             most_slow=ours.workers_pool_size // 4, slow_after_s=slow_after_s,
         )  # fmt: skip
         self._suspected = Lane(

@@ -400,6 +400,19 @@ def test_looks_begin_at_the_pace_of_the_pass(rack, bmc):
     assert [at - began[0] for at in began] == [0, 0.25, 0.5, 0.75, 1]
 
 
+def test_workers_that_are_free_together_begin_together_and_no_more_than_they(rack):
+    """Three workers and looks that take no time: three at once, then one each gap."""
+    clock, began = HandClock(), []
+    lane = lanes.Lane(
+        rack.site.house.workers, lambda _: None, most=3, clock=clock, pause=began.append
+    )
+    lane._gap_s = 1.0
+    lane._add(str(n) for n in range(6))
+    lane._busy = 1
+    assert [lane._next() for _ in range(6)] == [str(n) for n in range(6)]
+    assert began == [1, 2, 3]
+
+
 def test_a_pass_that_is_stopped_looks_at_no_more_nodes(make_rack, bmc):
     rack = make_rack(sync_power_state_workers=1)
     nodes = [rack.node() for _ in range(5)]

@@ -1,0 +1,197 @@
+"""What a power sync of 1,000 Redfish systems costs, and how long it takes beside mute ones.
+
+Each system takes 100 ms for an answer.  They live in a process of their own, each behind a BMC of
+its own.  The floor of the CPU is what one GET of each costs over a connection that is kept, with
+nothing of ours around it.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import http.client
+import itertools
+import json
+import sys
+import threading
+import time
+import uuid
+from collections.abc import Iterator, Sequence
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+from bench import harness, inside, population
+from bench.harness import Line
+from bloomery import conf
+from bloomery.conductor.house import House
+from bloomery.conductor.periodics.power_sync import PowerSync
+from bloomery.conductor.states import Power, State
+from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
+from bloomery.db import rows
+from bloomery.drivers import registry
+from bloomery.model.node import Node
+
+SYSTEMS = 200
+MUTE = 20
+ANSWER_S = 0.1
+_ROUNDS = 3
+_READY_S = 60.0
+_HANG_S = 3600.0
+_NEVER_S = 86400  # the conductor's own sync stays away
+
+Info = dict[str, Any]
+
+
+def measure() -> Sequence[Line]:
+    named = _Sync(f"power sync of {SYSTEMS:,} systems")
+    unnamed = _Sync("the same without redfish_system_id")
+    beside = Line(what=f"the others beside {MUTE} mute ones", unit="s", at_most=20)
+    with _rack(0) as infos:
+        named.measure(infos)
+        unnamed.measure([_without_id(info) for info in infos])
+    with _rack(MUTE) as infos:
+        for _ in _rounds():
+            with _fleet(infos) as house:
+                beside.add(_timed(PowerSync(house)))
+    return *named.lines, *unnamed.lines, beside
+
+
+class _Sync:
+    """Passes over one fleet, after a first one that logs in."""
+
+    def __init__(self, what: str) -> None:
+        self.took = Line(what=what, unit="s", at_most=15)
+        self.cpu = Line(what=f"{what}: CPU of one", unit="ms", at_most=2.5)
+
+    @property
+    def lines(self) -> tuple[Line, Line]:
+        return self.took, self.cpu
+
+    def measure(self, infos: Sequence[Info]) -> None:
+        with _fleet(infos) as house:
+            sync = PowerSync(house)
+            sync.run()
+            for _ in _rounds():
+                before = time.process_time()
+                self.took.add(_timed(sync))
+                cpu_s = time.process_time() - before
+                floor_s = _bare_cpu_s(infos)
+                self.cpu.add(cpu_s * 1000 / len(infos), floor_s * 1000 / len(infos))
+
+
+def _timed(sync: PowerSync) -> float:
+    began = time.perf_counter()
+    sync.run()
+    return time.perf_counter() - began
+
+
+def _rounds() -> Iterator[int]:
+    """Fewer than elsewhere: each takes as long as the systems take to answer."""
+    return itertools.islice(harness.rounds(), _ROUNDS)
+
+
+def _without_id(info: Info) -> Info:
+    return {name: value for name, value in info.items() if name != "redfish_system_id"}
+
+
+@contextlib.contextmanager
+def _fleet(infos: Sequence[Info]) -> Iterator[House]:
+    """A conductor of its own, with a node for each system."""
+    settings = dataclasses.replace(
+        conf.Conf(),
+        default=Default(enabled_hardware_types=("redfish",)),
+        conductor=Conductor(sync_power_state_interval=_NEVER_S),
+    )
+    with harness.folder() as folder, inside.conductor(folder / "home", settings) as house:
+        known = registry.load(settings)
+        nodes = [_node(info, house) for info in infos]
+        for node in nodes:
+            known.fill_and_check(node)
+        house.db.transact(lambda conn: population.insert(conn, nodes))
+        yield house
+        assert _agree(house, nodes), "a row was changed: the sync found another power state"
+
+
+def _node(info: Info, house: House) -> Node:
+    return Node(
+        uuid=str(uuid.uuid4()), driver="redfish", driver_info=house.sealer.seal(info),
+        power_state=Power.OFF, provision_state=State.MANAGEABLE, created_at=rows.now(),
+    )  # fmt: skip
+
+
+def _agree(house: House, nodes: Sequence[Node]) -> bool:
+    with house.db.read() as conn:
+        found = population.power_states(conn)
+    return found == {Power.OFF: len(nodes)}
+
+
+# --------------------------------------------------------------------------------- the floor
+
+
+def _bare_cpu_s(infos: Sequence[Info]) -> float:
+    """Return the CPU of one GET of each system over a connection that is open, 8 at a time."""
+    opened = [_open(info) for info in infos]
+    before = time.process_time()
+    rest = iter(opened)
+    lock = threading.Lock()
+    threads = [threading.Thread(target=_get_all, args=(rest, lock)) for _ in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    took_s = time.process_time() - before
+    for connection in opened:
+        connection.close()
+    return took_s
+
+
+def _open(info: Info) -> http.client.HTTPConnection:
+    parts = urlsplit(info["redfish_address"])
+    connection = http.client.HTTPConnection(parts.hostname or "", parts.port)
+    connection.connect()
+    return connection
+
+
+def _get_all(rest: Iterator[http.client.HTTPConnection], lock: threading.Lock) -> None:
+    while True:
+        with lock:
+            connection = next(rest, None)
+        if connection is None:
+            return
+        connection.request("GET", "/redfish/v1/")
+        json.loads(connection.getresponse().read())
+
+
+# ------------------------------------------------------------------------------- the systems
+
+
+@contextlib.contextmanager
+def _rack(mute: int) -> Iterator[list[Info]]:
+    """Run the systems in a process of their own; yield what nodes need to know of them."""
+    with harness.folder() as folder:
+        file = folder / "systems.json"
+        command = (sys.executable, "-m", "bench.power_sync", str(file), str(mute))
+        with harness.Process(*command) as rack:
+            rack.line(_READY_S)
+            yield json.loads(file.read_text())
+
+
+def _serve(file: Path, mute: int) -> None:
+    from bloomery.lab.bmc import Rules
+    from bloomery.lab.rack import Rack
+
+    with Rack(SYSTEMS, apart=True, rules=Rules(late_s=ANSWER_S)) as rack:
+        for machine in rack.machines[:mute]:
+            machine.bmc.faults.add(kind="hang", seconds=_HANG_S, times=-1)
+        file.write_text(json.dumps([machine.driver_info for machine in rack.machines]))
+        print("ready", flush=True)
+        threading.Event().wait()
+
+
+if __name__ == "__main__":
+    if len(sys.argv) == 3:
+        _serve(Path(sys.argv[1]), int(sys.argv[2]))
+    else:
+        harness.main(measure)
