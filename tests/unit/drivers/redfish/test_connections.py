@@ -13,6 +13,7 @@ from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
 from tests.kit.held import Held
 from tests.kit.tls import certificate
+from tests.kit.waiting import wait_for
 
 
 class Clock:
@@ -63,7 +64,7 @@ def test_a_connection_that_the_bmc_closed_is_no_failure(way, rack, held, machine
     rack._servers[0].hang_up()
     if change:
         way.change(held, turn_on)
-        assert machine.system.power == "On"
+        wait_for(lambda: machine.system.power == "On", "the machine to be on")
     else:
         way.read(held, power)
     assert machine.bmc.connections == 2
