@@ -267,6 +267,7 @@ DELL: Final = Model(
         "/Managers/@": "/Managers/iDRAC.Embedded.1",
         "/Managers/@/VirtualMedia": f"{_DELL_SYSTEM}/VirtualMedia",
         "/Chassis/@": "/Chassis/System.Embedded.1",
+        "/Registries/LabBios.1.0": "/Registries/BiosAttributeRegistry.v1_0_0",
     },
     documents={
         "": {"Vendor": "Dell", "Product": "Integrated Dell Remote Access Controller"},
@@ -274,6 +275,8 @@ DELL: Final = Model(
             "Manufacturer": "Dell Inc.", "Model": "PowerEdge R750", "SKU": "J9XK2G3",
             "MemorySummary": {"TotalSystemMemoryGiB": 119.209},
         },
+        f"{_DELL_SYSTEM}/Bios": {"AttributeRegistry": "BiosAttributeRegistry.v1_0_3"},
+        "/Registries/BiosAttributeRegistry.v1_0_0": {"Registry": "BiosAttributeRegistry.v1_0_3"},
         "/Managers/iDRAC.Embedded.1": {
             "Model": "16G Monolithic", "FirmwareVersion": "7.10.30.00", "VirtualMedia": None,
         },

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
+import urllib.parse
+from collections.abc import Iterator
 from typing import Any, Final, TypeAlias
 
 from bloomery.drivers import base
@@ -51,20 +54,25 @@ def _text(value: Any) -> str | None:
 def _registry(system: Any, name: str | None) -> dict[str, Json]:
     """Return what the attribute registry says, by attribute; {} where there is none.
 
-    It is read by hand: sushy would load every registry that it was shipped with.
+    It is read by hand: sushy would load every registry that it was shipped with.  Most BMCs file
+    it under its name; dozens of files are read one after another only where it is not there.
     """
-    files = reading.follow(system, system.root.json, "Registries").get("Members") or ()
-    paths = [file["@odata.id"] for file in files] if name else []
-    for path in sorted(paths, key=lambda path: not _is_named(path, str(name))):
+    files = (system.root.json.get("Registries") or {}).get("@odata.id")
+    if not name or not files:
+        return {}
+    named = f"{files.rstrip('/')}/{urllib.parse.quote(name)}"
+    for path in itertools.chain([named], _files(system, named)):
         file = reading.optional(reading.fetch, system, path) or {}
         if name in (file.get("Registry"), file.get("Id")):
             return _entries(system, file)
     return {}
 
 
-def _is_named(path: str, name: str) -> bool:
-    """Tell whether a registry's path looks like its name: it is asked first, of dozens."""
-    return path.rstrip("/").rpartition("/")[2].lower() == name.lower()
+def _files(system: Any, but: str) -> Iterator[str]:
+    """The paths of all registry files except ``but``."""
+    for file in reading.follow(system, system.root.json, "Registries").get("Members") or ():
+        if file["@odata.id"].rstrip("/") != but:
+            yield file["@odata.id"]
 
 
 def _entries(system: Any, file: Json) -> dict[str, Json]:
