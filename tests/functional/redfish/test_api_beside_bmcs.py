@@ -172,7 +172,9 @@ def test_a_caller_that_gave_up_leaves_the_node_free(serve, mute) -> None:
     node = caller.enrol({"redfish_address": f"http://127.0.0.1:{mute.getsockname()[1]}"})
     gates = caller.service.conductor.house.gates
     with socket.create_connection(caller.service.api.address[:2]) as client:
-        client.sendall(f"GET /v1/nodes/{node}/management/boot_device HTTP/1.1\r\n\r\n".encode())
+        client.sendall(
+            f"GET /v1/nodes/{node}/management/boot_device HTTP/1.1\r\nHost: x\r\n\r\n".encode()
+        )
         wait_for(lambda: gates.places.taken == 1, "the BMC to be asked")
     mute.close()
     wait_for(lambda: caller.is_free(node) and not gates.held, "the node to be free")

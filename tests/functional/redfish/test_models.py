@@ -46,8 +46,10 @@ def test_a_machine_behind_any_make_is_deployed_and_torn_down(stage, make_rack, m
 def test_a_machine_without_a_virtual_cd_is_told_so(stage, make_rack) -> None:
     machine = make_rack(model="supermicro-x10").machines[0]
     node = life(stage, machine, "supermicro-x10")
+    machine.system._on = True
     stage.ask(node, "active")
     shown = stage.wait_for(node, "deploy failed")
     assert "its BMC offers no virtual CD or DVD" in shown["last_error"]
+    assert "reset ForceOff" not in machine.system.happened
     stage.ask(node, "deleted")
     assert stage.wait_for(node, "available")["last_error"] is None
