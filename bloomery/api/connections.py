@@ -92,7 +92,9 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is lost when it goes."""
+        """Nothing is lost when it goes, but for a request whose first line hardly came."""
+        if self.state is State.DRAINING:
+            return True
         return self.state is State.READING and not self.reader.is_in_body
 
     def first(self) -> Message | None:
@@ -328,6 +330,10 @@ class Connections:
         self._send(connection)
         if self._stop_at is not None:
             self.wake()
+
+    def abandon(self, connection: Connection) -> None:
+        """End a connection whose first message cannot be answered."""
+        self._close(connection)
 
     def _send(self, connection: Connection) -> None:
         try:

@@ -26,8 +26,8 @@ from bloomery.api.bodies import KIB, Awaited
 MAX_HEADER_BYTES: Final = 64 * KIB
 MAX_HEADERS: Final = 256
 MAX_AHEAD: Final = 64  # requests that a client may send before it has read an answer
-UNASKED: Final = 64 * KIB  # a body of this size is taken before anybody has looked at its head
-IN_MEMORY: Final = 256 * KIB  # what is longer goes to a temporary file
+UNASKED: Final = 16 * KIB  # a body of this size is taken before anybody has looked at its head
+IN_MEMORY: Final = 64 * KIB  # what is longer goes to a temporary file
 _FRAMING: Final = 8  # bytes on the wire for each of a body's, which small chunks may cost
 _VERSIONS: Final = ("1.0", "1.1")
 _UNKNOWN_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP/1\.[01]\r\n")

@@ -93,6 +93,9 @@ class Server:
                 self._answer_after(exc.check, connection)
             except bodies.Awaited as exc:
                 self._connections.wait_for_more(connection, exc.size)
+            except Exception:
+                LOG.exception("a request could not be answered for an unexpected reason")
+                self._connections.abandon(connection)
             self._large.done(connection)
 
     def _answer(self, connection: Connection) -> None:
@@ -114,6 +117,8 @@ class Server:
             keep, response = False, wsgi.Response()
             response.start(*_BROKEN)
             data = response.encoded(message, keep=False)
+        finally:
+            environ.clear()  # Pecan keeps its last request in each thread, body included
         return self._connections.answer(connection, data, keep=keep)
 
     def _answer_after(self, check: auth.Check, connection: Connection) -> None:

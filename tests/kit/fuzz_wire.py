@@ -22,13 +22,13 @@ from hypothesis import strategies as st
 from bloomery.api import server
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from tests.kit import fuzzing
+from tests.kit import fuzzing, slow_clients
 from tests.kit.waiting import wait_for
 
 Address = tuple[str, int]
 
 PATIENCE_S = 20
-DAWDLERS = 20
+DAWDLERS = 42  # three times as many as there are ways to dawdle
 OF_THE_SERVER = {501, 505}  # what HTTP itself wants to be said of encodings and versions
 HEAD = b"GET /v1/nodes HTTP/1.1\r\nHost: x\r\n"
 POST = b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Type: application/json\r\n"
@@ -146,7 +146,7 @@ def messages(draw: st.DrawFn) -> bytes:
 
 def dawdle(address: Address, told: Any) -> None:
     """Many clients say nothing, or half of it; others are served all the same."""
-    halves = [b"", b"G", HEAD, POST + b"Content-Length: 99\r\n\r\n{", HEAD + b"X: " + b"x" * 9000]
+    halves = [b"", b"G", HEAD, HEAD + b"X: " + b"x" * 9000, *slow_clients.SHAPES.values()]
     with contextlib.ExitStack() as stack:
         waiting = [stack.enter_context(_connected(address)) for _ in range(DAWDLERS)]
         for number, connection in enumerate(waiting):

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-import gc
+import contextlib
 import http.client
 import socket
 import threading
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from bloomery import errors
-from bloomery.api import server
+from bloomery.api import server, wsgi
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
@@ -129,13 +130,11 @@ def test_stopped_server_listens_no_more(world):
         socket.create_connection(address, timeout=1)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_taken_port_is_named(serving, world):
     taken = Conf(api=Api(port=serving.address[1]))
     said = f"127.0.0.1 port {serving.address[1]}: Address already in use; choose another"
     with pytest.raises(errors.CannotStart, match=said):
         server.Server(world.app, taken)
-    gc.collect()  # cheroot leaves the socket that it could not bind to the collector
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "192.0.2.1", "::", "example.org"])
@@ -156,3 +155,45 @@ def test_it_listens_elsewhere_when_told_to(world, told):
     serving = server.Server(world.app, told)
     serving.start()
     serving.stop()
+
+
+def test_fault_of_the_server_ends_one_connection_and_no_thread(serving, connect, monkeypatch):
+    real = wsgi.environ
+
+    def broken(message, *more):
+        if message.target == b"/broken":
+            raise RuntimeError("on purpose")
+        return real(message, *more)
+
+    monkeypatch.setattr(wsgi, "environ", broken)
+    for _ in range(2 * ANY.api.threads):
+        with pytest.raises(http.client.RemoteDisconnected):
+            asked(connect(), path="/broken")
+    assert asked(connect())[0].status == 200
+
+
+def test_large_bodies_are_worked_on_one_after_the_other():
+    body = b"x" * (server.LARGE + 1)
+    both, met = threading.Barrier(2), []
+
+    def app(environ, start):
+        assert environ["wsgi.input"].read(len(body)) == body
+        with contextlib.suppress(threading.BrokenBarrierError):
+            met.append(both.wait(0.3))
+        start("200 OK", [])
+        return [b""]
+
+    serving = server.Server(app, ANY)
+    serving.start()
+    try:
+        with ThreadPoolExecutor(4) as clients:
+            answers = [clients.submit(_posted, serving.address, body) for _ in range(4)]
+        assert [answer.result() for answer in answers] == [200] * 4
+    finally:
+        serving.stop()
+    assert not met
+
+
+def _posted(address, body):
+    with contextlib.closing(http.client.HTTPConnection(*address, timeout=30)) as connection:
+        return asked(connection, "POST", body=body)[0].status

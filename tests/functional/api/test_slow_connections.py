@@ -197,8 +197,9 @@ def test_bodies_are_bounded_together(world):
 def test_who_has_just_come_is_not_who_goes(world):
     with (
         slow_clients.serving(world.app, connections=8) as serving,
-        slow_clients.clients(serving, GET, 8),
+        slow_clients.clients(serving, GET, 8) as idle,
     ):
+        assert all(client.recv(12) == b"HTTP/1.1 200" for client in idle)
         for _ in range(20):
             with slow_clients.clients(serving, b"") as (client,):
                 assert slow_clients.status(serving) == 200
