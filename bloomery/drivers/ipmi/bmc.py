@@ -152,10 +152,9 @@ class Bmc:
         if verdicts.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
             is_login = verdicts.is_login_refused(text)
             kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
-            return kind(
-                node=self._held.node.uuid, address=self.info.key, reason=verdicts.sentence(text),
-            )  # fmt: skip
-        return self._unreachable(text)
+            said = tool.masked(self.info, verdicts.sentence(text))
+            return kind(node=self._held.node.uuid, address=self.info.key, reason=said)
+        return self._unreachable(tool.masked(self.info, text))
 
     def _unreachable(self, reason: str) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import boot_device, sensors
+from bloomery.drivers.ipmi import boot_device, sensors, tool
 from bloomery.drivers.ipmi.bmc import Ipmitool
 from bloomery.model import capabilities
 from bloomery.model.node import Node
@@ -64,7 +64,8 @@ class IpmitoolManagement(Ipmitool, base.Management):
         if said.strip() and not found:
             raise errors.BmcRefused(
                 node=held.node.uuid, address=bmc.info.key,
-                reason=f"its sensors cannot be read from: {said.strip()[:200]}",
+                reason=f"its sensors cannot be read from: "
+                f"{tool.masked(bmc.info, said.strip())[:200]}",
             )  # fmt: skip
         return dict(found)
 

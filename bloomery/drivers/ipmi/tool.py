@@ -9,13 +9,14 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shutil
 import subprocess
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.drivers.ipmi.info import Info
 
 PROGRAM: Final = "ipmitool"
@@ -25,6 +26,7 @@ _NOISE: Final = (
     "Get HPM.x Capabilities",
 )  # fmt: skip
 _VAGUE: Final = ("Error: Unable to establish",)
+_LEAST_MASKED: Final = 4  # characters of a secret
 _KG_KEY: Final = b"IPMI_KGKEY"
 _NO_ANSWER: Final = "no answer"
 _SILENCE: Final = ("Get Auth Capabilities error", "Error issuing Get Channel Authentication")
@@ -99,6 +101,19 @@ def run(
         return _execute(line, descriptor, _environment(info), within_s)
 
 
+def masked(info: Info, said: str) -> str:
+    """Return what may be told of ipmitool's words: without what a BMC echoes of its login.
+
+    What is shorter than a few characters cannot be told from any other word.
+    """
+    for secret in (info.password, info.kg_key.decode(errors="replace")):
+        if len(secret) >= _LEAST_MASKED:
+            said = said.replace(secret, secrets.MASK)
+    if info.kg_key:
+        said = re.sub(info.kg_key.hex(), secrets.MASK, said, flags=re.IGNORECASE)
+    return said
+
+
 @contextlib.contextmanager
 def _in_memory(content: bytes) -> Iterator[int]:
     """A descriptor of a file without a name; an empty password is told by a NUL."""
@@ -144,7 +159,8 @@ def _explain(failed: subprocess.CompletedProcess[bytes]) -> str:
     if any(line.startswith(_SILENCE) for line in lines):
         return _NO_ANSWER
     plain = [line for line in lines if not line.startswith(_VAGUE)] or lines
-    return "; ".join(plain)[:500] or f"{PROGRAM} ended with {failed.returncode}"
+    told = "".join(char if char.isprintable() else "?" for char in "; ".join(plain)[:500])
+    return told or f"{PROGRAM} ended with {failed.returncode}"
 
 
 def _printable(said: bytes) -> str:

@@ -172,3 +172,19 @@ def test_a_wrong_password_is_shown_once(make_bmc, made_up):
     assert len(made_up.asked) == 1
     assert told.value.facts["retry_after_s"] > 50
     assert asked.describe()["login_refused"]["tries"] == 1
+
+
+SECRET = {"ipmi_password": "pa55word", "ipmi_hex_kg_key": "c0ffee"}
+
+
+@pytest.mark.parametrize("said", ["Get Device ID failed", "RAKP 2 HMAC is invalid"])
+def test_what_a_bmc_echoes_of_its_login_is_told_to_nobody(make_bmc, made_up, said):
+    made_up.answers["power status"] = tool.Failed(f"{said}: user admin, pa55word, key C0FFEE")
+    with pytest.raises(errors.Failure, match=f"{said}: user admin, [*]{{6}}, key [*]{{6}}$"):
+        make_bmc(**SECRET, command_retry_timeout=1).ask("power", "status")
+
+
+def test_a_password_that_is_a_word_of_ipmitool_confuses_nobody(make_bmc, made_up):
+    made_up.answers["power status"] = tool.Failed("RAKP 2 HMAC is invalid")
+    with pytest.raises(errors.BmcLoginRefused):
+        make_bmc(ipmi_password="invalid").ask("power", "status")

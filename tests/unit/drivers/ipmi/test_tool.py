@@ -190,6 +190,12 @@ def test_a_failure_is_one_line(run, program, said, told):
         run()
 
 
+def test_an_error_holds_nothing_that_moves_a_terminal(run, program):
+    program(r"printf '\033[2Jgone\007' >&2; exit 1")
+    with pytest.raises(tool.Failed, match=r"^\?\[2Jgone\?$"):
+        run()
+
+
 def test_what_is_no_text_becomes_question_marks(run, program):
     program(r"printf 'a\377b'")
     assert run() == "a?b"
