@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
+import json
 from typing import Any
 
 import pytest
 from cryptography.fernet import Fernet
+from hypothesis import given
+from hypothesis import strategies as st
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.model import node as model
 from bloomery.model.node import Node
@@ -78,3 +82,43 @@ def test_depth_is_counted_without_recursion(node):
     patch = [add("/extra" + "/a" * n, {}) for n in range(1, 900)]
     with pytest.raises(errors.PatchError, match="deeper than 25 levels"):
         apply(node, *patch)
+
+
+# ------------------------------------------------------------------- whatever a client tries
+
+MARK = "hunter2"
+NAMES = ("a", "x_password", "list", "0", "-", "token", "secrets")
+VALUES = st.recursive(
+    st.sampled_from(["plain", 1, None]) | st.just({"x_password": MARK}),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["a", "list"]), inner, max_size=2)
+        | st.dictionaries(st.just("secrets"), st.just([MARK, {"a": MARK}]), max_size=1)
+    ),
+    max_leaves=5,
+)
+
+
+@st.composite
+def operations(draw: st.DrawFn) -> dict[str, Any]:
+    below = draw(st.lists(st.sampled_from(NAMES), max_size=4))
+    path = "/".join(("", draw(st.sampled_from(["driver_info", "instance_info"])), *below))
+    if draw(st.booleans()) and below:
+        return {"op": "remove", "path": path}
+    value = MARK if any(secrets.is_secret_key(name) for name in below) else draw(VALUES)
+    return {"op": draw(st.sampled_from(["add", "replace"])), "path": path, "value": value}
+
+
+@given(st.lists(operations(), max_size=6))
+def test_no_patch_brings_a_secret_into_a_row_nor_breaks_one(patch):
+    info = SEALER.seal(
+        {"x_password": "old", "list": [{"x_password": "old"}], "secrets": ["old"], "a": {"a": 1}},
+    )
+    node = Node(uuid="u", driver="d", driver_info=info, instance_info=copy.deepcopy(info))
+    for operation in patch:
+        with contextlib.suppress(errors.PatchError, errors.InvalidParameterValue):
+            for name, value in apply(node, operation).items():
+                setattr(node, name, value)
+    for stored in (node.driver_info, node.instance_info):
+        assert MARK not in json.dumps(stored)
+        SEALER.open(stored)  # each seal is whole
