@@ -17,6 +17,7 @@ from typing import Self
 from bloomery import errors
 from bloomery.api import app, auth, scrape, server
 from bloomery.cmd import threads
+from bloomery.conductor import lease
 from bloomery.conductor import service as conductor_service
 from bloomery.conf import Conf
 from bloomery.db import nodes, schema
@@ -40,6 +41,7 @@ class Service:
         ``config_files``: those that ``conf`` was read from, for oslo.messaging's own options.
         """
         self._home = home
+        lease.check(conf.conductor)
         with contextlib.ExitStack() as built, _told_as_a_start():
             self.db = home.open_database(conf.database)
             built.callback(self.db.close)

@@ -12,8 +12,25 @@ from collections.abc import Callable
 from typing import Final
 
 from bloomery import errors
+from bloomery.conf.conductor import Conductor
 
 BMC_BUDGET_S: Final = 20.0
+
+
+def check(settings: Conductor) -> None:
+    """Refuse a time-out that leaves no lease between two signs of life.  Raises CannotStart.
+
+    One sign may be lost: so the lease, which is what the time-out leaves besides the time of a
+    BMC, lasts for two pauses.
+    """
+    least = BMC_BUDGET_S + 2 * settings.heartbeat_interval
+    if settings.heartbeat_timeout < least:
+        raise errors.CannotStart(
+            reason=f"cannot use [conductor]heartbeat_timeout = {settings.heartbeat_timeout}: "
+            "writes to BMCs would be refused between two signs of life; set it to at least "
+            f"{least:.0f}, which is {BMC_BUDGET_S:.0f} s for a BMC and twice heartbeat_interval "
+            f"({settings.heartbeat_interval})",
+        )
 
 
 class Lease:

@@ -22,7 +22,11 @@ class Conductor:
         least=1,
     )
     heartbeat_interval: int = option(10, "seconds between two signs of life", least=1)
-    heartbeat_timeout: int = option(60, "seconds of silence after which a peer is dead", least=1)
+    heartbeat_timeout: int = option(
+        60,
+        "seconds of silence after which a peer is dead; at least 20 and twice heartbeat_interval",
+        least=22,
+    )
     node_locked_retry_attempts: int = option(3, "with the interval: how long to wait", least=0)
     node_locked_retry_interval: int = option(1, "seconds; attempts x interval is the wait", least=1)
     node_locked_max_waiters: int = option(
@@ -65,6 +69,10 @@ class Conductor:
     node_history_max_entries: int = option(300, "entries kept of each node", least=0)
     node_history_cleanup_interval: int = option(86400, "seconds between trims; 0: off", least=0)
     node_history_cleanup_batch_count: int = option(1000, "entries of one trim", least=1)
+    step_flows_max_entries: int = option(
+        20, "ended flows of each node whose steps are kept; 0: all", least=0
+    )
+    step_flows_cleanup_interval: int = option(3600, "seconds between trims; 0: off", least=0)
     record_step_flows_in_history: bool = option(True, "start and end of flows in the history")
     clean_step_priority_override: dict[str, str] = option({}, "interface.step:priority")
     verify_step_priority_override: dict[str, str] = option({}, "interface.step:priority")

@@ -38,6 +38,7 @@ _BROKEN_SIGNS = {
     "unable to open database file": "it cannot be opened",
 }
 _PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
+MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file, once nobody reads what is old: twice the usual
 _CLOSE_S = 1.0
 _RETRYABLE_STATES = frozenset({"40001", "40P01", "1213", "1205"})
 
@@ -195,6 +196,7 @@ def _engine(url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) ->
         dbapi.execute("PRAGMA journal_mode=WAL")
         dbapi.execute(f"PRAGMA synchronous={settings.synchronous}")
         dbapi.execute("PRAGMA foreign_keys=ON")
+        dbapi.execute(f"PRAGMA journal_size_limit={MOST_LOG_BYTES}")
         dbapi.execute(f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}")
 
     sa.event.listen(engine, "connect", prepare)

@@ -262,21 +262,15 @@ def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[str]:
     return list(conn.execute(wanted.order_by(_T.provision_updated_at, _T.id)).scalars())
 
 
-def list_idle_since(
-    conn: sa.Connection,
-    state: State,
-    since: str,
-    before: datetime,
-    most: int,
-) -> list[str]:
-    """Return nodes in ``state`` whose time ``since`` is older than ``before``, oldest first."""
-    wanted = sa.select(_T.uuid).where(
+def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[str, datetime]]:
+    """Return the idle nodes in ``state`` with their time ``since``, longest ago first."""
+    wanted = sa.select(_T.uuid, _T[since]).where(
         _T.provision_state == state,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
-        _T[since] < before,
+        _T[since].is_not(None),
     )
-    return list(conn.execute(wanted.order_by(_T[since], _T.id).limit(most)).scalars())
+    return [(uuid, at) for uuid, at in conn.execute(wanted.order_by(_T[since], _T.id))]
 
 
 def list_of_interface(

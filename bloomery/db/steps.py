@@ -156,7 +156,28 @@ def list_left(conn: sa.Connection) -> list[str]:
     return list(conn.execute(wanted).scalars())
 
 
-def list_past_deadline(conn: sa.Connection, now: datetime) -> list[str]:
-    """Return the nodes whose waiting step has passed its own time limit."""
-    wanted = sa.select(_T.node_uuid).where(_T.state == Run.WAITING, _T.deadline_at < now)
-    return list(conn.execute(wanted).scalars())
+def list_deadlines(conn: sa.Connection) -> list[tuple[str, datetime, datetime | None]]:
+    """Return the nodes whose step waits within a time of its own: node, its end, its beginning."""
+    wanted = (
+        sa.select(_T.node_uuid, _T.deadline_at, NODES.c.provision_updated_at)
+        .join(NODES, NODES.c.uuid == _T.node_uuid)
+        .where(_T.state == Run.WAITING, _T.deadline_at.is_not(None))
+    )
+    return [(uuid, ends, began) for uuid, ends, began in conn.execute(wanted)]
+
+
+def list_old_flows(conn: sa.Connection, *, keep: int, at_most: int) -> list[str]:
+    """Return ended flows beyond the newest ``keep`` of their nodes; reads every row."""
+    is_open = sa.func.max(sa.case((_T.state.in_(OPEN_RUNS), 1), else_=0)).label("is_open")
+    last = sa.func.max(_T.id).label("last")
+    ended = sa.select(_T.flow, _T.node_uuid, last, is_open).group_by(_T.flow, _T.node_uuid)
+    flow = ended.subquery().c
+    rank = sa.func.row_number().over(partition_by=flow.node_uuid, order_by=flow.last.desc())
+    ranked = sa.select(flow.flow, flow.is_open, rank.label("rank")).subquery().c
+    old = sa.select(ranked.flow).where(ranked.rank > keep, ranked.is_open == 0)
+    return list(conn.execute(old.limit(at_most)).scalars())
+
+
+def delete_flows(conn: sa.Connection, flows: Sequence[str]) -> None:
+    """Drop the rows of flows that have ended."""
+    conn.execute(sa.delete(STEP_RUNS).where(_T.flow.in_(flows)))

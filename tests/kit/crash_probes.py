@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import contextlib
 import threading
+from datetime import timedelta
 from pathlib import Path
 
 from bloomery import errors
 from bloomery.conductor import task_manager
+from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conf.database import Database as Settings
-from bloomery.db import conductors
+from bloomery.db import conductors, rows
 from bloomery.drivers.base import HeldNode
 from bloomery.home import Home
+from bloomery.outcome import Again
 from tests.kit.dying import Dead, Mortal
 from tests.kit.probes import context_of
 from tests.kit.scripted import Script
@@ -127,3 +130,38 @@ def a_second_state_dir_is_refused_the_database(path: Path) -> None:
         except errors.DatabaseInUse:
             return
     raise AssertionError("two processes would serve one database")
+
+
+def a_graceful_stop_counts_for_nothing(path: Path) -> None:
+    """The step that waits when its conductor stops has not killed anybody."""
+    script = Script()
+    script.add("deploy", "long", lambda _task: Again(after_s=60, reason="slow"))
+    site = Site(path, registry=script.registry())
+    try:
+        node = site.enrol(provision_state="available")
+        site.deploy(node)
+        _wait_for_the_pause(site, node)
+        for _ in range(3):
+            site.service.stop(grace_s=0)
+            site = site.restarted()
+            _wait_for_the_pause(site, node)
+        assert [run["taken_up"] for run in site.runs(node)] == [0, 0]
+    finally:
+        site.close()
+
+
+def _wait_for_the_pause(site: Site, node: str) -> None:
+    wait_for(lambda: "again" in [run["state"] for run in site.runs(node)], "the pause")
+
+
+def a_wall_clock_that_is_set_back_holds_no_wait(site: Site) -> None:
+    """Somebody sets the clock while a node waits for a call; it waits as long as it may."""
+    node = site.enrol(provision_state="wait call-back", target_provision_state="active")
+    site.set(node, provision_updated_at=rows.now())
+    limit_s, own_s, wall = site.house.conf.conductor.deploy_callback_timeout, [0.0], [rows.now()]
+    watch = timeouts.Watch(clock=lambda: own_s[0], wall=lambda: wall[0])
+    timeouts.run(site.house, watch)
+    wall[0] -= timedelta(hours=1)
+    own_s[0] += limit_s + 1
+    timeouts.run(site.house, watch)
+    site.wait_for_state(node, "deploy failed", timeout_s=SHORT_S)

@@ -6,7 +6,7 @@ probe is first seen to pass with the protection on: a probe that is always red p
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -18,6 +18,7 @@ from bloomery.conductor import at_once, recovery
 from bloomery.conductor.gates import NodeGates, Places
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.periodics import timeouts
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
@@ -127,6 +128,20 @@ def database_lock_off(patch: Patch) -> None:
     patch.setattr(Home, "_lock_database", lambda self, path: None)
 
 
+def letting_go_off(patch: Patch) -> None:
+    """A conductor that stops leaves the rows of its flows as one that dies."""
+    patch.setattr(steps, "let_go", lambda conn, conductor: None)
+
+
+def own_clock_off(patch: Patch) -> None:
+    """A wait ends when the clock on the wall says so."""
+
+    def overdue(self: timeouts.Watch, kind: str, waits: Sequence[timeouts.Wait]) -> list[str]:
+        return [wait.node for wait in waits if wait.ends < self._wall()]
+
+    patch.setattr(timeouts.Watch, "overdue", overdue)
+
+
 def journal_off(patch: Patch) -> None:
     """Flows leave no rows."""
     patch.setattr(steps, "insert", lambda conn, encoded: None)
@@ -214,6 +229,14 @@ def second_state_dir(site: Site) -> None:
     crash_probes.a_second_state_dir_is_refused_the_database(site.path.with_name("dirs"))
 
 
+def graceful_stops(site: Site) -> None:
+    crash_probes.a_graceful_stop_counts_for_nothing(site.path.with_name("stops.sqlite"))
+
+
+def wall_clock(site: Site) -> None:
+    crash_probes.a_wall_clock_that_is_set_back_holds_no_wait(site)
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     probe: Callable[[Site], None]
@@ -236,6 +259,8 @@ MUTANTS = (
     Mutant(lease_off, death_of_a_peer),
     Mutant(revocation_off, end_of_the_grace),
     Mutant(database_lock_off, second_state_dir),
+    Mutant(letting_go_off, graceful_stops),
+    Mutant(own_clock_off, wall_clock),
     Mutant(journal_off, crash_in_a_step),
     Mutant(adoption_off, crash_in_a_step),
 )

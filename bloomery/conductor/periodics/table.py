@@ -79,6 +79,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         make=trim_history.make,
         why="histories grow",
     ),
+    Periodic(
+        name="trim_steps",
+        every_s=lambda c: c.step_flows_cleanup_interval,
+        make=trim_history.make_steps,
+        why="so do the journals of flows",
+    ),
     Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
 )
 

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from datetime import timedelta
+import time
+from collections.abc import Callable, Sequence
+from datetime import UTC, datetime, timedelta
 from functools import partial
+from typing import Final, NamedTuple
 
 from bloomery.conductor import recovery, runner, states, task_manager
 from bloomery.conductor.house import House
@@ -14,29 +16,68 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes, rows, steps
 
+_LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
+
+
+class Wait(NamedTuple):
+    """A node waits since ``began`` until ``ends``; rows hold times of the wall."""
+
+    node: str
+    began: datetime
+    ends: datetime
+
+
+class Watch:
+    """When waits end, on our own clock: the wall's may be set while somebody waits.
+
+    The wall is asked once, when a wait is first seen.  It may have been set before: so a wait
+    lasts from then on no longer than it would have lasted in all.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        wall: Callable[[], datetime] = rows.now,
+    ) -> None:
+        self._clock, self._wall = clock, wall
+        self._ends: dict[str, dict[Wait, float]] = {}
+
+    def overdue(self, kind: str, waits: Sequence[Wait]) -> list[str]:
+        """Return the nodes whose time is up; ``waits`` are all that there are of this kind."""
+        known, now, wall = self._ends.get(kind, {}), self._clock(), self._wall()
+        ends = {wait: known[wait] if wait in known else now + _left_s(wait, wall) for wait in waits}
+        self._ends[kind] = ends
+        return [wait.node for wait in waits if ends[wait] < now]
+
+
+def _left_s(wait: Wait, wall: datetime) -> float:
+    return (wait.ends - max(wall, wait.began)).total_seconds()
+
 
 def make(house: House) -> Callable[[], None]:
-    return partial(run, house)
+    return partial(run, house, Watch())
 
 
-def run(house: House) -> None:
+def run(house: House, watch: Watch | None = None) -> None:
     """Fail every flow whose time is up, the oldest first, so many per state and pass."""
+    watch = watch or Watch()
     for state, limit in states.WAIT_LIMITS.items():
         limit_s = getattr(house.conf.conductor, limit.option)
         if limit_s:
-            _fail_overdue(house, state, limit, limit_s)
+            _fail_overdue(house, watch, state, limit, limit_s)
     with house.db.read() as conn:
-        missed = steps.list_past_deadline(conn, rows.now())
-    for uuid in missed:
+        found = steps.list_deadlines(conn)
+    waits = [Wait(uuid, began or _LONG_AGO, ends) for uuid, ends, began in found]
+    for uuid in watch.overdue("step", waits):
         _time_out(house, uuid, "the step's own time limit passed")
 
 
-def _fail_overdue(house: House, state: State, limit: Limit, limit_s: int) -> None:
-    before = rows.now() - timedelta(seconds=limit_s)
-    most = house.conf.conductor.periodic_max_workers
+def _fail_overdue(house: House, watch: Watch, state: State, limit: Limit, limit_s: int) -> None:
+    lasts, most = timedelta(seconds=limit_s), house.conf.conductor.periodic_max_workers
     with house.db.read() as conn:
-        overdue = nodes.list_idle_since(conn, state, limit.since, before, most)
-    for uuid in overdue:
+        found = nodes.list_waiting(conn, state, limit.since)
+    waits = [Wait(uuid, since, since + lasts) for uuid, since in found]
+    for uuid in watch.overdue(state, waits)[:most]:
         _time_out(house, uuid, f"no call came within {limit_s} s ([conductor]{limit.option})")
 
 

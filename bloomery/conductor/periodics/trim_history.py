@@ -1,12 +1,16 @@
-"""Histories: the oldest entries go when a node has more than it may keep."""
+"""Histories and journals: the oldest go when a node has more than it may keep."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from functools import partial
+from typing import Final
 
 from bloomery.conductor.house import House
-from bloomery.db import history
+from bloomery.db import history, steps
+
+_FLOWS_AT_ONCE: Final = 50  # of one transaction: others want to write, too
+_FLOWS_AT_MOST: Final = 20_000  # of one pass
 
 
 def make(house: House) -> Callable[[], None]:
@@ -23,3 +27,18 @@ def run(house: House) -> None:
                 at_most=ours.node_history_cleanup_batch_count,
             ),
         )
+
+
+def make_steps(house: House) -> Callable[[], None]:
+    return partial(run_steps, house)
+
+
+def run_steps(house: House) -> None:
+    """Drop the journals of ended flows; one that ended never goes on, so none is locked."""
+    keep = house.conf.conductor.step_flows_max_entries
+    if not keep:
+        return
+    with house.db.read() as conn:
+        old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_AT_MOST)
+    for at in range(0, len(old), _FLOWS_AT_ONCE):
+        house.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))

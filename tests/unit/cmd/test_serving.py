@@ -16,6 +16,7 @@ from bloomery.cmd.serving import Service
 from bloomery.conductor.service import ConductorService
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
+from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.notifications import Events
 from bloomery.db import conductors, schema
@@ -104,3 +105,9 @@ def test_a_former_name_is_no_conductor_any_more(home: Home) -> None:
     with Service(Conf(api=Api(port=0)), home) as service:
         host = service.conductor.house.host
         assert service.site.rpc.ring.hosts_of_driver("fake-hardware") == (host,)
+
+
+def test_a_start_refuses_a_lease_that_is_too_short(home: Home) -> None:
+    settings = Conf(api=Api(port=0), conductor=Conductor(heartbeat_timeout=21))
+    with pytest.raises(errors.CannotStart, match="heartbeat_timeout = 21"):
+        Service(settings, home)

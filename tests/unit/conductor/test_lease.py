@@ -7,7 +7,8 @@ from dataclasses import dataclass
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.lease import BMC_BUDGET_S, Lease
+from bloomery.conductor.lease import BMC_BUDGET_S, Lease, check
+from bloomery.conf.conductor import Conductor
 
 
 @dataclass
@@ -47,3 +48,19 @@ def test_a_revoked_lease_is_never_renewed() -> None:
     lease.renew()
     with pytest.raises(errors.LockLost):
         lease.require("node", "host")
+
+
+@pytest.mark.parametrize(
+    ("timeout", "interval", "is_enough"),
+    [(21, 10, False), (39, 10, False), (40, 10, True), (60, 20, True), (60, 21, False)],
+)
+def test_a_lease_must_outlast_the_pause_between_signs_of_life(
+    timeout: int, interval: int, is_enough: bool
+) -> None:
+    """Else half of the writes to BMCs would be refused, for no reason that anybody sees."""
+    settings = Conductor(heartbeat_timeout=timeout, heartbeat_interval=interval)
+    if is_enough:
+        check(settings)
+        return
+    with pytest.raises(errors.CannotStart, match=f"heartbeat_timeout = {timeout}: .* at least"):
+        check(settings)

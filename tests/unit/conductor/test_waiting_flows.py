@@ -10,6 +10,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor.periodics import timeouts
+from bloomery.db import rows
 from bloomery.drivers.base import Beat, HeldNode
 from bloomery.outcome import DONE, Hold, WaitForCall
 from tests.kit.scripted import Script, failing, in_turn
@@ -160,6 +161,32 @@ def test_a_step_may_set_a_shorter_time_of_its_own(make_site):
     timeouts.run(waiting.site.house)
     failed = waiting.site.wait_for_state(waiting.node, "deploy failed")
     assert "own time limit" in failed.last_error
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forward"])
+def test_a_clock_that_is_set_does_not_change_a_step_s_own_time(make_site, hours: int):
+    waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=300))
+    own_s, wall = [0.0], [rows.now()]
+    watch = timeouts.Watch(clock=lambda: own_s[0], wall=lambda: wall[0])
+    timeouts.run(waiting.site.house, watch)
+    wall[0] += timedelta(hours=hours)
+    own_s[0] += 290
+    timeouts.run(waiting.site.house, watch)
+    assert waiting.site.node(waiting.node).provision_state == "wait call-back"
+    own_s[0] += 20
+    timeouts.run(waiting.site.house, watch)
+    failed = waiting.site.wait_for_state(waiting.node, "deploy failed")
+    assert "own time limit" in failed.last_error
+
+
+def test_after_a_restart_a_step_s_own_time_is_no_longer_than_it_was(make_site):
+    waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=300))
+    own_s, wall = [0.0], rows.now() - timedelta(hours=1)
+    watch = timeouts.Watch(clock=lambda: own_s[0], wall=lambda: wall)
+    timeouts.run(waiting.site.house, watch)
+    own_s[0] += 301
+    timeouts.run(waiting.site.house, watch)
+    waiting.site.wait_for_state(waiting.node, "deploy failed")
 
 
 @pytest.mark.parametrize("why", ["maintenance", "reservation"])

@@ -15,6 +15,7 @@ from bloomery.conductor import recovery
 from bloomery.db import locks, steps
 from bloomery.db.engine import Database
 from bloomery.outcome import Again
+from tests.kit import crash_probes
 from tests.kit import site as kit
 from tests.kit.scripted import Script
 from tests.kit.site import Site
@@ -84,18 +85,8 @@ def test_restarts_within_one_step_fail_no_flow(make_site: MakeSite, end: Any) ->
         site.close()
 
 
-def test_a_graceful_stop_counts_for_nothing(make_site: MakeSite) -> None:
-    site, node, _ = _slow(make_site)
-    _stopped(site)
-    [run] = [run for run in site.runs(node) if run["state"] == "again"]
-    assert (run["conductor"], run["taken_up"]) == (None, 0)
-    site = site.restarted()
-    try:
-        _wait_for_the_pause(site, node)
-        [run] = [run for run in site.runs(node) if run["state"] == "again"]
-        assert (run["conductor"], run["taken_up"]) == (site.house.host, 0)
-    finally:
-        site.close()
+def test_a_graceful_stop_counts_for_nothing(tmp_path: Path) -> None:
+    crash_probes.a_graceful_stop_counts_for_nothing(tmp_path / "stops.sqlite")
 
 
 def test_a_step_that_its_conductors_never_survive_is_given_up(make_site: MakeSite) -> None:

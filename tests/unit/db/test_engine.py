@@ -256,3 +256,23 @@ def test_threads_that_fail_leave_the_gate_open_for_the_others(db: engine.Databas
         failed = [pool.submit(write, number).exception() is not None for number in range(64)]
     assert sum(failed) == 32
     assert count(db) == 32
+
+
+def test_the_log_of_writes_shrinks_when_a_long_reader_has_ended(tmp_path: Path):
+    """While somebody reads, nothing of the log can be let go of; afterwards it need not stay."""
+    db = engine.Database(f"sqlite:///{tmp_path / 'long.sqlite'}")
+    log = tmp_path / "long.sqlite-wal"
+    write = sa.text("INSERT INTO filler VALUES (zeroblob(1000000))")
+    db.transact(lambda conn: conn.execute(sa.text("CREATE TABLE filler (value BLOB)")))
+    with db.read() as reader:
+        reader.exec_driver_sql("BEGIN")
+        reader.exec_driver_sql("SELECT count(*) FROM filler").all()
+        for _ in range(3 * engine.MOST_LOG_BYTES // 1_000_000):
+            db.transact(lambda conn: conn.execute(write))
+        assert log.stat().st_size > 2 * engine.MOST_LOG_BYTES
+        reader.exec_driver_sql("ROLLBACK")
+    for _ in range(2):  # the next commit empties the log, the one after that begins it anew
+        db.transact(lambda conn: conn.execute(sa.text("UPDATE filler SET value = NULL")))
+        db.transact(lambda conn: conn.execute(sa.text("INSERT INTO filler VALUES (NULL)")))
+    assert log.stat().st_size <= engine.MOST_LOG_BYTES
+    db.close()

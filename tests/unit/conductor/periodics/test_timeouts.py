@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from datetime import timedelta
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
 
 import pytest
 
@@ -128,4 +129,73 @@ def test_full_pool_leaves_the_work_to_the_next_pass(make_site):
         timeouts.run(site.house)
     assert site.node(node).provision_state == "wait call-back"
     timeouts.run(site.house)
+    site.wait_for_state(node, "deploy failed")
+
+
+@dataclass
+class Clocks:
+    """Our own clock, and that of the wall, which somebody may set."""
+
+    wall: datetime = field(default_factory=rows.now)
+    own_s: float = 1000.0
+
+    def watch(self) -> timeouts.Watch:
+        return timeouts.Watch(clock=lambda: self.own_s, wall=lambda: self.wall)
+
+    def pass_by(self, seconds: float) -> None:
+        self.own_s += seconds
+        self.wall += timedelta(seconds=seconds)
+
+    def set_wall(self, hours: float) -> None:
+        self.wall += timedelta(hours=hours)
+
+
+@pytest.mark.parametrize("hours", [-1, 1], ids=["back", "forward"])
+@pytest.mark.parametrize("state", WAITS)
+def test_a_clock_that_is_set_neither_holds_a_wait_nor_ends_it(make_site, state, hours):
+    option, becomes, _ = WAITS[state]
+    site, clocks = make_site(**{option: 600}), Clocks()
+    node = wait_in(site, state, since=timedelta(0))
+    watch = clocks.watch()
+    timeouts.run(site.house, watch)
+    clocks.set_wall(hours)
+    clocks.pass_by(599)
+    timeouts.run(site.house, watch)
+    assert site.node(node).provision_state == state
+    clocks.pass_by(2)
+    timeouts.run(site.house, watch)
+    site.wait_for_state(node, becomes)
+
+
+def test_after_a_restart_a_wait_lasts_no_longer_than_its_own_length(make_site):
+    site, clocks = make_site(deploy_callback_timeout=600), Clocks()
+    node = wait_in(site, "wait call-back", since=timedelta(0))
+    clocks.set_wall(-1)
+    watch = clocks.watch()
+    timeouts.run(site.house, watch)
+    clocks.pass_by(601)
+    timeouts.run(site.house, watch)
+    site.wait_for_state(node, "deploy failed")
+
+
+def test_time_that_passed_while_nobody_looked_counts(make_site):
+    site, clocks = make_site(deploy_callback_timeout=600), Clocks()
+    node = wait_in(site, "wait call-back", since=timedelta(seconds=601))
+    timeouts.run(site.house, clocks.watch())
+    site.wait_for_state(node, "deploy failed")
+
+
+def test_a_wait_that_begins_anew_has_its_whole_time(make_site):
+    site, clocks = make_site(deploy_callback_timeout=600), Clocks()
+    node = wait_in(site, "wait call-back", since=timedelta(0))
+    watch = clocks.watch()
+    timeouts.run(site.house, watch)
+    clocks.pass_by(590)
+    site.set(node, provision_updated_at=clocks.wall)
+    timeouts.run(site.house, watch)
+    clocks.pass_by(590)
+    timeouts.run(site.house, watch)
+    assert site.node(node).provision_state == "wait call-back"
+    clocks.pass_by(20)
+    timeouts.run(site.house, watch)
     site.wait_for_state(node, "deploy failed")

@@ -1,4 +1,4 @@
-"""Histories: the oldest entries go when a node has more than it may keep."""
+"""Histories and journals: the oldest go when a node has more than it may keep."""
 
 from __future__ import annotations
 
@@ -7,8 +7,10 @@ import uuid as uuids
 import pytest
 
 from bloomery.conductor.periodics import trim_history
-from bloomery.db import rows
-from bloomery.db.tables import NODE_HISTORY
+from bloomery.db import rows, steps
+from bloomery.db.engine import Meter
+from bloomery.db.tables import NODE_HISTORY, STEP_RUNS
+from bloomery.model.step import Run, Step, StepRun
 
 
 def write(site, node, count):
@@ -55,3 +57,70 @@ def test_nothing_goes_where_nothing_is_too_much(make_site, most):
     write(site, node, 5)
     trim_history.run(site.house)
     assert len(kept(site, node)) == 5
+
+
+def flow(site, node, name, *states):
+    """Write the journal of a flow; the states of its steps."""
+    found = [
+        StepRun(
+            flow=name, node_uuid=node, phase="deploy", position=at, state=state,
+            step=Step(interface="deploy", step=f"step-{at}"),
+        )
+        for at, state in enumerate(states)
+    ]  # fmt: skip
+    site.db.transact(lambda conn: steps.insert(conn, [steps.encode(run) for run in found]))
+
+
+def flows(site, node):
+    return list(dict.fromkeys(run["flow"] for run in site.runs(node)))
+
+
+def test_journals_of_the_newest_flows_are_kept(make_site):
+    site = make_site(step_flows_max_entries=2)
+    busy, calm = site.enrol(), site.enrol()
+    for n in range(5):
+        flow(site, busy, f"busy-{n}", Run.DONE, Run.DONE, Run.SKIPPED)
+    flow(site, calm, "calm-0", Run.FAILED)
+    trim_history.run_steps(site.house)
+    assert flows(site, busy) == ["busy-3", "busy-4"]
+    assert len(site.runs(busy)) == 6
+    assert flows(site, calm) == ["calm-0"]
+
+
+@pytest.mark.parametrize("state", [Run.RUNNING, Run.AGAIN, Run.WAITING, Run.HELD, Run.PLANNED])
+def test_the_journal_of_a_flow_that_goes_on_stays(make_site, state):
+    site = make_site(step_flows_max_entries=1, check_provision_state_interval=0)
+    node = site.enrol()
+    flow(site, node, "open", Run.DONE, state)
+    for n in range(3):
+        flow(site, node, f"later-{n}", Run.DONE)
+    trim_history.run_steps(site.house)
+    assert flows(site, node) == ["open", "later-2"]
+
+
+def test_zero_keeps_every_journal(make_site):
+    site = make_site(step_flows_max_entries=0)
+    node = site.enrol()
+    for n in range(5):
+        flow(site, node, f"flow-{n}", Run.DONE)
+    trim_history.run_steps(site.house)
+    assert len(flows(site, node)) == 5
+
+
+def test_other_writers_get_their_turn_while_journals_are_trimmed(make_site, monkeypatch):
+    monkeypatch.setattr(trim_history, "_FLOWS_AT_ONCE", 3)
+    site = make_site(step_flows_max_entries=1, heartbeat_interval=3600)
+    node = site.enrol()
+    for n in range(10):
+        flow(site, node, f"flow-{n}", Run.DONE, Run.DONE)
+    meter = Meter(site.db)
+    trim_history.run_steps(site.house)
+    assert flows(site, node) == ["flow-9"]
+    assert meter.commits == 3, "nine flows, three at a time"
+
+
+def test_a_node_takes_its_journal_along(site):
+    node = site.enrol()
+    flow(site, node, "last", Run.DONE)
+    site.order("destroy_node", node)
+    assert site.rows(STEP_RUNS) == []
