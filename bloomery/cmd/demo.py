@@ -34,7 +34,7 @@ _POWER_S = 1.2  # how long a simulated server takes to switch
 def demo(once: bool, port: int) -> None:
     """Enrol simulated servers, deploy some of them, and keep serving."""
     log_to_stderr(logging.WARNING)
-    shutdown = process.Shutdown()
+    shutdown = process.Shutdown().listen()
     shutdown.allow_grace(_STOPS_WITHIN_S)
     with (
         rack.Rack(NODES, apart=True, power_s=_POWER_S) as servers,

@@ -1,6 +1,6 @@
 """How the process of a service ends: asked politely, at once, or by an error; always whole.
 
-    shutdown = process.Shutdown()                 # from here on signals end the process at once
+    shutdown = process.Shutdown().listen()        # from here on signals end the process at once
     with process.ends_here():                     # whatever comes of the block ends it, too
         service.start()
         shutdown.allow_grace(60)                  # ... from here on the first one only asks
@@ -22,7 +22,7 @@ import sys
 import threading
 from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import Final, NoReturn
+from typing import Final, NoReturn, Self
 
 import click
 
@@ -45,19 +45,23 @@ class Shutdown:
         self.requested = threading.Event()
         self._exit_now = exit_now or end
         self._limit_s: float | None = None
-        self._reader, writer = os.pipe()
+
+    def listen(self) -> Self:
+        """Take the signals over; called by the main thread."""
+        reader, writer = os.pipe()
         os.set_blocking(writer, False)
         signal.set_wakeup_fd(writer, warn_on_full_buffer=False)
         for number in _SIGNALS:
             signal.signal(number, lambda _number, _frame: None)
-        threading.Thread(target=self._watch, name="signals", daemon=True).start()
+        threading.Thread(target=self._watch, args=(reader,), name="signals", daemon=True).start()
+        return self
 
     def allow_grace(self, limit_s: float) -> None:
         """From now on the first signal sets ``requested``, and the process has ``limit_s`` left."""
         self._limit_s = limit_s
 
-    def _watch(self) -> None:
-        while number := os.read(self._reader, 1):
+    def _watch(self, reader: int) -> None:
+        while number := os.read(reader, 1):
             self.heard(number[0])
 
     def heard(self, number: int) -> None:

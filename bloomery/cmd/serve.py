@@ -39,7 +39,7 @@ def serve(
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = listening_on(conf.load(config_files), host_ip, port)
     warn_of(conf.unknown(config_files))
-    shutdown = process.Shutdown()
+    shutdown = process.Shutdown().listen()
     with process.ends_here():
         home = Home(state_dir)
         home.take()  # and never left: the kernel lets go of it when no thread is left

@@ -1,0 +1,70 @@
+"""Signals, and the end of a process with all that it runs."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+from bloomery.cmd.process import Shutdown
+from tests.kit.waiting import wait_for
+
+TERM, INT = 15, 2
+
+
+def test_before_grace_is_allowed_a_signal_ends_at_once() -> None:
+    codes: list[int] = []
+    Shutdown(codes.append).heard(TERM)
+    assert codes == [128 + TERM]
+
+
+def test_the_first_signal_asks_and_the_second_of_either_kind_ends() -> None:
+    codes: list[int] = []
+    shutdown = Shutdown(codes.append)
+    shutdown.allow_grace(60)
+    shutdown.heard(TERM)
+    assert shutdown.requested.is_set()
+    assert codes == []
+    shutdown.heard(INT)
+    assert codes == [128 + INT]
+
+
+def test_a_stop_that_takes_too_long_is_ended() -> None:
+    codes: list[int] = []
+    shutdown = Shutdown(codes.append)
+    shutdown.allow_grace(0.01)
+    shutdown.heard(INT)
+    wait_for(lambda: codes == [0], "the end by force")
+
+
+WITH_A_CHILD = """
+import subprocess, sys, threading
+from bloomery.cmd import process
+child = subprocess.Popen(["sleep", "600"])
+print(child.pid, flush=True)
+threading.Thread(target=child.wait).start()  # an interpreter that exits would wait for it
+with process.ends_here():
+    print("over")
+    raise KeyError("a bug")
+"""
+
+
+def test_the_end_takes_along_threads_and_programs_and_tells_why() -> None:
+    run = subprocess.run(
+        [sys.executable, "-c", WITH_A_CHILD],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    child, over = run.stdout.split()
+    assert (run.returncode, over) == (1, "over")
+    assert "KeyError: 'a bug'" in run.stderr
+    wait_for(lambda: not is_running(child), "its program to end")
+
+
+def is_running(pid: str) -> bool:
+    try:
+        return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
+    except FileNotFoundError:
+        return False
