@@ -21,7 +21,7 @@ NODE = "/v1/nodes/web-1"
 
 @pytest.fixture
 def service(tmp_path: Path) -> Iterator[Service]:
-    quiet = Conductor(heartbeat_interval=3600, heartbeat_timeout=7200)  # no commit of its own
+    quiet = Conductor(heartbeat_interval=3600, heartbeat_timeout=7220)  # no commit of its own
     conf = Conf(api=Api(port=0), conductor=quiet)
     with Home(tmp_path / "state") as home, Service(conf, home) as running:
         yield running
