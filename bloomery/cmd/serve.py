@@ -19,7 +19,7 @@ LOG = logging.getLogger(__name__)
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
 
-_AFTER_GRACE_S: Final = 15.0  # for requests, the relay and the database, before the end by force
+_AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and the database
 
 
 @click.command()
