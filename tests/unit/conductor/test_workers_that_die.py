@@ -95,9 +95,9 @@ def test_a_step_that_its_conductors_never_survive_is_given_up(make_site: MakeSit
     while site.node(node).provision_state == "deploying" and restarts < 20:
         site, restarts = site.restarted(), restarts + 1
         wait_for(
-            lambda s=site: (
+            lambda s=site, n=restarts: (
                 s.node(node).provision_state != "deploying"
-                or "again" in [run["state"] for run in s.runs(node)]
+                or ("again", n) in [(run["state"], run["taken_up"]) for run in s.runs(node)]
             ),
             "the flow to be taken up",
         )
