@@ -18,7 +18,6 @@ from bloomery.home import CLOUD, Home
 LOG = logging.getLogger(__name__)
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-
 _AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and the database
 
 

@@ -29,7 +29,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery import errors, secrets
+from bloomery import clock, errors, secrets
 from bloomery.conductor import findings, reserved_steps, states
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
@@ -435,7 +435,7 @@ def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
         return False
     if flow.phase.urgent or not budget_s:
         return False
-    now = rows.now()
+    now = clock.now()
     ends = run.deadline_at or now + timedelta(seconds=budget_s)
     left_s = (ends - now).total_seconds()
     after_s = _outage_pause_s(exc, budget_s - left_s)

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
+from bloomery import clock
 from bloomery.conductor.states import Power
 from bloomery.drivers.ipmi import boot_device
 from bloomery.model.node import Node
@@ -106,7 +107,7 @@ def forget(node: Node) -> None:
 
 
 def now() -> datetime:
-    return datetime.now(UTC)
+    return clock.now()
 
 
 def deadline(after_s: float) -> str:

@@ -8,10 +8,10 @@ that took the order and does nothing, a few times before the time is up.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final, NamedTuple
 
-from bloomery import errors
+from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
 from bloomery.drivers.redfish import boot_device, reset
@@ -89,7 +89,7 @@ class RedfishPower(Redfish, base.Power):
         if is_there and (order.pointless_when_there or not memory.get("no_answer")):
             _forget(held)
             return DONE
-        if datetime.now(UTC) > _at(memory, "until"):
+        if clock.now() > _at(memory, "until"):
             raise self._late(held, state, memory)
         if memory.get("no_answer") or _is_ignored(memory):
             return self._ask(held, order, memory)
@@ -122,7 +122,7 @@ class RedfishPower(Redfish, base.Power):
 
     def _begin(self, held: base.HeldNode, state: str, timeout_s: float | None) -> dict[str, Any]:
         limit_s = timeout_s or self.conf.conductor.power_state_change_timeout
-        now = datetime.now(UTC)
+        now = clock.now()
         memory = {
             "asked": state, "since": now.isoformat(),
             "until": (now + timedelta(seconds=limit_s)).isoformat(),
@@ -249,26 +249,26 @@ def _at(memory: dict[str, Any], key: str) -> datetime:
 
 
 def _left_s(memory: dict[str, Any]) -> float:
-    return (_at(memory, "until") - datetime.now(UTC)).total_seconds()
+    return (_at(memory, "until") - clock.now()).total_seconds()
 
 
 def _note_taken(memory: dict[str, Any]) -> None:
     """Count an order that the BMC took, and give it its share of the time that is left."""
     patience = timedelta(seconds=max(_left_s(memory), 0) * _PATIENCE)
     memory["taken"] = memory.get("taken", 0) + 1
-    memory["ignored_at"] = (datetime.now(UTC) + patience).isoformat()
+    memory["ignored_at"] = (clock.now() + patience).isoformat()
 
 
 def _is_ignored(memory: dict[str, Any]) -> bool:
     """Tell whether an order that was taken should be repeated: nothing was seen of it."""
     if memory["silent"] or memory.get("taken", 0) >= _MOST_ORDERS:
         return False
-    return datetime.now(UTC) > _at(memory, "ignored_at")
+    return clock.now() > _at(memory, "ignored_at")
 
 
 def _look_again(memory: dict[str, Any], least_s: float = 0) -> Again:
     """Look soon after the order, and less often later on."""
-    waited_s = (datetime.now(UTC) - _at(memory, "since")).total_seconds()
+    waited_s = (clock.now() - _at(memory, "since")).total_seconds()
     pause_s = max(least_s, min(2.0, 0.5 + waited_s / 4))
     return Again(after_s=min(pause_s, max(_left_s(memory), 0.1)), reason=_reason(memory))
 

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from datetime import UTC, datetime, timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, stages
 from bloomery.drivers.redfish.access import Access
@@ -59,7 +59,7 @@ class Setting:
             return
         self.access.change(self.held, self.change, repeatable=True)
         if not self._reads_so():
-            until = datetime.now(UTC) + timedelta(seconds=self._limit_s)
+            until = clock.now() + timedelta(seconds=self._limit_s)
             self._memory[_UNTIL] = until.isoformat()
             if self.held.node.power_state == PowerState.OFF:
                 self._memory[_WAS_OFF] = True
@@ -71,7 +71,7 @@ class Setting:
         if _UNTIL not in self._memory:
             return None
         if not self._reads_so():
-            if datetime.now(UTC) < datetime.fromisoformat(self._memory[_UNTIL]):
+            if clock.now() < datetime.fromisoformat(self._memory[_UNTIL]):
                 return Again(after_s=_POLL_S, reason=f"waiting for {self.what} to take effect")
             self._memory[_LATE] = True
         del self._memory[_UNTIL]
