@@ -187,7 +187,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.server.bmc.count("refused")
         data = b"" if reply.document is None else json.dumps(reply.document).encode()
         headers = {"Content-Type": "application/json", "OData-Version": "4.0"}
-        if reply.status == 200 and reply.document and "error" not in reply.document:
+        is_document = isinstance(reply.document, dict) and "error" not in reply.document
+        if reply.status == 200 and reply.document and is_document:
             view = self.server.bmc.view
             weak = "W/" if view is not None and view.model.weak_etags else ""
             headers["ETag"] = weak + etag(reply.document)

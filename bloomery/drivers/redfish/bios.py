@@ -64,7 +64,7 @@ def _registry(system: Any, name: str | None) -> dict[str, Json]:
     for path in itertools.chain([named], _files(system, named)):
         file = reading.optional(reading.fetch, system, path) or {}
         if name in (file.get("Registry"), file.get("Id")):
-            return _entries(system, file)
+            return reading.optional(_entries, system, file) or {}
     return {}
 
 
@@ -80,9 +80,10 @@ def _entries(system: Any, file: Json) -> dict[str, Json]:
     english = [p for p in places if str(p.get("Language", "en")).startswith("en")]
     if not (places := english or places):
         return {}
-    registry = reading.optional(reading.fetch, system, places[0]["Uri"]) or {}
+    registry = reading.fetch(system, places[0]["Uri"])
     attributes = registry.get("RegistryEntries", {}).get("Attributes", ())
-    return {entry["AttributeName"]: _facts(entry) for entry in attributes}
+    named = (entry for entry in attributes if entry and entry.get("AttributeName"))
+    return {entry["AttributeName"]: _facts(entry) for entry in named}
 
 
 def _facts(entry: Json) -> Json:

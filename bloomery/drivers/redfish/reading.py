@@ -1,8 +1,8 @@
 """Reading what a BMC need not have: one document that is missing does not lose the others.
 
 A BMC links to documents that it then answers with 404, 405, 500 or 501, and leaves out
-properties.  Whoever reads through here goes on without them; silence, a refused login and 503
-are raised as ever, as they say nothing of the document.
+properties, or writes nonsense into them.  Whoever reads through here goes on without them;
+silence, a refused login and 503 are raised as ever, as they say nothing of the document.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ LOG = logging.getLogger(__name__)
 
 ABSENT: Final = (404, 405, 410)
 NOT_OFFERED: Final = (400, *ABSENT, 500, 501)
+_ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
 
 
 def optional(
@@ -25,8 +26,10 @@ def optional(
 ) -> T | None:
     """Return what ``read`` makes of ``source``; None for what the BMC cannot show.
 
-    ``missing``: which statuses say that.  A 500 does when it comes twice.
+    ``missing``: which statuses say that.  A 500 does when it comes twice.  What makes no sense is
+    left out, too, unless ``missing`` is no more than ``ABSENT``.
     """
+    import requests
     import sushy
 
     for is_last in (False, True):
@@ -41,6 +44,11 @@ def optional(
             LOG.debug("left out: HTTP %s", no.status_code)
             if is_last or no.status_code != 500:
                 return None
+        except (sushy.exceptions.MalformedAttributeError, *_ODD) as odd:
+            if missing == ABSENT or isinstance(odd, requests.RequestException):
+                raise  # no JSON: that is a BMC that stumbles
+            LOG.info("left out what makes no sense: %s: %s", type(odd).__name__, odd)
+            return None
     return None
 
 
@@ -79,7 +87,7 @@ def _linked(
     missing: tuple[int, ...] = NOT_OFFERED,
 ) -> Iterator[Any]:
     for link in (system.json.get("Links") or {}).get(name) or ():
-        resource = optional(get, link["@odata.id"], missing=missing)
+        resource = optional(lambda link=link: get(link["@odata.id"]), missing=missing)
         if resource is not None:
             yield resource
 
@@ -94,13 +102,16 @@ def fetch(system: Any, path: str) -> Json:
 
 def follow(system: Any, document: Mapping[str, Any], name: str) -> Json:
     """Return the document that property ``name`` links to; {} where there is none."""
-    path = (document.get(name) or {}).get("@odata.id")
+    link = document.get(name)
+    path = link.get("@odata.id") if isinstance(link, dict) else None
     return (optional(fetch, system, path) if path else None) or {}
 
 
 def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Json]:
     """The documents of the collection that property ``name`` links to."""
     for member in follow(system, document, name).get("Members") or ():
+        if not isinstance(member, dict):
+            continue
         is_link = set(member) == {"@odata.id"}
         shown = optional(fetch, system, member["@odata.id"]) if is_link else member
         if shown:

@@ -217,6 +217,31 @@ def test_a_drive_that_answers_500_twice_is_left_out_and_once_is_not(management, 
     assert len(management.get_sensors_data(held)["Drive"]) == 1
 
 
+@pytest.mark.parametrize("body", [{}, {"Id": "1", "CapacityBytes": "much"}, ["odd"]])
+def test_a_drive_that_makes_no_sense_is_left_out(management, held, machine, body):
+    machine.bmc.faults.add(kind="status", status=200, path="Drives/1", body=body, times=-1)
+    assert [drive["name"] for drive in management.get_sensors_data(held)["Drive"].values()] == [
+        "Drive 0"
+    ]
+
+
+def test_a_registry_that_makes_no_sense_leaves_the_settings(conf, held, machine):
+    machine.bmc.faults.add(
+        kind="status", status=200, path="LabBios.1.0/en", body={"RegistryEntries": 7}, times=-1,
+    )  # fmt: skip
+    found = RedfishBios(conf).cache_bios_settings(held).result["bios_settings"]
+    assert {"name": "NumCores", "value": "2"} in found
+
+
+@pytest.mark.parametrize("kind", ["nojson", "truncate"])
+def test_an_answer_that_is_no_document_is_no_document_that_is_missing(
+    management, held, machine, kind
+):
+    machine.bmc.faults.add(kind=kind, path="Drives/1", times=-1)
+    with pytest.raises(errors.BmcUnreachable):
+        management.get_sensors_data(held)
+
+
 def test_silence_is_no_document_that_is_missing(management, held, machine):
     machine.bmc.faults.add(kind="reset", path="Drives/1", times=-1)
     with pytest.raises(errors.BmcUnreachable):
