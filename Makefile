@@ -14,7 +14,7 @@ ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants mutants chaos counts postgresql coverage fuzz
 
-.PHONY: help run test test-long bench heat docs states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench heat docs faults states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -59,6 +59,9 @@ build/heat/made.stamp:
 docs: states  ## Write the generated pages: state diagram, release notes
 	@mkdir -p build/docs
 	@$(BIN)/reno --quiet report --output build/docs/release-notes.rst
+
+faults: $(VENV)/test.stamp  ## Try every fault of a BMC in every operation, and write doc/bmc-faults.md
+	@$(BIN)/python tools/bmc_faults.py
 
 states: $(VENV)/test.stamp  ## Draw the state diagram from the table
 	@$(BIN)/python tools/states.py

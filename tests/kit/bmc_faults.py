@@ -38,9 +38,11 @@ from tests.kit.waiting import wait_for
 ISO: Final = "http://images.test/rescue.iso"
 LONG_S: Final = 60.0  # far beyond what any budget below allows
 GRACE_S: Final = 30.0  # for a machine that is busy with other things
-PAUSE_S: Final = 0.2
-AT_ONCE: Final = 16
+PAUSE_S: Final = 0.4
+AT_ONCE: Final = 28
 DONE: Final = "done"
+MOST_REQUESTS: Final = 14  # of one operation, and more
+OVER_TLS: Final = ("manage", "power on", "deploy")
 
 FAULTS: Final[dict[str, dict[str, Any]]] = {
     "delay": {"kind": "delay", "seconds": 30},
@@ -54,11 +56,13 @@ FAULTS: Final[dict[str, dict[str, Any]]] = {
     "expire": {"kind": "expire"},
     "stuck": {"kind": "stuck"},
 }
+LOST: Final = "Connection reset by peer"
 _DIFFERS: Final = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "NODE"),
     (r"https?://127\.0\.0\.1:\d+", "ADDRESS"),
     (r"asked \d+ times", "asked N times"),
     (r"IncompleteRead\(.*?\)", "IncompleteRead"),
+    (r"Remote end closed connection without response|EOF occurred.*?\)", LOST),
     (r" \(left alone after .*?\)", ""),
 )
 
@@ -83,7 +87,7 @@ EJECT: Final = Request("EjectMedia", "POST", "EjectMedia$")
 PROCESSORS: Final = Request("GET of processors", "GET", "/Processors$")
 THERMAL: Final = Request("GET of thermal", "GET", "/Thermal$")
 BIOS: Final = Request("GET of BIOS", "GET", "/Bios$")
-REGISTRY: Final = Request("GET of registries", "GET", "/Registries$")
+REGISTRY: Final = Request("GET of the registry", "GET", "/Registries/[^/]+$")
 MANAGER: Final = Request("GET of the manager", "GET", r"/Managers/[^/]+$")
 
 # Budgets, and the seconds that they have here.
@@ -96,6 +100,7 @@ CONDUCTOR: Final[dict[str, Any]] = {
     "soft_power_off_timeout": int(BUDGETS[SOFT]),
     "automated_clean": False,
     "workers_pool_size": 60,
+    "bmc_outage_budget": int(BUDGETS[OUTAGE]),
 }
 
 
@@ -106,7 +111,13 @@ def conf() -> Conf:
         default=Default(enabled_hardware_types=("redfish",)),
         conductor=Conductor(**CONDUCTOR),
         redfish=Redfish(connect_timeout=2, read_timeout=3, power_on_conflict_retry_interval=1),
-        bmc=Bmc(call_timeout=int(BUDGETS[CALL]), breaker_failures=5, breaker_pause=1),
+        bmc=Bmc(
+            call_timeout=int(BUDGETS[CALL]),
+            breaker_failures=5,
+            breaker_pause=1,
+            login_pause=1,
+            login_longest_pause=2,
+        ),
     )
 
 
@@ -131,29 +142,35 @@ class Operation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cell:
+    """``passed``: so many requests of the kind meet no fault, before one does."""
+
     operation: Operation
     fault: str
     request: Request = ANY
+    passed: int = 0
     lasts: bool = False
     tls: bool = False
 
     def __str__(self) -> str:
         often = "for ever" if self.lasts else "once"
         wire = " over TLS" if self.tls else ""
-        return f"{self.operation.name}{wire}: {self.fault}, {often}, at {self.request.name}"
+        after = f" after {self.passed}" if self.passed else ""
+        return f"{self.operation.name}{wire}: {self.fault}, {often}, at {self.request.name}{after}"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
     """What came of a cell: the state that the node ended in, and what it says of it.
 
-    ``recovers``: asked for once more without the fault, it is done.
+    ``hits``: how many requests met the fault; ``recovers``: asked for once more without the
+    fault, it is done.
     """
 
     cell: Cell
     outcome: str
     sentence: str
     took_s: float
+    hits: int
     recovers: bool = True
 
     def __str__(self) -> str:
@@ -239,12 +256,12 @@ OPERATIONS: Final = (
     ),
     Operation(
         name="boot mode", ask=_put("states/boot_mode", target="bios"), requests=(LOOK, BOOT),
-        is_so=lambda system, _: system.boot["mode"] == "Legacy", budgets=(OUTAGE, CALL),
+        is_so=lambda system, _: system.boot["mode"] == "Legacy", budgets=(CALL, CALL),
     ),
     Operation(
         name="secure boot", ask=_put("states/secure_boot", target=True),
         requests=(LOOK, SECURE), is_so=lambda system, _: system.secure_next is True,
-        budgets=(OUTAGE, CALL),
+        budgets=(CALL, CALL),
     ),
     Operation(
         name="inspect", ask=_verb("inspect"), requests=(LOOK, PROCESSORS),
@@ -284,6 +301,14 @@ def single_cells(*, tls: bool = False) -> Iterator[Cell]:
                 yield Cell(operation=operation, fault=fault, request=request, tls=tls)
 
 
+def lost_answers(most: int = MOST_REQUESTS) -> Iterator[Cell]:
+    """One answer that is lost, before or after the work, at whichever request it may be."""
+    for operation in OPERATIONS:
+        for fault in ("reset", "after") if not operation.name.startswith(("get", "read")) else ():
+            for passed in range(most):
+                yield Cell(operation=operation, fault=fault, passed=passed)
+
+
 def lasting_cells(*, tls: bool = False) -> Iterator[Cell]:
     """Faults that meet every request of an operation, until somebody sees to them."""
     for operation in OPERATIONS:
@@ -292,13 +317,15 @@ def lasting_cells(*, tls: bool = False) -> Iterator[Cell]:
 
 
 def all_cells() -> list[Cell]:
-    """The slow ones first, so that the others fill the time in which those wait.
+    """Those that wait mixed with those that work, so that neither does so alone.
 
-    Below the requests nothing of an operation knows of TLS: single faults are tried over it
-    with those operations that need every kind of request.
+    No operation knows of TLS, which is below the requests: a few of them are tried over it.
     """
-    over_tls = [c for c in single_cells(tls=True) if c.operation.name in ("manage", "deploy")]
-    return [*lasting_cells(), *lasting_cells(tls=True), *single_cells(), *over_tls]
+    over_tls = [*lasting_cells(tls=True), *single_cells(tls=True)]
+    chosen = [cell for cell in over_tls if cell.operation.name in OVER_TLS]
+    groups = [list(lasting_cells()), chosen, list(single_cells())]
+    placed = [(at / len(group), cell) for group in groups for at, cell in enumerate(group)]
+    return [cell for _, cell in sorted(placed, key=lambda place: place[0])]
 
 
 # ------------------------------------------------------------------------------------ trial
@@ -340,7 +367,7 @@ class Trial:
         operation, node = cell.operation, self._node(cell.operation, machine)
         machine.bmc.faults.add(
             **FAULTS[cell.fault], path=cell.request.path, method=cell.request.method,
-            times=-1 if cell.lasts else 1,
+            times=-1 if cell.lasts else 1, skip=cell.passed,
         )  # fmt: skip
         began_at = time.monotonic()
         try:
@@ -349,9 +376,11 @@ class Trial:
             exc.add_note(str(cell))
             raise
         took_s = time.monotonic() - began_at
+        [fault] = machine.bmc.faults.shown()
         machine.bmc.faults.clear()
         return Row(
             cell=cell, outcome=outcome, sentence=_plain(sentence), took_s=took_s,
+            hits=fault["hits"],
             recovers=outcome == DONE or self._recovers(operation, node, machine),
         )  # fmt: skip
 
@@ -392,7 +421,7 @@ class Trial:
     def wait(self, node: str) -> None:
         site = self.stage.site
         wait_for(
-            lambda: site.is_free(node), f"{node} to be free", timeout_s=LONG_S, every_s=PAUSE_S / 4,
+            lambda: site.is_free(node), f"{node} to be free", timeout_s=LONG_S, every_s=PAUSE_S / 8,
         )  # fmt: skip
 
 

@@ -44,6 +44,8 @@ def choose(access: Access, held: HeldNode, device: str, *, persistent: bool) -> 
         access.change(
             held, lambda system: _set(system, device, persistent=persistent), repeatable=True
         )
+    except errors.BmcLoginRefused:
+        raise
     except errors.BmcRefused as no:
         if not persistent or not 400 <= (no.facts.get("http_status") or 0) < 500:
             raise

@@ -1,19 +1,71 @@
-"""One bad answer, wherever it comes in an operation, fails nothing."""
+"""Every fault of a BMC in every operation, once and for ever: the page says what came of it."""
 
 from __future__ import annotations
+
+import difflib
+import importlib.util
+from pathlib import Path
 
 import pytest
 
 from tests.kit import bmc_faults
 
+TOOL = Path(__file__).resolve().parents[3] / "tools" / "bmc_faults.py"
 
-@pytest.fixture
-def trial(tmp_path):
-    with bmc_faults.Trial(tmp_path) as made:
+
+@pytest.fixture(scope="module")
+def trial(tmp_path_factory):
+    with bmc_faults.Trial(tmp_path_factory.mktemp("faults")) as made:
         yield made
 
 
-def test_a_single_fault_fails_nothing(trial) -> None:
-    rows = trial.run(bmc_faults.single_cells())
-    assert len(rows) > 80
+@pytest.fixture(scope="module")
+def rows(trial):
+    return trial.run(bmc_faults.all_cells())
+
+
+@pytest.fixture(scope="module")
+def tool():
+    spec = importlib.util.spec_from_file_location("tool_bmc_faults", TOOL)
+    assert spec
+    assert spec.loader
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_single_fault_fails_nothing(rows) -> None:
+    single = [row for row in rows if not row.cell.lasts]
+    assert len(single) > 300
+    assert [str(row) for row in single if row.outcome != bmc_faults.DONE] == []
+
+
+def test_whichever_answer_is_lost_the_operation_ends_well(trial) -> None:
+    rows = trial.run(bmc_faults.lost_answers())
     assert [str(row) for row in rows if row.outcome != bmc_faults.DONE] == []
+    last = [row for row in rows if row.cell.passed == bmc_faults.MOST_REQUESTS - 1]
+    assert [str(row) for row in last if row.hits] == [], "there are more requests than were tried"
+    assert sum(row.hits for row in rows) > 100
+
+
+def test_every_fault_met_a_request(rows) -> None:
+    assert [str(row) for row in rows if not row.hits] == []
+
+
+def test_no_operation_takes_longer_than_its_budget(rows) -> None:
+    assert [(str(row), row.took_s) for row in rows if not row.is_in_time] == []
+
+
+def test_everything_is_done_once_the_fault_is_gone(rows) -> None:
+    assert [str(row) for row in rows if not row.recovers] == []
+
+
+def test_nothing_differs_over_tls(rows, tool) -> None:
+    assert any(row.cell.tls for row in rows)
+    assert tool.differences_over_tls(rows) == []
+
+
+def test_the_page_says_what_came_of_it(rows, tool) -> None:
+    written = tool.PAGE.read_text(encoding="utf-8").splitlines()
+    changed = list(difflib.unified_diff(written, tool.page(rows).splitlines(), n=0, lineterm=""))
+    assert changed == [], "out of date: run make faults"
