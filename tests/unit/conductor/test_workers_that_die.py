@@ -89,7 +89,11 @@ def test_a_graceful_stop_counts_for_nothing(tmp_path: Path) -> None:
     crash_probes.a_graceful_stop_counts_for_nothing(tmp_path / "stops.sqlite")
 
 
-def test_a_step_that_its_conductors_never_survive_is_given_up(make_site: MakeSite) -> None:
+def test_a_step_that_its_conductors_never_survive_is_given_up(
+    make_site: MakeSite, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    assert recovery._MOST_TAKEN_UP == 12 * recovery.CRASH
+    monkeypatch.setattr(recovery, "_MOST_TAKEN_UP", 3 * recovery.CRASH)
     site, node, _ = _slow(make_site)
     restarts = 0
     while site.node(node).provision_state == "deploying" and restarts < 20:
@@ -104,7 +108,7 @@ def test_a_step_that_its_conductors_never_survive_is_given_up(make_site: MakeSit
     try:
         found = site.wait_for_state(node, "deploy failed")
         assert "its conductor died too often at step deploy.long" in found.last_error
-        assert restarts == 13
+        assert restarts == 4
     finally:
         site.close()
 
