@@ -15,11 +15,12 @@ from bloomery.db import schema
 from bloomery.home import Home
 from bloomery.model.request import Request
 
+_QUIET = conf.Conf(conductor=Conductor(sync_power_state_interval=0))
+
 
 @contextmanager
-def conductor(path: Path) -> Iterator[House]:
+def conductor(path: Path, settings: conf.Conf = _QUIET) -> Iterator[House]:
     """Run a conductor on a new state dir, its periodics as far away as can be."""
-    settings = conf.Conf(conductor=Conductor(sync_power_state_interval=0))
     with Home(path) as home:
         db = home.open_database(settings.database)
         schema.prepare(db)

@@ -17,6 +17,7 @@ import sqlalchemy as sa
 from bloomery import conf, secrets
 from bloomery.conductor.states import Power, State
 from bloomery.db import nodes, rows, schema
+from bloomery.db.tables import NODES
 from bloomery.drivers import registry
 from bloomery.home import Home
 from bloomery.model import node as model
@@ -32,12 +33,19 @@ def make(path: Path, count: int = MANY) -> Path:
         db = home.open_database(conf.Conf().database)
         schema.prepare(db)
         made = list(_nodes(count, home.sealer(db)))
-        db.transact(lambda conn: _insert(conn, made))
+        db.transact(lambda conn: insert(conn, made))
         db.close()
     return path
 
 
-def _insert(conn: sa.Connection, made: list[Node]) -> None:
+def power_states(conn: sa.Connection) -> dict[str, int]:
+    """Return how many nodes have each power state."""
+    counted = sa.select(NODES.c.power_state, sa.func.count()).group_by(NODES.c.power_state)
+    return {str(state): count for state, count in conn.execute(counted)}
+
+
+def insert(conn: sa.Connection, made: list[Node]) -> None:
+    """Store nodes as they are."""
     names = [name for name in model.COLUMNS if name != "id"]
     for node in made:
         values = {name: getattr(node, name) for name in names}

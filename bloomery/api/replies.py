@@ -106,6 +106,6 @@ def failure(error: Exception, headers: Headers = ()) -> webob.Response:
         return first_form(_SERVER_FAULT, UNEXPECTED, headers)
     if error.log:
         LOG.info("%s: %s", error.code, error.log)
-    if error.status >= _SERVER_FAULT:
+    if error.status >= _SERVER_FAULT and error.retry_after_s is None:  # those are many, and meant
         LOG.warning("%s: %s", error.code, error)
     return first_form(error.status, errors.brief(error), headers)

@@ -92,6 +92,10 @@ class PowerSync:
     def suspects(self) -> int:
         return len(self._suspects)
 
+    @property
+    def is_idle(self) -> bool:
+        return self._living.is_idle and self._suspected.is_idle
+
     def _forget_all_but(self, uuids: list[str]) -> None:
         """Nodes that may not be looked at now begin anew when they may."""
         listed, now = set(uuids), self._clock()

@@ -58,8 +58,7 @@ class Rack:
             self.settle()
 
     def settle(self):
-        sync = self.sync
-        wait_for(lambda: sync._living.is_idle and sync._suspected.is_idle, "all looks to end")
+        wait_for(lambda: self.sync.is_idle, "all looks to end")
         wait_for(lambda: not self.site.house.gates.held, "what was driven to arrive")
 
     def power(self, node):
