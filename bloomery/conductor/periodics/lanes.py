@@ -5,7 +5,7 @@
     lane.put(uuid)                          # one more, some time soon; returns at once
 
 A look that takes long goes on, and another worker takes its place in the lane: a rack of mute
-BMCs costs those behind it half a second each, not half a minute.  How many may be slow at a
+BMCs costs those behind it a third of a second each, not half a minute.  How many may be slow at a
 time is bounded, because orders of users want workers, too.
 """
 
@@ -23,7 +23,7 @@ from bloomery.conductor.workers import Workers
 
 LOG = logging.getLogger(__name__)
 
-SLOW_AFTER_S: Final = 0.5  # a healthy BMC answers in less
+SLOW_AFTER_S: Final = 0.3  # a healthy BMC answers in less
 PART_OF_INTERVAL: Final = 0.75  # that many nodes are spread over, with time to spare
 
 

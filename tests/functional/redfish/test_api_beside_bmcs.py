@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import http.client
 import json
 import socket
@@ -22,6 +23,7 @@ from bloomery.home import Home
 from tests.functional.redfish.conftest import BUDGET_S
 from tests.kit.waiting import wait_for
 
+until = functools.partial(wait_for, timeout_s=60.0)  # machines that test may be busy
 THREADS = 4
 PLACES = THREADS // 2
 CALLERS = 50
@@ -121,7 +123,7 @@ def test_an_unrelated_get_is_answered_while_mute_bmcs_are_asked(serve, pool, mut
     status, _, _ = caller.ask("GET", "/v1/nodes")
     assert status == 200
     assert {status for status, _, _ in answers(calls)} <= {503}, "the list had to wait for a BMC"
-    wait_for(lambda: len(answers(calls)) == len(nodes) - PLACES, "the others to be told")
+    until(lambda: len(answers(calls)) == len(nodes) - PLACES, "the others to be told")
     for status, headers, said in answers(calls):
         assert (status, int(headers["retry-after"]) > 0) == (503, True)
         assert "[api]threads" in json.loads(json.loads(said)["error_message"])["faultstring"]
@@ -140,7 +142,7 @@ def test_a_client_that_cannot_bear_the_header_is_not_sent_it(serve, pool, mute) 
     ]
     gates = caller.service.conductor.house.gates
     calls = [pool.submit(caller.boot_device, other) for other in others]
-    wait_for(lambda: gates.places.taken == PLACES, "the places to be taken")
+    until(lambda: gates.places.taken == PLACES, "the places to be taken")
     status, headers, _ = caller.boot_device(node, **{"User-Agent": "python-ironicclient"})
     assert (status, "retry-after" in headers) == (503, False)
     mute.close()
@@ -175,7 +177,7 @@ def test_a_caller_that_gave_up_leaves_the_node_free(serve, mute) -> None:
         client.sendall(
             f"GET /v1/nodes/{node}/management/boot_device HTTP/1.1\r\nHost: x\r\n\r\n".encode()
         )
-        wait_for(lambda: gates.places.taken == 1, "the BMC to be asked")
+        until(lambda: gates.places.taken == 1, "the BMC to be asked")
     mute.close()
-    wait_for(lambda: caller.is_free(node) and not gates.held, "the node to be free")
-    wait_for(lambda: not caller.service.conductor.house.workers.busy, "the worker to be free")
+    until(lambda: caller.is_free(node) and not gates.held, "the node to be free")
+    until(lambda: not caller.service.conductor.house.workers.busy, "the worker to be free")
