@@ -13,8 +13,6 @@ from typing import Any, Final, TypeAlias
 from bloomery import errors
 from bloomery.operations import idents, values, versions
 
-MAX_SEARCH: Final = 4096  # as long as a description may be
-
 
 @dataclass(frozen=True, slots=True)
 class Arg:
@@ -70,12 +68,8 @@ def text(name: str, value: Any) -> str:
 
 
 def search(name: str, value: Any) -> str:
-    """A text to be found inside others.  SQLite takes no pattern of more than 50,000 bytes."""
-    if len(text(name, value)) > MAX_SEARCH:
-        raise errors.InvalidParameterValue(
-            reason=f"Invalid {name}: at most {MAX_SEARCH} characters can be searched for",
-        )
-    return str(value)
+    """A text to be found inside others; the operation refuses those of more than MOST_TEXT."""
+    return text(name, value)
 
 
 def text_or_null(name: str, value: Any) -> str | None:

@@ -15,7 +15,10 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from bloomery.api.auth import DEFERRED
+from bloomery.api.front import REQUEST_ID_HEADERS as IDS
 from bloomery.api.messages import Message, Refusal
+from bloomery.metrics import METRICS
+from bloomery.model.request import Request
 
 SERVER: Final = "Bloomery"
 _SLASH: Final = re.compile(rb"%2F", re.IGNORECASE)
@@ -135,8 +138,10 @@ def _date(second: int) -> str:
 
 def refusal(message: Message, refusal: Refusal) -> bytes:
     """Return the answer to what is no request that an application could be shown."""
+    METRICS.send_counter(f"api_requests:other:{refusal.status}", 1)
     fault = {"faultcode": "Client", "faultstring": refusal.text}
-    headers = [("Content-Type", "application/json")]
+    ident = Request.new().request_id
+    headers = [("Content-Type", "application/json"), *((name, ident) for name in IDS)]
     if refusal.allow:
         headers.append(("Allow", refusal.allow))
     response = Response()

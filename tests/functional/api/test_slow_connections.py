@@ -8,6 +8,7 @@ import socket
 
 import pytest
 
+from bloomery import metrics
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from tests.kit import slow_clients
@@ -137,6 +138,21 @@ class TestWithLogins:
 def test_what_is_no_request_is_refused_and_the_connection_ends(serving, sent, status):
     with slow_clients.clients(serving, sent + NEXT) as (client,):
         assert slow_clients.statuses(client)[-1] == status
+
+
+@pytest.mark.parametrize("sent", [b"nonsense\r\n\r\n", b"ODD / HTTP/1.1\r\nHost: x\r\n\r\n"])
+def test_refusal_has_a_request_id_and_is_counted(serving, sent):
+    before = sum(_refusals())
+    with slow_clients.clients(serving, sent) as (client,):
+        told = client.makefile("rb").read()
+    assert told.count(b"openstack-request-id: req-") == 2
+    assert sum(_refusals()) == before + 1
+
+
+def _refusals():
+    lines = metrics.render(()).decode().splitlines()
+    ours = [line for line in lines if line.startswith('bloomery_api_requests_total{method="other"')]
+    return [float(line.split()[-1]) for line in ours]
 
 
 def test_what_came_before_is_answered_first(serving):
