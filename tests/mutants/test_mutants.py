@@ -6,6 +6,7 @@ probe is first seen to pass with the protection on: a probe that is always red p
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -14,16 +15,19 @@ from typing import Any, NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor import at_once, recovery
+from bloomery.conductor import at_once, recovery, runner
 from bloomery.conductor.gates import NodeGates, Places
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import timeouts
+from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
+from bloomery.drivers.bmc.breaker import Breaker
+from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.home import Home
-from tests.kit import crash_probes, probes
+from tests.kit import bmc_probes, crash_probes, probes
 from tests.kit.site import Site
 
 Patch = pytest.MonkeyPatch
@@ -162,6 +166,26 @@ def transaction_off(patch: Patch) -> None:
     patch.setattr(Database, "transact", transact)
 
 
+def breaker_off(patch: Patch) -> None:
+    """A BMC that is silent is asked each time."""
+    patch.setattr(Breaker, "admit", lambda self, **_more: 0.0)
+
+
+def login_pause_off(patch: Patch) -> None:
+    """A login that was refused is tried each time."""
+    patch.setattr(Gateway, "login", lambda self, *_args: contextlib.nullcontext())
+
+
+def outage_budget_off(patch: Patch) -> None:
+    """A BMC that is silent fails the step."""
+    patch.setattr(runner, "_borne", lambda flow, run, exc: False)
+
+
+def lease_check_off(patch: Patch) -> None:
+    """Nobody asks whether the lease is ours still before a BMC is told something."""
+    patch.setattr(TaskManager, "assert_lease", lambda self: None)
+
+
 # --------------------------------------------------------------------------------- the probes
 
 
@@ -237,6 +261,22 @@ def wall_clock(site: Site) -> None:
     crash_probes.a_wall_clock_that_is_set_back_holds_no_wait(site)
 
 
+def silent_bmc(_site: Site) -> None:
+    bmc_probes.a_silent_bmc_is_left_alone()
+
+
+def wrong_password(_site: Site) -> None:
+    bmc_probes.a_wrong_password_is_shown_once()
+
+
+def outage(site: Site) -> None:
+    bmc_probes.a_deployment_bears_a_silent_bmc(site)
+
+
+def write_without_lease(site: Site) -> None:
+    bmc_probes.nothing_is_written_without_a_lease(site, _available(site))
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     probe: Callable[[Site], None]
@@ -263,6 +303,10 @@ MUTANTS = (
     Mutant(own_clock_off, wall_clock),
     Mutant(journal_off, crash_in_a_step),
     Mutant(adoption_off, crash_in_a_step),
+    Mutant(breaker_off, silent_bmc),
+    Mutant(login_pause_off, wrong_password),
+    Mutant(outage_budget_off, outage),
+    Mutant(lease_check_off, write_without_lease),
 )
 PROBES = sorted({mutant.probe for mutant in MUTANTS}, key=lambda probe: probe.__name__)
 

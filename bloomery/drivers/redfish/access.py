@@ -21,7 +21,7 @@ from bloomery.conf import Conf
 from bloomery.drivers.base import HeldNode
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Bmc, Call
-from bloomery.drivers.redfish import driver_info
+from bloomery.drivers.redfish import driver_info, reading
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.shared import Shared
 
@@ -78,6 +78,7 @@ class Access:
     def __init__(self, conf: Conf) -> None:
         self.conf = conf
         self.gateway = gateway.of(conf)
+        self.documents = reading.Documents()
         self._mutex = threading.Lock()
         self._logins: OrderedDict[str, Login] = OrderedDict()
         self._connected: OrderedDict[str, Client] = OrderedDict()

@@ -28,19 +28,22 @@ _FACTS: Final = {  # our name: the registry's
 
 class RedfishBios(Redfish, base.Bios):
     def cache_bios_settings(self, held: base.HeldNode) -> Done | None:
-        found = self.access.read(held, settings)
+        found = self.access.read(held, lambda system: settings(system, self.access.documents))
         return None if found is None else Done(result={"bios_settings": found})
 
 
-def settings(system: Any) -> list[Json] | None:
+def settings(system: Any, documents: reading.Documents) -> list[Json] | None:
     """Return the settings by name; None where the system has no BIOS resource.
 
-    What the registry says of them is left out where there is none, or it cannot be read.
+    What the registry says of them is left out where there is none, or it cannot be read.  It is
+    read once for all machines of a model with the same BIOS.
     """
     bios = reading.follow(system, system.json, "Bios")
     if not bios:
         return None
-    known = _registry(system, bios.get("AttributeRegistry"))
+    name = bios.get("AttributeRegistry")
+    machine = (system.manufacturer, system.json.get("Model"), system.bios_version)
+    known = documents.get((*machine, name), lambda: _registry(system, name))
     return [
         {"name": name, "value": _text(value)} | known.get(name, {})
         for name, value in sorted((bios.get("Attributes") or {}).items())

@@ -8,6 +8,8 @@ silence, a refused login and 503 are raised as ever, as they say nothing of the 
 from __future__ import annotations
 
 import logging
+import threading
+from collections import OrderedDict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final, TypeAlias, TypeVar
 
@@ -116,3 +118,33 @@ def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Jso
         shown = optional(fetch, system, member["@odata.id"]) if is_link else member
         if shown:
             yield shown
+
+
+class Documents:
+    """What is the same for many machines, read of one of them; the oldest is dropped."""
+
+    def __init__(self, most: int = 64) -> None:
+        self._most = most
+        self._mutex = threading.Lock()
+        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+
+    def get(self, key: tuple[str | None, ...], read: Callable[[], T]) -> T:
+        """Return the document of ``key``, read now if it is not kept.
+
+        Nothing is kept that is empty, nor under a key with a gap: it might fit other machines.
+        """
+        known = tuple(part for part in key if part)
+        if len(known) < len(key):
+            return read()
+        with self._mutex:
+            if known in self._kept:
+                self._kept.move_to_end(known)
+                kept: T = self._kept[known]
+                return kept
+        found = read()
+        with self._mutex:
+            if found:
+                self._kept[known] = found
+            while len(self._kept) > self._most:
+                self._kept.popitem(last=False)
+        return found

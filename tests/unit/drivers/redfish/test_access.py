@@ -159,3 +159,25 @@ def test_a_bmc_that_is_left_alone_says_until_when(conf, held, machine):
     with pytest.raises(errors.BmcLeftAlone) as told:
         way.read(held, power)
     assert 0 < told.value.facts["retry_after_s"] <= conf.bmc.breaker_pause
+
+
+def test_one_read_serves_all_questions_of_a_turn_until_something_is_changed(conf, held, machine):
+    way = access.of(conf)
+    way.read(held, power)
+    before, held.reads = machine.bmc.requests, {}
+    for _ in range(5):
+        way.read(held, power)
+    assert machine.bmc.requests == before + 1
+    way.change(held, boot_pxe)
+    assert machine.bmc.requests == before + 2
+    assert way.read(held, lambda system: system.boot.target.value) == "Pxe"
+    assert machine.bmc.requests == before + 3
+    held.reads = {}
+    way.read(held, power)
+    assert machine.bmc.requests == before + 4
+
+
+def test_what_went_wrong_in_a_turn_is_read_again(conf, held, machine):
+    way, held.reads = access.of(conf), {}
+    machine.bmc.faults.add(kind="status", status=200, body={"Id": 5}, path="/Systems/")
+    assert way.read(held, power) == "Off"

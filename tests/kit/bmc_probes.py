@@ -1,0 +1,71 @@
+"""What must hold between us and BMCs, as functions that fail when it does not."""
+
+from __future__ import annotations
+
+import contextlib
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Bmc
+from bloomery.drivers.bmc.gateway import Gateway
+from bloomery.drivers.redfish import access
+from bloomery.lab.rack import Rack
+from tests.kit.held import Held
+from tests.kit.scripted import Script, in_turn
+from tests.kit.site import Site
+
+ADDRESS = "https://bmc-1"
+SILENT = errors.BmcLeftAlone(node="n", address=ADDRESS, reason="no route", retry_after_s=0.01)
+
+
+def a_silent_bmc_is_left_alone() -> None:
+    """Two failures open the breaker; of ten calls no more than these reach the BMC."""
+    gateway = Gateway(Conf(bmc=Bmc(breaker_failures=2)))
+    asked = 0
+    for _ in range(10):
+        with (
+            contextlib.suppress(errors.BmcUnreachable),
+            gateway.guard(ADDRESS, Held({}), write=False),
+        ):
+            asked += 1
+            raise errors.BmcUnreachable(node="n", address=ADDRESS, reason="no route")
+    assert asked == 2
+
+
+def a_wrong_password_is_shown_once() -> None:
+    way = access.of(conf := Conf())
+    with Rack(1) as rack:
+        machine = rack.machines[0]
+        held = Held(machine.driver_info | {"redfish_password": "mistyped"})
+        for _ in range(4):
+            with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
+                way.read(held, lambda system: system.power_state)
+        assert machine.bmc.refused == 1
+    assert way.conf is conf
+
+
+def a_deployment_bears_a_silent_bmc(site: Site) -> None:
+    """On a site of its own beside ``site``, whose steps bear nothing."""
+    script = Script()
+    script.add("deploy", "one", in_turn(SILENT, SILENT, None))
+    path = site.path.with_name("outage.sqlite")
+    bearing = Site(path, registry=script.registry(), bmc_outage_budget=300)
+    try:
+        node = bearing.enrol(provision_state="available")
+        bearing.deploy(node)
+        bearing.wait_for_state(node, "active", "deploy failed")
+        assert bearing.node(node).provision_state == "active"
+    finally:
+        bearing.close()
+
+
+def nothing_is_written_without_a_lease(site: Site, node: str) -> None:
+    gateway = Gateway(Conf())
+    with site.acquire(node) as task:
+        site.house.lease.revoke()
+        with gateway.guard(ADDRESS, task, write=False):
+            pass
+        with pytest.raises(errors.LockLost), gateway.guard(ADDRESS, task, write=True):
+            pass
