@@ -23,7 +23,7 @@ sys.path[0] = str(HERE.parent)
 from bench import harness  # noqa: E402  found from the root, beside which requests.py is no library
 
 PROGRAMS: Final = (
-    "requests", "transition", "cycle", "lists", "memory", "idle", "start", "waiting",
+    "requests", "transition", "cycle", "lists", "memory", "idle", "start", "waiting", "bmc",
     "power_sync",
     "orchestration_scheduler", "orchestration_templates",
 )  # fmt: skip

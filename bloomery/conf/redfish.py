@@ -28,7 +28,7 @@ class Redfish:
     )
     connection_cache_size: int = option(1000, "logins that are kept open; 0: none", least=0)
     connection_idle_time: int = option(
-        120,
+        300,
         "seconds that a connection to a BMC is kept without being used; "
         "0: a new one for each request",
         least=0,

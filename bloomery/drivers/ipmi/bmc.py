@@ -29,7 +29,8 @@ class Bmc:
         self._gateway = gateway.of(conf)
         self._pace = pace
         self._gap_s = float(self._conf.min_command_interval)
-        self._budget_s = float(self._conf.command_retry_timeout)
+        limits_s = (self._conf.command_retry_timeout, held.budget_s)
+        self._budget_s = min(float(limit_s) for limit_s in limits_s if limit_s is not None)
 
     def describe(self) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC."""

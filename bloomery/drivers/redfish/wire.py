@@ -7,18 +7,22 @@ a turn is not read again in it, until something is changed.
 
 from __future__ import annotations
 
+import functools
 import logging
 import re
+import ssl
 import threading
 import urllib.parse
 from collections import deque
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Final
 
+import certifi
 import requests
 from requests.adapters import HTTPAdapter
-from sushy import connector as sushy_connector
+from urllib3.util import ssl_ as urllib3_ssl
 
 from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import Call
@@ -33,6 +37,9 @@ _CHUNK: Final = 1 << 16
 _PORTS: Final = {"http": 80, "https": 443}
 _WRITE_IDLE_S: Final = 5.0  # a connection that was idle for longer may be dead, and a write lost
 _KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
+_OLDEST: Final = {
+    "1.1": ssl.TLSVersion.TLSv1_1, "1.2": ssl.TLSVersion.TLSv1_2, "1.3": ssl.TLSVersion.TLSv1_3,
+}  # fmt: skip
 _MARGIN_S: Final = 1.0  # a BMC closes an idle connection a little before we would use it
 
 Reads = dict[str, Any]
@@ -56,9 +63,8 @@ class Wire(requests.Session):
         self._used_at: float | None = None
         self._mine = threading.local()
         self.headers["Connection"] = "keep-alive" if self._keep_s else "close"
-        self._adapter = _adapter(account, conf.bmc.requests_at_once)
-        self.mount("https://", self._adapter)
-        self.mount("http://", self._adapter)
+        self._account, self._kept = account, conf.bmc.requests_at_once
+        self._adapter: _Adapter | None = None
 
     # ------------------------------------------------------------------------- calls
 
@@ -181,8 +187,15 @@ class Wire(requests.Session):
 
     def hang_up(self) -> None:
         """Close the connections that nobody uses now."""
-        self._used_at = None
-        self._adapter.poolmanager.clear()
+        self._used_at = self._adapter = None
+
+    def get_adapter(self, url: str | bytes) -> HTTPAdapter:
+        """Keep as many connections as the BMC gets calls at a time."""
+        adapter = self._adapter
+        if adapter is None:
+            context = _context(self._account) if self._origin[0] == "https" else None
+            adapter = self._adapter = _Adapter(context, self._kept)
+        return adapter
 
     def get_redirect_target(self, resp: requests.Response) -> str | None:
         """Follow within the BMC only: what is sent carries a password or a token."""
@@ -199,15 +212,51 @@ class Wire(requests.Session):
             )
 
 
-def _adapter(account: Account, kept: int) -> HTTPAdapter:
-    """Keep as many connections as the BMC gets calls at a time."""
-    if not account.tls_minimum_version and not account.tls_ciphers:
-        return HTTPAdapter(pool_connections=1, pool_maxsize=kept)
-    made: HTTPAdapter = sushy_connector.TLSHttpAdapter(
-        tls_min_version=account.tls_minimum_version, tls_ciphers=account.tls_ciphers,
-        verify=account.verify, pool_connections=1, pool_maxsize=kept,
-    )  # fmt: skip
-    return made
+class _Adapter(HTTPAdapter):
+    """Connections in one TLS context, which holds what they trust."""
+
+    def __init__(self, context: ssl.SSLContext | None, kept: int) -> None:
+        self._context = context
+        super().__init__(pool_connections=1, pool_maxsize=kept)
+
+    def init_poolmanager(self, *args: Any, **more: Any) -> None:
+        super().init_poolmanager(*args, **more | {"ssl_context": self._context})
+
+    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
+        """Leave the authorities to the context: loading them takes longer than a handshake."""
+        conn.ca_certs = conn.ca_cert_dir = None
+        conn.cert_reqs = "CERT_REQUIRED" if verify else "CERT_NONE"
+
+
+def _context(account: Account) -> ssl.SSLContext:
+    """Return the TLS context of all accounts that trust the same.  Raises SSLError."""
+    verify, path = account.verify, None
+    if verify:
+        path = verify if isinstance(verify, str) else certifi.where()
+    try:
+        changed_at = Path(path).stat().st_mtime_ns if path else 0
+        return _made(path, changed_at, account.tls_minimum_version, account.tls_ciphers)
+    except OSError as exc:  # those of TLS are such, too
+        what = exc.strerror or str(exc)
+        raise requests.exceptions.SSLError(f"{what} ({path or account.tls_ciphers})") from exc
+
+
+@functools.lru_cache(maxsize=32)
+def _made(
+    path: str | None, changed_at: int, oldest: str | None, ciphers: str | None
+) -> ssl.SSLContext:
+    """``changed_at``: when the authorities at ``path`` were last changed; they are read again."""
+    context = urllib3_ssl.create_urllib3_context()
+    if oldest:
+        context.minimum_version = _OLDEST[oldest]
+    if ciphers:
+        context.set_ciphers(ciphers)
+    context.check_hostname = path is not None
+    context.verify_mode = ssl.CERT_NONE if path is None else ssl.CERT_REQUIRED
+    if path is not None:
+        is_folder = Path(path).is_dir()
+        context.load_verify_locations(**{"capath" if is_folder else "cafile": path})
+    return context
 
 
 def _origin(url: str) -> tuple[str, str | None, int | None]:

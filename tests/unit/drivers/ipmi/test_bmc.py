@@ -10,6 +10,7 @@ from bloomery.conf.ipmi import Ipmi
 from bloomery.drivers.ipmi import bmc, tool
 from bloomery.drivers.ipmi.pace import Pace
 from tests.kit.held import Held
+from tests.unit.drivers.ipmi.conftest import LEAST
 
 BUSY = tool.Failed("Get Chassis Power Status failed: Node busy")
 MUTE = tool.Failed("no answer")
@@ -188,3 +189,12 @@ def test_a_password_that_is_a_word_of_ipmitool_confuses_nobody(make_bmc, made_up
     made_up.answers["power status"] = tool.Failed("RAKP 2 HMAC is invalid")
     with pytest.raises(errors.BmcLoginRefused):
         make_bmc(ipmi_password="invalid").ask("power", "status")
+
+
+def test_a_look_with_a_short_budget_is_given_up_soon(make_bmc, made_up, clock):
+    made_up.answers["power status"] = [MUTE] * 100
+    made_up.takes_s, held = 4.0, Held(LEAST)
+    held.budget_s, began = 10.0, clock.now
+    with pytest.raises(errors.BmcUnreachable):
+        make_bmc(held).ask(*ASK)
+    assert clock.now - began < 15  # one that was begun in time ends

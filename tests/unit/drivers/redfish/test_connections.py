@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import os
 
 import pytest
 
@@ -132,3 +133,29 @@ def test_connections_are_closed_before_descriptors_run_out(way):
         assert [machine.bmc.connections for machine in rack.machines] == [2, 1, 1]
         assert [machine.bmc.logins for machine in rack.machines] == [1, 1, 1]
         way.close()
+
+
+def test_wires_that_trust_the_same_share_it_until_it_changes(conf, tmp_path):
+    from bloomery.drivers.redfish import driver_info, wire
+
+    authority = tmp_path / "ca.pem"
+    authority.write_text((tmp_path / certificate(tmp_path)[0]).read_text())
+
+    def context(ca):
+        info = {"redfish_address": "bmc-1", "redfish_verify_ca": ca}
+        return wire._context(driver_info.parse(info, conf.redfish))
+
+    first = context(str(authority))
+    assert context(str(authority)) is first
+    assert context(False) is context(False)
+    assert context(False) is not first
+    os.utime(authority, ns=(1, 1))
+    assert context(str(authority)) is not first
+
+
+def test_ciphers_that_nobody_knows_are_told(way, tmp_path):
+    with Rack(1, tls=certificate(tmp_path)) as rack:
+        info = rack.machines[0].driver_info | {"redfish_verify_ca": False}
+        with pytest.raises(errors.BmcUnreachable, match=r"TLS refused: .*cipher"):
+            way.read(Held(info | {"redfish_tls_ciphers": "NOSUCH"}), power)
+        way.read(Held(info | {"redfish_tls_minimum_version": "1.3"}), power)
