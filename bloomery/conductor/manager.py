@@ -277,7 +277,7 @@ class ConductorManager:
             task.driver.management.set_boot_device(task, device, persistent)
             task.save()
 
-        self._beside(request, node_uuid, work, purpose="set boot device")
+        self._beside(request, node_uuid, work, purpose="set boot device", insists=True)
 
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
         def work(task: TaskManager) -> Json:
@@ -352,18 +352,20 @@ class ConductorManager:
         *,
         purpose: str,
         shared: bool = False,
+        insists: bool = False,
     ) -> T:
         """Return what ``work``, which may ask a BMC, answers: it runs in a worker.
 
         The calling thread is one of the API's and waits, in a place of those that may.  Raises
         ApiThreadsBusy and NoFreeConductorWorker at once, and what ``work`` raises, as it is.
+        ``insists``: an order, which tries a BMC that is left alone; a look does not.
         """
         context = Context(house=self.house, request=request, in_place=True)
         with (
             self.house.workers.slot() as slot,
             waiting.place(self.house, f"{purpose} of node {node_uuid}"),
             task_manager.acquire(
-                context, node_uuid, shared=shared, purpose=purpose, insists=True
+                context, node_uuid, shared=shared, purpose=purpose, insists=insists
             ) as task,
         ):
             return slot.spawn(work, task).result()

@@ -34,6 +34,7 @@ T = TypeVar("T")
 _GIVE_BACK_S: Final = 2.0  # that one BMC may take to end a session
 _CLOSE_S: Final = 5.0  # that all of them may take
 _CLOSERS: Final = 16
+_MOST_CONNECTED: Final = 16_384  # where nothing else bounds them
 
 
 class Login:
@@ -82,7 +83,7 @@ class Access:
         self._mutex = threading.Lock()
         self._logins: OrderedDict[str, Login] = OrderedDict()
         self._connected: OrderedDict[str, Client] = OrderedDict()
-        self._most_connected = max(resource.getrlimit(resource.RLIMIT_NOFILE)[0] // 4, 8)
+        self._most_connected = _most_connections()
         self._closers: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
 
@@ -220,6 +221,12 @@ class Access:
         wait(self._under_way, timeout=_CLOSE_S)
         if closers is not None:
             closers.shutdown(wait=False, cancel_futures=True)
+
+
+def _most_connections() -> int:
+    """A quarter of the descriptors that this process may open."""
+    most = resource.getrlimit(resource.RLIMIT_NOFILE)[0]
+    return _MOST_CONNECTED if most == resource.RLIM_INFINITY else max(most // 4, 8)
 
 
 def _may_help(exc: errors.Failure) -> bool:

@@ -163,6 +163,20 @@ def test_a_bmc_that_failed_too_often_is_left_alone_but_for_who_asks_now(stage, m
     assert stage.why(node)["contact"]["bmc"]["left_alone"] is False
 
 
+def test_an_order_of_a_boot_device_tries_a_bmc_at_once_and_a_look_does_not(stage, machine) -> None:
+    node = manageable(stage, machine)
+    boot_device = f"/v1/nodes/{node}/management/boot_device"
+    machine.bmc.faults.add(kind="status", status=503, times=-1)
+    for _ in range(3):
+        assert stage.api.get(boot_device).status == 500
+    asked = machine.bmc.requests
+    assert b"left alone after 3 failures" in stage.api.get(boot_device).body
+    assert machine.bmc.requests == asked
+    machine.bmc.faults.clear()
+    assert stage.api.put(boot_device, {"boot_device": "pxe"}).status == 204
+    assert stage.api.get(boot_device).json["boot_device"] == "pxe"
+
+
 def test_a_wrong_password_is_shown_once_however_often_it_is_asked_for(stage, machine) -> None:
     node = enrol(stage, machine, redfish_password="mistyped")
     for _ in range(4):
