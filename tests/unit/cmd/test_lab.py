@@ -4,7 +4,10 @@ import signal
 import subprocess
 import sys
 
+from click.testing import CliRunner
+
 from bloomery.cmd import lab
+from bloomery.lab import models
 from bloomery.lab.rack import Rack
 
 
@@ -31,3 +34,23 @@ def test_the_command_serves_until_it_is_interrupted():
         rack.send_signal(signal.SIGINT)
         said, _ = rack.communicate(timeout=20)
     assert (rack.returncode, said) == (0, "\nthe rack is off\n")
+
+
+def test_the_makes_are_listed_with_what_they_are():
+    shown = CliRunner().invoke(lab.lab, ["models"])
+    assert [line.split()[0] for line in shown.output.splitlines()] == list(models.ALL)
+    assert "hpe-ilo6         HPE iLO 6: " in shown.output
+
+
+def test_a_rack_of_a_make_stands_apart_and_is_enrolled_by_its_own_paths(capsys):
+    with Rack(2, model="dell-idrac") as rack:
+        lab.tell(rack)
+    said = capsys.readouterr().out
+    assert len({machine.address for machine in rack.machines}) == 2
+    assert "--driver-info redfish_system_id=/redfish/v1/Systems/System.Embedded.1 " in said
+
+
+def test_a_make_that_is_unknown_is_told_with_those_that_are():
+    shown = CliRunner().invoke(lab.lab, ["up", "--model", "vax"])
+    assert shown.exit_code == 2
+    assert "'vax' is not one of 'generic', 'dmtf-rackmount1'" in shown.output
