@@ -381,7 +381,8 @@ class Trial:
         return Row(
             cell=cell, outcome=outcome, sentence=_plain(sentence), took_s=took_s,
             hits=fault["hits"],
-            recovers=outcome == DONE or self._recovers(operation, node, machine),
+            recovers=outcome == DONE
+            or (bool(sentence) and self._recovers(operation, node, machine)),
         )  # fmt: skip
 
     def _recovers(self, operation: Operation, node: str, machine: Machine) -> bool:
@@ -416,6 +417,8 @@ class Trial:
             ended = shown.provision_state
             return "failed" if ended == operation.state else str(ended), shown.last_error
         assert shown.provision_state == operation.ends, shown.provision_state
+        if shown.power_state != f"power {machine.system.power.lower()}":
+            return f"recorded as {shown.power_state}", ""
         return DONE if operation.is_so(machine.system, read) else "taken for done", ""
 
     def wait(self, node: str) -> None:
