@@ -150,12 +150,16 @@ class Bmc:
         return self._pace.by_luck(self.info.key, named[::-1]) or [None]
 
     def _error(self, text: str) -> errors.Failure:
+        shown = tool.masked(self.info, text)
         if verdicts.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
             is_login = verdicts.is_login_refused(text)
             kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
-            said = tool.masked(self.info, verdicts.sentence(text))
-            return kind(node=self._held.node.uuid, address=self.info.key, reason=said)
-        return self._unreachable(tool.masked(self.info, text))
+            return kind(
+                node=self._held.node.uuid,
+                address=self.info.key,
+                reason=verdicts.sentence(text, shown),
+            )
+        return self._unreachable(shown)
 
     def _unreachable(self, reason: str) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(

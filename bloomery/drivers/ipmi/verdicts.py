@@ -51,12 +51,12 @@ def is_about_suite(text: str) -> bool:
     return _has(text, _SUITES)
 
 
-def sentence(text: str) -> str:
-    """Return the message with what it means."""
+def sentence(text: str, shown: str) -> str:
+    """Return what the message means, before the message as it may be shown."""
     if is_about_suite(text):
-        return f"it does not take this ipmi_cipher_suite: {text}"
+        return f"it does not take this ipmi_cipher_suite: {shown}"
     meaning = next((told for part, told in _REFUSALS.items() if part in text), "")
-    return f"{meaning}: {text}" if meaning else text
+    return f"{meaning}: {shown}" if meaning else shown
 
 
 def _has(text: str, parts: Sequence[str]) -> bool:

@@ -185,10 +185,11 @@ def test_what_a_bmc_echoes_of_its_login_is_told_to_nobody(make_bmc, made_up, sai
         make_bmc(**SECRET, command_retry_timeout=1).ask("power", "status")
 
 
-def test_a_password_that_is_a_word_of_ipmitool_confuses_nobody(make_bmc, made_up):
+@pytest.mark.parametrize("password", ["invalid", "password", "wrong"])
+def test_a_password_that_is_an_everyday_word_confuses_nobody(make_bmc, made_up, password):
     made_up.answers["power status"] = tool.Failed("RAKP 2 HMAC is invalid")
-    with pytest.raises(errors.BmcLoginRefused):
-        make_bmc(ipmi_password="invalid").ask("power", "status")
+    with pytest.raises(errors.BmcLoginRefused, match=r"ipmi_password \(or .*\) is wrong: RAKP 2"):
+        make_bmc(ipmi_password=password).ask("power", "status")
 
 
 def test_a_look_with_a_short_budget_is_given_up_soon(make_bmc, made_up, clock):

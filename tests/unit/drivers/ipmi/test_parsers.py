@@ -209,4 +209,4 @@ def test_what_the_operator_calls_retryable_is_no_refusal():
     ],
 )
 def test_a_refusal_says_what_to_change(text, told):
-    assert verdicts.sentence(text).startswith(told)
+    assert verdicts.sentence(text, text).startswith(told)
