@@ -130,6 +130,10 @@ class Connections:
         self._stop_at: float | None = None
         self._has_ended = False
 
+    @property
+    def is_stopping(self) -> bool:
+        return self._stop_at is not None
+
     def __len__(self) -> int:
         return len(self._all)
 

@@ -108,7 +108,8 @@ class Server:
         response = wsgi.Response()
         try:
             response.take(self._app(environ, response.start))
-            keep = message.keep_alive and message.is_whole and not response.ends_connection
+            ends = response.ends_connection or self._connections.is_stopping
+            keep = message.keep_alive and message.is_whole and not ends
             data = response.encoded(message, keep=keep)
         except (auth.Deferred, bodies.Awaited):
             raise

@@ -15,6 +15,7 @@ from bloomery.api import server, wsgi
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
+from tests.kit.waiting import wait_for
 
 ANY = Conf(api=Api(port=0, max_json_body_size_provision=2048))
 
@@ -197,3 +198,35 @@ def test_large_bodies_are_worked_on_one_after_the_other():
 def _posted(address, body):
     with contextlib.closing(http.client.HTTPConnection(*address, timeout=30)) as connection:
         return asked(connection, "POST", body=body)[0].status
+
+
+def test_running_request_is_answered_before_the_server_stops():
+    begun, go_on = threading.Event(), threading.Event()
+
+    def app(environ, start):
+        begun.set()
+        go_on.wait(10)
+        start("200 OK", [])
+        return [b"done"]
+
+    serving = server.Server(app, ANY)
+    serving.start()
+    with ThreadPoolExecutor(2) as others:
+        answer = others.submit(_got, serving.address)
+        assert begun.wait(10)
+        stopped = others.submit(serving.stop)
+        wait_for(lambda: _is_deaf(serving), "the port to be closed")
+        assert not stopped.done()
+        go_on.set()
+        assert answer.result() == (200, "close", b"done")
+        stopped.result(10)
+
+
+def _got(address):
+    with contextlib.closing(http.client.HTTPConnection(*address, timeout=10)) as connection:
+        answer, body = asked(connection)
+        return answer.status, answer.headers["Connection"], body
+
+
+def _is_deaf(serving):
+    return serving._listener.fileno() == -1
