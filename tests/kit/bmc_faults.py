@@ -399,6 +399,7 @@ class Trial:
         machine.system._on = operation.is_on
         info = machine.driver_info | {"redfish_verify_ca": False}
         node = self.stage.enrol(driver="redfish", driver_info=info)
+        machine.system.firmware["BIOS"] = node  # what is read once for each BIOS is read here, too
         if operation.state == "active":
             machine.system.insert(ISO)
         self.stage.site.set(
