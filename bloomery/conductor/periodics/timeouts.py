@@ -77,11 +77,16 @@ def _fail_overdue(house: House, watch: Watch, state: State, limit: Limit, limit_
     with house.db.read() as conn:
         found = nodes.list_waiting(conn, state, limit.since)
     waits = [Wait(uuid, since, since + lasts) for uuid, since in found]
-    for uuid in watch.overdue(state, waits)[:most]:
-        _time_out(house, uuid, f"no call came within {limit_s} s ([conductor]{limit.option})")
+    why = f"no call came within {limit_s} s ([conductor]{limit.option})"
+    timed_out = 0
+    for uuid in watch.overdue(state, waits):
+        timed_out += _time_out(house, uuid, why)  # who must be left alone takes nobody's place
+        if timed_out == most:
+            return
 
 
-def _time_out(house: House, uuid: str, why: str) -> None:
+def _time_out(house: House, uuid: str, why: str) -> bool:
+    """Return whether the flow of the node was failed; not so where it must be left alone."""
     context = looking.context_of(house)
     with (
         looking.skipping(uuid),
@@ -90,6 +95,8 @@ def _time_out(house: House, uuid: str, why: str) -> None:
     ):
         if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
             _fail(task, slot, f"Node {uuid}: timed out in {task.node.provision_state}: {why}")
+            return True
+    return False
 
 
 def _fail(task: TaskManager, slot: Slot, sentence: str) -> None:

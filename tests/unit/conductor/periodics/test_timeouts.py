@@ -91,6 +91,15 @@ def test_oldest_go_first_and_so_many_per_pass(make_site):
     assert site.node(nodes[0]).provision_state == "wait call-back"
 
 
+def test_nodes_that_cannot_be_timed_out_keep_nobody_behind_them(make_site):
+    site = fast(make_site, periodic_max_workers=2)
+    ahead = [wait_in(site, "wait call-back", since=OLD * 2, driver="gone") for _ in range(3)]
+    behind = wait_in(site, "wait call-back")
+    timeouts.run(site.house)
+    site.wait_for_state(behind, "deploy failed")
+    assert {site.node(node).provision_state for node in ahead} == {"wait call-back"}
+
+
 def test_cleaning_that_waits_in_a_step_needs_an_operator(make_site):
     stage = Stage(fast(make_site))
     node = stage.bring_to("manageable", {"wait": {"vendor.log_passthrough": -1}})
