@@ -145,13 +145,18 @@ class Lane:
                     LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
                 finally:
                     self._ended(uuid)
-        finally:
+        except BaseException:
             self._resign()
+            raise
 
     def _next(self) -> str | None:
-        """Return a node when its time has come; None: there is none for this worker."""
+        """Return a node when its time has come; None: there is none, and this worker is out.
+
+        It is out in the same moment, so that whoever puts a node now finds its place free.
+        """
         with self._changed:
             if not self._todo or self._busy > self._most + min(self._slow(), self._most_slow):
+                self._resign()
                 return None
             uuid, now = self._todo.popleft(), self._clock()
             due_at = max(self._next_at, now - self._gap_s * (self._most - 1))  # all may be free
@@ -161,6 +166,7 @@ class Lane:
             self._pause(begins_at - now)
         if self._stopping.is_set():
             self._ended(uuid)
+            self._resign()
             return None
         return uuid
 

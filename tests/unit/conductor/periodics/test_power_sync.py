@@ -399,6 +399,24 @@ def test_looks_begin_at_the_pace_of_the_pass(rack, bmc):
     assert [at - began[0] for at in began] == [0, 0.25, 0.5, 0.75, 1]
 
 
+def test_a_node_that_comes_while_the_last_worker_leaves_is_looked_at(rack):
+    """Put in the moment after that worker found the queue empty, when no second one may come."""
+    looks, late = [], ["late"]
+    lane = lanes.Lane(rack.site.house.workers, looks.append, most=1)
+    next_of_lane = lane._next
+
+    def next_then_put():
+        uuid = next_of_lane()
+        if uuid is None and late:
+            lane.put(late.pop())
+        return uuid
+
+    lane._next = next_then_put
+    lane.put("first")
+    wait_for(lambda: looks == ["first", "late"], "both to be looked at")
+    wait_for(lambda: lane.is_idle, "its workers to leave")
+
+
 def test_workers_that_are_free_together_begin_together_and_no_more_than_they(rack):
     """Three workers and looks that take no time: three at once, then one each gap."""
     clock, began = HandClock(), []
