@@ -29,6 +29,7 @@ MAX_AHEAD: Final = 64  # requests that a client may send before it has read an a
 UNASKED: Final = 16 * KIB  # a body of this size is taken before anybody has looked at its head
 IN_MEMORY: Final = 64 * KIB  # what is longer goes to a temporary file
 _FRAMING: Final = 8  # bytes on the wire for each of a body's, which small chunks may cost
+_BETWEEN: Final = 8  # bytes between name and value of a header, and at its end
 _VERSIONS: Final = ("1.0", "1.1")
 _UNKNOWN_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP/1\.[01]\r\n")
 METHODS: Final = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
@@ -172,6 +173,11 @@ class Reader:
     def is_in_body(self) -> bool:
         return self._message is not None and self._message.has_head
 
+    @property
+    def is_asked_for(self) -> bool:
+        """The application wants the body that is on its way."""
+        return self._message is not None and self._message.wanted is not None
+
     def feed(self, data: bytes) -> None:
         """Understand what has come.  After a refusal, or a last request, it is dropped."""
         if self._is_over:
@@ -218,7 +224,7 @@ class Reader:
         if message is None:
             return
         if not message.has_head:
-            if self._raw_size > 2 * MAX_HEADER_BYTES:
+            if self._raw_size > MAX_HEADER_BYTES + _BETWEEN * MAX_HEADERS:
                 raise Refused(431, f"the headers are longer than {MAX_HEADER_BYTES} bytes")
         elif self._raw_size > 2 * UNASKED + _FRAMING * message.size:
             raise Refused(400, "the chunks of the body are hardly more than their frames")
@@ -240,8 +246,11 @@ class Reader:
     def on_header(self, name: bytes, value: bytes) -> None:
         message = self._current()
         self._measure(name + value)
-        if not message.has_head:  # else it is a trailer, which nobody reads
-            message.headers.append((name.lower(), value))
+        if message.has_head:  # it is a trailer, which nobody reads
+            return
+        if len(message.headers) >= MAX_HEADERS:
+            raise Refused(431, f"more than {MAX_HEADERS} headers")
+        message.headers.append((name.lower(), value))
 
     def on_headers_complete(self) -> None:
         message = self._current()
@@ -292,8 +301,6 @@ def _check_head(message: Message) -> None:
     """Note what the headers say of the body.  Raises Refused."""
     if message.version not in _VERSIONS:
         raise Refused(505, "HTTP/1.1 is spoken here")
-    if len(message.headers) > MAX_HEADERS:
-        raise Refused(431, f"more than {MAX_HEADERS} headers")
     _check_target(message)
     values: dict[bytes, bytes] = dict(message.headers)
     names = [name for name, _ in message.headers]
