@@ -64,7 +64,7 @@ class State(Enum):
 
 
 class Connection:
-    """``since``: when it came, or was answered; ``out``: what is still to be sent.
+    """``since``: when it came, was answered or began a request; ``out``: what is still to be sent.
 
     ``deadline``: when patience ends, unless it is BUSY.
     """
@@ -92,10 +92,13 @@ class Connection:
 
     @property
     def is_idle(self) -> bool:
-        """Nothing is lost when it goes, but for a request whose first line hardly came."""
+        """Nothing is lost when it goes, but for a request that nobody has looked at yet.
+
+        Such a one counts as idle whatever has come of it: its client need not have a login.
+        """
         if self.state is State.DRAINING:
             return True
-        return self.state is State.READING and not self.reader.is_in_body
+        return self.state is State.READING and not self.reader.is_asked_for
 
     def first(self) -> Message | None:
         return self.reader.messages[0] if self.reader.messages else None
@@ -277,7 +280,8 @@ class Connections:
         else:
             return self._close(connection)
         if not was_within and reader.is_within:
-            connection.deadline = time.monotonic() + self.limits.head_s
+            connection.since = time.monotonic()
+            connection.deadline = connection.since + self.limits.head_s
         return self._go_on(connection)
 
     def _go_on(self, connection: Connection) -> None:

@@ -81,7 +81,8 @@ class Front:
     def _understood(self, request: Request, environ: dict[str, Any]) -> Call:
         path = environ.get("PATH_INFO", "")
         path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
-        user = None if auth.PUBLIC.fullmatch(path) else self._auth.user(environ)
+        is_public = auth.PUBLIC.fullmatch(path) is not None
+        user = None if is_public else self._auth.user(environ)
         version = versions.negotiate(environ)
         conf = self._site.conf.api
         call = Call(
@@ -91,7 +92,7 @@ class Front:
             url=_url(conf, environ),
             version=version.minor,
             query=_query(environ.get("QUERY_STRING", "")),
-            body=_body(conf, path, environ),
+            body=b"" if is_public else _body(conf, path, environ),  # nobody reads it there
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
             suffix=_cut_suffix(environ, path, version),
         )

@@ -113,9 +113,9 @@ def read_nothing(serving: server.Server) -> None:
         assert status(serving, "/little") == 200
 
 
-def find_room(serving: server.Server, most: int) -> None:
+def find_room(serving: server.Server, most: int, sent: bytes = GET) -> None:
     """Where as many as there may be are idle, one more is served."""
-    with clients(serving, GET, most):
+    with clients(serving, sent, most):
         assert status(serving) == 200
 
 

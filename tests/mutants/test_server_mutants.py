@@ -47,6 +47,10 @@ def nobody_makes_room(patch: Patch, _over: threading.Event) -> None:
     patch.setattr(Connections, "_make_room", lambda self: False)
 
 
+def unasked_bodies_stay(patch: Patch, _over: threading.Event) -> None:
+    patch.setattr(messages.Reader, "is_asked_for", messages.Reader.is_in_body)
+
+
 def _hold_up(serving: Server) -> None:
     slow_clients.hold_nobody_up(serving, POST + b"Authorization: x\r\n" + LONG)
 
@@ -59,6 +63,10 @@ def _find_room(serving: Server) -> None:
     slow_clients.find_room(serving, MOST)
 
 
+def _find_room_among_bodies(serving: Server) -> None:
+    slow_clients.find_room(serving, MOST, POST + b"Content-Length: 10\r\n\r\n1")
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch, threading.Event], None]
     probe: Callable[[Server], None]
@@ -69,6 +77,7 @@ MUTANTS = (
     Mutant(threads_wait_for_readers, slow_clients.read_nothing),
     Mutant(bodies_come_before_logins, _refuse),
     Mutant(nobody_makes_room, _find_room),
+    Mutant(unasked_bodies_stay, _find_room_among_bodies),
 )
 
 

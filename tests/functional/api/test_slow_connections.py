@@ -13,8 +13,15 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from tests.kit import slow_clients
 from tests.kit.slow_clients import CHUNKED, GET, HEALTH, LONG, POST, SHAPES, TYPE
+from tests.kit.waiting import wait_for
 
 HUGE = b"Content-Length: 99999999\r\n\r\n"
+UNASKED = {
+    "half a head": GET[:20],
+    "headers": POST + b"X-One: 1\r\n",
+    "a small body": POST + b"Content-Length: 10\r\n\r\n1",
+    "a body where no login is wanted": b"POST /v1 HTTP/1.1\r\n" + TYPE + LONG,
+}
 NEXT = b"GET /v1 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
 
 
@@ -185,6 +192,31 @@ def test_patience_has_an_end(world, sent, limit, told):
 def test_idle_connections_make_room_for_new_ones(world):
     with slow_clients.serving(world.app, connections=8) as serving:
         slow_clients.find_room(serving, 8)
+
+
+@pytest.mark.parametrize("sent", UNASKED.values(), ids=UNASKED)
+def test_who_sends_what_nobody_asked_for_makes_room(world, sent):
+    with slow_clients.serving(world.app, connections=8) as serving:
+        slow_clients.find_room(serving, 8, sent)
+
+
+def test_who_is_in_a_request_goes_after_those_that_rest(world):
+    with (
+        slow_clients.serving(world.app, connections=8) as serving,
+        slow_clients.clients(serving, GET) as (first,),
+        slow_clients.clients(serving, GET, 7),
+    ):
+        assert first.recv(12) == b"HTTP/1.1 200"
+        first.sendall(POST + b"Content-Length: 26\r\n\r\n{")
+        wait_for(lambda: _are_in_bodies(serving), "the head of the second request")
+        assert [slow_clients.status(serving) for _ in range(3)] == [200] * 3
+        first.sendall(b'"driver":"fake-hardware"}')
+        first.shutdown(socket.SHUT_WR)
+        assert slow_clients.statuses(first) == [201]
+
+
+def _are_in_bodies(serving):
+    return [each for each in list(serving._connections._all.values()) if each.reader.is_in_body]
 
 
 def test_where_all_are_busy_new_ones_wait_and_it_is_said_once(world, caplog):
