@@ -163,7 +163,8 @@ class Connections:
 
     def stop(self) -> None:
         """Take no more connections and no more requests; ``run`` ends when the last is answered."""
-        self._stop_at = time.monotonic()
+        if self._stop_at is None:
+            self._stop_at = time.monotonic()
         self.wake()
 
     def _look_at(self, fd: int) -> None:

@@ -30,6 +30,7 @@ MOST_CONNECTIONS: Final = 10_000
 MOST_DESCRIPTORS: Final = 65_536  # some programs that we start close each one that there may be
 BACKLOG: Final = 1024
 STOP_S: Final = 5
+LAST_S: Final = 0.5  # to see that nobody is there
 LARGE: Final = 4 * KIB * KIB  # bodies of this size are parsed one after the other
 _BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
 
@@ -65,15 +66,26 @@ class Server:
         for thread in (self._loop, *self._threads):
             thread.start()
 
-    def stop(self) -> None:
-        """Refuse new connections, let running requests end, join the threads."""
+    def begin_stop(self) -> None:
+        """Refuse new connections and requests from now on; returns at once."""
         self._connections.stop()
+
+    def stop(self, within_s: float | None = None) -> None:
+        """As ``begin_stop``; then let running requests end, and join the threads.
+
+        ``within_s``: for how long, by default as long as it takes.  Requests that are not
+        answered by then are left behind: only the end of the process ends them.
+        """
+        self.begin_stop()
         if self._loop.ident is None:
             self._connections.run(0)
             return
-        self._loop.join()
+        self._loop.join(None if within_s is None else within_s + LAST_S)
         for _ in self._threads:
             self._ready.put(None)
+        if self._loop.is_alive():
+            LOG.warning("stopping: requests are left without an answer, %g s were over", within_s)
+            return
         for thread in self._threads:
             thread.join()
 

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
+from time import monotonic
 from typing import Self
 
 from bloomery import errors
@@ -118,12 +119,23 @@ class Service:
             LOG.warning("serving without a fresh %s: %s", self._home.clouds, exc)
 
     def stop(self) -> None:
-        """Refuse new requests, wait for the work that goes on, and close the database."""
+        """Refuse new requests, wait for the work that goes on, and close the database.
+
+        Requests and flows have one grace between them, ``graceful_shutdown_timeout`` from now
+        on; what is left then is cut off, and flows are taken up at the next start.
+        """
+        give_up_at = monotonic() + self.conf.conductor.graceful_shutdown_timeout
+
+        def left_s() -> float:
+            return max(give_up_at - monotonic(), 0.0)
+
         with contextlib.ExitStack() as started:  # each is stopped, whatever the others say
             started.callback(self.db.close)
             started.callback(self.relay.stop)
-            started.callback(self.conductor.stop)
-            started.callback(self.api.stop)
+            started.callback(lambda: self.conductor.stop(left_s()))
+            started.callback(lambda: self.api.stop(left_s()))
+            started.callback(self.conductor.periodics.stop)
+            started.callback(self.api.begin_stop)
 
     def __enter__(self) -> Self:
         self.start()

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
+import http.client
 import socket
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +15,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.api import server
+from bloomery.cmd import serving
 from bloomery.cmd.serving import Service
 from bloomery.conductor.service import ConductorService
 from bloomery.conf import Conf
@@ -23,6 +27,7 @@ from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
 from bloomery.home import Home
 from bloomery.operations import health
+from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
 
@@ -105,6 +110,105 @@ def test_a_former_name_is_no_conductor_any_more(home: Home) -> None:
     with Service(Conf(api=Api(port=0)), home) as service:
         host = service.conductor.house.host
         assert service.site.rpc.ring.hosts_of_driver("fake-hardware") == (host,)
+
+
+class SlowCaller:
+    """A request that is under way until ``go_on``, as one that waits for a slow BMC."""
+
+    def __init__(self, service: Service) -> None:
+        self.begun, self.go_on = threading.Event(), threading.Event()
+        service.api._app = self._answer
+        self._address = service.api.address
+
+    def _answer(self, _environ: Any, start: Any) -> list[bytes]:
+        self.begun.set()
+        assert self.go_on.wait(60)
+        start("200 OK", [])
+        return [b"done"]
+
+    def ask(self) -> int:
+        with contextlib.closing(http.client.HTTPConnection(*self._address, timeout=60)) as caller:
+            caller.request("GET", "/v1/nodes")
+            return caller.getresponse().status
+
+
+@pytest.fixture
+def begin(home: Home) -> Iterator[Callable[[int], tuple[Service, SlowCaller]]]:
+    """Start a service of so many seconds' grace, with a request that is under way."""
+    callers: list[SlowCaller] = []
+
+    def made(grace_s: int) -> tuple[Service, SlowCaller]:
+        ours = Conductor(graceful_shutdown_timeout=grace_s)
+        service = Service(Conf(api=Api(port=0), conductor=ours), home)
+        callers.append(SlowCaller(service))
+        service.start()
+        return service, callers[0]
+
+    yield made
+    for caller in callers:
+        caller.go_on.set()
+
+
+def is_revoked(service: Service) -> bool:
+    try:
+        service.conductor.house.lease.require("a node", "a conductor")
+    except errors.LockLost:
+        return True
+    return False
+
+
+def test_a_request_that_outlasts_the_grace_keeps_nobody_from_stopping(begin: Any) -> None:
+    service, caller = begin(0)
+    with ThreadPoolExecutor(2) as others:
+        try:
+            asked = others.submit(caller.ask)
+            assert caller.begun.wait(10)
+            others.submit(service.stop).result(30)
+            assert is_revoked(service)
+            assert not asked.done()
+        finally:
+            caller.go_on.set()
+
+
+def test_a_request_within_the_grace_is_answered_while_nothing_else_begins(begin: Any) -> None:
+    service, caller = begin(60)
+    with ThreadPoolExecutor(2) as others:
+        try:
+            asked = others.submit(caller.ask)
+            assert caller.begun.wait(10)
+            stopped = others.submit(service.stop)
+            wait_for(lambda: service.conductor.periodics._stopped, "the end of the periodics")
+            assert not stopped.done()
+            assert not is_revoked(service)
+        finally:
+            caller.go_on.set()
+        assert asked.result(30) == 200
+        stopped.result(30)
+    assert is_revoked(service)
+
+
+def test_requests_and_flows_have_one_grace_between_them(
+    begin: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What a request took of it is gone."""
+    clock, waited = HandClock(), []
+    monkeypatch.setattr(serving, "monotonic", clock)
+    service, _ = begin(60)
+    api_stop, conductor_stop = service.api.stop, service.conductor.stop
+
+    def slowly(within_s: float) -> None:
+        waited.append(within_s)
+        api_stop(within_s)
+        clock.turn(45)
+
+    def then(grace_s: float) -> None:
+        waited.append(grace_s)
+        conductor_stop(grace_s)
+
+    monkeypatch.setattr(service.api, "stop", slowly)
+    monkeypatch.setattr(service.conductor, "stop", then)
+    service.stop()
+    assert waited == [60, 15]
 
 
 def test_a_start_refuses_a_lease_that_is_too_short(home: Home) -> None:
