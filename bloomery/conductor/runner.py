@@ -14,7 +14,8 @@ time and no thread; in a wait state there is not even a lock.
 
 A BMC that does not answer fails no resumable step at once: the same turn is taken again, until
 the budget is spent that began with the first silence.  Its end stands in the row of the step, so
-that a conductor that takes the flow over grants no new one.
+that a conductor that takes the flow over grants no new one.  A new silence has a new budget once
+the BMC has answered; that a driver waits is no answer.
 """
 
 from __future__ import annotations
@@ -24,7 +25,7 @@ import uuid
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
-from datetime import timedelta
+from datetime import datetime, timedelta
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -414,9 +415,23 @@ def _park(flow: Flow, run: StepRun, outcome: Outcome) -> None:
 
 def _wait_for_turn(flow: Flow, run: StepRun, outcome: Again) -> None:
     """Keep the lock, let the thread go; the row says until when and why."""
-    was, run.deadline_at = run.deadline_at, None  # whatever was silent has answered
-    _put_off(flow, run, outcome, changed=was is not None)
+    was = run.deadline_at
+    if was is not None and _has_answered(flow, _silent_since(flow, was)):
+        run.deadline_at = None
+    _put_off(flow, run, outcome, changed=was != run.deadline_at)
     flow.task.turn += 1
+
+
+def _silent_since(flow: Flow, ends: datetime) -> datetime:
+    return ends - timedelta(seconds=flow.task.house.conf.conductor.bmc_outage_budget)
+
+
+def _has_answered(flow: Flow, since: datetime) -> bool:
+    """Tell whether the node's BMC has answered since; one that cannot be named has not."""
+    try:
+        return flow.task.driver.power.has_answered(flow.task, since)
+    except errors.Failure:
+        return False
 
 
 def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
@@ -497,9 +512,10 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
     what = flow.phase.name if run.step.inner else f"{flow.phase.name} step {run.step.name}"
-    budget_s = flow.task.house.conf.conductor.bmc_outage_budget
-    was_borne = isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None
-    borne = f"; that was borne for {budget_s} s" if was_borne else ""
+    borne = ""
+    if isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None:
+        lasted_s = (clock.now() - _silent_since(flow, run.deadline_at)).total_seconds()
+        borne = f"; that was borne for {max(lasted_s, 0):.0f} s"
     return f"Node {flow.task.node.uuid} failed {what}: {secrets.brief(exc)}{borne}"
 
 

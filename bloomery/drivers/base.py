@@ -15,6 +15,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from datetime import datetime
 from typing import Any, ClassVar, Final, Protocol, TypeVar
 
 from bloomery import errors
@@ -220,6 +221,13 @@ class Power(Interface):
 
     def is_suspect(self, held: HeldNode) -> bool:
         """Tell, without asking the BMC, whether it failed to answer the last time."""
+        return False
+
+    def has_answered(self, held: HeldNode, since: datetime) -> bool:
+        """Tell, without asking the BMC, whether it answered after ``since`` (``bloomery.clock``).
+
+        Who does not remember that has one outage budget for each step, however often it answers.
+        """
         return False
 
 

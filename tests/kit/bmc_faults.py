@@ -61,6 +61,7 @@ _DIFFERS: Final = (
     (r"[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}", "NODE"),
     (r"https?://127\.0\.0\.1:\d+", "ADDRESS"),
     (r"asked \d+ times", "asked N times"),
+    (r"borne for \d+ s", "borne for N s"),
     (r"IncompleteRead\(.*?\)", "IncompleteRead"),
     (r"Remote end closed connection without response|EOF occurred.*?\)", LOST),
     (r" \(left alone after .*?\)", ""),

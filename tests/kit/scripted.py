@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Mapping
+from datetime import datetime
 from typing import Any
 
 from bloomery.conf import Conf
@@ -30,6 +31,7 @@ class Script:
         self.steps: dict[str, list[Step]] = {phase: [] for phase in base.PHASES}
         self.acts: dict[str, Act] = {}
         self.calls: list[str] = []
+        self.is_heard = False  # does the power interface know of an answer of the BMC?
         self._mutex = threading.Lock()
 
     def add(self, phase: str, name: str, act: Act | None = None, **facts: Any) -> None:
@@ -87,6 +89,9 @@ class ScriptedPower(FakePower):
     def get_power_state(self, held: base.HeldNode) -> str | None:
         self.script.play(held, "get_power_state")
         return held.node.power_state
+
+    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
+        return self.script.is_heard
 
 
 def failing(exc: BaseException) -> Act:

@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from datetime import UTC, datetime
 from typing import Any, Final
 
+from bloomery import clock as steady
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers.base import HeldNode
@@ -43,6 +44,7 @@ class Bmc:
         self._mutex = threading.Lock()
         self.latency = Latency()
         self.last_contact_at: datetime | None = None
+        self._heard_at: datetime | None = None  # as deadlines are measured
         self.last_error: str | None = None
         self.last_error_at: datetime | None = None
 
@@ -66,8 +68,12 @@ class Bmc:
                 self._logins.popitem(last=False)
             return found
 
+    def has_answered(self, since: datetime) -> bool:
+        """Tell whether it answered anybody after ``since``, a time of ``bloomery.clock``."""
+        return self._heard_at is not None and self._heard_at > since
+
     def answered(self) -> None:
-        self.last_contact_at = datetime.now(UTC)
+        self.last_contact_at, self._heard_at = datetime.now(UTC), steady.now()
         self.breaker.succeeded()
 
     def failed(self, exc: errors.Failure) -> None:

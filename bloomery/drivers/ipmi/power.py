@@ -36,6 +36,9 @@ class IpmitoolPower(Ipmitool, base.Power):
     def is_suspect(self, held: base.HeldNode) -> bool:
         return self.gateway.bmc(info.parse(held.driver_info).key).is_suspect
 
+    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
+        return self.gateway.bmc(info.parse(held.driver_info).key).has_answered(since)
+
     def get_power_state(self, held: base.HeldNode) -> str | None:
         return _reading(self.bmc(held).ask(*_STATUS))
 

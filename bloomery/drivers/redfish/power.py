@@ -55,6 +55,9 @@ class RedfishPower(Redfish, base.Power):
     def is_suspect(self, held: base.HeldNode) -> bool:
         return self.access.bmc(held).is_suspect
 
+    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
+        return self.access.bmc(held).has_answered(since)
+
     def get_power_state(self, held: base.HeldNode) -> str | None:
         return self.access.read(held, _read)
 

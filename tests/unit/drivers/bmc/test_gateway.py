@@ -5,6 +5,7 @@ import threading
 
 import pytest
 
+from bloomery import clock as steady
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Bmc
@@ -88,6 +89,17 @@ def test_a_no_is_an_answer_and_no_silence(made, held):
     assert shown["left_alone"] is False
     assert shown["last_contact_at"] is not None
     assert "not now" in shown["last_error"]
+
+
+def test_it_knows_whether_a_bmc_has_answered_since_a_silence_began(made, held):
+    before = steady.now()
+    with pytest.raises(errors.BmcUnreachable):
+        call(made, held, SILENT)
+    assert not made.bmc(ADDRESS).has_answered(before)
+    with pytest.raises(errors.BmcRefused):
+        call(made, held, REFUSED)
+    assert made.bmc(ADDRESS).has_answered(before)
+    assert not made.bmc(ADDRESS).has_answered(steady.now())
 
 
 def test_an_error_of_ours_counts_for_nothing(made, held):
