@@ -55,9 +55,14 @@ DEATH: Final = 4
 _MOST_TAKEN_UP: Final = 3 * DEATH
 
 
-def void_reservations(house: House) -> int:
-    """Free every node: on start under the lock of the state dir no holder can be alive."""
-    return len(house.db.transact(locks.void_all))
+def void_reservations(house: House, *, alone: bool) -> int:
+    """Free the nodes that a former life held; return how many there were.
+
+    ``alone``: every node, since no holder can be alive.  Where others may live only those of our
+    own name; who dies among the others is found by lease.
+    """
+    holder = None if alone else house.host
+    return len(house.db.transact(lambda conn: locks.void_all(conn, holder)))
 
 
 def adopt_all(house: House, weight: int = DEATH) -> int:

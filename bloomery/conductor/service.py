@@ -73,10 +73,11 @@ class ConductorService:
         """Free what a former life held, register, take up what was left, and return.
 
         The caller holds the lock of the state dir.  ``alone``: no other conductor can live on this
-        database, so that whoever else is registered there is a former name of ours.
+        database, so that whoever else is registered there, or holds a node, is a former name of
+        ours.
         """
         house = self.house
-        freed = recovery.void_reservations(house)
+        freed = recovery.void_reservations(house, alone=alone)
         house.timers.start()
         house.db.transact(
             lambda conn: conductors.register(

@@ -114,7 +114,7 @@ def busy_check_off(patch: Patch) -> None:
 
 def void_at_start_off(patch: Patch) -> None:
     """A conductor that starts leaves the reservations of its former life."""
-    patch.setattr(recovery, "void_reservations", lambda house: 0)
+    patch.setattr(recovery, "void_reservations", lambda house, alone: 0)
 
 
 def lease_off(patch: Patch) -> None:

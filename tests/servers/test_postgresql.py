@@ -15,8 +15,14 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from bloomery import errors
+from bloomery.cmd.serving import Service
 from bloomery.conductor.states import State
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.conf.database import Database as Settings
+from bloomery.conf.default import Default
 from bloomery.db import conductors, engine, events, history, home, locks, nodes, schema, tables
+from bloomery.home import Home
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.request import Request
@@ -155,6 +161,22 @@ def test_a_lock_is_taken_guarded_lost_and_released(db: engine.Database, add_node
         db.transact(lambda conn: locks.check(conn, first))
     second = reserve(db, uuid_, "host-b")
     assert db.transact(lambda conn: locks.release(conn, second))
+
+
+def test_a_start_frees_what_its_own_name_held_and_nothing_of_others(
+    db: engine.Database, add_node, tmp_path: Path
+):
+    ours, theirs = db.transact(add_node), db.transact(add_node)
+    reserve(db, ours, "host-a")
+    held = reserve(db, theirs, "host-b")
+    conf = Conf(
+        api=Api(port=0),
+        database=Settings(connection=db.url.render_as_string(hide_password=False)),
+        default=Default(host="host-a"),
+    )
+    with Home(tmp_path / "state") as state, Service(conf, state), db.read() as conn:
+        assert nodes.get(conn, ours).reservation is None
+        locks.require_held(conn, held)
 
 
 def test_one_of_many_who_reserve_at_once_wins(db: engine.Database, add_node):
