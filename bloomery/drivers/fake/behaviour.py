@@ -7,10 +7,11 @@ import random
 import threading
 from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from datetime import UTC, datetime
+from datetime import UTC, datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import clock, errors
 from bloomery.conf import Conf
 from bloomery.drivers.base import Beat, HeldNode
 from bloomery.outcome import Again, Outcome, WaitForCall
@@ -20,7 +21,9 @@ _SHAPES: Final[dict[str, type]] = {
     "delay": dict, "flap": dict, "wait": dict, "fail": list, "silent": list,
 }  # fmt: skip
 _SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
+_wall: Final = partial(datetime.now, UTC)
 _never = threading.Event()
+_waits: dict[str, tuple[datetime, datetime]] = {}  # of a node: since when, by rows and by us
 _calls: dict[tuple[str, str], Iterator[int]] = defaultdict(lambda: itertools.count(1))
 
 
@@ -68,8 +71,16 @@ def agent_call(held: HeldNode) -> Beat | None:
     waits_s = [s for s in _map(_told(held), "wait").values() if _is_number(s)]
     if since is None or any(s < 0 for s in waits_s):
         return None
-    waited_s = (datetime.now(UTC) - since).total_seconds()
-    return Beat(callback_url="fake://agent") if waited_s >= max(waits_s, default=0) else None
+    is_over = _waited_s(held.node.uuid, since) >= max(waits_s, default=0)
+    return Beat(callback_url="fake://agent") if is_over else None
+
+
+def _waited_s(node: str, since: datetime) -> float:
+    """Ask the wall once, when a wait is first seen: it may be set while somebody waits."""
+    known, now = _waits.get(node), clock.now()
+    if known is None or known[0] != since:
+        known = _waits[node] = since, now - max(_wall() - since, timedelta(0))
+    return (now - known[1]).total_seconds()
 
 
 def validate(held: HeldNode) -> None:

@@ -8,6 +8,7 @@ from datetime import timedelta
 import pytest
 import sqlalchemy as sa
 
+from bloomery import clock
 from bloomery.conductor import states
 from bloomery.conductor.periodics import agents, looking
 from bloomery.db import rows
@@ -51,6 +52,24 @@ def test_agent_that_was_told_never_to_call_does_not(stage):
     call(stage)
     assert stage.standing(node)[0] == "wait call-back"
     assert stage.why(node)["contact"]["agent"] is None
+
+
+def test_a_clock_that_is_set_forward_does_not_make_the_agent_call(stage, monkeypatch):
+    node = wait_for_agent(stage, 3600)
+    call(stage)
+    monkeypatch.setattr(behaviour, "_wall", lambda: rows.now() + timedelta(days=1))
+    call(stage)
+    assert stage.standing(node)[0] == "wait call-back"
+
+
+def test_a_clock_that_is_set_back_does_not_keep_the_agent_from_calling(stage, monkeypatch):
+    node = wait_for_agent(stage, 3600)
+    call(stage)
+    passed = clock.now() + timedelta(seconds=3601)
+    monkeypatch.setattr(clock, "now", lambda: passed)
+    monkeypatch.setattr(behaviour, "_wall", lambda: rows.now() - timedelta(days=1))
+    call(stage)
+    assert stage.show(node)["provision_state"] == "active"
 
 
 def waiting_for_ever(stage):
