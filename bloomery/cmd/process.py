@@ -31,6 +31,7 @@ from bloomery import errors, secrets
 LOG = logging.getLogger(__name__)
 
 _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
+_LAST_CALLS: Final[list[Callable[[], None]]] = []
 _BY_SIGNAL: Final = 128  # plus the number of the signal: what shells make of it
 
 
@@ -99,8 +100,21 @@ def ends_here() -> Iterator[None]:
     end(code)
 
 
+def before_end(call: Callable[[], None]) -> None:
+    """Have this called by whatever ends the process, before anything else; it must not wait."""
+    _LAST_CALLS.append(call)
+
+
 def end(code: int) -> NoReturn:
-    """End the process, its threads and the programs that they run: nobody gets another turn."""
+    """End the process, its threads and the programs that they run: nobody gets another turn.
+
+    What was given to ``before_end`` forbids further orders to BMCs, before the list is made of the
+    programs that are killed.  One that a worker starts after it, for a read or for an order that
+    had been let in, slips through, and ends by itself.
+    """
+    for call in _LAST_CALLS:
+        with contextlib.suppress(Exception):  # nothing may get past the end
+            call()
     for child in _children():
         with contextlib.suppress(OSError):
             os.kill(child, signal.SIGKILL)

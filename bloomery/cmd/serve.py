@@ -43,6 +43,7 @@ def serve(
         home = Home(state_dir)
         home.take()  # and never left: the kernel lets go of it when no thread is left
         service = Service(settings, home, config_files)
+        process.before_end(service.conductor.house.lease.revoke)
         service.start()
         shutdown.allow_grace(settings.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S)
         click.echo(told(service, home))

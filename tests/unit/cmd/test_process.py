@@ -63,6 +63,37 @@ def test_the_end_takes_along_threads_and_programs_and_tells_why() -> None:
     wait_for(lambda: not is_running(child), "its program to end")
 
 
+SERVE_THAT_FAILS = """
+import sys
+from bloomery.cmd import process, serving
+from bloomery.cmd.serve import serve
+from bloomery.conductor.lease import Lease
+
+def fail(_service):
+    raise KeyError("a bug")
+
+Lease.revoke = lambda _lease: print("revoked", flush=True)
+process._children = lambda: print("listed", flush=True) or []
+serving.Service.start = fail
+serve(["--state-dir", sys.argv[1], "--port", "0"])
+"""
+
+
+def test_orders_are_forbidden_before_the_programs_are_listed_that_are_killed(
+    tmp_path: Path,
+) -> None:
+    """Whatever ends the process: a program that is started after the list outlives us."""
+    run = subprocess.run(
+        [sys.executable, "-c", SERVE_THAT_FAILS, str(tmp_path / "state")],
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    assert run.stdout.split() == ["revoked", "listed"], run.stderr
+    assert run.returncode == 1
+
+
 def is_running(pid: str) -> bool:
     try:
         return "\nState:\tZ" not in Path(f"/proc/{pid}/status").read_text()
