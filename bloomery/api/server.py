@@ -84,7 +84,7 @@ class Server:
         for _ in self._threads:
             self._ready.put(None)
         if self._loop.is_alive():
-            LOG.warning("stopping: requests are left without an answer, %g s were over", within_s)
+            LOG.warning("stopping: the time is over, and some requests are left without an answer")
             return
         for thread in self._threads:
             thread.join()
