@@ -2,9 +2,9 @@
 
     return stages.in_order(held, "ramdisk_deploy", off, boot, on)
 
-Where it stands is remembered on the node.  A new run of the step (turn 0) begins with the first
-part, and a part during which the BMC was silent is done once more in the next turn: each must
-land in the same place when it is done again.
+Where it stands is remembered on the node.  A part during which the BMC was silent is done once
+more when the same turn is taken again; in turn 0 all parts are, as what is remembered then may be
+of another run of the step.  Each must land in the same place when it is done again.
 """
 
 from __future__ import annotations
