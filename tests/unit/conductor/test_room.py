@@ -14,7 +14,8 @@ from bloomery.conductor import clean, deploy, undeploy
 from bloomery.conductor.manager import ConductorManager
 
 CALLERS = 4
-NEVER = '{"fake": {"wait": {"deploy": -1, "deploy.deploy": -1}}}'
+# Whoever got in stays until everybody has asked.
+NEVER = '{"fake": {"wait": {"deploy": -1, "deploy.deploy": -1, "vendor.log_passthrough": -1}}}'
 
 
 def all_at_once(site: Any, order: Callable[[Any], None], nodes: list[str]) -> list[Any]:
@@ -70,7 +71,7 @@ def test_as_many_as_allowed_get_in_and_the_others_are_as_they_were(
         if verb == "provide":
             manager.do_provisioning_action(request, node, "provide")
         elif verb == "clean":
-            steps = [{"interface": "deploy", "step": "erase_devices"}]
+            steps = [{"interface": "vendor", "step": "log_passthrough"}]
             manager.do_node_clean(request, node, steps, False)
         elif verb == "tear_down":
             manager.do_node_tear_down(request, node)
