@@ -1,8 +1,8 @@
 """Power by Redfish: ask, then look again and again until the machine is there.
 
 What was asked, and until when we look, is remembered on the node from the first turn on.  A BMC
-that gives no clear answer is looked at as well, and asked again: it may have done it.  So is one
-that took the order and does nothing, a few times before the time is up.
+that gives no clear answer may have done it: it is looked at as one that took the order.  Where
+nothing comes of an order it is given again, a few times before the time is up, and not at once.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ _READS: Final = {
 }
 _MEMORY: Final = "redfish_power"
 _RESTART_S: Final = 15.0  # after a forced restart nothing is to be seen for a while
-_MOST_ORDERS: Final = 3  # that a BMC takes without doing them
+_MOST_ORDERS: Final = 3  # that a BMC takes, or may have taken, without doing them
 _PATIENCE: Final = 1 / 3  # the share of the time left that an order has before it is repeated
 
 
@@ -89,12 +89,12 @@ class RedfishPower(Redfish, base.Power):
                 return DONE
             return self._ask(held, order, self._begin(held, state, timeout_s))
         is_there = self._reads(held, memory) == order.ends
-        if is_there and (order.pointless_when_there or not memory.get("no_answer")):
+        if is_there and (order.pointless_when_there or memory.get("was_taken")):
             _forget(held)
             return DONE
         if clock.now() > _at(memory, "until"):
             raise self._late(held, state, memory)
-        if memory.get("no_answer") or _is_ignored(memory):
+        if memory.get("put_off") or _is_ignored(memory):
             return self._ask(held, order, memory)
         return _look_again(memory)
 
@@ -137,22 +137,24 @@ class RedfishPower(Redfish, base.Power):
         """Ask the BMC; a refusal where the machine already is counts as done."""
         internal = held.node.driver_internal_info
         once = internal.get(boot_device.MEMORY)
-        was_taken = memory.get("taken", 0) > 0
-        memory.pop("no_answer", None)
-        memory["orders"] = memory.get("orders", 0) + 1
+        was_given, orders = memory.get("given", 0) > 0, memory.get("orders", 0)
+        memory |= {"orders": orders + 1, "no_answer": None, "put_off": None}
         try:
             self.access.change(
-                held, lambda system: _reset(system, order, once, internal, again=was_taken),
+                held, lambda system: _reset(system, order, once, internal, again=was_given),
             )  # fmt: skip
         except errors.InvalidParameterValue:
             _forget(held)
             raise
+        except errors.BmcLeftAlone as alone:  # it heard nothing of it
+            memory |= {"orders": orders, "put_off": alone.facts["reason"]}
+            return _look_again(memory, alone.facts["retry_after_s"])
         except errors.BmcUnreachable as silent:
-            memory["no_answer"] = silent.facts["reason"]
-            return _look_again(memory, silent.facts.get("retry_after_s") or 0)
+            return _unclear(memory, silent)
         except errors.BmcRefused as no:
             return self._refused(held, order, memory, no)
-        _note_taken(memory)
+        memory["was_taken"] = True
+        _note_given(memory)
         return Again(after_s=order.first_look_s, reason=_reason(memory))
 
     def _refused(
@@ -167,16 +169,17 @@ class RedfishPower(Redfish, base.Power):
         if there and status in (400, 409):
             _forget(held)
             return DONE
-        if status < 500 and memory.get("taken"):
-            _note_taken(memory)  # it is at the order that it took, and we look at that one
+        if status < 500 and memory.get("was_taken"):
+            _note_given(memory)  # it is at the order that it took, and we look at that one
             return _look_again(memory)
-        is_busy = status == 409 and order.ends == PowerState.ON and self._may_try_again(memory)
-        if not is_busy and status < 500:
-            _forget(held)
-            raise no
-        memory["no_answer"] = no.facts["reason"]
-        busy_s = float(self.conf.redfish.power_on_conflict_retry_interval)
-        return Again(after_s=busy_s if is_busy else 1.0, reason=_reason(memory))
+        if status >= 500:
+            return _unclear(memory, no)
+        if status == 409 and order.ends == PowerState.ON and self._may_try_again(memory):
+            memory["put_off"] = no.facts["reason"]
+            busy_s = float(self.conf.redfish.power_on_conflict_retry_interval)
+            return Again(after_s=busy_s, reason=_reason(memory))
+        _forget(held)
+        raise no
 
     def _may_try_again(self, memory: dict[str, Any]) -> bool:
         """Count one more try that met a conflict; False once that was the last one."""
@@ -201,7 +204,8 @@ class RedfishPower(Redfish, base.Power):
         """Say that time is up; a BMC that is silent by now was not seen to fail at it."""
         _forget(held)
         limit_s = (_at(memory, "until") - _at(memory, "since")).total_seconds()
-        orders, why = memory.get("orders", 1), memory.get("no_answer") or memory.get("last")
+        orders = memory.get("orders", 1)
+        why = memory.get("no_answer") or memory.get("put_off") or memory.get("last")
         address = self.access.account(held).address
         words = (
             f"did not get there within {limit_s:g} s, "
@@ -255,18 +259,25 @@ def _left_s(memory: dict[str, Any]) -> float:
     return (_at(memory, "until") - clock.now()).total_seconds()
 
 
-def _note_taken(memory: dict[str, Any]) -> None:
-    """Count an order that the BMC took, and give it its share of the time that is left."""
+def _unclear(memory: dict[str, Any], exc: errors.Failure) -> Again:
+    """Nobody knows whether the BMC took the order: look, and do not repeat it at once."""
+    memory["no_answer"] = exc.facts["reason"]
+    _note_given(memory)
+    return _look_again(memory)
+
+
+def _note_given(memory: dict[str, Any]) -> None:
+    """Count an order that the BMC may carry out, and give it its share of the time left."""
     patience = timedelta(seconds=max(_left_s(memory), 0) * _PATIENCE)
-    memory["taken"] = memory.get("taken", 0) + 1
+    memory["given"] = memory.get("given", 0) + 1
     memory["ignored_at"] = (clock.now() + patience).isoformat()
 
 
 def _is_ignored(memory: dict[str, Any]) -> bool:
-    """Tell whether an order that was taken should be repeated: nothing was seen of it."""
-    if memory["silent"] or memory.get("taken", 0) >= _MOST_ORDERS:
+    """Tell whether an order that was given should be repeated: nothing was seen of it."""
+    if memory["silent"] or memory.get("given", 0) >= _MOST_ORDERS:
         return False
-    return clock.now() > _at(memory, "ignored_at")
+    return "ignored_at" not in memory or clock.now() > _at(memory, "ignored_at")
 
 
 def _look_again(memory: dict[str, Any], least_s: float = 0) -> Again:

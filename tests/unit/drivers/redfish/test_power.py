@@ -10,6 +10,7 @@ from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE, Again
 from tests.kit.held import Held, walk
+from tests.kit.scripted import failing
 from tests.kit.waiting import wait_for
 
 CONFLICT = {"kind": "status", "status": 409, "path": "Reset"}
@@ -90,11 +91,13 @@ def test_a_machine_that_stays_busy_is_asked_as_often_as_configured(conf, held, m
 
 def test_power_that_does_not_come_in_time_is_told_with_what_it_reads(power, held, machine):
     machine.bmc.faults.add(kind="stuck", times=-1)
-    with pytest.raises(
-        errors.PowerStateFailure,
-        match=r"within 0.02 s, asked (once|[0-9]+ times); at last: it reads power off",
-    ):
-        take(power, held, "power on", timeout_s=0.02)
+    power.set_power_state(held, "power on", timeout_s=600)
+    held.turn = 1
+    memory = held.node.driver_internal_info["redfish_power"]
+    memory.update(since="2026-01-01T00:00:00+00:00", until="2026-01-01T00:10:00+00:00")
+    told = "within 600 s, asked once; at last: it reads power off"
+    with pytest.raises(errors.PowerStateFailure, match=told):
+        power.set_power_state(held, "power on")
     assert held.node.driver_internal_info == {}
 
 
@@ -224,11 +227,55 @@ def test_a_machine_that_may_not_go_off_is_restarted(power, held, machine):
     assert orders(machine) == ["reset On", "reset ForceRestart"]
 
 
+UNCLEAR = pytest.mark.parametrize(
+    "fault",
+    [{"kind": "after", "status": 500}, {"kind": "status", "status": 503}, {"kind": "reset"}],
+)
+
+
 def test_a_restart_without_a_clear_answer_is_asked_again(power, held, machine):
     take(power, held, "power on")
+    held.turn = 0
     machine.bmc.faults.add(kind="status", status=503, path="Reset")
-    take(power, held, "rebooting")
+    turns_of(power, held, "rebooting", 1)
+    held.turn += 1
+    assert power.set_power_state(held, "rebooting") == DONE
     assert orders(machine) == ["reset On", "reset ForceRestart"]
+
+
+@UNCLEAR
+def test_an_order_without_a_clear_answer_has_its_time_too(power, held, machine, fault):
+    machine.system._on = True
+    machine.bmc.faults.add(**fault, path="Reset", times=-1)
+    for held.turn in range(9):
+        assert isinstance(power.set_power_state(held, "rebooting", timeout_s=600), Again)
+    [fault] = machine.bmc.faults.shown()
+    assert fault["hits"] == 1
+
+
+@UNCLEAR
+def test_a_machine_whose_bmc_never_answers_clearly_is_restarted_so_many_times(
+    power, held, machine, fault
+):
+    machine.system._on = True
+    machine.bmc.faults.add(**fault, path="Reset", times=-1)
+    turns_of(power, held, "rebooting", 9)
+    [fault] = machine.bmc.faults.shown()
+    assert fault["hits"] == 3
+    held.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
+    with pytest.raises(errors.PowerStateFailure, match="asked 3 times; at last: "):
+        power.set_power_state(held, "rebooting")
+
+
+def test_an_order_that_the_bmc_was_not_told_counts_for_nothing(power, held, machine, monkeypatch):
+    alone = errors.BmcLeftAlone(node="n", address="b", reason="left alone", retry_after_s=1.5)
+    monkeypatch.setattr(power.access, "change", lambda *_: failing(alone)(held))
+    for held.turn in range(9):
+        assert power.set_power_state(held, "power on", timeout_s=600).after_s == 1.5
+    monkeypatch.undo()
+    power.set_power_state(held, "power on")
+    assert orders(machine) == ["reset On"]
+    assert held.node.driver_internal_info["redfish_power"]["orders"] == 1
 
 
 def test_a_boot_device_that_does_not_last_is_set_before_each_power_on(power, held, machine):
