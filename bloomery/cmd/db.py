@@ -65,4 +65,4 @@ def backup(file: Path, state_dir: Path, config_files: tuple[str, ...]) -> None:
     home = Home(state_dir)
     home.existing_database(conf.load(config_files).database).backup(file)
     click.echo(f"wrote {file}")
-    click.echo(f"keep {home.key} with it: without that key its secrets cannot be read")
+    click.echo(f"keep a copy of {home.key} apart from it: nothing else can read its secrets")

@@ -50,6 +50,8 @@ from bloomery.model.step import Step
 Json = dict[str, Any]
 T = TypeVar("T")
 
+_API_CALL_S: Final = 30.0  # that a caller of the API waits for one call to a BMC: places are few
+
 
 class ConductorManager:
     """Serves ``rpc.contract.Conductor``; see there for what each method promises."""
@@ -365,7 +367,12 @@ class ConductorManager:
             self.house.workers.slot() as slot,
             waiting.place(self.house, f"{purpose} of node {node_uuid}"),
             task_manager.acquire(
-                context, node_uuid, shared=shared, purpose=purpose, insists=insists
+                context,
+                node_uuid,
+                shared=shared,
+                purpose=purpose,
+                insists=insists,
+                budget_s=_API_CALL_S,
             ) as task,
         ):
             return slot.spawn(work, task).result()

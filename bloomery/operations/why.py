@@ -50,6 +50,7 @@ def explain(ctx: Context, ident: str) -> Json:
         runs = steps.list_open(conn, uuid)
         failed = history.find_last_error(conn, uuid)
     run = _standing_at(runs)
+    bmc = _remembered(ctx, node)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -61,9 +62,9 @@ def explain(ctx: Context, ident: str) -> Json:
         "maintenance": _maintenance(node),
         "lock": _lock(node, now),
         "step": None if run is None else _step(run, runs, now, _deadline(ctx, node, run)),
-        "contact": {"agent": _agent(node), "bmc": _remembered(ctx, node)},
+        "contact": {"agent": _agent(node), "bmc": bmc},
         "last_error": _error(node, failed),
-        "next_action": _next_action(node, run),
+        "next_action": _of_bmc(ctx, node, run, bmc) or _next_action(node, run),
     }
 
 
@@ -155,6 +156,24 @@ def _error(node: Node, failed: Json | None) -> Json | None:
     }
 
 
+def _of_bmc(ctx: Context, node: Node, run: StepRun | None, bmc: Json | None) -> str | None:
+    """One sentence where the BMC is what stands in the way; None where it is not."""
+    if run is None and bmc is not None and bmc.get("login_refused"):
+        return (
+            "set user name and password in driver_info right: the BMC refuses them, and is tried "
+            f"again at {bmc['login_refused']['next_try_at']}, or when driver_info changes"
+        )
+    if run is None and node.maintenance and node.fault == "power failure":
+        every_s = ctx.site.conf.conductor.power_failure_recovery_interval
+        if not every_s:
+            return "look at the BMC, and end maintenance when it answers again"
+        return (
+            "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
+            f"{every_s} to {4 * every_s} s, and within {every_s} s once anybody has reached it"
+        )
+    return None
+
+
 def _next_action(node: Node, run: StepRun | None) -> str:
     """One sentence for the operator: what comes by itself, or what to ask for."""
     state = node.provision_state
@@ -166,8 +185,6 @@ def _next_action(node: Node, run: StepRun | None) -> str:
         return f"look at the BMC, or wait: {run.reason}"
     if run is not None:
         return f"wait: step {run.step.name} of {run.phase} is going on"
-    if node.maintenance and node.fault == "power failure":
-        return "look at the BMC: maintenance ends by itself when it answers again"
     if node.maintenance and node.fault is None:
         return "end maintenance when the work on the machine is done"
     if state in states.UNSTABLE_STATES:

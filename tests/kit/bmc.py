@@ -8,6 +8,7 @@ from __future__ import annotations
 import contextlib
 import threading
 from collections.abc import Iterator
+from datetime import datetime
 from typing import Any
 
 from bloomery import errors
@@ -33,6 +34,7 @@ class Bmc:
         self.accepts: BaseException | None = None
         self.usable: BaseException | None = None
         self.is_suspect = False
+        self.has_answered = False  # somebody, since it was asked
         self.budgets: list[float | None] = []  # how long each look might take
         self.syncs = True
         self.obeys = True
@@ -93,6 +95,9 @@ class _Power(FakePower):
 
     def is_suspect(self, held: base.HeldNode) -> bool:
         return self.bmc.is_suspect
+
+    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
+        return self.bmc.has_answered
 
     def get_power_state(self, held: base.HeldNode) -> str | None:
         self.bmc.budgets.append(held.budget_s)

@@ -5,8 +5,10 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Callable
+from datetime import datetime
 from typing import Final, NamedTuple
 
+from bloomery import clock as steady
 from bloomery import secrets
 from bloomery.conductor import power
 from bloomery.conductor.house import House
@@ -23,17 +25,19 @@ _ON_TIME: Final = 0.5  # intervals that a look may be early: runs are not to the
 
 
 class Turn(NamedTuple):
-    """When a faulty node is to be asked, and how often it was."""
+    """When a faulty node is to be asked, and how often it was, at last when."""
 
     due_at: float
     asked: int
+    asked_at: datetime | None = None
 
 
 class PowerRecovery:
     """Remembers when each faulty node has its turn.
 
     A node is asked after one interval, then two, then each ``LONGEST_PAUSE``: those that are
-    dead for good leave their turns to those that come back.
+    dead for good leave their turns to those that come back.  One whose BMC answered somebody, or
+    whose row was changed since, has its turn at the next run.
     """
 
     def __init__(
@@ -67,7 +71,9 @@ class PowerRecovery:
             self._turns.setdefault(uuid, Turn(due_at=now, asked=0))
         latest = now + self._interval_s * _ON_TIME
         due = sorted(
-            (turn.due_at, uuid) for uuid, turn in self._turns.copy().items() if turn.due_at < latest
+            (turn.due_at, uuid)
+            for uuid, turn in self._turns.copy().items()
+            if turn.due_at < latest or self._has_news(uuid, turn)
         )
         gap_s = lanes.gap_s(len(due), self._interval_s, SLOWEST_PACE)
         self._lane.walk((uuid for _, uuid in due), gap_s)
@@ -84,6 +90,17 @@ class PowerRecovery:
     def suspects(self) -> int:
         return len(self._turns)
 
+    def _has_news(self, uuid: str, turn: Turn) -> bool:
+        """Did its BMC answer, or somebody change the node, since it was asked?"""
+        since, has_news = turn.asked_at, False
+        if since is None:
+            return has_news
+        with looking.skipping(uuid), looking.look(looking.context_of(self._house), uuid) as task:
+            changed_at = task.node.updated_at
+            is_changed = changed_at is not None and changed_at > since
+            has_news = is_changed or task.driver.power.has_answered(task, since)
+        return has_news  # noqa: RET504  ``skipping`` may end the block before it is set
+
     def _ask(self, uuid: str) -> None:
         try:
             with looking.skipping(uuid):
@@ -91,7 +108,8 @@ class PowerRecovery:
         finally:
             asked = self._turns[uuid].asked + 1 if uuid in self._turns else 1
             pause_s = self._interval_s * min(2 ** (asked - 1), LONGEST_PAUSE)
-            self._turns[uuid] = Turn(due_at=self._clock() + pause_s, asked=asked)
+            due_at = self._clock() + pause_s
+            self._turns[uuid] = Turn(due_at=due_at, asked=asked, asked_at=steady.now())
 
 
 def _recover(house: House, uuid: str) -> None:
@@ -110,7 +128,8 @@ def _recover(house: House, uuid: str) -> None:
             return
         node.power_state, node.maintenance = actual, False
         node.maintenance_reason = node.fault = None
-        task.save(*(power.corrected(task, was) if was != actual else []))
+        entry = task.remember("its BMC answers again: maintenance ends", event_type="monitoring")
+        task.save(entry, *(power.corrected(task, was) if was != actual else []))
         house.told()
 
 

@@ -209,6 +209,7 @@ def require(bmc: Bmc, breaker: Breaker, held: HeldNode, *, insists: bool = False
         return
     last = breaker.last
     why = last.facts.get("reason", "") if isinstance(last, errors.Failure) else ""
+    why = f"it refused {why}" if isinstance(last, errors.BmcRefused) else why
     raise errors.BmcLeftAlone(
         node=held.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
         reason=f"{why} ({breaker.told(left_s)})",

@@ -120,7 +120,8 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
     power_sync.PowerSync(watched.site.house).run()
     told = why(watched, node)
     assert told["next_action"] == (
-        "look at the BMC: maintenance ends by itself when it answers again"
+        "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
+        "300 to 1200 s, and within 300 s once anybody has reached it"
     )
     assert told["maintenance"]["fault"] == "power failure"
     assert "no route" in told["last_error"]["now"]

@@ -6,6 +6,7 @@ import json
 
 import pytest
 
+from bloomery import clock as clock_of_deadlines
 from bloomery import errors
 from bloomery.conductor.periodics.power_recovery import PowerRecovery
 from tests.kit.bmc import UNREACHABLE, Bmc
@@ -159,6 +160,39 @@ def test_a_node_that_stays_silent_is_asked_less_and_less_but_for_ever(site, bmc,
         if len(bmc.looks) > before:
             asked.append(number)
     assert asked == [0, 1, 3, 7, 11, 15]
+
+
+@pytest.fixture
+def not_due(site, bmc, recovery, clock):
+    """A node that was asked often, and has its turn much later."""
+    node = faulty(site)
+    bmc.reads = UNREACHABLE
+    run(recovery, clock, times=4)
+    bmc.looks.clear()
+    run(recovery, clock)
+    assert bmc.looks == []
+    return node
+
+
+def test_a_node_whose_bmc_answered_somebody_has_its_turn(site, bmc, recovery, not_due):
+    bmc.has_answered, bmc.reads = True, "power on"
+    recovery.run()
+    settle(recovery)
+    assert not site.node(not_due).maintenance
+
+
+def test_a_node_that_was_changed_has_its_turn(site, bmc, recovery, not_due):
+    site.set(not_due, updated_at=clock_of_deadlines.now())
+    recovery.run()
+    settle(recovery)
+    assert bmc.looks == [not_due]
+
+
+def test_the_end_of_maintenance_is_history(site, bmc):
+    node = faulty(site)
+    bmc.reads = "power on"
+    recover(site)
+    assert "its BMC answers again: maintenance ends" in [e["event"] for e in site.history(node)]
 
 
 def test_a_node_that_fails_again_is_asked_soon_again(site, bmc, recovery, clock):
