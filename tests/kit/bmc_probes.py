@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+from typing import Any
 
 import pytest
 
@@ -69,3 +70,21 @@ def nothing_is_written_without_a_lease(site: Site, node: str) -> None:
             pass
         with pytest.raises(errors.LockLost), gateway.guard(ADDRESS, task, write=True):
             pass
+
+
+def a_lease_that_ends_within_a_call_ends_its_writes(site: Site, node: str) -> None:
+    import sushy
+
+    with Rack(1) as rack, site.acquire(node) as task:
+        machine, way = rack.machines[0], access.of(Conf())
+        held = Held(machine.driver_info)
+        held.assert_lease = task.assert_lease  # type: ignore[method-assign]
+
+        def work(system: Any) -> None:
+            site.house.lease.revoke()
+            system.reset_system(sushy.ResetType("On"))
+
+        with pytest.raises(errors.LockLost):
+            way.change(held, work)
+        assert machine.system.power == "Off"
+        way.close()

@@ -25,7 +25,7 @@ from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
 from bloomery.drivers.bmc.breaker import Breaker
-from bloomery.drivers.bmc.gateway import Gateway
+from bloomery.drivers.bmc.gateway import Call, Gateway
 from bloomery.home import Home
 from tests.kit import bmc_probes, crash_probes, probes
 from tests.kit.site import Site
@@ -186,6 +186,11 @@ def lease_check_off(patch: Patch) -> None:
     patch.setattr(TaskManager, "assert_lease", lambda self: None)
 
 
+def lease_check_in_calls_off(patch: Patch) -> None:
+    """The lease is looked at once for a call, however long that lasts."""
+    patch.setattr(Call, "assert_lease", lambda self: None)
+
+
 # --------------------------------------------------------------------------------- the probes
 
 
@@ -277,6 +282,10 @@ def write_without_lease(site: Site) -> None:
     bmc_probes.nothing_is_written_without_a_lease(site, _available(site))
 
 
+def write_of_a_long_call(site: Site) -> None:
+    bmc_probes.a_lease_that_ends_within_a_call_ends_its_writes(site, _available(site))
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     probe: Callable[[Site], None]
@@ -307,6 +316,7 @@ MUTANTS = (
     Mutant(login_pause_off, wrong_password),
     Mutant(outage_budget_off, outage),
     Mutant(lease_check_off, write_without_lease),
+    Mutant(lease_check_in_calls_off, write_of_a_long_call),
 )
 PROBES = sorted({mutant.probe for mutant in MUTANTS}, key=lambda probe: probe.__name__)
 

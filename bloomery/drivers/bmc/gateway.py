@@ -27,6 +27,7 @@ from bloomery.metrics import METRICS
 
 Clock = Callable[[], float]
 _SALT: Final = secrets.token_bytes(16)
+_LOGIN_BUSY_S: Final = 1.0  # after which one may look whether it is done
 _MOST_ACCOUNTS: Final = 32  # of one BMC whose refused logins are remembered
 
 
@@ -117,15 +118,28 @@ def _text(at: datetime | None) -> str | None:
 
 @dataclass(frozen=True, slots=True)
 class Call:
-    """One call to a BMC and the time that it has."""
+    """One call to a BMC and the time that it has.
+
+    ``lease``: what raises when the node is not, or no longer, ours; None for a call that is
+    about no node.
+    """
 
     bmc: Bmc
     driver: str
     deadline: float
     clock: Clock
+    lease: Callable[[], None] | None = None
 
     def left_s(self) -> float:
         return self.deadline - self.clock()
+
+    def assert_lease(self) -> None:
+        """Whoever writes asks just before each write: a call may outlast the lease.
+
+        Raises ExclusiveLockRequired, LockLost.
+        """
+        if self.lease is not None:
+            self.lease()
 
     def took(self, seconds: float) -> None:
         """Record how long one request of the call took."""
@@ -170,7 +184,8 @@ class Gateway:
         bmc = self.bmc(address)
         own_s = held.budget_s if budget_s is None else budget_s
         limit_s = min(self.conf.bmc.call_timeout, own_s or self.conf.bmc.call_timeout)
-        call = Call(bmc, held.node.driver, self.clock() + limit_s, self.clock)
+        deadline = self.clock() + limit_s
+        call = Call(bmc, held.node.driver, deadline, self.clock, held.assert_lease)
         if not bmc.slots.enter(write=write, timeout_s=call.left_s()):
             busy = f"other calls kept it busy for {limit_s:g} s"
             raise errors.BmcUnreachable(node=held.node.uuid, address=address, reason=busy)
@@ -213,6 +228,14 @@ def require(bmc: Bmc, breaker: Breaker, held: HeldNode, *, insists: bool = False
     raise errors.BmcLeftAlone(
         node=held.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
         reason=f"{why} ({breaker.told(left_s)})",
+    )  # fmt: skip
+
+
+def login_busy(node: str, address: str) -> errors.BmcLeftAlone:
+    """The error of a call whose time ended while another one showed the account's password."""
+    return errors.BmcLeftAlone(
+        node=node, address=address, retry_after_s=_LOGIN_BUSY_S, cause="",
+        reason="another call is logging in",
     )  # fmt: skip
 
 

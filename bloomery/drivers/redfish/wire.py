@@ -34,6 +34,7 @@ logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 _MOST_BYTES: Final = 32 << 20
 _CHUNK: Final = 1 << 16
+_HARMLESS: Final = ("GET", "HEAD")
 _PORTS: Final = {"http": 80, "https": 443}
 _WRITE_IDLE_S: Final = 5.0  # a connection that was idle for longer may be dead, and a write lost
 _KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
@@ -57,7 +58,7 @@ class Wire(requests.Session):
         self._token: str | None = None
         self._tokens: deque[str] = deque(maxlen=4)
         self.basic: tuple[str, str] | None = None
-        self.is_proven = False  # what is shown was honoured once
+        self.is_proven = account.username is None  # what is shown, if anything, was honoured once
         self._origin, self._conf = _origin(account.address), conf.redfish
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
@@ -142,6 +143,8 @@ class Wire(requests.Session):
             min(self._conf.connect_timeout, left_s), min(self._conf.read_timeout, left_s),
         )  # fmt: skip
         self._freshen(method, call.clock)
+        if method not in _HARMLESS and not self._mine.bare:
+            call.assert_lease()
         began_at = call.clock()
         try:
             answer = super().request(method, url, *args, **self._shown(more) | {"stream": True})

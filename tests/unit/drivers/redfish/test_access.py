@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import dataclasses
+import threading
 
 import pytest
 
@@ -181,3 +182,40 @@ def test_what_went_wrong_in_a_turn_is_read_again(conf, held, machine):
     way, held.reads = access.of(conf), {}
     machine.bmc.faults.add(kind="status", status=200, body={"Id": 5}, path="/Systems/")
     assert way.read(held, power) == "Off"
+
+
+def loses_its_lease(held):
+    """Let the node's lease be lost from the moment on at which the answer is set."""
+    lost = threading.Event()
+
+    def look():
+        if lost.is_set():
+            raise errors.LockLost(node="n", holder="other")
+
+    held.assert_lease = look
+    return lost
+
+
+def test_the_lease_is_looked_at_before_each_write_of_a_call(conf, held, machine):
+    import sushy
+
+    lost = loses_its_lease(held)
+
+    def work(system):
+        system.set_system_boot_options(target=sushy.BootSource.PXE)
+        lost.set()
+        system.reset_system(sushy.ResetType("On"))
+
+    way = access.of(conf)
+    with pytest.raises(errors.LockLost):
+        way.change(held, work)
+    assert machine.system.power == "Off"
+    assert not way.bmc(held).is_suspect
+
+
+def test_logins_and_reads_need_no_lease(conf, held, machine):
+    lost, way = loses_its_lease(held), access.of(conf)
+    lost.set()
+    assert way.read(held, power) == "Off"
+    way.close()
+    assert (machine.bmc.logins, machine.bmc.sessions) == (1, {})
