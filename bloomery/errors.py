@@ -526,7 +526,7 @@ class BmcUnreachable(Failure):
 
 
 class BmcLeftAlone(BmcUnreachable):
-    """The BMC was not asked: it was silent, or refused its login, a moment ago.
+    """The BMC was not asked: it was silent or refused its login a moment ago, or one is under way.
 
     ``retry_after_s``: seconds until it may be asked again.
     """

@@ -54,9 +54,7 @@ class Login:
             yield
             return
         if not self._lock.acquire(timeout=max(call.left_s(), 0)):
-            raise errors.BmcUnreachable(
-                node=held.node.uuid, address=call.bmc.address, reason="another call is logging in"
-            )
+            raise gateway.login_busy(held.node.uuid, call.bmc.address)
         try:
             yield
         finally:
@@ -167,8 +165,7 @@ class Access:
             for _, old in evicted:
                 old.is_kept = False
             idle = [old for _, old in evicted if not old.users]
-        for old in idle:
-            self._give_back_soon(old)
+        self._give_back_soon(*idle)
         return login
 
     def _leave(self, login: Login) -> None:
@@ -188,12 +185,15 @@ class Access:
         for unused in old:
             unused.wire.hang_up()
 
-    def _give_back_soon(self, login: Login) -> None:
+    def _give_back_soon(self, *logins: Login) -> None:
+        if not logins:
+            return
         with self._mutex:
             if self._closers is None:
                 self._closers = ThreadPoolExecutor(_CLOSERS, thread_name_prefix="bmc-logout")
-            self._under_way = [future for future in self._under_way if not future.done()]
-            self._under_way.append(self._closers.submit(self._give_back, login))
+            pending = [future for future in self._under_way if not future.done()]
+            begun = [self._closers.submit(self._give_back, login) for login in logins]
+            self._under_way = pending + begun
 
     def _give_back(self, login: Login) -> None:
         """End a session at its BMC, unless that one is mute."""
@@ -208,17 +208,21 @@ class Access:
             LOG.debug("no logout at %s: %s", bmc.address, type(exc).__name__)
 
     def close(self) -> None:
-        """Give every session back.  Takes a few seconds at most, whatever the BMCs do."""
+        """Give every session back.  Takes a few seconds at most, whatever the BMCs do.
+
+        Each interface calls it: whoever comes later finds nothing to wait for.
+        """
         with self._mutex:
             logins = [*self._logins.values()]
             self._logins.clear()
             self._connected.clear()
         for login in logins:
             login.is_kept = False
-            self._give_back_soon(login)
+        self._give_back_soon(*logins)
         with self._mutex:
             closers, self._closers = self._closers, None
-        wait(self._under_way, timeout=_CLOSE_S)
+            under_way, self._under_way = self._under_way, []
+        wait(under_way, timeout=_CLOSE_S)
         if closers is not None:
             closers.shutdown(wait=False, cancel_futures=True)
 

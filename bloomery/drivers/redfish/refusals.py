@@ -18,7 +18,9 @@ from sushy import exceptions as sushy_errors
 
 from bloomery import errors
 from bloomery.conf.redfish import Redfish
+from bloomery.drivers.bmc import gateway
 from bloomery.drivers.redfish.driver_info import Account
+from bloomery.drivers.redfish.session import LoginBusy
 
 LOG = logging.getLogger(__name__)
 
@@ -62,11 +64,13 @@ def translating(
         raise said(errors.BmcRefused, reason) from None
     except sushy_errors.InvalidParameterValueError as exc:
         reason = f"the BMC of node {node} at {account.address} does not offer it: "
-        raise errors.InvalidParameterValue(reason=reason + clean(_plain(str(exc)))) from None
+        raise errors.InvalidParameterValue(reason=reason + _plain(clean(exc))) from None
     except sushy_errors.SushyError as exc:
-        raise said(errors.BmcRefused, clean(_plain(str(exc)))) from None
+        raise said(errors.BmcRefused, _plain(clean(exc))) from None
     except requests.JSONDecodeError:
         raise said(errors.BmcUnreachable, "its answer is not JSON") from None
+    except LoginBusy:
+        raise gateway.login_busy(node, account.address) from None
     except TimeoutError as exc:
         raise said(errors.BmcUnreachable, str(exc)) from None
     except (requests.RequestException, *_ODD) as exc:
@@ -76,12 +80,11 @@ def translating(
 
 
 def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
-    """What a BMC says, in one line, without what it was shown."""
-    line = " ".join(words.split())
+    """What a BMC says, in one line, without what it was shown, be it folded or not."""
     for secret in (*_secrets(account), *tokens):
         if len(secret) >= _LEAST_SECRET:
-            line = line.replace(secret, "***")
-    return line[:_MOST_CHARS]
+            words = words.replace(secret, "***")
+    return " ".join(words.split())[:_MOST_CHARS]
 
 
 def _secrets(account: Account) -> tuple[str, ...]:
@@ -89,7 +92,7 @@ def _secrets(account: Account) -> tuple[str, ...]:
         return ()
     pair = f"{account.username or ''}:{account.password}"
     basic = {base64.b64encode(pair.encode(coding, "replace")).decode() for coding in _CODINGS}
-    return (*sorted(basic), account.password)
+    return (*sorted(basic), account.password, " ".join(account.password.split()))
 
 
 _CODINGS: Final = ("latin1", "utf-8")  # requests sends the first, others the second

@@ -24,6 +24,10 @@ _FULL: Final = (500, 503)  # of these, what may pass
 _RETRY_S: Final = 3600.0  # a session is asked for again where there was none, or it is that old
 
 
+class LoginBusy(Exception):
+    """Another call is logging in, and this one has no time left."""
+
+
 class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
     """What one account shows to its BMC; sushy calls it, requests are made by ``wire``."""
 
@@ -58,11 +62,12 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
     def renew(self, spent: Any) -> None:
         """Log in, unless another thread did so since ``spent`` was shown.
 
-        Raises AccessError when the login is refused; the next one is made by ``ready``.
+        Raises AccessError when the login is refused; the next one is made by ``ready``.  Raises
+        LoginBusy when the other thread takes longer than this call may.
         """
         wait_s = max(self._wire.call.left_s(), 0)
         if not self._one_at_a_time.acquire(timeout=wait_s):
-            raise TimeoutError("another call is logging in")
+            raise LoginBusy
         try:
             if self._wire.shows == spent and self._account.username is not None:
                 self._log_in()
@@ -105,12 +110,15 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         return named or f"{self._account.root}SessionService/Sessions"
 
     def give_back(self) -> None:
-        """End the session at the BMC, if there is one.  Within ``wire.during``; raises nothing."""
+        """End the session at the BMC, if there is one.  Within ``wire.during``; raises nothing.
+
+        One that the BMC ended by itself is no reason for a new one: so it is asked once.
+        """
         session, self._session = self._session, None
         if session is not None and self._wire.token is not None:
             path = urllib.parse.urlsplit(session).path
             with contextlib.suppress(sushy_errors.SushyError, requests.RequestException):
-                self._connector.delete(path)
+                self._connector._once("DELETE", path)  # noqa: SLF001
         self._wire.token = None
         self._wire.hang_up()
 

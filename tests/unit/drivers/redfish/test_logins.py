@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Bmc, Redfish
+from bloomery.drivers.bmc.gateway import Call
 from bloomery.drivers.redfish import access
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
@@ -220,3 +222,59 @@ def test_a_bmc_that_echoes_what_it_was_shown_leaks_nothing(way, held, machine):
         way.read(held, power)
     said = str(told.value) + repr(told.value.facts)
     assert not [secret for secret in (token, basic, "password") if secret in said]
+
+
+def test_the_end_is_waited_for_once_however_many_ask(way, held, machine, monkeypatch):
+    """Each interface closes what all of them share."""
+    waits = []
+    monkeypatch.setattr(access, "wait", lambda pending, timeout: waits.append(len(pending)))
+    way.read(held, power)
+    for _ in range(3):
+        way.close()
+    assert [count for count in waits if count] == [1]
+
+
+def test_a_session_that_is_gone_is_not_opened_to_be_given_back(way, held, machine):
+    way.read(held, power)
+    machine.bmc.sessions.clear()
+    way.close()
+    assert (machine.bmc.logins, machine.bmc.sessions) == (1, {})
+
+
+def test_an_account_without_a_user_waits_for_no_login(way, machine, monkeypatch):
+    """A BMC that asks for none gets as many calls at a time as any other."""
+    monkeypatch.setattr(machine.bmc, "admit", lambda *_shown: None)
+    nameless = {"redfish_username": None, "redfish_password": None}
+    held = Held({k: v for k, v in (machine.driver_info | nameless).items() if v is not None})
+    way.read(held, power)
+    other = Held(held.driver_info)
+    other.budget_s = 5.0
+    with ThreadPoolExecutor(1) as pool:
+        within = way.read(held, lambda _system: pool.submit(way.read, other, power).result())
+    assert within == "Off"
+
+
+def test_who_waits_for_the_login_of_another_call_is_no_failure_of_the_bmc(way, held):
+    """The first call may take long; the BMC answers all the time."""
+    account = way.account(held)
+    login = way._enter(access._key(account), account)
+    impatient = Held(held.driver_info)
+    impatient.budget_s = 0.01
+    with login.turn(held, Call(way.bmc(held), "redfish", 1.0, lambda: 0.0)):
+        for _ in range(6):
+            with pytest.raises(errors.BmcLeftAlone, match="another call is logging in"):
+                way.read(impatient, power)
+    assert way.bmc(held).breaker.failures == 0
+    assert way.read(held, power) == "Off"
+
+
+def test_who_waits_for_a_renewal_is_no_failure_of_the_bmc(way, held, machine):
+    way.read(held, power)
+    auth = next(iter(way._logins.values())).built._auth
+    machine.bmc.sessions.clear()
+    impatient = Held(held.driver_info)
+    impatient.budget_s = 0.5
+    with auth._one_at_a_time, pytest.raises(errors.BmcLeftAlone, match="logging in"):
+        way.read(impatient, power)
+    assert way.bmc(held).breaker.failures == 0
+    assert way.read(held, power) == "Off"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import threading
 
 import pytest
@@ -91,3 +92,20 @@ def test_two_calls_at_a_time_show_a_wrong_password_once(conf, machine):
         thread.join()
     assert sorted(kind.__name__ for kind in said) == ["BmcLeftAlone", "BmcLoginRefused"]
     assert machine.bmc.refused == 1
+
+
+@pytest.mark.parametrize("password", ["pass  word 1", "tab\tbed word", "bra{ce}s in it"])
+@pytest.mark.parametrize("echo", [str, lambda password: " ".join(password.split())])
+def test_a_password_with_blanks_is_told_to_nobody(conf, machine, password, echo):
+    import sushy
+
+    held = Held(machine.driver_info | {"redfish_password": password, "redfish_auth_type": "basic"})
+
+    def refuse(_system):
+        raise sushy.exceptions.InvalidParameterValueError(
+            parameter="target", value=f"you sent {echo(password)} to us", valid_values=()
+        )
+
+    machine.bmc.rules = dataclasses.replace(machine.bmc.rules, users={"admin": password})
+    with pytest.raises(errors.InvalidParameterValue, match=r"you sent \*\*\* to us"):
+        access.of(conf).read(held, refuse)
