@@ -7,6 +7,7 @@ of ipmitool has its place at the gateway.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 from bloomery import errors
@@ -89,7 +90,7 @@ class Bmc:
             self._pass_gap(give_up_at)
             began_at = self._pace.clock()
             try:
-                said = self._run(words, give_up_at)
+                said = self._run(words, give_up_at, call.assert_lease if write else _look)
                 call.took(self._pace.clock() - began_at)
                 return said
             finally:
@@ -121,11 +122,12 @@ class Bmc:
         if rest_s:
             self._pace.pause(rest_s)
 
-    def _run(self, words: tuple[str, ...], give_up_at: float) -> str:
-        """Run with the first cipher suite that the BMC takes."""
+    def _run(self, words: tuple[str, ...], give_up_at: float, may_run: Callable[[], None]) -> str:
+        """Run with the first cipher suite that the BMC takes, asking ``may_run`` each time."""
         failed = tool.Failed("no cipher suite to try")
         for suite in self._suites():
             left_s = max(1.0, give_up_at - self._pace.clock())
+            may_run()
             try:
                 said = tool.run(
                     self.info, words, suite=suite, patience=self._patience,
@@ -138,7 +140,7 @@ class Bmc:
             else:
                 self._pace.remember_suite(self.info.key, suite)
                 return said
-        raise self._error(str(failed)) from None
+        raise self._error(failed) from None
 
     def _suites(self) -> list[int | None]:
         """The node's own suite, or those of the configuration, the last one first."""
@@ -149,8 +151,8 @@ class Bmc:
         named: list[int | None] = [int(word) for word in self._conf.cipher_suite_versions]
         return self._pace.by_luck(self.info.key, named[::-1]) or [None]
 
-    def _error(self, text: str) -> errors.Failure:
-        shown = tool.masked(self.info, text)
+    def _error(self, failed: tool.Failed) -> errors.Failure:
+        text, shown = str(failed), failed.shown
         if verdicts.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
             is_login = verdicts.is_login_refused(text)
             kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
@@ -165,6 +167,10 @@ class Bmc:
         return errors.BmcUnreachable(
             node=self._held.node.uuid, address=self.info.key, reason=reason,
         )  # fmt: skip
+
+
+def _look() -> None:
+    """A look needs no lease."""
 
 
 class Ipmitool(base.Interface):

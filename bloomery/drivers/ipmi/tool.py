@@ -8,6 +8,8 @@ always given: without it ipmitool keeps to itself why no session could be opened
 from __future__ import annotations
 
 import contextlib
+import errno
+import functools
 import os
 import re
 import shutil
@@ -41,7 +43,14 @@ class Patience:
 
 
 class Failed(Exception):
-    """ipmitool ended without success; the text is what it said, without noise."""
+    """ipmitool ended without success; the text is what it said, without noise.
+
+    ``shown``: what of it may be told, without what a BMC echoes of its login.
+    """
+
+    def __init__(self, said: str, shown: str | None = None) -> None:
+        super().__init__(said)
+        self.shown = said if shown is None else shown
 
 
 def require() -> None:
@@ -98,7 +107,12 @@ def run(
     with _in_memory(info.password.encode() or b"\0") as descriptor:
         path = f"/proc/self/fd/{descriptor}"
         line = command(info, words, suite=suite, patience=patience, password_file=path)
-        return _execute(line, descriptor, _environment(info), within_s)
+        done = _execute(line, descriptor, _environment(info), within_s)
+    if done.returncode:
+        said = f"{_printable(done.stderr)}\n{_printable(done.stdout)}"
+        otherwise = f"{PROGRAM} ended with {done.returncode}"
+        raise Failed(_explain(said) or otherwise, _explain(masked(info, said)) or otherwise)
+    return _printable(done.stdout)
 
 
 def masked(info: Info, said: str) -> str:
@@ -130,37 +144,51 @@ def _environment(info: Info) -> dict[bytes, bytes]:
     return ours | ({_KG_KEY: info.kg_key} if info.kg_key else {})
 
 
+@functools.cache
+def tie() -> tuple[str, ...]:
+    """Return what lets a program end with the thread that runs it, where the system has that.
+
+    That thread waits for the program: so it ends first only if the whole process was killed,
+    and a successor is not to meet a command of ours.
+    """
+    found = shutil.which("setpriv")
+    if found is None:
+        return ()
+    line = (found, "--pdeathsig", "KILL")
+    can = subprocess.run(
+        (*line, found, "--version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+    )  # fmt: skip
+    return () if can.returncode else line
+
+
 def _execute(
     line: Sequence[str],
     descriptor: int,
     environment: Mapping[bytes, bytes],
     within_s: float | None,
-) -> str:
+) -> subprocess.CompletedProcess[bytes]:
     """Run it, with the descriptor; kill it when its time is over, and wait until it is gone."""
+    if shutil.which(line[0]) is None:
+        raise Failed(f"cannot run {PROGRAM}: {os.strerror(errno.ENOENT)}")
     try:
-        done = subprocess.run(
-            line, stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        return subprocess.run(
+            (*tie(), *line), stdin=subprocess.DEVNULL, capture_output=True, check=False,
             pass_fds=(descriptor,), env=environment, timeout=within_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
         raise Failed(_NO_ANSWER) from None
     except OSError as refused:
         raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
-    if done.returncode:
-        raise Failed(_explain(done))
-    return _printable(done.stdout)
 
 
-def _explain(failed: subprocess.CompletedProcess[bytes]) -> str:
+def _explain(said: str) -> str:
     """Return what ipmitool said that helps: without noise, and the vague only if alone."""
-    said = f"{_printable(failed.stderr)}\n{_printable(failed.stdout)}"
     lines = [line.strip(" >\t") for line in said.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     if any(line.startswith(_SILENCE) for line in lines):
         return _NO_ANSWER
     plain = [line for line in lines if not line.startswith(_VAGUE)] or lines
-    told = "".join(char if char.isprintable() else "?" for char in "; ".join(plain)[:500])
-    return told or f"{PROGRAM} ended with {failed.returncode}"
+    return "".join(char if char.isprintable() else "?" for char in "; ".join(plain)[:500])
 
 
 def _printable(said: bytes) -> str:

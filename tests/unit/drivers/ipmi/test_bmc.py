@@ -180,7 +180,9 @@ SECRET = {"ipmi_password": "pa55word", "ipmi_hex_kg_key": "c0ffee"}
 
 @pytest.mark.parametrize("said", ["Get Device ID failed", "RAKP 2 HMAC is invalid"])
 def test_what_a_bmc_echoes_of_its_login_is_told_to_nobody(make_bmc, made_up, said):
-    made_up.answers["power status"] = tool.Failed(f"{said}: user admin, pa55word, key C0FFEE")
+    told = f"{said}: user admin, ******, key ******"
+    failed = tool.Failed(f"{said}: user admin, pa55word, key C0FFEE", told)
+    made_up.answers["power status"] = failed
     with pytest.raises(errors.Failure, match=f"{said}: user admin, [*]{{6}}, key [*]{{6}}$"):
         make_bmc(**SECRET, command_retry_timeout=1).ask("power", "status")
 
@@ -199,3 +201,41 @@ def test_a_look_with_a_short_budget_is_given_up_soon(make_bmc, made_up, clock):
     with pytest.raises(errors.BmcUnreachable):
         make_bmc(held).ask(*ASK)
     assert clock.now - began < 15  # one that was begun in time ends
+
+
+def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock):
+    held = Held(LEAST)
+    asked = make_bmc(held)
+    asked.tell("power", "on", write=True)
+    ends_at = clock.now + 4
+
+    def look():
+        if clock.now > ends_at:
+            raise errors.LockLost(node="n", holder="other")
+
+    held.assert_lease = look
+    with pytest.raises(errors.LockLost):
+        asked.tell("power", "off", write=True)
+    assert made_up.asked == ["power on"]
+    assert clock.pauses == [5.0]
+
+
+def test_the_lease_is_looked_at_before_each_cipher_suite(make_bmc, made_up):
+    held, looks = Held({"ipmi_address": "bmc"}), []
+
+    def look():
+        looks.append(len(made_up.suites))
+        if made_up.suites:
+            raise errors.LockLost(node="n", holder="other")
+
+    held.assert_lease = look
+    made_up.answers["power on"] = NO_SUITE
+    with pytest.raises(errors.LockLost):
+        make_bmc(held, cipher_suite_versions=("3", "17")).tell("power", "on", write=True)
+    assert made_up.suites == [17]
+    assert looks[-1] == 1
+
+
+def test_a_look_needs_no_lease(make_bmc):
+    held = Held(LEAST, shared=True)
+    assert make_bmc(held).ask(*ASK) == OFF

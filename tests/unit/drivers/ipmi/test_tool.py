@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import contextlib
 import logging
 import os
 import signal
@@ -11,6 +12,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.drivers.ipmi import info, tool
+from tests.kit.waiting import wait_for
 
 ASK = ("power", "status")
 ONCE = tool.Patience(retries=1, interval_s=5)
@@ -219,3 +221,74 @@ def test_a_program_that_vanished_is_a_failure(run, monkeypatch, tmp_path):
     monkeypatch.setenv("PATH", str(tmp_path))
     with pytest.raises(tool.Failed, match="cannot run ipmitool: No such file"):
         run()
+
+
+@pytest.mark.parametrize("before", ["E" * 489 + " ", ">", "\t"])
+@pytest.mark.parametrize("password", ["Tr0ub4dor&3-x9Q", "> dented", "two  blanks", "odd\x01one"])
+def test_no_part_of_a_password_is_told(run, program, tmp_path, before, password):
+    (tmp_path / "said").write_text(f"{before}{password} more")
+    program(f"cat {tmp_path}/said >&2", "exit 1")
+    with pytest.raises(tool.Failed) as told:
+        run(password)
+    assert "******" in told.value.shown
+    assert len(told.value.shown) <= 500
+    assert not [part for part in password.split() if part in told.value.shown and len(part) > 1]
+    assert password[:6] not in told.value.shown
+
+
+def test_what_a_bmc_echoes_of_its_login_is_masked(run, program):
+    program("echo 'no: user admin, pa55word, key C0FFEE' >&2", "exit 1")
+    with pytest.raises(tool.Failed) as told:
+        run()
+    assert told.value.shown == "no: user admin, ******, key ******"
+
+
+def test_what_was_masked_means_what_it_meant(run, program):
+    program("echo 'RAKP 2 HMAC is invalid' >&2", "exit 1")
+    with pytest.raises(tool.Failed, match=r"^RAKP 2 HMAC is invalid$") as told:
+        run("invalid")
+    assert told.value.shown == "RAKP 2 HMAC is ******"
+
+
+LASTING = """
+import sys
+from bloomery.drivers.ipmi import info, tool
+said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word"})
+tool.run(said, ("power", "off"), patience=tool.Patience())
+"""
+
+
+def test_ipmitool_ends_with_a_service_that_is_killed(program, tmp_path):
+    program(f"echo $$ >{tmp_path}/pid.new && mv {tmp_path}/pid.new {tmp_path}/pid", "exec sleep 99")
+    service = subprocess.Popen([sys.executable, "-c", LASTING])
+    wait_for((tmp_path / "pid").exists, "ipmitool to run")
+    pid = int((tmp_path / "pid").read_text())
+    service.kill()
+    service.wait()
+    try:
+        wait_for(lambda: not is_running(pid), "ipmitool to end")
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.kill(pid, signal.SIGKILL)
+
+
+def is_running(pid: int) -> bool:
+    try:
+        return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] != "Z"
+    except FileNotFoundError:
+        return False
+
+
+@pytest.mark.parametrize("setpriv", ["exit 1", None])
+def test_a_system_that_cannot_tie_it_to_us_runs_it_all_the_same(tmp_path, monkeypatch, setpriv):
+    monkeypatch.setenv("PATH", str(tmp_path))
+    for name, line in (("ipmitool", "echo fine"), ("setpriv", setpriv)):
+        if line is not None:
+            (tmp_path / name).write_text(f"#!/bin/sh\n{line}\n")
+            (tmp_path / name).chmod(0o755)
+    tool.tie.cache_clear()
+    try:
+        said = info.parse({"ipmi_address": "h", "ipmi_password": "pa55word"})
+        assert tool.run(said, ASK, patience=ONCE) == "fine\n"
+    finally:
+        tool.tie.cache_clear()
