@@ -61,7 +61,7 @@ def _ours(info: dict[str, Any]) -> Callable[[], Any]:
     node = SimpleNamespace(uuid=str(uuid.uuid4()), driver="redfish")
     held: Any = SimpleNamespace(
         node=node, driver_info=info | {"redfish_verify_ca": False}, reads=None, insists=False,
-        budget_s=None,
+        budget_s=None, assert_lease=lambda: None,
     )  # fmt: skip
     return lambda: way.read(held, lambda system: system.power_state)
 
