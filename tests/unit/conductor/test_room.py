@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -15,7 +16,10 @@ from bloomery.conductor.manager import ConductorManager
 
 CALLERS = 4
 # Whoever got in stays until everybody has asked.
-NEVER = '{"fake": {"wait": {"deploy": -1, "deploy.deploy": -1, "vendor.log_passthrough": -1}}}'
+NEVER = json.dumps({"fake": {
+    "wait": {"deploy": -1, "deploy.deploy": -1, "vendor.log_passthrough": -1},
+    "delay": {"deploy.tear_down": 600},
+}})  # fmt: skip
 
 
 def all_at_once(site: Any, order: Callable[[Any], None], nodes: list[str]) -> list[Any]:
