@@ -10,7 +10,9 @@ answers a request does.  What a client is too slow to read is sent from here, to
 
 from __future__ import annotations
 
+import contextlib
 import errno
+import functools
 import heapq
 import logging
 import os
@@ -31,11 +33,16 @@ LOG = logging.getLogger(__name__)
 PIECE: Final = 64 * KIB  # read at once
 ACCEPTED_AT_ONCE: Final = 64
 SWEEP_S: Final = 1.0
+FAULT_S: Final = (
+    1.0  # rest after a fault of ours: should it last, it fills neither log nor processor
+)
 COMPLAIN_S: Final = 60.0  # a shortage is logged once in that time
 ROOM: Final = 16  # of that many idle connections one goes when there is no room for new ones
 _IN: Final = select.EPOLLIN | select.EPOLLONESHOT
 _OUT: Final = select.EPOLLOUT | select.EPOLLONESHOT
-_SHORTAGE: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM})
+_SHORTAGE: Final = frozenset(
+    {errno.EMFILE, errno.ENFILE, errno.ENOBUFS, errno.ENOMEM, errno.ENOSPC}
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -129,6 +136,7 @@ class Connections:
         self._poll.register(listener, select.EPOLLIN)
         self._is_accepting = True
         self._paused_until = 0.0
+        self._swept_at = time.monotonic()
         self._complained_at: float | None = None
         self._stop_at: float | None = None
         self._has_ended = False
@@ -143,17 +151,27 @@ class Connections:
     # ------------------------------------------------------------------------- its own thread
 
     def run(self, stop_s: float) -> None:
-        """Serve until ``stop``; then let requests end, and clients read for ``stop_s``."""
-        swept_at = time.monotonic()
+        """Serve until ``stop``; then let requests end, and clients read for ``stop_s``.
+
+        No fault ends it before: nobody would be served any more by a process that lives.
+        """
         while not self._is_done(stop_s):
-            rests = self._is_accepting and not self._all  # nothing to be swept
-            for fd, _event in self._poll.poll(None if rests else SWEEP_S):
-                self._look_at(fd)
-            if time.monotonic() - swept_at >= SWEEP_S:
-                swept_at = time.monotonic()
-                self._sweep(swept_at)
-            self._accept_again()
+            try:
+                self._look_around()
+            except Exception:
+                LOG.exception("connections are served on after an unexpected fault")
+                time.sleep(FAULT_S)
         self._close_all()
+
+    def _look_around(self) -> None:
+        rests = self._is_accepting and not self._all  # nothing to be swept
+        for fd, _event in self._poll.poll(None if rests else SWEEP_S):
+            self._look_at(fd)
+        now = time.monotonic()
+        if now - self._swept_at >= SWEEP_S:
+            self._swept_at = now
+            self._sweep(now)
+        self._accept_again()
 
     def wake(self) -> None:
         """Let ``run`` look around at once."""
@@ -173,11 +191,11 @@ class Connections:
         elif fd == self._listener.fileno():
             self._accept()
         elif (connection := self._all.get(fd)) is not None:
-            self._move(connection)
+            self._guarded(connection, self._serve)
 
-    def _move(self, connection: Connection) -> None:
+    def _guarded(self, connection: Connection, step: Callable[[Connection], None]) -> None:
         try:
-            self._serve(connection)
+            step(connection)
         except Exception:
             LOG.exception("a connection failed for an unexpected reason, and is closed")
             self._close(connection)
@@ -216,26 +234,38 @@ class Connections:
             if not self._has_room() and not self._make_room():
                 return self._pause(f"{len(self._all)} connections are open, the most there may be")
             try:
-                made, address = self._listener.accept()
+                connection = self._added(*self._listener.accept())
             except BlockingIOError:
                 return None
-            except OSError as exc:
-                if exc.errno in _SHORTAGE:
-                    self._make_room()
-                    self._paused_until = time.monotonic() + SWEEP_S
-                    self._pause(f"cannot take a connection: {exc.strerror}")
-                return None
-            self._add(made, address)
+            except Exception as exc:  # noqa: BLE001  it is logged below
+                return self._rest_from_accepting(exc)
+            # its request may be there: it shall not pass for idle
+            self._guarded(connection, self._serve)
         return None
 
-    def _add(self, made: socket.socket, address: tuple[Any, ...]) -> None:
-        made.setblocking(False)
-        made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
-        deadline = time.monotonic() + self.limits.head_s
-        connection = Connection(made, address, Reader(self._bodies), deadline)
+    def _added(self, made: socket.socket, address: tuple[Any, ...]) -> Connection:
+        try:
+            made.setblocking(False)
+            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            deadline = time.monotonic() + self.limits.head_s
+            connection = Connection(made, address, Reader(self._bodies), deadline)
+            self._poll.register(connection.fd, _IN)
+        except Exception:
+            made.close()
+            raise
         self._all[connection.fd] = connection
-        self._poll.register(connection.fd, _IN)
-        self._move(connection)  # its request may be there: it shall not pass for idle
+        return connection
+
+    def _rest_from_accepting(self, fault: Exception) -> None:
+        """Wait until there may be room again, unless it was only that the client is gone."""
+        if isinstance(fault, OSError) and fault.errno not in _SHORTAGE:
+            return
+        if not isinstance(fault, OSError):
+            LOG.error("a connection cannot be taken for an unexpected reason", exc_info=fault)
+        self._make_room()
+        self._paused_until = time.monotonic() + SWEEP_S
+        why = fault.strerror if isinstance(fault, OSError) else type(fault).__name__
+        self._pause(f"cannot take a connection: {why}")
 
     def _make_room(self) -> bool:
         """Close those that have been idle longest; return whether there were any."""
@@ -388,7 +418,8 @@ class Connections:
                 return False
             connection.state = State.CLOSED
         self._all.pop(connection.fd, None)
-        connection.socket.close()
+        with contextlib.suppress(OSError):  # the descriptor is gone all the same
+            connection.socket.close()
         for message in connection.reader.messages:
             message.close()
         return True
@@ -396,10 +427,13 @@ class Connections:
     def _sweep(self, now: float) -> None:
         """End those whose patience, or ours, is at its end."""
         for connection in self._late(now):
-            if connection.state is State.READING and connection.reader.is_within:
-                self._time_out(connection, now)
-            else:
-                self._close_if(connection, lambda one: _is_late(one, now))
+            self._guarded(connection, functools.partial(self._end_late, now))
+
+    def _end_late(self, now: float, connection: Connection) -> None:
+        if connection.state is State.READING and connection.reader.is_within:
+            self._time_out(connection, now)
+        else:
+            self._close_if(connection, lambda one: _is_late(one, now))
 
     def _time_out(self, connection: Connection, now: float) -> None:
         """Answer a request that does not come to its end."""

@@ -11,6 +11,7 @@ be understood is noted in its place with a ``Refusal``, so that those before it 
 
 from __future__ import annotations
 
+import contextlib
 import io
 import re
 import tempfile
@@ -133,7 +134,8 @@ class Message:
     def close(self) -> None:
         """Let go of the body."""
         if self.body is not None:
-            self.body.close()
+            with contextlib.suppress(OSError):  # on a full disk: nobody reads what is not written
+                self.body.close()
             self.body = None
             self._bodies.give_back(self.size)
 

@@ -97,18 +97,22 @@ class Server:
             self._ready.put(connection)
 
     def _work(self) -> None:
-        """Answer requests, until there is a None."""
+        """Answer requests, until there is a None; no fault of one ends the thread."""
         while (connection := self._ready.get()) is not None:
             try:
-                self._answer(connection)
-            except auth.Deferred as exc:
-                self._answer_after(exc.check, connection)
-            except bodies.Awaited as exc:
-                self._connections.wait_for_more(connection, exc.size)
+                self._answer_or_wait(connection)
             except Exception:
                 LOG.exception("a request could not be answered for an unexpected reason")
                 self._connections.abandon(connection)
             self._large.done(connection)
+
+    def _answer_or_wait(self, connection: Connection) -> None:
+        try:
+            self._answer(connection)
+        except auth.Deferred as exc:
+            self._answer_after(exc.check, connection)
+        except bodies.Awaited as exc:
+            self._connections.wait_for_more(connection, exc.size)
 
     def _answer(self, connection: Connection) -> None:
         """Raises Deferred and Awaited for what no thread is to wait for."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import http.client
 import socket
 import threading
@@ -11,10 +12,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from bloomery import errors
-from bloomery.api import server, wsgi
+from bloomery.api import connections, messages, server, wsgi
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.default import Default
+from tests.kit import slow_clients
 from tests.kit.waiting import wait_for
 
 ANY = Conf(api=Api(port=0, max_json_body_size_provision=2048))
@@ -171,6 +173,88 @@ def test_fault_of_the_server_ends_one_connection_and_no_thread(serving, connect,
         with pytest.raises(http.client.RemoteDisconnected):
             asked(connect(), path="/broken")
     assert asked(connect())[0].status == 200
+
+
+def test_fault_while_a_body_is_waited_for_ends_no_thread(serving, connect, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("on purpose")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(connections.Connections, "wait_for_more", broken)
+        for _ in range(2 * ANY.api.threads):
+            with socket.create_connection(serving.address, timeout=10) as raw:
+                raw.sendall(b"POST /v1/nodes HTTP/1.1\r\nHost: x\r\nContent-Length: 99999\r\n\r\n{")
+                assert raw.recv(100) == b""
+    assert asked(connect())[0].status == 200
+
+
+class Shortage:
+    """An epoll that has no room for the first connections."""
+
+    def __init__(self, real, *faults):
+        self.real, self.faults = real, list(faults)
+
+    def __getattr__(self, name):
+        return getattr(self.real, name)
+
+    def register(self, *more):
+        if self.faults:
+            raise self.faults.pop()
+        self.real.register(*more)
+
+
+def test_connections_that_cannot_be_taken_end_alone(serving, connect, monkeypatch):
+    faults = (OSError(errno.ENOSPC, "No space left on device"), MemoryError(), RuntimeError("odd"))
+    monkeypatch.setattr(
+        serving._connections, "_poll", Shortage(serving._connections._poll, *faults)
+    )
+    for _ in faults:
+        with pytest.raises((http.client.RemoteDisconnected, ConnectionError)):
+            asked(connect())
+    assert asked(connect())[0].status == 200
+    assert len(serving._connections) == 1
+
+
+def test_fault_in_a_sweep_ends_one_connection(world, monkeypatch):
+    def broken(*_):
+        raise RuntimeError("on purpose")
+
+    monkeypatch.setattr(messages.Reader, "refuse", broken)
+    late = slow_clients.serving(world.app, head_s=0)
+    with late as serving, slow_clients.clients(serving, b"GET /", 2) as clients:
+        assert [slow_clients.statuses(client) for client in clients] == [[], []]
+
+
+def test_no_fault_ends_the_connections_thread(serving, connect, monkeypatch, caplog):
+    faults = [RuntimeError("on purpose")] * 3
+
+    def broken(self):
+        if faults:
+            raise faults.pop()
+        real(self)
+
+    real = connections.Connections._accept_again
+    monkeypatch.setattr(connections, "FAULT_S", 0, raising=False)
+    monkeypatch.setattr(connections.Connections, "_accept_again", broken)
+    for _ in range(4):
+        assert asked(connect())[0].status == 200
+    assert not faults
+    assert len([each for each in caplog.records if each.exc_info]) == 3
+
+
+class FullDisk:
+    def close(self):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+
+def test_body_that_cannot_be_written_out_is_let_go():
+    bodies = messages.Bodies(100)
+    message = messages.Message(bodies)
+    message.add(b"x" * 100)
+    message.body.close()
+    message.body = FullDisk()
+    message.close()
+    bodies.take(100)
 
 
 def test_large_bodies_are_worked_on_one_after_the_other():
