@@ -532,7 +532,6 @@ class BmcLeftAlone(BmcUnreachable):
     """
 
     code = "bmc.left_alone"
-    text = "cannot ask the BMC of node {node} at {address} now: {reason}"
 
 
 class BmcRefused(Failure):
