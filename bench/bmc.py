@@ -59,11 +59,11 @@ def _timed(read: Callable[[], Any]) -> tuple[float, float]:
 def _ours(info: dict[str, Any]) -> Callable[[], Any]:
     way = access.of(Conf())
     node = SimpleNamespace(uuid=str(uuid.uuid4()), driver="redfish")
-    held: Any = SimpleNamespace(
+    task: Any = SimpleNamespace(
         node=node, driver_info=info | {"redfish_verify_ca": False}, reads=None, insists=False,
         budget_s=None, assert_lease=lambda: None,
     )  # fmt: skip
-    return lambda: way.read(held, lambda system: system.power_state)
+    return lambda: way.read(task, lambda system: system.power_state)
 
 
 def _floor(info: dict[str, Any]) -> Callable[[], Any]:

@@ -15,8 +15,8 @@ from pathlib import Path
 
 from bench import bare, harness, inside
 from bench.harness import Client, Line
-from bloomery.conductor.house import House
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db.engine import Meter
 from bloomery.model.request import Request
 
@@ -40,12 +40,12 @@ def measure() -> Sequence[Line]:
     with (
         harness.folder() as folder,
         harness.Server(folder / "home") as server,
-        inside.conductor(folder / "inside") as house,
+        inside.conductor(folder / "inside") as runtime,
     ):
         for _ in harness.rounds():
             http.add(_over_http(server, folder / "home"))
-            alone.add(_inside(house, folder / "inside"))
-        commits.add(_commits(house, folder / "inside"))
+            alone.add(_inside(runtime, folder / "inside"))
+        commits.add(_commits(runtime, folder / "inside"))
     return http, alone, commits
 
 
@@ -83,32 +83,32 @@ def _wait(database: sqlite3.Connection, state: str) -> None:
     harness.until(all_there, f"{NODES} nodes in {state}")
 
 
-def _inside(house: House, home: Path) -> float:
+def _inside(runtime: ConductorRuntime, home: Path) -> float:
     """Return CPU milliseconds per node."""
-    with _enrolled(house) as uuids:
+    with _enrolled(runtime) as uuids:
         before = time.process_time()
-        _walk(house, home, uuids)
+        _walk(runtime, home, uuids)
         return (time.process_time() - before) * 1000 / NODES
 
 
-def _commits(house: House, home: Path) -> float:
+def _commits(runtime: ConductorRuntime, home: Path) -> float:
     """Return commits per node; counting costs time, so this comes last."""
-    with _enrolled(house) as uuids:
-        meter = Meter(house.db)
-        _walk(house, home, uuids)
+    with _enrolled(runtime) as uuids:
+        meter = Meter(runtime.db)
+        _walk(runtime, home, uuids)
         return meter.commits / NODES
 
 
 @contextmanager
-def _enrolled(house: House) -> Iterator[list[str]]:
-    uuids = [inside.enrol(inside.context(house), "enroll") for _ in range(NODES)]
+def _enrolled(runtime: ConductorRuntime) -> Iterator[list[str]]:
+    uuids = [inside.enrol(inside.context(runtime), "enroll") for _ in range(NODES)]
     yield uuids
     for uuid in uuids:
-        ConductorManager(house).destroy_node(Request.new(), uuid)
+        ConductorManager(runtime).destroy_node(Request.new(), uuid)
 
 
-def _walk(house: House, home: Path, uuids: list[str]) -> None:
-    manager, database = ConductorManager(house), _database(home)
+def _walk(runtime: ConductorRuntime, home: Path, uuids: list[str]) -> None:
+    manager, database = ConductorManager(runtime), _database(home)
     for verb, arrived in WAY:
         for uuid in uuids:
             _order(manager, verb)(uuid)

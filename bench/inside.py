@@ -8,33 +8,33 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from bloomery import conf
-from bloomery.conductor import nodes, service
-from bloomery.conductor.house import Context, House
+from bloomery.conductor import lifecycle, nodes
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conf.conductor import Conductor
 from bloomery.db import schema
-from bloomery.home import Home
 from bloomery.model.request import Request
+from bloomery.state_dir import StateDir
 
 _QUIET = conf.Conf(conductor=Conductor(sync_power_state_interval=0))
 
 
 @contextmanager
-def conductor(path: Path, settings: conf.Conf = _QUIET) -> Iterator[House]:
+def conductor(path: Path, settings: conf.Conf = _QUIET) -> Iterator[ConductorRuntime]:
     """Run a conductor on a new state dir, its periodics as far away as can be."""
-    with Home(path) as home:
+    with StateDir(path) as home:
         db = home.open_database(settings.database)
         schema.prepare(db)
-        running = service.ConductorService(service.build(settings, db, home.sealer(db)))
+        running = lifecycle.ConductorService(lifecycle.build(settings, db, home.sealer(db)))
         running.start()
         try:
-            yield running.house
+            yield running.runtime
         finally:
             running.stop()
             db.close()
 
 
-def context(house: House) -> Context:
-    return Context(house=house, request=Request.new())
+def context(runtime: ConductorRuntime) -> Context:
+    return Context(runtime=runtime, request=Request.new())
 
 
 def enrol(context: Context, state: str) -> str:

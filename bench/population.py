@@ -19,9 +19,9 @@ from bloomery.conductor.states import Power, State
 from bloomery.db import nodes, rows, schema
 from bloomery.db.tables import NODES
 from bloomery.drivers import registry
-from bloomery.home import Home
 from bloomery.model import node as model
 from bloomery.model.node import Node
+from bloomery.state_dir import StateDir
 
 MANY = 10_000
 TRAITS = ("CUSTOM_GPU", "CUSTOM_RACK_7", "HW_CPU_X86_VMX")
@@ -29,7 +29,7 @@ TRAITS = ("CUSTOM_GPU", "CUSTOM_RACK_7", "HW_CPU_X86_VMX")
 
 def make(path: Path, count: int = MANY) -> Path:
     """Make a state dir with ``count`` nodes; return it."""
-    with Home(path) as home:
+    with StateDir(path) as home:
         db = home.open_database(conf.Conf().database)
         schema.prepare(db)
         made = list(_nodes(count, home.sealer(db)))

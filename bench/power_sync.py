@@ -24,8 +24,8 @@ from urllib.parse import urlsplit
 from bench import harness, inside, population
 from bench.harness import Line
 from bloomery import conf
-from bloomery.conductor.house import House
 from bloomery.conductor.periodics.power_sync import PowerSync
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power, State
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
@@ -51,24 +51,24 @@ def measure() -> Sequence[Line]:
     with _rack() as infos:
         named.measure(infos)
         unnamed.measure([_without_id(info) for info in infos])
-        with _fleet(infos) as house:
-            PowerSync(house).run()
+        with _fleet(infos) as runtime:
+            PowerSync(runtime).run()
             for _ in _rounds():
-                beside.add(_beside_mute_s(house, infos[:MUTE]))
+                beside.add(_beside_mute_s(runtime, infos[:MUTE]))
     return *named.lines, *unnamed.lines, beside
 
 
-def _beside_mute_s(house: House, infos: Sequence[Info]) -> float:
+def _beside_mute_s(runtime: ConductorRuntime, infos: Sequence[Info]) -> float:
     """Return how long a pass takes whose first look at so many systems meets silence."""
     for info in infos:
         _tell(info, "POST", {"kind": "hang", "seconds": _HANG_S, "times": -1})
-    sync = PowerSync(house)
+    sync = PowerSync(runtime)
     took_s = _timed(sync)
     sync.stop()
     for info in infos:
         _tell(info, "DELETE")
     harness.until(lambda: sync.is_idle, "the slow looks to end")
-    healed = PowerSync(house)
+    healed = PowerSync(runtime)
     healed.run()
     harness.until(lambda: healed.is_idle, "the suspects to be looked at")
     return took_s
@@ -93,8 +93,8 @@ class _Sync:
         return self.took, self.cpu
 
     def measure(self, infos: Sequence[Info]) -> None:
-        with _fleet(infos) as house:
-            sync = PowerSync(house)
+        with _fleet(infos) as runtime:
+            sync = PowerSync(runtime)
             sync.run()
             harness.until(lambda: sync.is_idle, "the first logins")
             for _ in _rounds():
@@ -121,32 +121,32 @@ def _without_id(info: Info) -> Info:
 
 
 @contextlib.contextmanager
-def _fleet(infos: Sequence[Info]) -> Iterator[House]:
+def _fleet(infos: Sequence[Info]) -> Iterator[ConductorRuntime]:
     """A conductor of its own, with a node for each system."""
     settings = dataclasses.replace(
         conf.Conf(),
         default=Default(enabled_hardware_types=("redfish",)),
         conductor=Conductor(sync_power_state_interval=_NEVER_S),
     )
-    with harness.folder() as folder, inside.conductor(folder / "home", settings) as house:
+    with harness.folder() as folder, inside.conductor(folder / "home", settings) as runtime:
         known = registry.load(settings)
-        nodes = [_node(info, house) for info in infos]
+        nodes = [_node(info, runtime) for info in infos]
         for node in nodes:
             known.fill_and_check(node)
-        house.db.transact(lambda conn: population.insert(conn, nodes))
-        yield house
-        assert _agree(house, nodes), "a row was changed: the sync found another power state"
+        runtime.db.transact(lambda conn: population.insert(conn, nodes))
+        yield runtime
+        assert _agree(runtime, nodes), "a row was changed: the sync found another power state"
 
 
-def _node(info: Info, house: House) -> Node:
+def _node(info: Info, runtime: ConductorRuntime) -> Node:
     return Node(
-        uuid=str(uuid.uuid4()), driver="redfish", driver_info=house.sealer.seal(info),
+        uuid=str(uuid.uuid4()), driver="redfish", driver_info=runtime.sealer.seal(info),
         power_state=Power.OFF, provision_state=State.MANAGEABLE, created_at=rows.now(),
     )  # fmt: skip
 
 
-def _agree(house: House, nodes: Sequence[Node]) -> bool:
-    with house.db.read() as conn:
+def _agree(runtime: ConductorRuntime, nodes: Sequence[Node]) -> bool:
+    with runtime.db.read() as conn:
         found = population.power_states(conn)
     return found == {Power.OFF: len(nodes)}
 

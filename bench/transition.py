@@ -27,8 +27,8 @@ Clock = Callable[[], float]
 def measure() -> Sequence[Line]:
     clock = Line(what="one transition, by the clock", unit="ms", at_most=_MOST, ratio=True)
     cpu = Line(what="one transition, CPU", unit="ms", at_most=_MOST, ratio=True)
-    with harness.folder() as folder, inside.conductor(folder / "home") as house:
-        context = inside.context(house)
+    with harness.folder() as folder, inside.conductor(folder / "home") as runtime:
+        context = inside.context(runtime)
         uuid = inside.enrol(context, State.AVAILABLE)
         floor = _floor(folder / "floor.sqlite")
         with task_manager.acquire(context, uuid, purpose="measure") as task:

@@ -36,10 +36,10 @@ def measure() -> Sequence[Line]:
     asking = Line(what=f"p99 of GET while {ASKERS} ask mute BMCs", unit="ms", at_most=20,
                   connections=ASKERS + 1)  # fmt: skip
     with harness.folder() as folder, Server(folder / "home", _DRIVERS) as server:
-        held, other = _enrol(server, _fake(HELD_S)), _enrol(server, _fake(0))
+        task, other = _enrol(server, _fake(HELD_S)), _enrol(server, _fake(0))
         quiet = [_p99_ms(server, other) for _ in harness.rounds()]
-        server.client().ask("PUT", f"/v1/nodes/{held}/states/power", {"target": "power on"})
-        _beside(waiting, server, other, quiet, [held])
+        server.client().ask("PUT", f"/v1/nodes/{task}/states/power", {"target": "power on"})
+        _beside(waiting, server, other, quiet, [task])
         with _mute() as addresses:
             mute = [_enrol(server, _redfish(address)) for address in addresses]
             _beside(asking, server, other, quiet, mute)

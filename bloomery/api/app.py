@@ -17,8 +17,8 @@ from webob import exc as statuses
 from bloomery.api import replies, routing
 from bloomery.api.call import KEY
 from bloomery.api.controllers import root
-from bloomery.api.front import Front, Wsgi
-from bloomery.operations.context import Site
+from bloomery.api.middleware import Middleware, Wsgi
+from bloomery.operations.context import Services
 
 
 class Errors(hooks.PecanHook):
@@ -49,7 +49,7 @@ def _described(error: statuses.HTTPException) -> str:
     return ""
 
 
-def make_app(site: Site, metrics: Wsgi | None = None) -> Wsgi:
+def make_app(services: Services, metrics: Wsgi | None = None) -> Wsgi:
     """Return the WSGI application of a site; ``metrics`` answers /metrics."""
     routing.memoise_argspecs()
     logging.getLogger("pecan.core").setLevel(logging.CRITICAL)  # an odd Accept is no error of ours
@@ -60,4 +60,4 @@ def make_app(site: Site, metrics: Wsgi | None = None) -> Wsgi:
         guess_content_type_from_ext=False,
         default_renderer="json",
     )
-    return Front(routed, site, metrics)
+    return Middleware(routed, services, metrics)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 from typing import Any, Final
 
 from bloomery.model.request import Request
-from bloomery.operations.context import Context, Site
+from bloomery.operations.context import Context, Services
 
 KEY: Final = "bloomery.call"  # where it travels in the WSGI environment
 
@@ -18,7 +18,7 @@ class Call:
     ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
     """
 
-    site: Site
+    services: Services
     request: Request
     method: str
     url: str
@@ -31,7 +31,9 @@ class Call:
 
     @property
     def context(self) -> Context:
-        return Context(site=self.site, request=self.request, version=self.version, url=self.url)
+        return Context(
+            services=self.services, request=self.request, version=self.version, url=self.url
+        )
 
     def at(self, path: str) -> str:
         """Return the address of something of ours, as this caller reaches it."""

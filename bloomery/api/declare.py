@@ -32,7 +32,7 @@ FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
 
 
-class Below(Enum):
+class TooOld(Enum):
     """What a client that is too old for an endpoint is told."""
 
     NO_PAGE = (404, "routing")  # second form: the path does not exist for it
@@ -75,19 +75,20 @@ class Reply:
 class Endpoint:
     """A declaration.
 
-    ``idents`` are the path arguments by name; ``surplus``: the status for segments beyond them.
+    ``idents`` are the path arguments by name; ``extra_segment_status`` answers segments beyond
+    them.
     """
 
     rule: str
     status: int
     since: int
-    below: Below
+    too_old: TooOld
     query: arguments.Args
     named: arguments.Args | None
     body: Schema | None
     idents: tuple[str, ...]
     optional_idents: int
-    surplus: int
+    extra_segment_status: int
 
     def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
         """Check the call against the declaration, call the method, shape its answer."""
@@ -105,7 +106,7 @@ class Endpoint:
         return replies.document(reply.document, self.status, headers)
 
     def _too_old(self, call: Call) -> errors.Failure:
-        if self.below is Below.NOT_ACCEPTABLE:
+        if self.too_old is TooOld.NOT_ACCEPTABLE:
             return errors.NotAcceptable(
                 reason=f"cannot use this with API version 1.{call.version}: "
                 f"ask with version 1.{self.since} or newer",
@@ -119,10 +120,12 @@ class Endpoint:
                 reason=f"Missing mandatory parameter: {self.idents[count]}",
             )
         if count > most:
-            surplus = call.idents[most]
-            if self.surplus == 404:
-                raise errors.NotFound(reason=f"Not Found: nothing is called {surplus} here")
-            raise errors.Invalid(reason=f"Unexpected arguments: {surplus}")
+            extra_segment_status = call.idents[most]
+            if self.extra_segment_status == 404:
+                raise errors.NotFound(
+                    reason=f"Not Found: nothing is called {extra_segment_status} here"
+                )
+            raise errors.Invalid(reason=f"Unexpected arguments: {extra_segment_status}")
 
     def _arguments(self, call: Call) -> dict[str, Any]:
         if self.named is not None:
@@ -168,16 +171,16 @@ def _whole_body(call: Call, schema: Schema) -> Any:
     return value
 
 
-def serves(
+def endpoint(
     *,
     rule: str,
     status: int = 200,
     since: int = versions.MIN,
-    below: Below = Below.NO_PAGE,
+    too_old: TooOld = TooOld.NO_PAGE,
     query: arguments.Args | None = None,
     named: arguments.Args | None = None,
     body: Schema | None = None,
-    surplus: int = 400,
+    extra_segment_status: int = 400,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make a controller's method an endpoint."""
 
@@ -187,13 +190,13 @@ def serves(
             rule=rule,
             status=status,
             since=since,
-            below=below,
+            too_old=too_old,
             query=query or {},
             named=named,
             body=body,
             idents=idents,
             optional_idents=optional,
-            surplus=surplus,
+            extra_segment_status=extra_segment_status,
         )
 
         def answer(self: Any) -> webob.Response:

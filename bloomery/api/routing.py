@@ -1,7 +1,7 @@
 """From a path to a controller's method.
 
-Pecan walks; each controller names what is below it.  ``parts`` lie behind an ident
-(/nodes/<ident>/states), ``words`` directly below (/nodes/detail).  Nothing is found by
+Pecan walks; each controller names what is below it.  ``subresources`` lie behind an ident
+(/nodes/<ident>/states), ``children`` directly below (/nodes/detail).  Nothing is found by
 attribute look-up, so that no path reaches what was not declared.
 """
 
@@ -22,7 +22,7 @@ from webob import exc as statuses
 
 from bloomery.api import versions
 from bloomery.api.call import KEY, Call
-from bloomery.api.declare import Below, Endpoint
+from bloomery.api.declare import Endpoint, TooOld
 
 METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 
@@ -33,10 +33,10 @@ class Rest(rest.RestController):
     Its methods are get (or get_all and get_one), post, put, patch and delete.
     """
 
-    words: ClassVar[Mapping[str, Rest]] = {}
-    parts: ClassVar[Mapping[str, Rest]] = {}
+    children: ClassVar[Mapping[str, Rest]] = {}
+    subresources: ClassVar[Mapping[str, Rest]] = {}
 
-    def admit(self, call: Call, ident: str) -> None:
+    def check_ident(self, call: Call, ident: str) -> None:
         """Refuse, while routing, what can't be the ident of anything here."""
 
     @pecan.expose()
@@ -47,15 +47,15 @@ class Rest(rest.RestController):
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         """Go down as far as ``segments`` name something; idents are noted on the call."""
-        if segments and segments[0] in self.words:
-            return self.words[segments[0]].walk(call, segments[1:])
-        if segments and segments[0] in self.parts:
+        if segments and segments[0] in self.children:
+            return self.children[segments[0]].walk(call, segments[1:])
+        if segments and segments[0] in self.subresources:
             raise statuses.HTTPNotFound
         if segments:
-            self.admit(call, segments[0])
-        if len(segments) > 1 and segments[1] in self.parts:
+            self.check_ident(call, segments[0])
+        if len(segments) > 1 and segments[1] in self.subresources:
             call.idents.append(segments[0])
-            return self.parts[segments[1]].walk(call, segments[2:])
+            return self.subresources[segments[1]].walk(call, segments[2:])
         call.idents.extend(segments)
         return self._method(call, bool(segments))
 
@@ -78,9 +78,9 @@ def _admit_version(endpoint: Endpoint, call: Call, controller: Rest) -> None:
     """What a version does not know ends here, as if it were not there."""
     if call.version >= endpoint.since:
         return
-    if endpoint.below is Below.NO_PAGE:
+    if endpoint.too_old is TooOld.NO_PAGE:
         raise statuses.HTTPNotFound
-    if endpoint.below is Below.NOT_ALLOWED:
+    if endpoint.too_old is TooOld.NOT_ALLOWED:
         raise statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(allowed(controller)))])
 
 
@@ -105,10 +105,10 @@ def endpoints(controller: Rest, path: str = "") -> Iterator[tuple[str, str, Endp
     for name, endpoint in declared(controller).items():
         shown = path + "".join(f"/{{{ident}}}" for ident in _own_idents(endpoint, path))
         yield name.split("_")[0].upper(), shown or "/", endpoint
-    for word, below in controller.words.items():
-        yield from endpoints(below, f"{path}/{word}")
-    for part, below in controller.parts.items():
-        yield from endpoints(below, f"{path}/{{{_ident_name(path)}}}/{part}")
+    for word, too_old in controller.children.items():
+        yield from endpoints(too_old, f"{path}/{word}")
+    for part, too_old in controller.subresources.items():
+        yield from endpoints(too_old, f"{path}/{{{_ident_name(path)}}}/{part}")
 
 
 def _own_idents(endpoint: Endpoint, path: str) -> tuple[str, ...]:

@@ -21,7 +21,7 @@ from bloomery import errors
 from bloomery.api import auth, bodies, connections, wsgi
 from bloomery.api.bodies import KIB
 from bloomery.api.connections import Connection, Limits
-from bloomery.api.front import Wsgi
+from bloomery.api.middleware import Wsgi
 from bloomery.conf import Conf
 
 LOG = logging.getLogger(__name__)

@@ -15,8 +15,8 @@ from urllib.parse import unquote_to_bytes
 import orjson
 
 from bloomery.api.auth import DEFERRED
-from bloomery.api.front import REQUEST_ID_HEADERS as IDS
 from bloomery.api.messages import Message, Refusal
+from bloomery.api.middleware import REQUEST_ID_HEADERS as IDS
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 
@@ -104,11 +104,11 @@ class Response:
         )
         return self._parts.append
 
-    def take(self, parts: Iterable[bytes]) -> None:
+    def take(self, subresources: Iterable[bytes]) -> None:
         try:
-            self._parts += parts
+            self._parts += subresources
         finally:
-            close = getattr(parts, "close", None)
+            close = getattr(subresources, "close", None)
             if close is not None:
                 close()
 

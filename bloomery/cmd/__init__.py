@@ -54,7 +54,7 @@ class Lazy(click.Group):
             formatter.write_dl([(name, command.help) for name, command in COMMANDS.items()])
 
     def invoke(self, ctx: click.Context) -> object:
-        """Run the command; what the house says no with is one sentence and exit code 1."""
+        """Run the command; what Bloomery says no with is one sentence and exit code 1."""
         try:
             return super().invoke(ctx)
         except errors.Failure as exc:

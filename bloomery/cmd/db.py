@@ -9,7 +9,7 @@ import click
 from bloomery import conf
 from bloomery.cmd import options
 from bloomery.db import schema
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 
 
 @click.group()
@@ -23,7 +23,7 @@ def db() -> None:
 def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Bring the schema to the one that this release needs; an SQLite file is backed up first."""
     settings = conf.load(config_files).database
-    home = Home(state_dir)
+    home = StateDir(state_dir)
     if home.sqlite_file(settings) is None:
         database = home.existing_database(settings)
         schema.upgrade(database)
@@ -41,7 +41,7 @@ def upgrade(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.config_file
 def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Succeed if the schema is the one that this release needs."""
-    home = Home(state_dir)
+    home = StateDir(state_dir)
     database = home.existing_database(conf.load(config_files).database)
     schema.require_head(database, state_dir=home.path)
     click.echo(f"the schema is {schema.HEAD}, as this release needs")
@@ -52,7 +52,7 @@ def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.config_file
 def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Print the schema that is there and the one that this release needs."""
-    database = Home(state_dir).existing_database(conf.load(config_files).database)
+    database = StateDir(state_dir).existing_database(conf.load(config_files).database)
     click.echo(f"found {schema.found(database) or 'none'}, needed {schema.HEAD}")
 
 
@@ -62,7 +62,7 @@ def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
 @options.config_file
 def backup(file: Path, state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Copy the database to FILE, also while the service runs; FILE must not exist."""
-    home = Home(state_dir)
+    home = StateDir(state_dir)
     home.existing_database(conf.load(config_files).database).backup(file)
     click.echo(f"wrote {file}")
     click.echo(f"keep a copy of {home.key} apart from it: nothing else can read its secrets")

@@ -17,9 +17,9 @@ from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine
 from bloomery.cmd import process
 from bloomery.cmd.serve import log_to_stderr
-from bloomery.cmd.serving import Service
-from bloomery.home import CLOUD, Home
+from bloomery.cmd.service import Service
 from bloomery.lab import rack
+from bloomery.state_dir import CLOUD, StateDir
 
 NODES = 8
 DEPLOYED = 3
@@ -39,7 +39,7 @@ def demo(once: bool, port: int) -> None:
     with (
         rack.Rack(NODES, apart=True, power_s=_POWER_S) as servers,
         tempfile.TemporaryDirectory(prefix="bloomery-demo-") as folder,
-        Home(Path(folder)) as home,
+        StateDir(Path(folder)) as home,
         _service(home, port) as service,
     ):
         _job(service, servers)
@@ -51,7 +51,7 @@ def demo(once: bool, port: int) -> None:
 
 
 @contextlib.contextmanager
-def _service(home: Home, port: int) -> Iterator[Service]:
+def _service(home: StateDir, port: int) -> Iterator[Service]:
     """The service on the usual port, or on any other if that one is taken."""
     settings = conf.Conf(api=dataclasses.replace(conf.Conf().api, port=port))
     try:
@@ -94,7 +94,7 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
     )
 
 
-def _told(service: Service, home: Home) -> str:
+def _told(service: Service, home: StateDir) -> str:
     """Where it is, and five commands to try."""
     return "\n".join(
         (

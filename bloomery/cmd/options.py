@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 
 import click
 
-from bloomery import home
+from bloomery.state_dir import default_path
 
 F = TypeVar("F", bound=Callable[..., Any])
 
@@ -29,7 +29,7 @@ def state_dir(command: F) -> F:
     return click.option(
         "--state-dir",
         type=click.Path(path_type=Path),
-        default=home.default_path,
+        default=default_path,
         metavar="DIR",
         help="Database, keys and clouds.yaml.  [default: ~/.local/state/bloomery]",
     )(command)

@@ -12,8 +12,8 @@ import click
 
 from bloomery import conf
 from bloomery.cmd import options, process
-from bloomery.cmd.serving import Service
-from bloomery.home import CLOUD, Home
+from bloomery.cmd.service import Service
+from bloomery.state_dir import CLOUD, StateDir
 
 LOG = logging.getLogger(__name__)
 
@@ -40,10 +40,10 @@ def serve(
     warn_of(conf.unknown(config_files))
     shutdown = process.Shutdown().listen()
     with process.ends_here():
-        home = Home(state_dir)
+        home = StateDir(state_dir)
         home.take()  # and never left: the kernel lets go of it when no thread is left
         service = Service(settings, home, config_files)
-        process.before_end(service.conductor.house.lease.revoke)
+        process.before_end(service.conductor.runtime.lease.revoke)
         service.start()
         shutdown.allow_grace(settings.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S)
         click.echo(told(service, home))
@@ -94,7 +94,7 @@ def log_to_stderr(level: int) -> None:
     logging.getLogger("alembic").setLevel(logging.WARNING)
 
 
-def told(service: Service, home: Home) -> str:
+def told(service: Service, home: StateDir) -> str:
     """What to do next, in the words of a shell."""
     login = "" if service.conf.default.auth_strategy == "noauth" else " --os-password PASSWORD"
     return "\n".join(

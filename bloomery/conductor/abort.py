@@ -54,7 +54,7 @@ def ask(task: TaskManager, slot: Slot) -> None:
             reason=f"cannot abort the service of node {node.uuid} in maintenance: "
             "end maintenance first",
         )
-    with task.house.db.read() as conn:
+    with task.runtime.db.read() as conn:
         runs = steps.list_open(conn, node.uuid)
     run = find_parked(runs)
     if run is not None and not run.step.inner and not _may_stop(run):

@@ -24,7 +24,7 @@ def _adopt(task: TaskManager) -> None:
     if node.console_enabled:
         console.restore(task)
     node.power_state = driver.power.get_power_state(task) or node.power_state
-    node.conductor_affinity = task.house.host
+    node.conductor_affinity = task.runtime.host
 
 
 def _finish(task: TaskManager) -> Move:

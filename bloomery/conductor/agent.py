@@ -4,44 +4,44 @@ from __future__ import annotations
 
 from bloomery import errors, secrets
 from bloomery.conductor import recovery, runner, states, task_manager
-from bloomery.conductor.house import Context
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
-from bloomery.drivers.base import Beat
+from bloomery.drivers.base import Heartbeat
 from bloomery.model.step import Run, find_parked
 from bloomery.outcome import Done
 
 
-def heartbeat(context: Context, node_uuid: str, beat: Beat) -> None:
+def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
     """Take note of a call; go on with the flow that waited for it.
 
     Raises NodeLocked at once when the node is busy (agents ask again), NoFreeConductorWorker:
     heartbeats do not get the reserved workers.
     """
-    with context.house.workers.slot(allow_reserved=False) as slot:
+    with context.runtime.workers.slot(allow_reserved=False) as slot:
         task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
         with task:
-            _note(task, beat)
+            _note(task, heartbeat)
             if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
-                _continue(task, slot, beat)
+                _continue(task, slot, heartbeat)
             else:
                 task.save()
 
 
-def _note(task: TaskManager, beat: Beat) -> None:
+def _note(task: TaskManager, heartbeat: Heartbeat) -> None:
     info = task.node.driver_internal_info
     info["agent_last_heartbeat"] = rows.now().isoformat()
-    if beat.callback_url:
-        info["agent_url"] = beat.callback_url
-    if beat.agent_version is not None:
-        info["agent_version"] = beat.agent_version
+    if heartbeat.callback_url:
+        info["agent_url"] = heartbeat.callback_url
+    if heartbeat.agent_version is not None:
+        info["agent_version"] = heartbeat.agent_version
 
 
-def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
+def _continue(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     """Ask the driver what the call means for the step that waits."""
-    with task.house.db.read() as conn:
+    with task.runtime.db.read() as conn:
         runs = steps.list_open(conn, task.node.uuid)
     waiting = find_parked(runs)
     if waiting is None:
@@ -49,7 +49,7 @@ def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
         return
     flow = runner.reopen(task, recovery.PHASES[waiting.phase], runs)
     try:
-        said = task.driver.deploy.on_heartbeat(task, beat)
+        said = task.driver.deploy.on_heartbeat(task, heartbeat)
     except errors.LockLost:
         raise
     except errors.Failure as exc:
@@ -65,7 +65,7 @@ def _continue(task: TaskManager, slot: Slot, beat: Beat) -> None:
 def unhold(task: TaskManager, slot: Slot) -> None:
     """Let a held flow go on: with the agent's next call, or at once where none is awaited."""
     held_in, target = task.node.provision_state, runner.kept_target(task)
-    with task.house.db.read() as conn:
+    with task.runtime.db.read() as conn:
         runs = steps.list_open(conn, task.node.uuid)
     if not runs:
         task.process_event("unhold", target_state=target)

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, step_lists, tidying
+from bloomery.conductor import cleanup, internal_info, step_lists
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -23,14 +23,14 @@ _REFUSE: Final = Step(interface="deploy", step="refuse", inner=True, resumable=T
 def is_automatic(task: TaskManager) -> bool:
     """Is this node cleaned by itself?  Its own word beats the option."""
     own = task.node.automated_clean
-    return task.house.conf.conductor.automated_clean if own is None else own
+    return task.runtime.conf.conductor.automated_clean if own is None else own
 
 
 def automatic_steps(task: TaskManager) -> list[Step]:
     """Return what automated cleaning runs; nothing where it is switched off."""
     if not is_automatic(task):
         return []
-    overrides = task.house.conf.conductor.clean_step_priority_override
+    overrides = task.runtime.conf.conductor.clean_step_priority_override
     found = step_lists.override(step_lists.offered(task, "clean"), overrides)
     return [_PREPARE, *step_lists.by_priority(found, "clean"), _TEAR_DOWN]
 
@@ -64,7 +64,7 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 def tear_down(task: TaskManager) -> None:
     """Take the agent away, if there is one; the failure that is reported is another one."""
-    tidying.tidy(task, task.driver.deploy.tear_down_cleaning)
+    cleanup.tidy(task, task.driver.deploy.tear_down_cleaning)
 
 
 def _tear_down(task: TaskManager) -> Outcome | None:
@@ -81,9 +81,9 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
     node = task.node
     tear_down(task)
-    tidying.call_operator(task, run, "clean failure", sentence)
-    if task.house.conf.conductor.poweroff_in_cleanfail:
-        tidying.power_off(task)
+    cleanup.call_operator(task, run, "clean failure", sentence)
+    if task.runtime.conf.conductor.poweroff_in_cleanfail:
+        cleanup.power_off(task)
     internal_info.wipe(node, "clean")
     manual = node.target_provision_state == State.MANAGEABLE
     return Move(

@@ -11,7 +11,7 @@ from collections.abc import Callable
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import announce
+from bloomery.conductor import notification_utils
 from bloomery.conductor.runner import Flow, Move, Phase
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.model.step import Step, StepRun
@@ -49,14 +49,14 @@ def restore(task: TaskManager) -> None:
 def _tell_around(
     task: TaskManager, action: str, work: Callable[[TaskManager], None], tell: Tell
 ) -> None:
-    tell(announce.emit_console_notification(task, action, "start"))
+    tell(notification_utils.emit_console_notification(task, action, "start"))
     try:
         work(task)
     except Exception as exc:
         task.node.last_error = secrets.brief(exc)
-        tell(announce.emit_console_notification(task, action, "error"))
+        tell(notification_utils.emit_console_notification(task, action, "error"))
         raise
-    tell(announce.emit_console_notification(task, action, "end"))
+    tell(notification_utils.emit_console_notification(task, action, "end"))
 
 
 def _start(task: TaskManager) -> None:
@@ -74,9 +74,9 @@ def _stop(task: TaskManager) -> None:
 # --------------------------------------------------------------------------------- on request
 
 
-def told(task: TaskManager, status: str) -> Write:
+def notification(task: TaskManager, status: str) -> Write:
     """Return the write of the event ``baremetal.node.console_set.<status>``."""
-    return announce.emit_console_notification(task, "console_set", status)
+    return notification_utils.emit_console_notification(task, "console_set", status)
 
 
 def _switch(task: TaskManager, enabled: bool) -> None:
@@ -84,13 +84,13 @@ def _switch(task: TaskManager, enabled: bool) -> None:
 
 
 def _finish(task: TaskManager) -> Move:
-    return Move(event=None, writes=[told(task, "end")])
+    return Move(event=None, writes=[notification(task, "end")])
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     task.node.last_error = sentence
     entry = task.remember(sentence, event_type="console", failed=True)
-    return Move(event=None, writes=[told(task, "error"), entry])
+    return Move(event=None, writes=[notification(task, "error"), entry])
 
 
 def undo(exc: Exception, flow: Flow) -> None:
@@ -98,7 +98,7 @@ def undo(exc: Exception, flow: Flow) -> None:
     task = flow.task
     task.node.last_error = secrets.brief(exc)
     entry = task.remember(task.node.last_error, event_type="console", failed=True)
-    task.save(flow.cancelled, entry, told(task, "error"))
+    task.save(flow.cancelled, entry, notification(task, "error"))
 
 
 PHASE: Final = Phase(

@@ -1,8 +1,8 @@
 """Event rows of create, update and delete: start and end are written together.
 
-    told = crud_events.told(context, "node", uuid, "update", {"patched": paths})
-    with told.watching(lambda node: patcher.apply(node, patch)):
-        at_once.change(context, uuid, work)      # work calls told.changed(node, new)(conn)
+    event = crud_events.new(context, "node", uuid, "update", {"patched": paths})
+    with event.watching(lambda node: patcher.apply(node, patch)):
+        at_once.change(context, uuid, work)      # work calls event.changed(node, new)(conn)
 
 Where a sink wants versioned notifications, the rows carry the object as it is to be, and an
 operation that is refused although its object was found sends start and error, in a transaction
@@ -20,8 +20,8 @@ from typing import Any, Final, TypeAlias
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import announce
-from bloomery.conductor.house import Context
+from bloomery.conductor import notification_utils
+from bloomery.conductor.runtime import Context
 from bloomery.db import events, nodes, ports, rows
 from bloomery.events import snapshots
 
@@ -32,25 +32,25 @@ _GET: Final[dict[str, Callable[[sa.Connection, str], Any]]] = {"node": nodes.get
 _SILENT: Final = (errors.NotFound, errors.PatchError)  # no object was found, or none could be made
 
 
-def told(
+def new(
     context: Context,
     noun: str,
     uuid: str,
     action: str,
     facts: Mapping[str, Any] | None = None,
-) -> Told:
+) -> CrudEvent:
     """Return the write of ``baremetal.<noun>.<action>.start`` and ``.end``; facts are masked."""
-    return Told(context, noun, uuid, action, secrets.mask(dict(facts or {})))
+    return CrudEvent(context, noun, uuid, action, secrets.mask(dict(facts or {})))
 
 
-class Told:
+class CrudEvent:
     """A write, called with the connection; what is shown before that call goes along."""
 
     def __init__(self, context: Context, noun: str, uuid: str, action: str, facts: Json) -> None:
         self._context, self._noun, self._uuid = context, noun, uuid
         self._action, self._facts = action, facts
         self._start, self._end = self._row("start"), self._row("end")
-        self._between: list[announce.Write] = []
+        self._between: list[notification_utils.Write] = []
 
     def __call__(self, conn: sa.Connection) -> None:
         self._write(conn, self._end)
@@ -72,7 +72,7 @@ class Told:
                 action=self._action,
                 status=status,
                 level=level,
-                publisher=f"ironic-api.{self._context.house.host}",
+                publisher=f"ironic-api.{self._context.runtime.host}",
                 request_id=self._context.request.request_id,
                 facts=self._facts,
             ),
@@ -82,21 +82,23 @@ class Told:
 
     @property
     def wanted(self) -> bool:
-        return self._context.house.snapshots
+        return self._context.runtime.snapshots
 
-    def given(self, values: Mapping[str, Any]) -> Told:
+    def given(self, values: Mapping[str, Any]) -> CrudEvent:
         """Show at the start what a client asks to create."""
         if self.wanted:
             self._start["snapshot"] = rows.dump(snapshots.GIVEN[self._noun](values))
         return self
 
-    def stored(self, value: Any) -> Told:
+    def stored(self, value: Any) -> CrudEvent:
         """Show at the end what was stored."""
         if self.wanted:
             self._end["snapshot"] = rows.dump(snapshots.OF[self._noun](value))
         return self
 
-    def changed(self, before: Any, changes: Mapping[str, Any], *, touched: bool = True) -> Told:
+    def changed(
+        self, before: Any, changes: Mapping[str, Any], *, touched: bool = True
+    ) -> CrudEvent:
         """Show the object as it will be; ``touched``: its updated_at moves."""
         if self.wanted:
             shot = snapshots.OF[self._noun](_with(before, changes))
@@ -105,11 +107,11 @@ class Told:
             self._end["snapshot"] = rows.dump(shot | stamp)
         return self
 
-    def gone(self, value: Any) -> Told:
+    def gone(self, value: Any) -> CrudEvent:
         """Show at both ends what is being deleted."""
         return self.changed(value, {}, touched=False)
 
-    def between(self, write: announce.Write) -> None:
+    def between(self, write: notification_utils.Write) -> None:
         """Tell of something else that happens between start and end."""
         self._between.append(write)
 
@@ -132,13 +134,13 @@ class Told:
 
     def _tell_refusal(self, changes: Callable[[Any], Json]) -> None:
         """Best effort: what the caller hears is the refusal, not that nobody could be told."""
-        house = self._context.house
+        runtime = self._context.runtime
         try:
             if self._start["snapshot"] is None:
                 self._look_up(changes)
             refused = self._row("error", "error") | {"snapshot": self._start["snapshot"]}
-            house.db.transact(lambda conn: self._write(conn, refused))
-            house.told()
+            runtime.db.transact(lambda conn: self._write(conn, refused))
+            runtime.on_events_written()
         except _SILENT:
             return
         except Exception as exc:  # noqa: BLE001  the refusal itself is passed on
@@ -146,7 +148,7 @@ class Told:
                         self._noun, self._uuid, self._action, errors.brief(exc))  # fmt: skip
 
     def _look_up(self, changes: Callable[[Any], Json]) -> None:
-        with self._context.house.db.read() as conn:
+        with self._context.runtime.db.read() as conn:
             value = _GET[self._noun](conn, self._uuid)
         self.changed(value, changes(value))
 

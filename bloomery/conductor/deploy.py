@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, step_lists, tidying
+from bloomery.conductor import cleanup, internal_info, step_lists
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model import capabilities
@@ -40,7 +40,7 @@ def _check_boot_mode(task: TaskManager) -> None:
     asked = (capabilities.of(holder).get("boot_mode") for holder in holders)
     wanted = next(filter(None, asked), None)
     option = "disallowed_deployment_boot_modes"
-    if wanted in getattr(task.house.conf.conductor, option):
+    if wanted in getattr(task.runtime.conf.conductor, option):
         raise errors.BootModeNotAllowed(mode=wanted, option=f"[conductor]{option}")
 
 
@@ -61,13 +61,13 @@ def begin(task: TaskManager, configdrive: Any) -> None:
     node = task.node
     internal_info.wipe(node, "deploy")
     if configdrive is not None:
-        sealed = task.house.sealer.seal_under("configdrive", configdrive)
+        sealed = task.runtime.sealer.seal_under("configdrive", configdrive)
         node.instance_info = node.instance_info | {"configdrive": sealed}
 
 
 def clean_up(task: TaskManager) -> None:
     """Take away what was prepared; the failure that is reported is another one."""
-    tidying.tidy(task, task.driver.deploy.clean_up)
+    cleanup.tidy(task, task.driver.deploy.clean_up)
 
 
 def _prepare(task: TaskManager) -> Outcome | None:
@@ -76,7 +76,7 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 def _finish(task: TaskManager) -> Move:
     internal_info.wipe(task.node, "deploy")
-    task.node.conductor_affinity = task.house.host
+    task.node.conductor_affinity = task.runtime.host
     return Move(event="done")
 
 

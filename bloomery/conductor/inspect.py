@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.conductor import internal_info, tidying
+from bloomery.conductor import cleanup, internal_info
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.step import Run, Step, StepRun
@@ -29,7 +29,7 @@ def begin(task: TaskManager) -> None:
 
 def stop(task: TaskManager) -> None:
     """Take away what waits for the agent's findings."""
-    tidying.tidy(task, task.driver.inspect.abort)
+    cleanup.tidy(task, task.driver.inspect.abort)
 
 
 def _inspect(task: TaskManager) -> Outcome | None:

@@ -1,4 +1,4 @@
-"""The RPC face of a conductor: thin, one method per contract method.
+"""The RPC endpoint of a conductor: thin, one method per contract method.
 
 A verb takes a worker's slot first (a full pool is told with nothing written), then the node,
 then checks, then moves it.  The lock travels with the flow.
@@ -16,13 +16,14 @@ from bloomery.conductor import (
     abort,
     adopt,
     agent,
-    announce,
     boot_settings,
     clean,
     console,
     deploy,
     inspect,
+    node_lock,
     nodes,
+    notification_utils,
     ports,
     power,
     rescue,
@@ -32,17 +33,16 @@ from bloomery.conductor import (
     task_manager,
     undeploy,
     verify,
-    waiting,
 )
-from bloomery.conductor.house import Context, House
 from bloomery.conductor.runner import Flow, Phase
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import nodes as node_rows
 from bloomery.db import rows
 from bloomery.db import steps as step_rows
-from bloomery.drivers.base import Beat
+from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
 from bloomery.model.step import Step
@@ -56,11 +56,11 @@ _API_CALL_S: Final = 30.0  # that a caller of the API waits for one call to a BM
 class ConductorManager:
     """Serves ``rpc.contract.Conductor``; see there for what each method promises."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house
+    def __init__(self, runtime: ConductorRuntime) -> None:
+        self.runtime = runtime
 
     def _context(self, request: Request) -> Context:
-        return Context(house=self.house, request=request)
+        return Context(runtime=self.runtime, request=request)
 
     # --------------------------------------------------------------------------------- records
 
@@ -125,7 +125,7 @@ class ConductorManager:
         deploy_steps: list[Json] | None,
     ) -> None:
         event = "rebuild" if rebuild else "deploy"
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, event) as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, event) as task:
             _require_edge(task, event, "active")
             deploy.check(task, rebuild=rebuild)
             deploy.begin(task, configdrive)
@@ -133,14 +133,17 @@ class ConductorManager:
             _start(task, slot, event, deploy.PHASE, planned, room=_ROOM_TO_DEPLOY)
 
     def do_node_tear_down(self, request: Request, node_uuid: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "undeploy") as task:
+        with (
+            self.runtime.workers.slot() as slot,
+            self._hold(request, node_uuid, "undeploy") as task,
+        ):
             _require_edge(task, "delete", "deleted")
             undeploy.check(task)
             planned = undeploy.steps(task)
             _start(task, slot, "delete", undeploy.PHASE, planned, room=_ROOM_TO_UNDEPLOY)
 
     def do_provisioning_action(self, request: Request, node_uuid: str, action: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, action) as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, action) as task:
             _require_edge(task, action, action)
             if action == "provide":
                 self._provide(task, slot)
@@ -173,7 +176,7 @@ class ConductorManager:
         clean_steps: list[Json],
         disable_ramdisk: bool,
     ) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "clean") as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, "clean") as task:
             _require_edge(task, "clean", "clean")
             self._refuse_maintenance(task.node, "clean")
             clean.begin(task)
@@ -191,7 +194,7 @@ class ConductorManager:
         service_steps: list[Json],
         disable_ramdisk: bool,
     ) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "service") as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, "service") as task:
             _require_edge(task, "service", "service")
             servicing.check(task)
             servicing.begin(task, disable_ramdisk)
@@ -199,20 +202,23 @@ class ConductorManager:
             _start(task, slot, "service", servicing.PHASE, planned)
 
     def do_node_rescue(self, request: Request, node_uuid: str, rescue_password: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "rescue") as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, "rescue") as task:
             _require_edge(task, "rescue", "rescue")
             rescue.check(task, "rescue")
             rescue.begin(task, rescue_password)
             _start(task, slot, "rescue", rescue.PHASE, rescue.rescue_steps(task))
 
     def do_node_unrescue(self, request: Request, node_uuid: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "unrescue") as task:
+        with (
+            self.runtime.workers.slot() as slot,
+            self._hold(request, node_uuid, "unrescue") as task,
+        ):
             _require_edge(task, "unrescue", "unrescue")
             rescue.check(task, "unrescue")
             _start(task, slot, "unrescue", rescue.UNRESCUE, rescue.unrescue_steps(task))
 
     def inspect_hardware(self, request: Request, node_uuid: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "inspect") as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, "inspect") as task:
             _require_edge(task, "inspect", "inspect")
             inspect.check(task)
             inspect.begin(task)
@@ -227,14 +233,14 @@ class ConductorManager:
         agent_status: str | None,
         agent_status_message: str | None,
     ) -> None:
-        beat = Beat(
+        heartbeat = Heartbeat(
             callback_url=callback_url, agent_version=agent_version, status=agent_status,
             status_message=agent_status_message,
         )  # fmt: skip
-        agent.heartbeat(self._context(request), node_uuid, beat)
+        agent.heartbeat(self._context(request), node_uuid, heartbeat)
 
     def _refuse_maintenance(self, node: Node, action: str) -> None:
-        if node.maintenance and not self.house.conf.conductor.allow_provisioning_in_maintenance:
+        if node.maintenance and not self.runtime.conf.conductor.allow_provisioning_in_maintenance:
             raise errors.NodeInMaintenance(node=node.uuid, action=action)
 
     # ------------------------------------------------------------------------------------ power
@@ -246,23 +252,23 @@ class ConductorManager:
         new_state: str,
         timeout_s: float | None,
     ) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, new_state) as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, new_state) as task:
             power.check(task, new_state)
             was = task.node.power_state
             power.begin(task, new_state)
             flow = runner.plan(task, power.PHASE, power.steps(task, new_state, timeout_s))
-            task.save(flow.opening, power.told(task, "start", new_state))
+            task.save(flow.opening, power.notification(task, "start", new_state))
             task.set_spawn_error_hook(power.undo, task.node, flow, was)
             task.spawn_after(runner.launch, slot, flow)
-        self.house.told()
+        self.runtime.on_events_written()
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "mode") as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, "mode") as task:
             _set_boot(task, slot, "boot_mode", new_mode)
 
     def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
         with (
-            self.house.workers.slot() as slot,
+            self.runtime.workers.slot() as slot,
             self._hold(request, node_uuid, "mode") as task,
         ):
             _set_boot(task, slot, "secure_boot", on)
@@ -295,13 +301,13 @@ class ConductorManager:
         return self._beside(request, node_uuid, work, shared=True, purpose="list boot devices")
 
     def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
-        with self.house.workers.slot() as slot, self._hold(request, node_uuid, "console") as task:
+        with self.runtime.workers.slot() as slot, self._hold(request, node_uuid, "console") as task:
             task.driver.console.validate(task)
             if task.node.console_enabled == enabled:
                 return
             task.node.last_error = None
             flow = runner.plan(task, console.PHASE, console.steps(enabled))
-            task.save(flow.opening, console.told(task, "start"))
+            task.save(flow.opening, console.notification(task, "start"))
             task.set_spawn_error_hook(console.undo, flow)
             task.spawn_after(runner.launch, slot, flow)
 
@@ -334,7 +340,7 @@ class ConductorManager:
             return task.driver.network.vif_list(task)
 
     def get_driver_properties(self, request: Request, driver: str) -> Json:
-        return dict(self.house.registry.properties_of(driver))
+        return dict(self.runtime.registry.properties_of(driver))
 
     # ----------------------------------------------------------------------------------- tasks
 
@@ -362,10 +368,10 @@ class ConductorManager:
         ApiThreadsBusy and NoFreeConductorWorker at once, and what ``work`` raises, as it is.
         ``insists``: an order, which tries a BMC that is left alone; a look does not.
         """
-        context = Context(house=self.house, request=request, in_place=True)
+        context = Context(runtime=self.runtime, request=request, in_place=True)
         with (
-            self.house.workers.slot() as slot,
-            waiting.place(self.house, f"{purpose} of node {node_uuid}"),
+            self.runtime.workers.slot() as slot,
+            node_lock.place(self.runtime, f"{purpose} of node {node_uuid}"),
             task_manager.acquire(
                 context,
                 node_uuid,
@@ -390,7 +396,7 @@ class _Room(NamedTuple):
 
         Counted there, nobody comes in between.
         """
-        limit = getattr(task.house.conf.conductor, self.option)
+        limit = getattr(task.runtime.conf.conductor, self.option)
 
         def check(conn: sa.Connection) -> None:
             count = node_rows.count_others_in_states(conn, task.node.uuid, self.states)
@@ -448,7 +454,9 @@ def _undo(task: TaskManager, flow: Flow) -> Any:
         node.provision_updated_at, node.last_error = rows.now(), secrets.brief(exc)
         runner.hide(flow)
         entry = task.remember(node.last_error, event_type="transition", failed=True)
-        told = announce.emit_provision_set_notification(task, "error", "error", *moved, "fail")
+        told = notification_utils.emit_provision_set_notification(
+            task, "error", "error", *moved, "fail"
+        )
         task.save(flow.cancelled, entry, told)
 
     return put_back

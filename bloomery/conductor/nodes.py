@@ -9,9 +9,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import at_once, console, crud_events, states, task_manager
-from bloomery.conductor.house import Context
+from bloomery.conductor import console, crud_events, row_updates, states, task_manager
 from bloomery.conductor.patches import Limits, Patcher
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.db import nodes, rows
 from bloomery.model import node as model
@@ -32,40 +32,40 @@ def create(context: Context, values: Json) -> None:
     """Store a node: its interfaces chosen and checked, its secrets sealed.  One commit."""
     node = Node(**values)
     facts = {"name": node.name, "driver": node.driver}
-    told = crud_events.told(context, "node", node.uuid, "create", facts).given(values)
-    with told.watching():
-        _store(context, node, told)
-    context.house.told()
+    event = crud_events.new(context, "node", node.uuid, "create", facts).given(values)
+    with event.watching():
+        _store(context, node, event)
+    context.runtime.on_events_written()
 
 
-def _store(context: Context, node: Node, told: crud_events.Told) -> None:
-    house = context.house
-    node.driver_info = house.sealer.seal(node.driver_info)
-    node.instance_info = house.sealer.seal(node.instance_info)
-    node.resource_class = node.resource_class or house.conf.default.default_resource_class
+def _store(context: Context, node: Node, event: crud_events.CrudEvent) -> None:
+    runtime = context.runtime
+    node.driver_info = runtime.sealer.seal(node.driver_info)
+    node.instance_info = runtime.sealer.seal(node.instance_info)
+    node.resource_class = node.resource_class or runtime.conf.default.default_resource_class
     _choose_interfaces(context, node)
     _check_driver_info(context, node.driver, node.driver_info)
     node.created_at = rows.now()
     columns = _encoded(node)
-    told.stored(node)
+    event.stored(node)
 
     def work(conn: sa.Connection) -> None:
         _require_chassis(conn, node.chassis_uuid)
         nodes.insert(conn, columns)
-        told(conn)
+        event(conn)
 
-    house.db.transact(work)
+    runtime.db.transact(work)
 
 
 def _choose_interfaces(context: Context, node: Node) -> None:
     try:
-        context.house.registry.fill_and_check(node)
+        context.runtime.registry.fill_and_check(node)
     except errors.DriverNotFound as exc:
         raise errors.InvalidParameterValue(reason=str(exc)) from exc
 
 
 def _check_driver_info(context: Context, driver: str, driver_info: Json) -> None:
-    hardware = context.house.registry.types.get(driver)
+    hardware = context.runtime.registry.types.get(driver)
     if hardware is not None:
         hardware.check_driver_info(driver_info)
 
@@ -85,24 +85,24 @@ def _encoded(node: Node) -> Json:
 
 def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfaces: bool) -> None:
     """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
-    house = context.house
-    prepared = _PATCHER.prepare(patch, house.sealer, Limits.of(house.conf))
+    runtime = context.runtime
+    prepared = _PATCHER.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
     paths = [op["path"] for op in patch]
-    told = crud_events.told(context, "node", uuid, "update", {"patched": paths})
+    event = crud_events.new(context, "node", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         _refuse_while_busy(node, patch)
         changed = _changed(context, node, patch, _PATCHER.apply(node, prepared), reset_interfaces)
-        told.changed(node, changed, touched=bool(changed))
+        event.changed(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
         if changed:
             nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
-        told(conn)
+        event(conn)
 
-    with told.watching(lambda node: _PATCHER.apply(node, prepared)):
-        at_once.change(context, uuid, work)
-    house.told()
+    with event.watching(lambda node: _PATCHER.apply(node, prepared)):
+        row_updates.change(context, uuid, work)
+    runtime.on_events_written()
 
 
 def _refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
@@ -236,31 +236,31 @@ def _refuse_in_state(node: Node, changed: Json) -> None:
 
 def destroy(context: Context, uuid: str) -> None:
     """Delete a node and what belongs to it.  One commit, unless a console must be stopped."""
-    told = crud_events.told(context, "node", uuid, "delete")
+    event = crud_events.new(context, "node", uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> bool:
-        told.gone(node)
+        event.gone(node)
         _require_deletable(context, node)
         if node.console_enabled:
             return False
         nodes.delete(conn, uuid)
-        told(conn)
+        event(conn)
         return True
 
-    with told.watching():
-        if not at_once.change(context, uuid, work):
-            _destroy_with_console(context, uuid, told)
-    context.house.told()
+    with event.watching():
+        if not row_updates.change(context, uuid, work):
+            _destroy_with_console(context, uuid, event)
+    context.runtime.on_events_written()
 
 
-def _destroy_with_console(context: Context, uuid: str, told: crud_events.Told) -> None:
+def _destroy_with_console(context: Context, uuid: str, event: crud_events.CrudEvent) -> None:
     """Hold the node while its console is asked to stop; it stays where that one refuses."""
     with task_manager.acquire(context, uuid, purpose="delete") as task:
-        told.gone(task.node)
+        event.gone(task.node)
         _require_deletable(context, task.node)
         if task.node.console_enabled:
-            console.stop(task, "console_set", told.between)
-        task.save(lambda conn: nodes.delete(conn, uuid), told, let_go=True)
+            console.stop(task, "console_set", event.between)
+        task.save(lambda conn: nodes.delete(conn, uuid), event, let_go=True)
 
 
 def _require_deletable(context: Context, node: Node) -> None:
@@ -271,7 +271,7 @@ def _require_deletable(context: Context, node: Node) -> None:
     if node.instance_uuid is not None:
         raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
     allowed = set(states.DELETE_ALLOWED_STATES)
-    if context.house.conf.conductor.allow_deleting_available_nodes:
+    if context.runtime.conf.conductor.allow_deleting_available_nodes:
         allowed.add(State.AVAILABLE)
     if node.provision_state not in allowed:
         raise errors.InvalidState(
@@ -284,15 +284,15 @@ def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -
     """Set maintenance with its reason, or end it with its reason and fault.  One commit."""
     values: Json = {"maintenance": on, "maintenance_reason": reason if on else None}
     values |= {} if on else {"fault": None}
-    told = crud_events.told(context, "node", uuid, "maintenance_set", {"maintenance": on})
+    event = crud_events.new(context, "node", uuid, "maintenance_set", {"maintenance": on})
 
     def work(conn: sa.Connection, node: Node) -> None:
         nodes.update(conn, uuid, values)
-        told.changed(node, values)(conn)
+        event.changed(node, values)(conn)
 
-    with told.watching(lambda node: values):
-        at_once.change(context, uuid, work)
-    context.house.told()
+    with event.watching(lambda node: values):
+        row_updates.change(context, uuid, work)
+    context.runtime.on_events_written()
 
 
 # ------------------------------------------------------------------------------------- traits
@@ -300,7 +300,7 @@ def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -
 
 def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: bool) -> None:
     """Add these traits, or make them the only ones.  One commit."""
-    told = crud_events.told(context, "node", uuid, "update", {"traits": list(traits)})
+    event = crud_events.new(context, "node", uuid, "update", {"traits": list(traits)})
 
     def wanted(node: Node) -> Json:
         kept = () if replace else node.traits
@@ -310,22 +310,22 @@ def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: b
         if replace:
             nodes.remove_traits(conn, uuid, None)
         after = wanted(node)
-        told.changed(node, after, touched=False)
+        event.changed(node, after, touched=False)
         if len(after["traits"]) > _MAX_TRAITS:
             raise errors.InvalidParameterValue(
                 reason=f"cannot set more than {_MAX_TRAITS} traits on node {uuid}",
             )
         nodes.add_traits(conn, uuid, traits)
-        told(conn)
+        event(conn)
 
-    with told.watching(wanted):
-        at_once.change(context, uuid, work)
-    context.house.told()
+    with event.watching(wanted):
+        row_updates.change(context, uuid, work)
+    context.runtime.on_events_written()
 
 
 def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> None:
     """Remove these traits, or all.  Raises NodeTraitNotFound.  One commit."""
-    told = crud_events.told(context, "node", uuid, "update", {"traits": []})
+    event = crud_events.new(context, "node", uuid, "update", {"traits": []})
 
     def wanted(node: Node) -> Json:
         gone = node.traits if traits is None else traits
@@ -336,8 +336,8 @@ def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> 
         if missing:
             raise errors.NodeTraitNotFound(node=uuid, trait=missing[0])
         nodes.remove_traits(conn, uuid, traits)
-        told.changed(node, wanted(node), touched=False)(conn)
+        event.changed(node, wanted(node), touched=False)(conn)
 
-    with told.watching(wanted):
-        at_once.change(context, uuid, work)
-    context.house.told()
+    with event.watching(wanted):
+        row_updates.change(context, uuid, work)
+    context.runtime.on_events_written()

@@ -8,9 +8,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import at_once, crud_events
-from bloomery.conductor.house import Context
+from bloomery.conductor import crud_events, row_updates
 from bloomery.conductor.patches import Limits, Patcher
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.db import nodes, ports, rows
 from bloomery.model import port as model
@@ -33,34 +33,34 @@ def create(context: Context, values: Json) -> None:
     columns = rows.encode(
         {name: getattr(port, name) for name in model.COLUMNS if name != "id"}, model.OBJECTS,
     )  # fmt: skip
-    told = crud_events.told(context, "port", port.uuid, "create", {"address": port.address})
-    told.given(values).stored(port)
+    event = crud_events.new(context, "port", port.uuid, "create", {"address": port.address})
+    event.given(values).stored(port)
 
     def work(conn: sa.Connection) -> None:
         if nodes.find_uuid(conn, port.node_uuid) is None:
             raise errors.InvalidParameterValue(reason=f"Node {port.node_uuid} could not be found.")
         _require_group(conn, port)
         ports.insert(conn, columns)
-        told(conn)
+        event(conn)
 
-    with told.watching():
-        context.house.db.transact(work)
-    context.house.told()
+    with event.watching():
+        context.runtime.db.transact(work)
+    context.runtime.on_events_written()
 
 
 def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
     """Apply a JSON patch to the row that is read in the same transaction.  One commit."""
-    house = context.house
-    prepared = _PATCHER.prepare(patch, house.sealer, Limits.of(house.conf))
+    runtime = context.runtime
+    prepared = _PATCHER.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
     paths = [op["path"] for op in patch]
-    told = crud_events.told(context, "port", uuid, "update", {"patched": paths})
+    event = crud_events.new(context, "port", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         port = ports.get(conn, uuid)
         changed = _PATCHER.apply(port, prepared)
         if changed.get("node_uuid") is None:  # removing it is accepted and changes nothing
             changed.pop("node_uuid", None)
-        told.changed(port, changed, touched=bool(changed))
+        event.changed(port, changed, touched=bool(changed))
         _refuse_in_state(node, port, changed)
         for name, value in changed.items():
             setattr(port, name, value)
@@ -68,35 +68,35 @@ def update(context: Context, uuid: str, patch: Sequence[Json]) -> None:
             _require_group(conn, port)
         if changed:
             ports.update(conn, uuid, rows.encode(changed, model.OBJECTS))
-        told(conn)
+        event(conn)
 
-    with told.watching(lambda port: _PATCHER.apply(port, prepared)):
-        at_once.change(context, _node_of(context, uuid), work)
-    context.house.told()
+    with event.watching(lambda port: _PATCHER.apply(port, prepared)):
+        row_updates.change(context, _node_of(context, uuid), work)
+    context.runtime.on_events_written()
 
 
 def destroy(context: Context, uuid: str) -> None:
     """Delete a port; one that carries a VIF only in maintenance.  One commit."""
-    told = crud_events.told(context, "port", uuid, "delete")
+    event = crud_events.new(context, "port", uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> None:
         port = ports.get(conn, uuid)
-        told.gone(port)
+        event.gone(port)
         if port.internal_info.get("tenant_vif_port_id") and not node.maintenance:
             raise errors.Conflict(
                 reason=f"cannot delete port {uuid}: a VIF is attached to it; detach it first, or "
                 "set the node to maintenance",
             )
         ports.delete(conn, uuid)
-        told(conn)
+        event(conn)
 
-    with told.watching():
-        at_once.change(context, _node_of(context, uuid), work)
-    context.house.told()
+    with event.watching():
+        row_updates.change(context, _node_of(context, uuid), work)
+    context.runtime.on_events_written()
 
 
 def _node_of(context: Context, uuid: str) -> str:
-    with context.house.db.read() as conn:
+    with context.runtime.db.read() as conn:
         return ports.get(conn, uuid).node_uuid
 
 

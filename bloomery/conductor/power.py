@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import announce, internal_info, states
+from bloomery.conductor import internal_info, notification_utils, states
 from bloomery.conductor.runner import Flow, Move, Phase
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager, Write
@@ -34,7 +34,7 @@ def check(task: TaskManager, target: str) -> None:
 
 def steps(task: TaskManager, target: str, timeout_s: float | None) -> list[Step]:
     if timeout_s is None and target in (Power.SOFT_OFF, Power.SOFT_REBOOT):
-        timeout_s = float(task.house.conf.conductor.soft_power_off_timeout)
+        timeout_s = float(task.runtime.conf.conductor.soft_power_off_timeout)
     args = {"target": target, "timeout_s": timeout_s}
     return [Step(interface="power", step="change", args=args, inner=True, resumable=True)]
 
@@ -62,23 +62,23 @@ def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome 
 
 def _finish(task: TaskManager) -> Move:
     task.node.target_power_state = None
-    return Move(event=None, writes=[told(task, "end", task.notes["to_power"])])
+    return Move(event=None, writes=[notification(task, "end", task.notes["to_power"])])
 
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     task.node.target_power_state, task.node.last_error = None, sentence
     entry = task.remember(sentence, event_type="power", failed=True)
-    return Move(event=None, writes=[told(task, "error", run.step.args["target"]), entry])
+    return Move(event=None, writes=[notification(task, "error", run.step.args["target"]), entry])
 
 
-def told(task: TaskManager, status: str, to_power: str | None) -> Write:
+def notification(task: TaskManager, status: str, to_power: str | None) -> Write:
     """Return the write of the event ``baremetal.node.power_set.<status>``."""
-    return announce.emit_power_set_notification(task, status, to_power)
+    return notification_utils.emit_power_set_notification(task, status, to_power)
 
 
 def corrected(task: TaskManager, from_power: str | None) -> list[Write]:
     """Return the writes that tell of a power state that was found to be another one."""
-    return [announce.emit_power_state_corrected_notification(task, from_power)]
+    return [notification_utils.emit_power_state_corrected_notification(task, from_power)]
 
 
 def undo(exc: Exception, node: Any, flow: Flow, power_state: str | None) -> None:
@@ -87,7 +87,7 @@ def undo(exc: Exception, node: Any, flow: Flow, power_state: str | None) -> None
     node.power_state, node.target_power_state = power_state, None
     node.last_error = secrets.brief(exc)
     entry = task.remember(node.last_error, event_type="power", failed=True)
-    task.save(flow.cancelled, entry, told(task, "error", target))
+    task.save(flow.cancelled, entry, notification(task, "error", target))
 
 
 PHASE: Final = Phase(

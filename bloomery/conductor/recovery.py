@@ -27,8 +27,8 @@ from bloomery.conductor import (
     undeploy,
     verify,
 )
-from bloomery.conductor.house import Context, House
 from bloomery.conductor.runner import Phase
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -55,27 +55,27 @@ DEATH: Final = 4
 _MOST_TAKEN_UP: Final = 3 * DEATH
 
 
-def void_reservations(house: House, *, alone: bool) -> int:
+def void_reservations(runtime: ConductorRuntime, *, alone: bool) -> int:
     """Free the nodes that a former life held; return how many there were.
 
     ``alone``: every node, since no holder can be alive.  Where others may live only those of our
     own name; who dies among the others is found by lease.
     """
-    holder = None if alone else house.host
-    return len(house.db.transact(lambda conn: locks.void_all(conn, holder)))
+    holder = None if alone else runtime.host
+    return len(runtime.db.transact(lambda conn: locks.void_all(conn, holder)))
 
 
-def adopt_all(house: House, weight: int = DEATH) -> int:
+def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
     """Take up every flow that nobody walks; return how many there were.
 
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
-    with house.db.read() as conn:
+    with runtime.db.read() as conn:
         left = steps.list_left(conn)
         stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
     orphans = list(dict.fromkeys([*left, *stuck]))
     for uuid in orphans:
-        adopt(house, uuid, weight=weight)
+        adopt(runtime, uuid, weight=weight)
     return len(orphans)
 
 
@@ -83,30 +83,30 @@ def _is_parked(runs: list[StepRun]) -> bool:
     return any(run.state in _PARKED for run in runs)
 
 
-def adopt(house: House, uuid: str, tries: int = 0, weight: int = DEATH) -> None:
+def adopt(runtime: ConductorRuntime, uuid: str, tries: int = 0, weight: int = DEATH) -> None:
     """Take up the flow of one node as soon as a worker is free.
 
     ``tries``: how often to come back while somebody holds the node.
     """
     try:
-        with house.workers.slot() as slot:
-            _adopt(house, uuid, slot, weight)
+        with runtime.workers.slot() as slot:
+            _adopt(runtime, uuid, slot, weight)
     except (errors.NoFreeConductorWorker, errors.DatabaseBusy):
-        house.timers.after(_RETRY_S, adopt, house, uuid, tries, weight)
+        runtime.timers.after(_RETRY_S, adopt, runtime, uuid, tries, weight)
     except errors.NodeLocked as held:
         if tries:
-            house.timers.after(_RETRY_S, adopt, house, uuid, tries - 1, weight)
+            runtime.timers.after(_RETRY_S, adopt, runtime, uuid, tries - 1, weight)
         LOG.info("not adopting: %s", held)
     except errors.Failure as unable:  # gone, or of a driver that is not enabled any more
         LOG.warning("cannot take up the flow of node %s: %s", uuid, unable)
 
 
-def _adopt(house: House, uuid: str, slot: Slot, weight: int) -> None:
-    context = Context(house=house, request=Request.new())
+def _adopt(runtime: ConductorRuntime, uuid: str, slot: Slot, weight: int) -> None:
+    context = Context(runtime=runtime, request=Request.new())
     with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
-        with house.db.read() as conn:  # under the lock: nobody moves the flow meanwhile
+        with runtime.db.read() as conn:  # under the lock: nobody moves the flow meanwhile
             runs = steps.list_open(conn, uuid)
-        task.context = Context(house=house, request=_request_of(runs))
+        task.context = Context(runtime=runtime, request=_request_of(runs))
         if runs and not _is_parked(runs):
             task.spawn_after(_go_on, slot, task, runs, weight)
         elif not runs and task.node.provision_state in STUCK_STATES_TREATED_AS_FAIL:
@@ -132,7 +132,7 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> F
     if not run.step.resumable and run.state != Run.PLANNED:
         return runner.launch_failure(slot, flow, _interrupted(task, run))
     taken_up = run.taken_up + weight
-    task.save(flow.mark(run, Run.RUNNING, taken_up=taken_up, conductor=task.house.host))
+    task.save(flow.mark(run, Run.RUNNING, taken_up=taken_up, conductor=task.runtime.host))
     return runner.launch(slot, flow)
 
 
@@ -142,7 +142,7 @@ def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:
         died = "its conductor died too often"
     return (
         f"Node {task.node.uuid} failed {run.phase}: {died} at step {run.step.name}; "
-        f"the log of conductor {task.house.host} says of what"
+        f"the log of conductor {task.runtime.host} says of what"
     )
 
 
@@ -161,5 +161,5 @@ def _fail_stuck(task: TaskManager) -> None:
     task.process_event(
         "fail",
         last_error=f"Node {task.node.uuid} was in state {state} when conductor "
-        f"{task.house.host} started, and nothing was working on it",
+        f"{task.runtime.host} started, and nothing was working on it",
     )

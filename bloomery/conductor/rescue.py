@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, tidying
+from bloomery.conductor import cleanup, internal_info
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
@@ -33,7 +33,7 @@ def check(task: TaskManager, action: str) -> None:
 def begin(task: TaskManager, password: str) -> None:
     """Keep the password, sealed, until the ramdisk has it."""
     internal_info.wipe(task.node)
-    given = task.house.sealer.seal({"rescue_password": password})
+    given = task.runtime.sealer.seal({"rescue_password": password})
     task.node.instance_info = task.node.instance_info | given
 
 
@@ -44,7 +44,7 @@ def forget_password(node: Node) -> None:
 
 def clean_up(task: TaskManager) -> str | None:
     """Take away what rescue made; return what went wrong, if something did."""
-    return tidying.tidy(task, task.driver.rescue.clean_up)
+    return cleanup.tidy(task, task.driver.rescue.clean_up)
 
 
 def rescue_steps(task: TaskManager) -> list[Step]:
@@ -75,7 +75,7 @@ def _finish_unrescue(task: TaskManager) -> Move:
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     if run.state == Run.WAITING:  # its ramdisk never called: take it away
-        tidying.power_off(task)
+        cleanup.power_off(task)
         clean_up(task)
     forget_password(task.node)
     return Move(event="fail", last_error=sentence)

@@ -35,7 +35,7 @@ def _wait(task: TaskManager, seconds: float | None = None) -> Outcome:
         return WaitForCall(reason="a wait step: goes on when the agent calls")
     if task.turn:
         return DONE
-    limit_s = task.house.conf.conductor.max_conductor_wait_step_seconds
+    limit_s = task.runtime.conf.conductor.max_conductor_wait_step_seconds
     return Again(after_s=min(float(seconds), limit_s), reason=f"a wait step of {seconds} s")
 
 

@@ -31,7 +31,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import clock, errors, secrets
-from bloomery.conductor import findings, reserved_steps, states
+from bloomery.conductor import reserved_steps, states, step_results
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.conductor.workers import Slot
@@ -95,7 +95,7 @@ class Flow:
     runs: list[StepRun]
     at: int = 0
     future: Future[None] = field(default_factory=Future)
-    findings: list[Write] = field(default_factory=list)
+    step_results: list[Write] = field(default_factory=list)
 
     @property
     def current(self) -> StepRun | None:
@@ -150,7 +150,7 @@ def _planned_run(task: TaskManager, phase: Phase, flow_id: str, at: int, step: S
         phase=phase.name,
         position=at,
         step=step,
-        conductor=task.house.host,
+        conductor=task.runtime.host,
         lock_generation=task.node.lock_generation,
         request_id=task.context.request.request_id,
     )
@@ -246,7 +246,7 @@ def _walk(flow: Flow) -> None:
         if _was_aborted(flow, run):
             _fail(flow, run, _aborted(flow, run))
             return
-        flow.findings += findings.writes(flow.task, outcome.result)
+        flow.step_results += step_results.writes(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
             break
         _advance(flow, run)
@@ -268,7 +268,7 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
         return DONE
     if step.inner:
         return flow.phase.frame[step.step](task, **step.args) or DONE
-    opened = replace(step, args=task.house.sealer.open(step.args)) if step.args else step
+    opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
     if step.step in reserved_steps.TABLE:
         return reserved_steps.TABLE[step.step](task, **opened.args)
     return task.driver.interface(step.interface).run_step(task, opened)
@@ -281,14 +281,14 @@ def _advance(flow: Flow, run: StepRun) -> None:
     flow.at += 1
     flow.task.turn = 0
     following = flow.runs[flow.at]
-    begun = flow.mark(following, Run.RUNNING, started_at=now, conductor=flow.task.house.host)
+    begun = flow.mark(following, Run.RUNNING, started_at=now, conductor=flow.task.runtime.host)
     _show(flow)
     flow.task.save(*([ended] if ended else []), begun, *_found(flow))
 
 
 def _found(flow: Flow) -> list[Write]:
     """The writes of what the step that ends has found; they go with its end."""
-    found, flow.findings = flow.findings, []
+    found, flow.step_results = flow.step_results, []
     return found
 
 
@@ -328,7 +328,7 @@ def _finish(flow: Flow) -> None:
 def _remembered(flow: Flow, what: str) -> list[Write]:
     """The history entry that tells of the start or the end of a flow, if it is to be told."""
     task, called = flow.task, flow.phase.called
-    if called is None or not task.house.conf.conductor.record_step_flows_in_history:
+    if called is None or not task.runtime.conf.conductor.record_step_flows_in_history:
         return []
     listed = secrets.mask([run.step.shown() for run in flow.runs if not run.step.inner])
     name = called(task.node)
@@ -423,7 +423,7 @@ def _wait_for_turn(flow: Flow, run: StepRun, outcome: Again) -> None:
 
 
 def _silent_since(flow: Flow, ends: datetime) -> datetime:
-    return ends - timedelta(seconds=flow.task.house.conf.conductor.bmc_outage_budget)
+    return ends - timedelta(seconds=flow.task.runtime.conf.conductor.bmc_outage_budget)
 
 
 def _has_answered(flow: Flow, since: datetime) -> bool:
@@ -440,12 +440,12 @@ def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
         run.reason = again.reason
         values = {"due_at": due, "reason": again.reason, "deadline_at": run.deadline_at}
         flow.task.save(flow.mark(run, Run.AGAIN, **values))
-    flow.task.house.timers.after(again.after_s, take_turn, flow)
+    flow.task.runtime.timers.after(again.after_s, take_turn, flow)
 
 
 def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
     """Put the same turn off because a BMC is silent; False where that is not to be borne."""
-    budget_s = flow.task.house.conf.conductor.bmc_outage_budget
+    budget_s = flow.task.runtime.conf.conductor.bmc_outage_budget
     if not isinstance(exc, errors.BmcUnreachable) or not run.step.resumable:
         return False
     if flow.phase.urgent or not budget_s:
@@ -474,11 +474,11 @@ def _outage_pause_s(exc: errors.BmcUnreachable, since_s: float) -> float:
 
 def take_turn(flow: Flow) -> None:
     """Go on in a worker as soon as one is free."""
-    house = flow.task.house
+    runtime = flow.task.runtime
     try:
-        house.workers.spawn(turn, flow)
+        runtime.workers.spawn(turn, flow)
     except errors.NoFreeConductorWorker:
-        house.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
+        runtime.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
 
 
 def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> Write:
@@ -506,7 +506,7 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     sentence = _sentence(flow, run, exc)
     entry = flow.task.remember(sentence, event_type=flow.phase.name, failed=True)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    flow.findings += [failed, entry]  # written with the start of what follows, or with the end
+    flow.step_results += [failed, entry]  # written with the start of what follows, or with the end
     return True
 
 

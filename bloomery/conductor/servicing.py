@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import internal_info, step_lists, tidying
+from bloomery.conductor import cleanup, internal_info, step_lists
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.step import Step, StepRun
@@ -40,7 +40,7 @@ def begin(task: TaskManager, no_ramdisk: bool) -> None:
 
 def tear_down(task: TaskManager) -> None:
     """Take the agent away, if there is one; the failure that is reported is another one."""
-    tidying.tidy(task, task.driver.deploy.tear_down_service)
+    cleanup.tidy(task, task.driver.deploy.tear_down_service)
 
 
 def _prepare(task: TaskManager) -> Outcome | None:
@@ -58,9 +58,9 @@ def _finish(task: TaskManager) -> Move:
 
 def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
     tear_down(task)
-    tidying.call_operator(task, run, "service failure", sentence)
-    if task.house.conf.conductor.poweroff_in_servicefail:
-        tidying.power_off(task)
+    cleanup.call_operator(task, run, "service failure", sentence)
+    if task.runtime.conf.conductor.poweroff_in_servicefail:
+        cleanup.power_off(task)
     internal_info.wipe(task.node, "service")
     return Move(event="fail", last_error=sentence)
 

@@ -99,7 +99,7 @@ def as_given(task: TaskManager, phase: str, wanted: Sequence[Mapping[str, Any]])
     for one in wanted:
         plain = Step(interface=one["interface"], step=one["step"])
         step = known.get(_name(one), plain)
-        found.append(replace(step, args=task.house.sealer.seal(dict(one.get("args") or {}))))
+        found.append(replace(step, args=task.runtime.sealer.seal(dict(one.get("args") or {}))))
     return found
 
 
@@ -107,7 +107,7 @@ def _with_args(task: TaskManager, step: Step, one: Mapping[str, Any]) -> Step:
     args = dict(one.get("args") or {})
     _check_args(step, args)
     priority = int(one.get("priority", step.priority))
-    return replace(step, args=task.house.sealer.seal(args), priority=priority)
+    return replace(step, args=task.runtime.sealer.seal(args), priority=priority)
 
 
 def _check_args(step: Step, args: Mapping[str, Any]) -> None:

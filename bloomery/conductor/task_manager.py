@@ -4,7 +4,7 @@
         task.process_event("deploy", callback=runner.launch, call_args=(slot, flow))
 
 Shared tasks read; exclusive ones hold the node's reservation.  In one process waiters queue at
-the node's gate, first come, first served; the reservation in the database arbitrates between
+the node's lock, first come, first served; the reservation in the database arbitrates between
 processes.  Each reservation has a generation, and every write of the task is guarded by it: a
 task whose node was taken over fails with LockLost, and nothing that it meant to write is kept.
 
@@ -30,10 +30,10 @@ from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import announce, states, waiting
-from bloomery.conductor.house import Context, House
+from bloomery.conductor import node_lock, notification_utils, states
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
-from bloomery.db import attached, history, locks, nodes, rows
+from bloomery.db import history, locks, node_children, nodes, rows
 from bloomery.db import ports as port_rows
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
@@ -85,11 +85,11 @@ def require_exclusive_lock(method: Callable[P, T]) -> Callable[P, T]:
 
 
 class TaskManager:
-    """A node and the right to work on it; also the ``HeldNode`` that drivers see.
+    """A node and the right to work on it; also the ``DriverTask`` that drivers see.
 
     ``shared`` tasks take no lock.  ``retry``: wait for a busy node as long as the caller agreed
     to; ``patient``: as long as it takes.  ``load_driver``: False where no driver is needed.
-    ``insists``, ``budget_s``: what drivers are told of it, see ``HeldNode``.
+    ``insists``, ``budget_s``: what drivers are told of it, see ``DriverTask``.
 
     Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint; what was
     taken is then released.
@@ -111,15 +111,15 @@ class TaskManager:
         budget_s: float | None = None,
     ) -> None:
         self.context = context
-        self.house = context.house
-        self.node_id = _uuid_of(context.house, node_id)
+        self.runtime = context.runtime
+        self.node_id = _uuid_of(context.runtime, node_id)
         self.shared = shared
         self.turn = 0
         self.reads: Json | None = None
         self.insists, self.budget_s = insists, budget_s
         self.notes: Json = {}  # what a step leaves for the end of its flow; not kept in rows
         self._purpose, self._retry, self._patient = purpose, retry, patient
-        self._reserved = self._at_gate = False
+        self._reserved = self._in_turn = False
         self._guard: locks.Guard | None = None
         self._driver: Driver | None = None
         self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
@@ -128,7 +128,7 @@ class TaskManager:
         self._on_spawn_error: _Call[None] | None = None
         try:
             if shared:
-                with self.house.db.read() as conn:
+                with self.runtime.db.read() as conn:
                     self._take(nodes.get(conn, self.node_id))
             else:
                 self._lock()
@@ -161,7 +161,7 @@ class TaskManager:
         """The node's driver_info with its secrets readable: for drivers, never to be stored."""
         sealed, opened = self._opened
         if sealed is not self.node.driver_info:
-            opened = self.house.sealer.open(self.node.driver_info)
+            opened = self.runtime.sealer.open(self.node.driver_info)
             if self.shared:  # those are short, and ask for it again and again
                 self._opened = self.node.driver_info, opened
         return opened
@@ -177,7 +177,7 @@ class TaskManager:
 
     @property
     def portgroups(self) -> Sequence[Json]:
-        return self._list("portgroups", attached.list_portgroups)
+        return self._list("portgroups", node_children.list_portgroups)
 
     @portgroups.setter
     def portgroups(self, portgroups: Sequence[Json]) -> None:
@@ -185,7 +185,7 @@ class TaskManager:
 
     @property
     def volume_connectors(self) -> Sequence[Json]:
-        return self._list("volume_connectors", attached.list_volume_connectors)
+        return self._list("volume_connectors", node_children.list_volume_connectors)
 
     @volume_connectors.setter
     def volume_connectors(self, connectors: Sequence[Json]) -> None:
@@ -193,7 +193,7 @@ class TaskManager:
 
     @property
     def volume_targets(self) -> Sequence[Json]:
-        return self._list("volume_targets", attached.list_volume_targets)
+        return self._list("volume_targets", node_children.list_volume_targets)
 
     @volume_targets.setter
     def volume_targets(self, targets: Sequence[Json]) -> None:
@@ -203,7 +203,7 @@ class TaskManager:
         """A list of the node's, None once it was released; what cannot be read releases it."""
         if name not in self._lists and self._node is not None:
             try:
-                with self.house.db.read() as conn:
+                with self.runtime.db.read() as conn:
                     self._lists[name] = read(conn, self.node.uuid)
             except Exception:
                 self.release_resources()
@@ -213,7 +213,7 @@ class TaskManager:
     def load_driver(self) -> None:
         """Find the interfaces that the node uses, if that was not done yet."""
         if self._driver is None:
-            self._driver = self.house.registry.driver_of(self.node)
+            self._driver = self.runtime.registry.driver_of(self.node)
 
     def _forget_lists(self) -> None:
         self._node, self.fsm = None, None
@@ -228,14 +228,14 @@ class TaskManager:
     # ------------------------------------------------------------------------------ the lock
 
     def _lock(self) -> None:
-        """Queue at the gate, then reserve; another process may hold the reservation still."""
+        """Queue for the node, then reserve; another process may hold the reservation still."""
         patience_s = self._patience_s()
         give_up_at = time.monotonic() + patience_s
-        waiting.enter(self.context, self.node_id, patience_s, patient=self._patient)
-        self._at_gate = True
+        node_lock.enter(self.context, self.node_id, patience_s, patient=self._patient)
+        self._in_turn = True
         try:
-            node = waiting.until_free(
-                self.context, give_up_at, lambda: self.house.db.transact(self._reserve),
+            node = node_lock.until_free(
+                self.context, give_up_at, lambda: self.runtime.db.transact(self._reserve),
                 patient=self._patient,
             )  # fmt: skip
         except BaseException:
@@ -243,13 +243,13 @@ class TaskManager:
             raise
         self._reserved = True
         self._guard = locks.Guard(
-            node_uuid=node.uuid, holder=self.house.host, generation=node.lock_generation,
+            node_uuid=node.uuid, holder=self.runtime.host, generation=node.lock_generation,
         )  # fmt: skip
         self.shared = False
         self._take(node)
 
     def _reserve(self, conn: sa.Connection) -> Node:
-        return locks.reserve(conn, self.node_id, holder=self.house.host, purpose=self._purpose)
+        return locks.reserve(conn, self.node_id, holder=self.runtime.host, purpose=self._purpose)
 
     def _patience_s(self) -> float:
         if self._patient:
@@ -269,7 +269,7 @@ class TaskManager:
         if not self.shared:
             self._release_lock()
             self.shared = True
-            with self.house.db.read() as conn:
+            with self.runtime.db.read() as conn:
                 self._take(nodes.get(conn, self.node_id))
 
     def assert_exclusive(self) -> None:
@@ -284,7 +284,7 @@ class TaskManager:
     def assert_lease(self) -> None:
         """Raise LockLost if peers may think us dead: what writes to a BMC asks first."""
         self.assert_exclusive()
-        self.house.lease.require(self.node_id, self.house.host)
+        self.runtime.lease.require(self.node_id, self.runtime.host)
 
     def release_resources(self) -> None:
         """Give back whatever is held; may be called twice, or on a task that has nothing."""
@@ -295,13 +295,13 @@ class TaskManager:
     def _release_lock(self) -> None:
         guard, self._guard = self._guard, None
         reserved, self._reserved = self._reserved, False
-        at_gate, self._at_gate = self._at_gate, False
+        in_turn, self._in_turn = self._in_turn, False
         try:
             if reserved and guard is not None:
-                _release_row(self.house, guard)
+                _release_row(self.runtime, guard)
         finally:
-            if at_gate:
-                self.house.gates.leave(self.node_id)
+            if in_turn:
+                self.runtime.node_locks.leave(self.node_id)
 
     # ------------------------------------------------------------------------------- spawning
 
@@ -364,14 +364,14 @@ class TaskManager:
         finally:
             self.release_resources()
             if isinstance(exc, errors.DatabaseBusy):
-                self.house.orphaned(self.node_id)
+                self.runtime.on_flow_orphaned(self.node_id)
 
     def _note_death(self, exc: BaseException) -> None:
         LOG.error("node %s: %s died\n%s", self.node_id, self._work, secrets.trace(exc))
         if self._node is None or self.shared or self.node.last_error is not None:
             return
         said = f"{self._work} died: {secrets.brief(exc)}"
-        self.node.last_error = _fit(said, self.house.conf.default.log_in_db_max_size)
+        self.node.last_error = _fit(said, self.runtime.conf.default.log_in_db_max_size)
         try:
             self.save()
         except (errors.LockLost, errors.NodeNotFound, errors.DatabaseBusy) as unable:
@@ -383,7 +383,7 @@ class TaskManager:
         """Raise LockLost if somebody took the node over: for work that begins after a pause."""
         self.assert_exclusive()
         self._require_node()
-        with self.house.db.read() as conn:
+        with self.runtime.db.read() as conn:
             locks.require_held(conn, self._proof())
 
     def _proof(self) -> locks.Guard:
@@ -411,12 +411,12 @@ class TaskManager:
             for write in writes:
                 write(conn)
 
-        self.house.db.transact(work)
+        self.runtime.db.transact(work)
         self._columns = columns
         if let_go:
             self._reserved = False
         if writes:
-            self.house.told()
+            self.runtime.on_events_written()
 
     def process_event(
         self,
@@ -476,7 +476,7 @@ class TaskManager:
         node.provision_state = new
         node.target_provision_state = states.NOSTATE if arrived else self.fsm.target_state
         if has_worker or last_error is not None:
-            node.last_error = _fit(last_error, self.house.conf.default.log_in_db_max_size)
+            node.last_error = _fit(last_error, self.runtime.conf.default.log_in_db_max_size)
         self._since = node.provision_updated_at
         node.provision_updated_at = rows.now()
         _stamp_inspection(node, old, new, node.provision_updated_at)
@@ -484,7 +484,7 @@ class TaskManager:
     def _told_of_move(self, last_error: str | None) -> list[Write]:
         """The history row and the event row of the move that was just made."""
         level, status = self._notify_provision_state_change()
-        told = announce.emit_provision_set_notification(
+        told = notification_utils.emit_provision_set_notification(
             self, level, status, self._prev_provision_state, self._prev_target_provision_state,
             self._event,
         )  # fmt: skip
@@ -516,20 +516,20 @@ class TaskManager:
         since: datetime | None = None,
     ) -> Write:
         """Return the write of a history entry about the node as it is now."""
-        if not self.house.conf.conductor.node_history:
+        if not self.runtime.conf.conductor.node_history:
             return lambda conn: None
         entry = history.entry(
             self.node, self.context.request, event=str(secrets.mask(text)), event_type=event_type,
-            conductor=self.house.host, failed=failed, since=since,
+            conductor=self.runtime.host, failed=failed, since=since,
         )  # fmt: skip
         return lambda conn: history.insert(conn, [entry])
 
 
-def _uuid_of(house: House, node_id: str | int) -> str:
+def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
     """Return the UUID of the node; its row's number names it, too.  Raises NodeNotFound."""
     if isinstance(node_id, str):
         return node_id
-    with house.db.read() as conn:
+    with runtime.db.read() as conn:
         return nodes.uuid_of(conn, node_id)
 
 
@@ -557,10 +557,10 @@ def _stamp_inspection(node: Node, old: str | None, new: str | None, now: datetim
         node.inspection_started_at = None
 
 
-def _release_row(house: House, guard: locks.Guard) -> None:
+def _release_row(runtime: ConductorRuntime, guard: locks.Guard) -> None:
     """Clear the reservation; a database that refuses now is asked again until it does."""
     try:
-        house.db.transact(lambda conn: locks.release(conn, guard))
+        runtime.db.transact(lambda conn: locks.release(conn, guard))
     except (errors.DatabaseBusy, sa.exc.SQLAlchemyError) as exc:
         LOG.warning("node %s: cannot release it yet: %s", guard.node_uuid, exc)
-        house.timers.after(_RETRY_RELEASE_S, _release_row, house, guard)
+        runtime.timers.after(_RETRY_RELEASE_S, _release_row, runtime, guard)

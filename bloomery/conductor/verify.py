@@ -9,10 +9,10 @@ from typing import Any, Final, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import announce, step_lists
+from bloomery.conductor import notification_utils, step_lists
 from bloomery.conductor.runner import Move, Phase
 from bloomery.conductor.task_manager import TaskManager, Write
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.model.step import Step, StepRun
 from bloomery.outcome import Done, Outcome
 
@@ -24,7 +24,7 @@ _CHECK_POWER: Final = Step(interface="power", step="check_power", inner=True, re
 
 def steps(task: TaskManager) -> list[Step]:
     """Return the power check, then the verify steps of the interfaces."""
-    overrides = task.house.conf.conductor.verify_step_priority_override
+    overrides = task.runtime.conf.conductor.verify_step_priority_override
     found = step_lists.override(step_lists.offered(task, "verify"), overrides)
     return [_CHECK_POWER, *step_lists.by_priority(found, "verify")]
 
@@ -61,7 +61,7 @@ def _note_facts(task: TaskManager) -> None:
     node.secure_boot = node.secure_boot if secure_boot is None else secure_boot
 
 
-def _asked(task: TaskManager, read: Callable[[HeldNode], T]) -> T | None:
+def _asked(task: TaskManager, read: Callable[[DriverTask], T]) -> T | None:
     try:
         return read(task)
     except errors.UnsupportedDriverExtension:
@@ -86,7 +86,7 @@ def _corrected(task: TaskManager) -> list[Write]:
     was = task.notes.pop("from_power")
 
     def write(conn: sa.Connection) -> None:  # made when the node shows where it has moved
-        announce.emit_power_state_corrected_notification(task, was)(conn)
+        notification_utils.emit_power_state_corrected_notification(task, was)(conn)
 
     return [write]
 

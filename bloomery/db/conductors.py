@@ -8,7 +8,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pages, rows
+from bloomery.db import pagination, rows
 from bloomery.db.tables import CONDUCTOR_INTERFACES, CONDUCTORS
 from bloomery.model.conductor import Conductor, EnabledInterface
 
@@ -88,7 +88,7 @@ def list_page(
     limit: int,
 ) -> list[Conductor]:
     """Return conductors in order, after the host name ``marker``.  Raises ConductorNotFound."""
-    wanted = pages.keyset(
+    wanted = pagination.keyset(
         conn,
         sa.select(CONDUCTORS),
         CONDUCTORS,

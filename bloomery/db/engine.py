@@ -22,7 +22,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conf.database import Database as Settings
-from bloomery.db.gate import Gate
+from bloomery.db.fair_lock import FairLock
 
 T = TypeVar("T")
 
@@ -57,7 +57,7 @@ class Database:
         self.settings = settings or Settings()
         self.url = sa.make_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._gate = Gate()
+        self._gate = FairLock()
         self._engine = _engine(self.url, self.settings, foreign_writer_timeout_s)
         self._writer: sa.Connection | None = None
         self._on_commit: list[Callable[[], None]] = []

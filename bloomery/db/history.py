@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pages, rows
+from bloomery.db import pagination, rows
 from bloomery.db.tables import NODE_HISTORY
 from bloomery.model.history import HistoryEntry
 from bloomery.model.node import Node
@@ -85,7 +85,7 @@ def list_rows(
     limit: int | None = None,
 ) -> Sequence[sa.RowMapping]:
     """Return the entries of a node, oldest first by default."""
-    wanted = pages.keyset(
+    wanted = pagination.keyset(
         conn,
         _WHOLE.where(_T.node_uuid == node_uuid),
         NODE_HISTORY,

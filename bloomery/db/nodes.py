@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
-from bloomery.db import pages, rows
+from bloomery.db import pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.node import Node
@@ -216,7 +216,7 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     unknown.
     """
     wanted = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
-    wanted = pages.keyset(
+    wanted = pagination.keyset(
         conn, wanted, NODES, query.sort_key, query.descending, query.marker, _no_node,
     )  # fmt: skip
     if query.limit is not None:

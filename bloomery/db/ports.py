@@ -11,7 +11,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pages, rows
+from bloomery.db import pagination, rows
 from bloomery.db.tables import NODES, PORTGROUPS, PORTS
 from bloomery.model import port as model
 from bloomery.model.port import Port
@@ -108,7 +108,7 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     Raises PortNotFound when the marker is unknown.
     """
     wanted = sa.select(*(_T[name] for name in query.columns)).where(*_conditions(query))
-    wanted = pages.keyset(
+    wanted = pagination.keyset(
         conn, wanted, PORTS, query.sort_key, query.descending, query.marker, _no_port,
     )  # fmt: skip
     if query.limit is not None:

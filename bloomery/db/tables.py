@@ -418,7 +418,7 @@ EVENT_CURSORS = sa.Table(
     mysql_charset="utf8mb4",
 )
 
-HOME = sa.Table(
+SETTINGS = sa.Table(
     "home",
     METADATA,
     sa.Column("name", sa.String(64), primary_key=True),

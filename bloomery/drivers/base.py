@@ -8,7 +8,7 @@ stands on the node.  A step is a marked method:
         def erase_devices(self, held: HeldNode) -> Outcome | None: ...
 
 A method that is called again (after ``Again``, or after a crash when ``resumable``) must land
-in the same place; ``held.turn`` counts its calls within one run.
+in the same place; ``task.turn`` counts its calls within one run.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ PHASES: Final = ("clean", "deploy", "service", "verify")
 M = TypeVar("M", bound=Callable[..., Any])
 
 
-class HeldNode(Protocol):
+class DriverTask(Protocol):
     """What a driver may see of a task.
 
     ``reads``: what was read of the hardware in this turn of a flow, by whoever read it; None
@@ -146,14 +146,14 @@ class Interface:
     def close(self) -> None:
         """Give back what is kept at BMCs: the conductor ends.  Must not take long."""
 
-    def validate(self, held: HeldNode) -> None:
+    def validate(self, task: DriverTask) -> None:
         """Raise MissingParameterValue or InvalidParameterValue if the node lacks something."""
 
     def steps(self, phase: str) -> tuple[Step, ...]:
         """Return the steps that this interface offers in ``phase``."""
         return self._steps[phase]
 
-    def run_step(self, held: HeldNode, step: Step) -> Outcome:
+    def run_step(self, task: DriverTask, step: Step) -> Outcome:
         """Call the step's method with its arguments; a method that returns nothing is done.
 
         Raises StepNotFound for a method that is no step.
@@ -163,15 +163,15 @@ class Interface:
             offered = sorted({one.name for phase in PHASES for one in self.steps(phase)})
             raise errors.StepNotFound(
                 verb="run a step on",
-                node=held.node.uuid,
+                node=task.node.uuid,
                 steps=step.name,
                 offered=", ".join(offered) or "none",
             )
-        said: Outcome | None = method(held, **step.args)  # type: ignore[misc]
+        said: Outcome | None = method(task, **step.args)  # type: ignore[misc]
         return said or DONE
 
-    def unsupported(self, held: HeldNode, what: str) -> errors.UnsupportedDriverExtension:
-        return errors.UnsupportedDriverExtension(driver=held.node.driver, extension=what)
+    def unsupported(self, task: DriverTask, what: str) -> errors.UnsupportedDriverExtension:
+        return errors.UnsupportedDriverExtension(driver=task.node.driver, extension=what)
 
 
 def _collect(cls: type[Interface], phase: str) -> tuple[Step, ...]:
@@ -186,7 +186,7 @@ def _collect(cls: type[Interface], phase: str) -> tuple[Step, ...]:
 class Power(Interface):
     kind = "power"
 
-    def get_power_state(self, held: HeldNode) -> str | None:
+    def get_power_state(self, task: DriverTask) -> str | None:
         """Return ``power on``, ``power off``, ``error``, or None: cannot tell.
 
         Raises BmcUnreachable (a retry may help) or BmcRefused (it will not).
@@ -195,7 +195,7 @@ class Power(Interface):
 
     def set_power_state(
         self,
-        held: HeldNode,
+        task: DriverTask,
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
@@ -205,25 +205,25 @@ class Power(Interface):
         """
         raise NotImplementedError
 
-    def reboot(self, held: HeldNode, timeout_s: float | None = None) -> Outcome:
+    def reboot(self, task: DriverTask, timeout_s: float | None = None) -> Outcome:
         """Switch off if on, then on; recorded as ``set_power_state`` does."""
         raise NotImplementedError
 
-    def get_supported_power_states(self, held: HeldNode) -> Sequence[str]:
+    def get_supported_power_states(self, task: DriverTask) -> Sequence[str]:
         return (PowerState.ON, PowerState.OFF, PowerState.REBOOT)
 
-    def supports_power_sync(self, held: HeldNode) -> bool:
+    def supports_power_sync(self, task: DriverTask) -> bool:
         return True
 
-    def describe_bmc(self, held: HeldNode) -> dict[str, Any] | None:
+    def describe_bmc(self, task: DriverTask) -> dict[str, Any] | None:
         """Return what is remembered of the node's BMC, without asking it; None: nothing is."""
         return None
 
-    def is_suspect(self, held: HeldNode) -> bool:
+    def is_suspect(self, task: DriverTask) -> bool:
         """Tell, without asking the BMC, whether it failed to answer the last time."""
         return False
 
-    def has_answered(self, held: HeldNode, since: datetime) -> bool:
+    def has_answered(self, task: DriverTask, since: datetime) -> bool:
         """Tell, without asking the BMC, whether it answered after ``since`` (``bloomery.clock``).
 
         Who does not remember that has one outage budget for each step, however often it answers.
@@ -234,66 +234,66 @@ class Power(Interface):
 class Management(Interface):
     kind = "management"
 
-    def get_supported_boot_devices(self, held: HeldNode) -> Sequence[str]:
+    def get_supported_boot_devices(self, task: DriverTask) -> Sequence[str]:
         raise NotImplementedError
 
-    def set_boot_device(self, held: HeldNode, device: str, persistent: bool = False) -> None:
+    def set_boot_device(self, task: DriverTask, device: str, persistent: bool = False) -> None:
         raise NotImplementedError
 
-    def get_boot_device(self, held: HeldNode) -> dict[str, Any]:
+    def get_boot_device(self, task: DriverTask) -> dict[str, Any]:
         """Return {"boot_device": name or None, "persistent": bool or None}."""
         raise NotImplementedError
 
-    def get_supported_boot_modes(self, held: HeldNode) -> Sequence[str]:
-        raise self.unsupported(held, "get_supported_boot_modes")
+    def get_supported_boot_modes(self, task: DriverTask) -> Sequence[str]:
+        raise self.unsupported(task, "get_supported_boot_modes")
 
-    def set_boot_mode(self, held: HeldNode, mode: str) -> Outcome | None:
-        raise self.unsupported(held, "set_boot_mode")
+    def set_boot_mode(self, task: DriverTask, mode: str) -> Outcome | None:
+        raise self.unsupported(task, "set_boot_mode")
 
-    def get_boot_mode(self, held: HeldNode) -> str | None:
-        raise self.unsupported(held, "get_boot_mode")
+    def get_boot_mode(self, task: DriverTask) -> str | None:
+        raise self.unsupported(task, "get_boot_mode")
 
-    def get_secure_boot_state(self, held: HeldNode) -> bool | None:
-        raise self.unsupported(held, "get_secure_boot_state")
+    def get_secure_boot_state(self, task: DriverTask) -> bool | None:
+        raise self.unsupported(task, "get_secure_boot_state")
 
-    def set_secure_boot_state(self, held: HeldNode, on: bool) -> Outcome | None:
-        raise self.unsupported(held, "set_secure_boot_state")
+    def set_secure_boot_state(self, task: DriverTask, on: bool) -> Outcome | None:
+        raise self.unsupported(task, "set_secure_boot_state")
 
-    def get_sensors_data(self, held: HeldNode) -> dict[str, Any]:
-        raise self.unsupported(held, "get_sensors_data")
+    def get_sensors_data(self, task: DriverTask) -> dict[str, Any]:
+        raise self.unsupported(task, "get_sensors_data")
 
-    def inject_nmi(self, held: HeldNode) -> None:
-        raise self.unsupported(held, "inject_nmi")
+    def inject_nmi(self, task: DriverTask) -> None:
+        raise self.unsupported(task, "inject_nmi")
 
-    def detect_vendor(self, held: HeldNode) -> str | None:
-        raise self.unsupported(held, "detect_vendor")
+    def detect_vendor(self, task: DriverTask) -> str | None:
+        raise self.unsupported(task, "detect_vendor")
 
 
 class Boot(Interface):
     kind = "boot"
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
-    def check_machine(self, held: HeldNode) -> None:
+    def check_machine(self, task: DriverTask) -> None:
         """Ask the machine whether it can be booted this way, before its power is touched.
 
         Raises InvalidParameterValue or BmcRefused if it cannot.
         """
 
-    def prepare_ramdisk(self, held: HeldNode, params: Mapping[str, str]) -> Outcome | None:
+    def prepare_ramdisk(self, task: DriverTask, params: Mapping[str, str]) -> Outcome | None:
         raise NotImplementedError
 
-    def clean_up_ramdisk(self, held: HeldNode) -> Outcome | None:
+    def clean_up_ramdisk(self, task: DriverTask) -> Outcome | None:
         raise NotImplementedError
 
-    def prepare_instance(self, held: HeldNode) -> Outcome | None:
+    def prepare_instance(self, task: DriverTask) -> Outcome | None:
         raise NotImplementedError
 
-    def clean_up_instance(self, held: HeldNode) -> Outcome | None:
+    def clean_up_instance(self, task: DriverTask) -> Outcome | None:
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Beat:
+class Heartbeat:
     """What an agent says when it calls."""
 
     callback_url: str
@@ -311,7 +311,7 @@ class Periodic:
     """
 
     states: tuple[str, ...]
-    look: Callable[[HeldNode], Beat | None]
+    look: Callable[[DriverTask], Heartbeat | None]
 
 
 class Deploy(Interface):
@@ -321,31 +321,31 @@ class Deploy(Interface):
         """What the conductor should do from time to time for nodes with this interface."""
         return ()
 
-    def prepare(self, held: HeldNode) -> Outcome | None:
+    def prepare(self, task: DriverTask) -> Outcome | None:
         """Make the node ready for the deploy steps."""
 
-    def clean_up(self, held: HeldNode) -> Outcome | None:
+    def clean_up(self, task: DriverTask) -> Outcome | None:
         """Take away what ``prepare`` made, after a deployment that failed."""
 
-    def tear_down(self, held: HeldNode) -> Outcome | None:
+    def tear_down(self, task: DriverTask) -> Outcome | None:
         """Take the instance away: power off, disconnect."""
 
-    def prepare_cleaning(self, held: HeldNode) -> Outcome | None:
+    def prepare_cleaning(self, task: DriverTask) -> Outcome | None:
         """Make the node ready for the clean steps; WaitForCall where an agent must boot."""
 
-    def tear_down_cleaning(self, held: HeldNode) -> Outcome | None:
+    def tear_down_cleaning(self, task: DriverTask) -> Outcome | None:
         """Take away what ``prepare_cleaning`` made."""
 
-    def prepare_service(self, held: HeldNode) -> Outcome | None:
+    def prepare_service(self, task: DriverTask) -> Outcome | None:
         """Make the node ready for service steps; WaitForCall where an agent must boot."""
 
-    def tear_down_service(self, held: HeldNode) -> Outcome | None:
+    def tear_down_service(self, task: DriverTask) -> Outcome | None:
         """Take away what ``prepare_service`` made."""
 
-    def take_over(self, held: HeldNode) -> None:
+    def take_over(self, task: DriverTask) -> None:
         """Become responsible for an active node that another conductor deployed."""
 
-    def on_heartbeat(self, held: HeldNode, beat: Beat) -> Outcome | None:
+    def on_heartbeat(self, task: DriverTask, heartbeat: Heartbeat) -> Outcome | None:
         """Say what the call of an agent means for the step that waits.
 
         None: nothing; Done: it is finished; WaitForCall: go on waiting.  Raise if the agent
@@ -357,54 +357,54 @@ class Deploy(Interface):
 class Inspect(Interface):
     kind = "inspect"
 
-    def inspect_hardware(self, held: HeldNode) -> Outcome | None:
+    def inspect_hardware(self, task: DriverTask) -> Outcome | None:
         """Find out what the node is made of: Done(result={"inventory": ..., ...})."""
         raise NotImplementedError
 
-    def abort(self, held: HeldNode) -> None:
-        raise self.unsupported(held, "abort")
+    def abort(self, task: DriverTask) -> None:
+        raise self.unsupported(task, "abort")
 
 
 class Network(Interface):
     kind = "network"
 
-    def vif_attach(self, held: HeldNode, vif_info: Mapping[str, Any]) -> None:
+    def vif_attach(self, task: DriverTask, vif_info: Mapping[str, Any]) -> None:
         raise NotImplementedError
 
-    def vif_detach(self, held: HeldNode, vif_id: str) -> None:
+    def vif_detach(self, task: DriverTask, vif_id: str) -> None:
         raise NotImplementedError
 
-    def vif_list(self, held: HeldNode) -> list[dict[str, Any]]:
+    def vif_list(self, task: DriverTask) -> list[dict[str, Any]]:
         raise NotImplementedError
 
 
 class Bios(Interface):
     kind = "bios"
 
-    def cache_bios_settings(self, held: HeldNode) -> Outcome | None:
+    def cache_bios_settings(self, task: DriverTask) -> Outcome | None:
         """Done(result={"bios_settings": [...]}), or nothing where there are none."""
 
 
 class Console(Interface):
     kind = "console"
 
-    def start_console(self, held: HeldNode) -> None:
+    def start_console(self, task: DriverTask) -> None:
         """Let users reach the console.  Asked twice, it lands in the same place."""
-        raise self.unsupported(held, "start_console")
+        raise self.unsupported(task, "start_console")
 
-    def stop_console(self, held: HeldNode) -> None:
+    def stop_console(self, task: DriverTask) -> None:
         """Let nobody reach it any more.  Stopping what does not run succeeds."""
-        raise self.unsupported(held, "stop_console")
+        raise self.unsupported(task, "stop_console")
 
-    def get_console(self, held: HeldNode) -> dict[str, str]:
+    def get_console(self, task: DriverTask) -> dict[str, str]:
         """Return {"type": kind, "url": where}."""
-        raise self.unsupported(held, "get_console")
+        raise self.unsupported(task, "get_console")
 
 
 class Firmware(Interface):
     kind = "firmware"
 
-    def cache_firmware_components(self, held: HeldNode) -> Outcome | None:
+    def cache_firmware_components(self, task: DriverTask) -> Outcome | None:
         """Done(result={"firmware": [...]}), or nothing where there are none."""
 
 
@@ -415,26 +415,26 @@ class Raid(Interface):
 class Rescue(Interface):
     kind = "rescue"
 
-    def rescue(self, held: HeldNode) -> Outcome | None:
-        raise self.unsupported(held, "rescue")
+    def rescue(self, task: DriverTask) -> Outcome | None:
+        raise self.unsupported(task, "rescue")
 
-    def unrescue(self, held: HeldNode) -> Outcome | None:
-        raise self.unsupported(held, "unrescue")
+    def unrescue(self, task: DriverTask) -> Outcome | None:
+        raise self.unsupported(task, "unrescue")
 
-    def clean_up(self, held: HeldNode) -> Outcome | None:
+    def clean_up(self, task: DriverTask) -> Outcome | None:
         """Take away what ``rescue`` made."""
 
 
 class Storage(Interface):
     kind = "storage"
 
-    def attach_volumes(self, held: HeldNode) -> None:
+    def attach_volumes(self, task: DriverTask) -> None:
         """Attach the node's volume targets."""
 
-    def detach_volumes(self, held: HeldNode) -> None:
+    def detach_volumes(self, task: DriverTask) -> None:
         """Detach them again."""
 
-    def should_write_image(self, held: HeldNode) -> bool:
+    def should_write_image(self, task: DriverTask) -> bool:
         return True
 
 

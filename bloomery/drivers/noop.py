@@ -11,8 +11,8 @@ from bloomery.drivers import base
 class _Absent(base.Interface):
     """An optional interface that the node does not have: validation says so."""
 
-    def validate(self, held: base.HeldNode) -> None:
-        raise self.unsupported(held, self.kind)
+    def validate(self, task: base.DriverTask) -> None:
+        raise self.unsupported(task, self.kind)
 
 
 class NoBios(_Absent, base.Bios):
@@ -36,8 +36,8 @@ class NoFirmware(_Absent, base.Firmware):
 
 
 class NoInspect(_Absent, base.Inspect):
-    def inspect_hardware(self, held: base.HeldNode) -> None:
-        raise self.unsupported(held, "inspect_hardware")
+    def inspect_hardware(self, task: base.DriverTask) -> None:
+        raise self.unsupported(task, "inspect_hardware")
 
 
 class NoRaid(_Absent, base.Raid):
@@ -59,11 +59,11 @@ class NoopStorage(base.Storage):
 class NoopNetwork(base.Network):
     """Somebody else wires the machines: any VIF is accepted, and none is kept."""
 
-    def vif_attach(self, held: base.HeldNode, vif_info: Mapping[str, Any]) -> None:
+    def vif_attach(self, task: base.DriverTask, vif_info: Mapping[str, Any]) -> None:
         """Accept any VIF: nothing is wired here."""
 
-    def vif_detach(self, held: base.HeldNode, vif_id: str) -> None:
+    def vif_detach(self, task: base.DriverTask, vif_id: str) -> None:
         """Accept any VIF: nothing is wired here."""
 
-    def vif_list(self, held: base.HeldNode) -> list[dict[str, Any]]:
+    def vif_list(self, task: base.DriverTask) -> list[dict[str, Any]]:
         return []

@@ -19,36 +19,36 @@ _SCHEMES: Final = ("http", "https", "file")
 
 
 class RamdiskDeploy(base.Deploy):
-    def validate(self, held: base.HeldNode) -> None:
+    def validate(self, task: base.DriverTask) -> None:
         """Raise unless the node names an ISO and can boot one."""
-        boot = held.driver.boot
+        boot = task.driver.boot
         if _NEEDS not in boot.capabilities:
             raise errors.InvalidParameterValue(
                 reason=f"deploy_interface ramdisk needs a boot interface that can {_NEEDS}; "
                 f"{boot.name} cannot",
             )
-        _check_iso(held.node.instance_info.get("boot_iso"))
-        boot.validate(held)
+        _check_iso(task.node.instance_info.get("boot_iso"))
+        boot.validate(task)
 
     @base.deploy_step(priority=100, resumable=True)
-    def deploy(self, held: base.HeldNode) -> Outcome:
+    def deploy(self, task: base.DriverTask) -> Outcome:
         """See whether the machine can boot so, switch off, prepare the boot, switch on."""
         return stages.in_order(
-            held,
+            task,
             "ramdisk_deploy",
-            lambda: held.driver.boot.check_machine(held),
-            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
-            lambda: held.driver.boot.prepare_instance(held),
-            lambda: held.driver.power.set_power_state(held, PowerState.ON),
+            lambda: task.driver.boot.check_machine(task),
+            lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: task.driver.boot.prepare_instance(task),
+            lambda: task.driver.power.set_power_state(task, PowerState.ON),
         )
 
-    def tear_down(self, held: base.HeldNode) -> Outcome:
+    def tear_down(self, task: base.DriverTask) -> Outcome:
         """Switch off and take the ISO away."""
         return stages.in_order(
-            held,
+            task,
             "ramdisk_tear_down",
-            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
-            lambda: held.driver.boot.clean_up_instance(held),
+            lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: task.driver.boot.clean_up_instance(task),
         )
 
 

@@ -12,16 +12,16 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bloomery import errors
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.outcome import DONE, Done, Outcome
 
 Part = Callable[[], Outcome | None]
 
 
-def in_order(held: HeldNode, name: str, *parts: Part) -> Outcome:
+def in_order(task: DriverTask, name: str, *parts: Part) -> Outcome:
     """Do the parts one after another; what one says other than Done is handed on."""
-    memory = held.node.driver_internal_info
-    at = memory.pop(name, 0) if held.turn else 0
+    memory = task.node.driver_internal_info
+    at = memory.pop(name, 0) if task.turn else 0
     memory.pop(name, None)
     for position, part in enumerate(parts[at:], start=at):
         try:

@@ -80,7 +80,7 @@ def _message(event: Stored) -> dict[str, Any] | None:
 def _open(conf: Conf, config_files: Sequence[str]) -> Any:
     from oslo_config import cfg
 
-    from bloomery.notifications import outlet
+    from bloomery.notifications import oslo_transport
 
     ours = conf.oslo_messaging_notifications
     source = cfg.ConfigOpts()
@@ -88,7 +88,7 @@ def _open(conf: Conf, config_files: Sequence[str]) -> Any:
     url = ours.transport_url
     if url is None and set(ours.driver) <= _NEEDS_NO_BROKER:
         url = "fake://"
-    return outlet.Outlet(
+    return oslo_transport.OsloTransport(
         source,
         url=url,
         exchange=EXCHANGE,

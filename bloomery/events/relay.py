@@ -1,7 +1,7 @@
 """The relay: from event rows to sinks, each carried by a thread of its own.
 
     relay = relay.make_relay(conf, db)
-    house = service.build(conf, db, sealer, told=relay.poke)
+    runtime = lifecycle.build(conf, db, sealer, on_events_written=relay.wake)
     relay.start()                 # before anybody writes: a new sink begins at the current end
     ...
     relay.stop()                  # after the last write
@@ -17,8 +17,8 @@ from collections.abc import Sequence
 from bloomery.conf import Conf
 from bloomery.db import event_cursors
 from bloomery.db.engine import Database
-from bloomery.events.carrier import Carrier, Pace
 from bloomery.events.notifier import OsloSink
+from bloomery.events.sink_worker import Pace, SinkWorker
 from bloomery.events.sinks import LogSink, Sink
 from bloomery.events.trimmer import Trimmer
 
@@ -67,24 +67,24 @@ class Relay:
     ) -> None:
         self._db = db
         self._names = [sink.name for sink in sinks]
-        self.carriers = [Carrier(db, sink, holder=holder, pace=pace) for sink in sinks]
+        self.sink_workers = [SinkWorker(db, sink, holder=holder, pace=pace) for sink in sinks]
         self.trimmer = Trimmer(db, self._names, keep_hours)
 
     def start(self) -> None:
         """Note where new sinks begin, start the threads, and return."""
         if self._names:
             self._db.transact(lambda conn: event_cursors.add_missing(conn, self._names))
-        for carrier in self.carriers:
-            carrier.start()
+        for sink_worker in self.sink_workers:
+            sink_worker.start()
         self.trimmer.start()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         """There may be something new; called after each commit that wrote event rows."""
-        for carrier in self.carriers:
-            carrier.poke()
+        for sink_worker in self.sink_workers:
+            sink_worker.wake()
 
     def stop(self) -> None:
         """End the threads; what was not told is told after the next start."""
-        for carrier in self.carriers:
-            carrier.stop()
+        for sink_worker in self.sink_workers:
+            sink_worker.stop()
         self.trimmer.stop()

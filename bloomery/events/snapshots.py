@@ -1,6 +1,6 @@
 """The whole masked object beside an event: what a versioned notification is made of.
 
-Written only where a sink needs it (``House.snapshots``).  Secrets never get into a snapshot:
+Written only where a sink needs it (``ConductorRuntime.snapshots``).  Secrets never get in:
 sealed or not, they are stars.  ``given`` shows an object as its client described it, before
 anything was stored: what the server fills in is still null.
 """

@@ -23,7 +23,7 @@ def show(ctx: Context, asked: Mapping[str, Any]) -> Json:
     """Return a page of conductors; its marker is a host name."""
     page = paging.read(ctx, asked, model.FIELDS)
     shown = _shown(asked)
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         known = db.list_page(
             conn,
             sort_key=page.sort_key,
@@ -48,7 +48,7 @@ def one(ctx: Context, hostname: str, fields: Iterable[str] | None = None) -> Jso
     """Return one conductor in full.  Raises ConductorNotFound."""
     shown = DETAIL if fields is None else tuple(fields)
     documents.check_fields(shown, model.FIELDS, ctx.version, also=ALSO_ASKED)
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         known = db.get(conn, hostname)
     return _documents(ctx, [known], shown)[0]
 

@@ -4,18 +4,18 @@ from __future__ import annotations
 
 from typing import Any
 
-from bloomery.operations import reach
+from bloomery.operations import lookup
 from bloomery.operations.context import Context
 
 
 def show(ctx: Context, ident: str) -> dict[str, Any]:
     """Return whether the console is on, and where; ``console_info`` is as the driver has it."""
-    node = reach.row(ctx, ident)
-    info = reach.conductor_of(ctx, node).get_console_information(ctx.request, node.uuid)
+    node = lookup.row(ctx, ident)
+    info = lookup.conductor_of(ctx, node).get_console_information(ctx.request, node.uuid)
     return {"console_enabled": info is not None, "console_info": info}
 
 
 def switch(ctx: Context, ident: str, enabled: bool) -> None:
     """Ask for the console to be on or off; the conductor's worker does it."""
-    node = reach.row(ctx, ident)
-    reach.conductor_of(ctx, node).set_console_mode(ctx.request, node.uuid, enabled)
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).set_console_mode(ctx.request, node.uuid, enabled)

@@ -11,7 +11,7 @@ from bloomery.rpc.client import Client
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Site:
+class Services:
     """The parts of a running service that operations need; built once in ``cmd``."""
 
     db: Database
@@ -27,7 +27,7 @@ class Context:
     which the caller reached us, which links begin with.
     """
 
-    site: Site
+    services: Services
     request: Request
     version: int
     url: str = ""

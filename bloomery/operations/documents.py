@@ -21,7 +21,7 @@ MAX_SHAPES: Final = 4096  # clients choose the fields
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Shape:
+class Projection:
     """What a document of one noun holds for one version: names shown, and columns to read.
 
     ``extra`` columns are read for what is worked out of them, and not shown.
@@ -58,7 +58,7 @@ def masked(name: str, text: str) -> Any:
     return secrets.mask(orjson.loads(text), instance_info=name == "instance_info")
 
 
-class Shapes:
+class Projections:
     """The shapes of one noun, each compiled once per version and set of fields.
 
     ``needed`` columns are read in any case.
@@ -67,9 +67,9 @@ class Shapes:
     def __init__(self, fields: FieldTable, *needed: str) -> None:
         self._fields = fields
         self._needed = needed
-        self._compiled: dict[tuple[int, frozenset[str] | None], Shape] = {}
+        self._compiled: dict[tuple[int, frozenset[str] | None], Projection] = {}
 
-    def of(self, version: int, asked: Iterable[str] | None) -> Shape:
+    def of(self, version: int, asked: Iterable[str] | None) -> Projection:
         """Return the shape for a client of ``version`` that asked for fields (None: all)."""
         key = (version, None if asked is None else frozenset(asked))
         found = self._compiled.get(key)
@@ -85,13 +85,13 @@ def _compile(
     needed: tuple[str, ...],
     version: int,
     asked: frozenset[str] | None,
-) -> Shape:
+) -> Projection:
     known = [field for field in fields.values() if field.since <= version]
     shown = known if asked is None else [field for field in known if field.name in asked]
     columns = [field.name for field in shown if field.column or field.name == "traits"]
     extra = tuple(name for name in needed if name not in columns)
     objects = [field for field in shown if field.column and field.kind == "object"]
-    return Shape(
+    return Projection(
         names=frozenset(field.name for field in shown),
         columns=(*columns, *extra),
         extra=extra,

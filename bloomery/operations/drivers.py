@@ -35,7 +35,7 @@ def show(
     documents.refuse_both(fields, detail=detail)
     if fields is not None:
         _check_fields(ctx, fields)
-    known = [] if kind == "classic" else ctx.site.rpc.ring.drivers()
+    known = [] if kind == "classic" else ctx.services.rpc.ring.drivers()
     return {"drivers": [_document(ctx, one, fields, detail=bool(detail)) for one in known]}
 
 
@@ -43,13 +43,13 @@ def one(ctx: Context, name: str, fields: Iterable[str] | None = None) -> Json:
     """Return one driver in full.  Raises DriverNotFound."""
     if fields is not None:
         _check_fields(ctx, fields)
-    facts = ctx.site.rpc.ring.driver(name)
+    facts = ctx.services.rpc.ring.driver(name)
     return _document(ctx, facts, fields, detail=ctx.version >= TYPE_SINCE)
 
 
 def properties(ctx: Context, name: str) -> Json:
     """Return what the driver's interfaces read in driver_info, with a sentence on each."""
-    return ctx.site.rpc.of_driver(name).get_driver_properties(ctx.request, name)
+    return ctx.services.rpc.conductor_for_driver(name).get_driver_properties(ctx.request, name)
 
 
 def _check_fields(ctx: Context, fields: Iterable[str]) -> None:

@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.db import hardware as db
 from bloomery.model import hardware as model
 from bloomery.model.fields import FieldTable
-from bloomery.operations import documents, links, reach
+from bloomery.operations import documents, links, lookup
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -26,20 +26,20 @@ def bios(
     fields: Iterable[str] | None = None,
 ) -> Json:
     """Return the BIOS settings by name; the times are shown whatever ``fields`` says."""
-    uuid = reach.uuid_of(ctx, ident)
+    uuid = lookup.uuid_of(ctx, ident)
     documents.refuse_both(fields, detail=detail)
     if fields is not None:
         documents.check_fields(fields, model.BIOS, ctx.version, also=("links",))
     shown = _bios_shown(ctx, fields, detail=bool(detail))
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = db.list_bios(conn, uuid)
     return {"bios": [_bios_document(ctx, ident, row, shown) for row in found]}
 
 
 def bios_setting(ctx: Context, ident: str, name: str) -> Json:
     """Return one setting under its own name.  Raises BIOSSettingNotFound."""
-    uuid = reach.uuid_of(ctx, ident)
-    with ctx.site.db.read() as conn:
+    uuid = lookup.uuid_of(ctx, ident)
+    with ctx.services.db.read() as conn:
         row = db.find_bios(conn, uuid, name)
     if row is None:
         raise errors.BIOSSettingNotFound(node=uuid, setting=name)
@@ -60,19 +60,19 @@ def _bios_document(ctx: Context, ident: str, row: Json, shown: Iterable[str]) ->
 
 def firmware(ctx: Context, ident: str, fields: Iterable[str] | None = None) -> Json:
     """Return the firmware components, with the versions seen first, now and flashed last."""
-    uuid = reach.uuid_of(ctx, ident)
+    uuid = lookup.uuid_of(ctx, ident)
     if fields is not None:
         documents.check_fields(fields, model.FIRMWARE, ctx.version)
     shown = _known(model.FIRMWARE, ctx.version) if fields is None else tuple(fields)
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = db.list_firmware(conn, uuid)
     return {"firmware": [{name: row[name] for name in shown} for row in found]}
 
 
 def inventory(ctx: Context, ident: str) -> Json:
     """Return what the last inspection found.  Raises InventoryNotFound."""
-    uuid = reach.uuid_of(ctx, ident)
-    with ctx.site.db.read() as conn:
+    uuid = lookup.uuid_of(ctx, ident)
+    with ctx.services.db.read() as conn:
         found = db.find_inventory(conn, uuid)
     if found is None:
         raise errors.InventoryNotFound(node=uuid)

@@ -6,14 +6,14 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import conductors
-from bloomery.operations.context import Site
+from bloomery.operations.context import Services
 from bloomery.rpc import ring
 
 
-def missing(site: Site) -> list[str]:
+def missing(services: Services) -> list[str]:
     """Return what keeps the service from working; nothing: it is ready."""
     try:
-        with site.db.read() as conn:
+        with services.db.read() as conn:
             known = conductors.list_all(conn)
     except errors.Failure as exc:
         return [str(exc)]
@@ -24,6 +24,6 @@ def missing(site: Site) -> list[str]:
         return ["no conductor is on line: start one, or wait until it has registered"]
     return [
         f"conductor {host} is on line and cannot be reached from here: its nodes answer 503 until "
-        f"it is back, or silent for {site.conf.conductor.heartbeat_timeout} s"
-        for host in site.rpc.unreachable(hosts)
+        f"it is back, or silent for {services.conf.conductor.heartbeat_timeout} s"
+        for host in services.rpc.unreachable(hosts)
     ]

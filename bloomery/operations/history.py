@@ -8,7 +8,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import history as db
 from bloomery.model import history as model
-from bloomery.operations import idents, paging, reach
+from bloomery.operations import idents, lookup, paging
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -19,9 +19,9 @@ MAX_SHORT_EVENT: Final = 255
 
 def show(ctx: Context, ident: str, asked: Mapping[str, Any]) -> Json:
     """Return a page of a node's history; with ``detail`` all that the version knows."""
-    uuid = reach.uuid_of(ctx, ident)
+    uuid = lookup.uuid_of(ctx, ident)
     page = paging.read(ctx, asked, model.FIELDS, default_key="created_at")
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         rows = db.list_rows(
             conn,
             uuid,
@@ -50,8 +50,8 @@ def entry(ctx: Context, ident: str, uuid: str) -> Json:
     """Return one entry in full.  Raises NodeHistoryNotFound."""
     if not idents.is_uuid(uuid):
         raise errors.InvalidUUID(argument="event_ident", value=uuid)
-    node_uuid = reach.uuid_of(ctx, ident)
-    with ctx.site.db.read() as conn:
+    node_uuid = lookup.uuid_of(ctx, ident)
+    with ctx.services.db.read() as conn:
         row = db.get_row(conn, node_uuid, uuid)
     return _entry(ctx, ident, row, detail=True)
 

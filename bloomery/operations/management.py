@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery import errors
-from bloomery.operations import idents, reach
+from bloomery.operations import idents, lookup
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -13,29 +13,29 @@ Json = dict[str, Any]
 
 def boot_device(ctx: Context, ident: str) -> Json:
     """Return the boot device as the driver reads it now."""
-    node = reach.row(ctx, ident)
-    return reach.conductor_of(ctx, node).get_boot_device(ctx.request, node.uuid)
+    node = lookup.row(ctx, ident)
+    return lookup.conductor_of(ctx, node).get_boot_device(ctx.request, node.uuid)
 
 
 def supported_boot_devices(ctx: Context, ident: str) -> Json:
-    node = reach.row(ctx, ident)
-    found = reach.conductor_of(ctx, node).get_supported_boot_devices(ctx.request, node.uuid)
+    node = lookup.row(ctx, ident)
+    found = lookup.conductor_of(ctx, node).get_supported_boot_devices(ctx.request, node.uuid)
     return {"supported_boot_devices": found}
 
 
 def set_boot_device(ctx: Context, ident: str, device: str, *, persistent: bool) -> None:
-    node = reach.row(ctx, ident)
-    reach.conductor_of(ctx, node).set_boot_device(ctx.request, node.uuid, device, persistent)
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).set_boot_device(ctx.request, node.uuid, device, persistent)
 
 
 def vifs(ctx: Context, ident: str) -> Json:
-    node = reach.row(ctx, ident)
-    return {"vifs": reach.conductor_of(ctx, node).vif_list(ctx.request, node.uuid)}
+    node = lookup.row(ctx, ident)
+    return {"vifs": lookup.conductor_of(ctx, node).vif_list(ctx.request, node.uuid)}
 
 
 def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
     """Attach a virtual interface; keys beyond ``id`` go to the network interface as they are."""
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     vif_id = vif["id"]
     if not (idents.is_uuid(vif_id) or idents.is_logical_name(vif_id)):
         raise errors.InvalidParameterValue(
@@ -45,9 +45,9 @@ def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
         raise errors.Invalid(
             reason="Cannot specify both port_uuid and portgroup_uuid: give one of them",
         )
-    reach.conductor_of(ctx, node).vif_attach(ctx.request, node.uuid, vif)
+    lookup.conductor_of(ctx, node).vif_attach(ctx.request, node.uuid, vif)
 
 
 def detach_vif(ctx: Context, ident: str, vif_id: str) -> None:
-    node = reach.row(ctx, ident)
-    reach.conductor_of(ctx, node).vif_detach(ctx.request, node.uuid, vif_id)
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).vif_detach(ctx.request, node.uuid, vif_id)

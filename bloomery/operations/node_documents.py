@@ -27,11 +27,11 @@ DEFAULT: Final = (
 )
 
 PLACE: Final = ("uuid", "driver", "conductor_group")  # what tells a node's conductor
-_SHAPES: Final = documents.Shapes(model.FIELDS, "uuid")
-_PLACED: Final = documents.Shapes(model.FIELDS, *PLACE)
+_SHAPES: Final = documents.Projections(model.FIELDS, "uuid")
+_PLACED: Final = documents.Projections(model.FIELDS, *PLACE)
 
 
-class Writer:
+class Serializer:
     """Turns rows of one answer into documents; read by ``columns``.
 
     ``placed``: the columns hold what tells a node's conductor, whether it is shown or not.
@@ -52,7 +52,7 @@ class Writer:
         self._translates_states = "provision_state" in names and ctx.version < INSPECT_WAIT_SINCE
         self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
         self._version = ctx.version
-        self._ring = ctx.site.rpc.ring
+        self._ring = ctx.services.rpc.ring
         self._link = links.Maker(ctx.url, "nodes")
         self._parts = _parts(ctx) if parts else ()
         self.columns = self._shape.columns

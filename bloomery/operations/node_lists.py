@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
 from bloomery.model import node as model
-from bloomery.operations import documents, node_documents, node_values, paging, reach, values
+from bloomery.operations import documents, lookup, node_documents, node_values, paging, values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -37,15 +37,17 @@ def show(
     """
     fields = _fields(ctx, asked, detail=detail)
     placed = asked.get("conductor") is not None
-    writer = node_documents.Writer(ctx, fields, parts=fields is None, placed=placed)
+    serializer = node_documents.Serializer(ctx, fields, parts=fields is None, placed=placed)
     page = paging.read(ctx, asked, model.FIELDS, never=NEVER_SORTED)
-    query = _query(ctx, asked, page, writer.columns)
-    with ctx.site.db.read() as conn:
+    query = _query(ctx, asked, page, serializer.columns)
+    with ctx.services.db.read() as conn:
         rows = db.list_rows(conn, query)
-    write = writer.write
-    found: Json = {"nodes": _of_conductor(ctx, asked, rows, writer, [write(row) for row in rows])}
+    write = serializer.write
+    found: Json = {
+        "nodes": _of_conductor(ctx, asked, rows, serializer, [write(row) for row in rows])
+    }
     if page.is_full(len(rows)):
-        last = rows[-1][writer.columns.index("uuid")]
+        last = rows[-1][serializer.columns.index("uuid")]
         found["next"] = _next(ctx, asked, page, last, path, fields)
     return found
 
@@ -113,7 +115,7 @@ def _check_chassis(ctx: Context, uuid: str) -> None:
 def _parent(ctx: Context, ident: str) -> str:
     """Return the UUID of the parent asked for; children of an unknown node are none."""
     try:
-        return reach.uuid_of(ctx, ident)
+        return lookup.uuid_of(ctx, ident)
     except errors.NodeNotFound:
         return ident
 
@@ -122,15 +124,15 @@ def _of_conductor(
     ctx: Context,
     asked: Mapping[str, Any],
     rows: Any,
-    writer: node_documents.Writer,
+    serializer: node_documents.Serializer,
     found: list[Json],
 ) -> list[Json]:
     """Keep the nodes that one conductor serves: asked of the page, not of the table."""
     wanted = asked.get("conductor")
     if wanted is None:
         return found
-    at = {name: writer.columns.index(name) for name in node_documents.PLACE}
-    find = ctx.site.rpc.ring.find_host
+    at = {name: serializer.columns.index(name) for name in node_documents.PLACE}
+    find = ctx.services.rpc.ring.find_host
     return [
         one
         for one, row in zip(found, rows, strict=True)
@@ -165,9 +167,9 @@ def _next(
 
 def children(ctx: Context, ident: str) -> Json:
     """Return the UUIDs of the nodes below one."""
-    uuid = reach.uuid_of(ctx, ident)
+    uuid = lookup.uuid_of(ctx, ident)
     query = db.Query(columns=("uuid",), equal={"parent_node": uuid})
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = [row.uuid for row in db.list_rows(conn, query)]
     link = {"href": f"{ctx.url}/v1/nodes?parent_node={ident}", "rel": "children"}
     return {"children": found, "links": link}

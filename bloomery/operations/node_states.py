@@ -6,7 +6,7 @@ from typing import Any, Final
 
 from bloomery.model import node as model
 from bloomery.model.fields import table
-from bloomery.operations import documents, node_documents, reach
+from bloomery.operations import documents, lookup, node_documents
 from bloomery.operations.context import Context
 
 SHOWN: Final = (
@@ -14,11 +14,11 @@ SHOWN: Final = (
     "target_provision_state", "provision_updated_at", "raid_config", "target_raid_config",
     "boot_mode", "secure_boot",
 )  # fmt: skip
-_SHAPES: Final = documents.Shapes(table(*(model.FIELDS[name] for name in SHOWN)))
+_SHAPES: Final = documents.Projections(table(*(model.FIELDS[name] for name in SHOWN)))
 
 
 def show(ctx: Context, ident: str) -> dict[str, Any]:
     shape = _SHAPES.of(ctx.version, None)
-    found = shape.values(reach.row(ctx, ident, shape.columns))
+    found = shape.values(lookup.row(ctx, ident, shape.columns))
     found["provision_state"] = node_documents.shown_state(found["provision_state"], ctx.version)
     return found

@@ -11,7 +11,7 @@ from bloomery.conf import Conf
 from bloomery.db import nodes as db
 from bloomery.model import capabilities
 from bloomery.model import node as model
-from bloomery.operations import idents, reach, values
+from bloomery.operations import idents, lookup, values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -80,7 +80,7 @@ def check_boot_mode(conf: Conf, properties: Json | None) -> None:
 
 
 def check_chassis(ctx: Context, uuid: str) -> None:
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         known = db.chassis_exists(conn, uuid)
     if not known:
         raise errors.InvalidParameterValue(
@@ -90,8 +90,8 @@ def check_chassis(ctx: Context, uuid: str) -> None:
 
 def parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
     """Return the UUID of the node that is to be a parent; it must have the same owner."""
-    uuid = reach.uuid_in_body(ctx, ident, "parent_node")
-    parent = reach.row(ctx, uuid, ("owner",))
+    uuid = lookup.uuid_in_body(ctx, ident, "parent_node")
+    parent = lookup.row(ctx, uuid, ("owner",))
     if parent.owner != owner:
         raise errors.InvalidParameterValue(
             reason=f"cannot set parent_node to {ident}: it has another owner",

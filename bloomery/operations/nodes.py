@@ -13,7 +13,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor.states import UPDATE_ALLOWED_STATES, State
 from bloomery.model import node as model
-from bloomery.operations import node_documents, node_patches, node_values, reach, values, versions
+from bloomery.operations import lookup, node_documents, node_patches, node_values, values, versions
 from bloomery.operations.context import Context
 from bloomery.operations.patches import Patch
 
@@ -28,8 +28,8 @@ def show(ctx: Context, ident: str, fields: Iterable[str] | None = None) -> Json:
     """Return one node; all that the version knows, or the ``fields`` asked."""
     if fields is not None:
         node_documents.check_fields(ctx, fields)
-    writer = node_documents.Writer(ctx, fields, parts=fields is None)
-    return writer.write(reach.row(ctx, ident, writer.columns))
+    serializer = node_documents.Serializer(ctx, fields, parts=fields is None)
+    return serializer.write(lookup.row(ctx, ident, serializer.columns))
 
 
 # ------------------------------------------------------------------------------------- create
@@ -45,8 +45,8 @@ def create(ctx: Context, body: Json) -> Json:
     _check_versions(ctx, given)
     _check_values(ctx, given)
     values = _stored(ctx, given)
-    with reach.no_host_is_a_bad_request():
-        conductor = ctx.site.rpc.of_node(
+    with lookup.no_host_is_a_bad_request():
+        conductor = ctx.services.rpc.conductor_for_node(
             driver=values["driver"],
             group=values["conductor_group"],
             uuid=values["uuid"],
@@ -73,7 +73,7 @@ def _check_values(ctx: Context, given: Json) -> None:
     for name in OBJECT_FIELDS:
         secrets.refuse_sealed(given.get(name), name)
     node_values.check_properties(given.get("properties"))
-    node_values.check_boot_mode(ctx.site.conf, given.get("properties"))
+    node_values.check_boot_mode(ctx.services.conf, given.get("properties"))
     if given.get("network_data"):
         node_values.check_network_data(given["network_data"])
     if "chassis_uuid" in given:
@@ -82,7 +82,7 @@ def _check_values(ctx: Context, given: Json) -> None:
 
 def _stored(ctx: Context, given: Json) -> Json:
     """Return what the conductor is to store: words as booleans, idents as UUIDs, defaults."""
-    defaults = ctx.site.conf.default
+    defaults = ctx.services.conf.default
     cleaned = {
         name: node_values.CHECKER.cleaned(name, value)
         for name, value in given.items()
@@ -110,11 +110,11 @@ def update(ctx: Context, ident: str, patch: Patch, reset_interfaces: bool | None
     changed meanwhile stays.
     """
     node_patches.check(ctx, patch, reset_interfaces)
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     _check_state(ctx, node, patch)
     cleaned = node_patches.cleaned(ctx, node, patch)
-    with reach.no_host_is_a_bad_request():
-        conductor = reach.conductor_of(ctx, node_patches.Destination.of(node, cleaned))
+    with lookup.no_host_is_a_bad_request():
+        conductor = lookup.conductor_of(ctx, node_patches.Destination.of(node, cleaned))
     conductor.update_node(ctx.request, node.uuid, cleaned, bool(reset_interfaces))
     return show(ctx, node.uuid)
 
@@ -140,8 +140,8 @@ def _check_state(ctx: Context, node: Any, patch: Patch) -> None:
 
 def delete(ctx: Context, ident: str) -> None:
     """Delete a node; the conductor decides whether its state allows that."""
-    node = reach.row(ctx, ident)
-    reach.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
 
 
 # --------------------------------------------------------------------------------- maintenance
@@ -150,13 +150,13 @@ def delete(ctx: Context, ident: str) -> None:
 def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = None) -> None:
     """Begin maintenance with a reason, or end it and forget reason and fault."""
     values.check_text("reason", reason)
-    node = reach.row(ctx, ident)
-    with reach.no_host_is_a_bad_request():
-        conductor = reach.conductor_of(ctx, node)
+    node = lookup.row(ctx, ident)
+    with lookup.no_host_is_a_bad_request():
+        conductor = lookup.conductor_of(ctx, node)
     conductor.set_maintenance(ctx.request, node.uuid, on, reason)
 
 
 def validate(ctx: Context, ident: str) -> Json:
     """Ask each interface of the node whether it has what it needs."""
-    node = reach.row(ctx, ident)
-    return reach.conductor_of(ctx, node).validate_driver_interfaces(ctx.request, node.uuid)
+    node = lookup.row(ctx, ident)
+    return lookup.conductor_of(ctx, node).validate_driver_interfaces(ctx.request, node.uuid)

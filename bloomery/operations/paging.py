@@ -49,7 +49,7 @@ def read(
 
 
 def _limit(ctx: Context, asked: int | None) -> int:
-    most = ctx.site.conf.api.max_limit
+    most = ctx.services.conf.api.max_limit
     if asked is None:
         return most
     if asked <= 0:

@@ -8,7 +8,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import ports as db
 from bloomery.model import port as model
-from bloomery.operations import documents, idents, paging, ports, reach, values
+from bloomery.operations import documents, idents, lookup, paging, ports, values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -27,14 +27,14 @@ def show(
 ) -> Json:
     """Return one page of ports; see ``node_lists.show``."""
     fields = _fields(ctx, asked, detail=detail)
-    writer = ports.Writer(ctx, fields)
+    serializer = ports.Serializer(ctx, fields)
     page = paging.read(ctx, asked, model.FIELDS)
-    query = _query(ctx, asked, page, writer.columns)
-    with ctx.site.db.read() as conn:
+    query = _query(ctx, asked, page, serializer.columns)
+    with ctx.services.db.read() as conn:
         rows = db.list_rows(conn, query)
-    found: Json = {"ports": [writer.write(row) for row in rows]}
+    found: Json = {"ports": [serializer.write(row) for row in rows]}
     if page.is_full(len(rows)):
-        last = rows[-1][writer.columns.index("uuid")]
+        last = rows[-1][serializer.columns.index("uuid")]
         found["next"] = paging.next_url(
             ctx,
             path,
@@ -52,7 +52,7 @@ def of_node(ctx: Context, ident: str, asked: Mapping[str, Any], *, detail: bool 
     A name, or an unknown node, gets the words that the reference has for it.
     """
     try:
-        known = idents.is_uuid(ident) and reach.uuid_of(ctx, ident)
+        known = idents.is_uuid(ident) and lookup.uuid_of(ctx, ident)
     except errors.NodeNotFound:
         known = None
     if not known:
@@ -80,7 +80,7 @@ def _query(
     values.check_text("description_contains", asked.get("description_contains"))
     equal: Json = {}
     if ports.asked_node(asked):
-        equal["node_uuid"] = reach.uuid_of(ctx, str(ports.asked_node(asked)))
+        equal["node_uuid"] = lookup.uuid_of(ctx, str(ports.asked_node(asked)))
     if "portgroup" in asked:
         equal["portgroup_uuid"] = _group_uuid(ctx, asked["portgroup"])
     if "address" in asked:
@@ -99,7 +99,7 @@ def _query(
 
 
 def _group_uuid(ctx: Context, ident: str) -> str:
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = db.find_group_uuid(conn, ident)
     if found is None:
         raise errors.PortgroupNotFound(portgroup=ident)

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import port as model
-from bloomery.operations import idents, reach, values, versions
+from bloomery.operations import idents, lookup, values, versions
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -47,7 +47,7 @@ def cleaned(ctx: Context, name: str, value: Any) -> Any:
     if name == "local_link_connection":
         check_link(ctx, value)
     if name == "node_uuid" and value is not None:
-        return reach.uuid_in_body(ctx, value, "node_uuid")
+        return lookup.uuid_in_body(ctx, value, "node_uuid")
     return value
 
 

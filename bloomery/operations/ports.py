@@ -13,14 +13,14 @@ from bloomery import errors, secrets
 from bloomery.conductor.states import State
 from bloomery.db import ports as db
 from bloomery.model import port as model
-from bloomery.operations import documents, idents, links, patches, port_values, reach, versions
+from bloomery.operations import documents, idents, links, lookup, patches, port_values, versions
 from bloomery.operations.context import Context
 from bloomery.operations.patches import Patch
 from bloomery.rpc.contract import Conductor
 
 Json = dict[str, Any]
 
-SHAPES: Final = documents.Shapes(model.FIELDS, "uuid")
+PROJECTIONS: Final = documents.Projections(model.FIELDS, "uuid")
 ALSO_ASKED: Final = ("links",)
 NODE_IDENT_SINCE: Final = 94
 INSPECTING_LOCKS_SINCE: Final = 39
@@ -29,11 +29,11 @@ REQUIRED: Final = frozenset({"address"})
 KEEPS_NODE: Final = frozenset({"node_uuid", "node_ident"})  # their removal changes nothing
 
 
-class Writer:
+class Serializer:
     """Turns rows of one answer into documents; read by ``columns``."""
 
     def __init__(self, ctx: Context, asked: Iterable[str] | None) -> None:
-        self._shape = SHAPES.of(ctx.version, asked)
+        self._shape = PROJECTIONS.of(ctx.version, asked)
         self._link = links.Maker(ctx.url, "ports")
         self.columns = self._shape.columns
 
@@ -47,12 +47,12 @@ def show(ctx: Context, ident: str, fields: Iterable[str] | None = None) -> Json:
     """Return one port by UUID or name."""
     if fields is not None:
         documents.check_fields(fields, model.FIELDS, ctx.version, also=ALSO_ASKED)
-    writer = Writer(ctx, fields)
-    return writer.write(_row(ctx, ident, writer.columns))
+    serializer = Serializer(ctx, fields)
+    return serializer.write(_row(ctx, ident, serializer.columns))
 
 
 def _row(ctx: Context, ident: str, columns: Iterable[str]) -> Any:
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = db.find_row(conn, ident, tuple(columns))
     if found is None:
         raise errors.PortNotFound(port=ident)
@@ -93,7 +93,7 @@ def _node(ctx: Context, body: Json) -> Any:
         )
     if "node_uuid" in body and not idents.is_uuid(body["node_uuid"]):
         raise errors.InvalidUUID(argument="node_uuid", value=body["node_uuid"])
-    return reach.row(ctx, reach.uuid_in_body(ctx, given[0], "the node of a port"))
+    return lookup.row(ctx, lookup.uuid_in_body(ctx, given[0], "the node of a port"))
 
 
 # --------------------------------------------------------------------------- update and delete
@@ -108,7 +108,7 @@ def update(ctx: Context, ident: str, patch: Patch) -> Json:
     port = _row(ctx, ident, ("uuid", "node_uuid", "local_link_connection"))
     cleaned = [one for one in (_operation(ctx, port, each) for each in patch) if one]
     _check_link_after(ctx, port, cleaned)
-    node = reach.row(ctx, port.node_uuid)
+    node = lookup.row(ctx, port.node_uuid)
     _refuse_while_inspecting(ctx, node)
     _conductor(ctx, node).update_port(ctx.request, port.uuid, cleaned)
     return show(ctx, port.uuid)
@@ -140,7 +140,7 @@ def _check_same_node(ctx: Context, port: Any, operation: Json) -> None:
     """A port stays with its node; naming that node again is no change."""
     if operation["op"] == "remove":
         return
-    named = reach.uuid_in_body(ctx, str(operation["value"]), "the node of a port")
+    named = lookup.uuid_in_body(ctx, str(operation["value"]), "the node of a port")
     if named != port.node_uuid:
         raise errors.InvalidParameterValue(
             reason=f"cannot move port {port.uuid} to node {named}: delete it and create it there",
@@ -166,7 +166,7 @@ def _check_link_after(ctx: Context, port: Any, patch: Patch) -> None:
 def delete(ctx: Context, uuid: str) -> None:
     """Delete a port, by UUID only."""
     port = _row(ctx, uuid, ("uuid", "node_uuid"))
-    node = reach.row(ctx, port.node_uuid)
+    node = lookup.row(ctx, port.node_uuid)
     _conductor(ctx, node).destroy_port(ctx.request, port.uuid)
 
 
@@ -179,8 +179,8 @@ def _refuse_while_inspecting(ctx: Context, node: Any) -> None:
 
 
 def _conductor(ctx: Context, node: Any) -> Conductor:
-    with reach.no_host_is_a_bad_request():
-        return reach.conductor_of(ctx, node)
+    with lookup.no_host_is_a_bad_request():
+        return lookup.conductor_of(ctx, node)
 
 
 def asked_node(asked: Mapping[str, Any]) -> str | None:

@@ -7,7 +7,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import Power, State
-from bloomery.operations import reach, values, versions
+from bloomery.operations import lookup, values, versions
 from bloomery.operations.context import Context
 
 SOFT_SINCE: Final = 27
@@ -15,14 +15,14 @@ SOFT: Final = (Power.SOFT_REBOOT, Power.SOFT_OFF)
 BOOT_MODES: Final = ("bios", "uefi")
 
 
-def turn(ctx: Context, ident: str, target: Any, timeout_s: int | None = None) -> None:
+def set_power_state(ctx: Context, ident: str, target: Any, timeout_s: int | None = None) -> None:
     """Ask for a power state; the conductor's worker drives the hardware there."""
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     if target is not None and not isinstance(target, str):
         raise errors.InvalidParameterValue(reason=f"Expected string for target: {target}")
     _check_version(ctx, target, timeout_s)
     wanted = _target(node, target)
-    reach.conductor_of(ctx, node).change_node_power_state(
+    lookup.conductor_of(ctx, node).change_node_power_state(
         ctx.request,
         node.uuid,
         wanted,
@@ -65,20 +65,20 @@ def _target(node: Any, target: str | None) -> str:
 
 def set_boot_mode(ctx: Context, ident: str, target: Any) -> None:
     """Ask for bios or uefi; a driver's refusal is told in last_error only."""
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     if target not in BOOT_MODES:
         raise errors.InvalidParameterValue(
             reason=f"Invalid boot mode {target!r}: allowed are {', '.join(BOOT_MODES)}",
         )
     _check_stable(node, f"boot mode {target}")
-    reach.conductor_of(ctx, node).change_node_boot_mode(ctx.request, node.uuid, target)
+    lookup.conductor_of(ctx, node).change_node_boot_mode(ctx.request, node.uuid, target)
 
 
 def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     on = values.boolean("target", target)
     _check_stable(node, f"secure boot {on}")
-    reach.conductor_of(ctx, node).change_node_secure_boot(ctx.request, node.uuid, on)
+    lookup.conductor_of(ctx, node).change_node_secure_boot(ctx.request, node.uuid, on)
 
 
 def _check_stable(node: Any, action: str) -> None:

@@ -3,7 +3,7 @@
 The order of the checks is the reference's: who gets which error depends on it.  The conductor
 asks the state again under the lock; what it refuses there is a race that was lost.
 
-    provision.ask(ctx, "web-1", {"target": "active", "configdrive": "H4sI..."})
+    provision.set_provision_state(ctx, "web-1", {"target": "active", "configdrive": "H4sI..."})
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor import states
 from bloomery.conductor.states import State
-from bloomery.operations import provision_arguments, reach, versions
+from bloomery.operations import lookup, provision_arguments, versions
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
@@ -23,14 +23,14 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Order:
+class ProvisionRequest:
     """A verb with what came along, ready to go to the conductor."""
 
     ctx: Context
     conductor: Conductor
     node_uuid: str
     verb: str
-    said: provision_arguments.Said
+    said: provision_arguments.ProvisionArguments
 
 
 SINCE: Final = {
@@ -41,23 +41,23 @@ SINCE_AFTER_STATE: Final = {"unhold": 85, "service": 87}  # an old client is tol
 ABORT_SINCE: Final = {State.INSPECTWAIT: 41, State.DEPLOYWAIT: 110}
 
 
-def ask(ctx: Context, ident: str, body: Json) -> None:
+def set_provision_state(ctx: Context, ident: str, body: Json) -> None:
     """Hand a provision verb to the node's conductor; returns once it is committed there."""
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     verb = body.get("target")
     if verb in SINCE:
         versions.require(ctx.version, SINCE[verb], f"the verb {verb}")
     for name in ("configdrive", "clean_steps", "deploy_steps", "service_steps"):
         secrets.refuse_sealed(body.get(name), name)
-    provision_arguments.check_allowed_steps(ctx.site.conf, body)
+    provision_arguments.check_allowed_steps(ctx.services.conf, body)
     if verb in ("active", "rebuild") and node.maintenance:
         raise errors.NodeInMaintenance(action=verb, node=node.uuid)
     _check_state(node, verb)
     said = provision_arguments.read(ctx, str(verb), body)
     _check_late_versions(ctx, node, str(verb))
-    order = Order(
+    order = ProvisionRequest(
         ctx=ctx,
-        conductor=reach.conductor_of(ctx, node),
+        conductor=lookup.conductor_of(ctx, node),
         node_uuid=node.uuid,
         verb=str(verb),
         said=said,
@@ -98,7 +98,7 @@ def _check_late_versions(ctx: Context, node: Any, verb: str) -> None:
         versions.require(ctx.version, SINCE_AFTER_STATE[verb], f"the verb {verb}")
 
 
-def _deploy(order: Order) -> None:
+def _deploy(order: ProvisionRequest) -> None:
     order.conductor.do_node_deploy(
         order.ctx.request,
         order.node_uuid,
@@ -108,11 +108,11 @@ def _deploy(order: Order) -> None:
     )
 
 
-def _tear_down(order: Order) -> None:
+def _tear_down(order: ProvisionRequest) -> None:
     order.conductor.do_node_tear_down(order.ctx.request, order.node_uuid)
 
 
-def _clean(order: Order) -> None:
+def _clean(order: ProvisionRequest) -> None:
     order.conductor.do_node_clean(
         order.ctx.request,
         order.node_uuid,
@@ -121,7 +121,7 @@ def _clean(order: Order) -> None:
     )
 
 
-def _service(order: Order) -> None:
+def _service(order: ProvisionRequest) -> None:
     order.conductor.do_node_service(
         order.ctx.request,
         order.node_uuid,
@@ -130,11 +130,11 @@ def _service(order: Order) -> None:
     )
 
 
-def _inspect(order: Order) -> None:
+def _inspect(order: ProvisionRequest) -> None:
     order.conductor.inspect_hardware(order.ctx.request, order.node_uuid)
 
 
-def _rescue(order: Order) -> None:
+def _rescue(order: ProvisionRequest) -> None:
     order.conductor.do_node_rescue(
         order.ctx.request,
         order.node_uuid,
@@ -142,15 +142,15 @@ def _rescue(order: Order) -> None:
     )
 
 
-def _unrescue(order: Order) -> None:
+def _unrescue(order: ProvisionRequest) -> None:
     order.conductor.do_node_unrescue(order.ctx.request, order.node_uuid)
 
 
-def _act(order: Order) -> None:
+def _act(order: ProvisionRequest) -> None:
     order.conductor.do_provisioning_action(order.ctx.request, order.node_uuid, order.verb)
 
 
-ORDERS: Final[dict[str, Callable[[Order], None]]] = {
+ORDERS: Final[dict[str, Callable[[ProvisionRequest], None]]] = {
     "active": _deploy, "deploy": _deploy, "rebuild": _deploy,
     "deleted": _tear_down, "undeploy": _tear_down,
     "clean": _clean, "service": _service, "inspect": _inspect,

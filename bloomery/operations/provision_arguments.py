@@ -18,7 +18,7 @@ Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Said:
+class ProvisionArguments:
     """The arguments of one verb, checked."""
 
     configdrive: Any = None
@@ -102,7 +102,7 @@ def check_allowed_steps(conf: Conf, body: Json) -> None:
                 raise errors.StepNotAllowed(step=f"{step['interface']}.{step['step']}")
 
 
-def read(ctx: Context, verb: str, body: Json) -> Said:
+def read(ctx: Context, verb: str, body: Json) -> ProvisionArguments:
     """Return the arguments of ``verb``, checked in the reference's order."""
     _check_configdrive(ctx, verb, body.get("configdrive"))
     if body.get("deploy_steps") is not None:
@@ -110,7 +110,7 @@ def read(ctx: Context, verb: str, body: Json) -> Said:
     _check_disable_ramdisk(ctx, verb, body.get("disable_ramdisk"))
     planned = _planned(ctx, verb, body)
     _check_belonging(verb, body)
-    return Said(
+    return ProvisionArguments(
         configdrive=body.get("configdrive"),
         steps=_steps(verb, body) if planned is None else planned.steps,
         rescue_password=_password(verb, body),

@@ -20,7 +20,7 @@ class Plan:
 
 def plan(ctx: Context, ident: str) -> Plan:
     """Return the steps of a runbook in their order.  Raises RunbookNotFound, InvalidRunbook."""
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = db.find(conn, ident)
     if found is None:
         raise errors.RunbookNotFound(runbook=ident)

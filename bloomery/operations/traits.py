@@ -8,7 +8,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import nodes as db
-from bloomery.operations import reach
+from bloomery.operations import lookup
 from bloomery.operations.context import Context
 
 CUSTOM: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
@@ -16,8 +16,8 @@ MAX_LENGTH: Final = 255
 
 
 def show(ctx: Context, ident: str) -> dict[str, Any]:
-    uuid = reach.uuid_of(ctx, ident)
-    with ctx.site.db.read() as conn:
+    uuid = lookup.uuid_of(ctx, ident)
+    with ctx.services.db.read() as conn:
         return {"traits": sorted(db.traits_of(conn, uuid))}
 
 
@@ -25,22 +25,22 @@ def replace(ctx: Context, ident: str, traits: list[Any]) -> None:
     """Give the node exactly these traits."""
     for trait in traits:
         check(trait)
-    node = reach.row(ctx, ident)
-    conductor = reach.conductor_of(ctx, node)
+    node = lookup.row(ctx, ident)
+    conductor = lookup.conductor_of(ctx, node)
     conductor.add_node_traits(ctx.request, node.uuid, list(dict.fromkeys(traits)), replace=True)
 
 
 def add(ctx: Context, ident: str, trait: str) -> None:
     check(trait)
-    node = reach.row(ctx, ident)
-    reach.conductor_of(ctx, node).add_node_traits(ctx.request, node.uuid, [trait], replace=False)
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).add_node_traits(ctx.request, node.uuid, [trait], replace=False)
 
 
 def remove(ctx: Context, ident: str, trait: str | None = None) -> None:
     """Take one trait, or all, away.  One that is not there is not found, however it is spelt."""
-    node = reach.row(ctx, ident)
+    node = lookup.row(ctx, ident)
     gone = None if trait is None else [trait]
-    reach.conductor_of(ctx, node).remove_node_traits(ctx.request, node.uuid, gone)
+    lookup.conductor_of(ctx, node).remove_node_traits(ctx.request, node.uuid, gone)
 
 
 def check(trait: Any) -> None:

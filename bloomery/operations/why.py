@@ -15,7 +15,7 @@ from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
 from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun
-from bloomery.operations import reach
+from bloomery.operations import lookup
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -43,9 +43,9 @@ def explain(ctx: Context, ident: str) -> Json:
     Times are ISO 8601, ages in seconds.  ``contact`` is null where no agent or BMC was heard of;
     ``bmc`` is what the node's conductor remembers of it, null when that one cannot be asked.
     """
-    uuid = reach.uuid_of(ctx, ident)
+    uuid = lookup.uuid_of(ctx, ident)
     now = datetime.now(UTC)
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         node = nodes.get(conn, uuid)
         runs = steps.list_open(conn, uuid)
         failed = history.find_last_error(conn, uuid)
@@ -110,7 +110,10 @@ def _deadline(ctx: Context, node: Node, run: StepRun) -> datetime | None:
         return None
     ends = [run.deadline_at]
     if (limit := states.WAIT_LIMITS.get(State(str(node.provision_state)))) is not None:
-        limit_s, since = getattr(ctx.site.conf.conductor, limit.option), getattr(node, limit.since)
+        limit_s, since = (
+            getattr(ctx.services.conf.conductor, limit.option),
+            getattr(node, limit.since),
+        )
         ends += [since + timedelta(seconds=limit_s)] if limit_s and since else []
     return min((end for end in ends if end is not None), default=None)
 
@@ -140,7 +143,7 @@ def _agent(node: Node) -> Json | None:
 def _remembered(ctx: Context, node: Node) -> Json | None:
     """What the node's conductor remembers of its BMC; who cannot be asked knows nothing."""
     try:
-        return reach.conductor_of(ctx, node).describe_bmc(ctx.request, node.uuid)
+        return lookup.conductor_of(ctx, node).describe_bmc(ctx.request, node.uuid)
     except errors.Failure:
         return None
 
@@ -164,7 +167,7 @@ def _of_bmc(ctx: Context, node: Node, run: StepRun | None, bmc: Json | None) -> 
             f"again at {bmc['login_refused']['next_try_at']}, or when driver_info changes"
         )
     if run is None and node.maintenance and node.fault == "power failure":
-        every_s = ctx.site.conf.conductor.power_failure_recovery_interval
+        every_s = ctx.services.conf.conductor.power_failure_recovery_interval
         if not every_s:
             return "look at the BMC, and end maintenance when it answers again"
         return (

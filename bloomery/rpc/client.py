@@ -11,19 +11,19 @@ from bloomery.rpc.transports import Transport
 
 
 class Client:
-    """Finds the conductor of a node or a driver on the ring, and hands out its face."""
+    """Finds the conductor of a node or a driver on the ring."""
 
     def __init__(self, ring: Ring, transport: Transport) -> None:
         self.ring = ring
         self._transport = transport
 
-    def of_node(self, *, driver: str, group: str, uuid: str) -> Conductor:
+    def conductor_for_node(self, *, driver: str, group: str, uuid: str) -> Conductor:
         """The conductor of one node.  Raises NoValidHost, TemporaryFailure."""
-        return self._transport.reach(self.ring.host_of_node(driver=driver, group=group, uuid=uuid))
+        return self._transport.proxy(self.ring.host_of_node(driver=driver, group=group, uuid=uuid))
 
-    def of_driver(self, driver: str) -> Conductor:
+    def conductor_for_driver(self, driver: str) -> Conductor:
         """Any conductor that serves ``driver``.  Raises DriverNotFound."""
-        return self._transport.reach(self.ring.hosts_of_driver(driver)[0])
+        return self._transport.proxy(self.ring.hosts_of_driver(driver)[0])
 
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
@@ -31,7 +31,7 @@ class Client:
 
     def _reaches(self, host: str) -> bool:
         try:
-            self._transport.reach(host)
+            self._transport.proxy(host)
         except errors.TemporaryFailure:
             return False
         return True

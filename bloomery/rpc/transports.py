@@ -10,8 +10,8 @@ from bloomery.rpc.contract import Conductor
 
 
 class Transport(Protocol):
-    def reach(self, host: str) -> Conductor:
-        """Return the face of the conductor on ``host``.  Raises TemporaryFailure."""
+    def proxy(self, host: str) -> Conductor:
+        """Return a proxy of the conductor on ``host``.  Raises TemporaryFailure."""
 
 
 class InProcess:
@@ -20,7 +20,7 @@ class InProcess:
     def __init__(self, conductors: Mapping[str, Conductor]) -> None:
         self._conductors = conductors
 
-    def reach(self, host: str) -> Conductor:
+    def proxy(self, host: str) -> Conductor:
         try:
             return self._conductors[host]
         except KeyError:

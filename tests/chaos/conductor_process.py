@@ -20,12 +20,12 @@ from typing import Any
 
 sys.modules["eventlet"] = None  # type: ignore[assignment]
 
-from bloomery.conductor import service  # noqa: E402
+from bloomery.conductor import lifecycle  # noqa: E402
 from bloomery.conf import Conf  # noqa: E402
 from bloomery.conf.default import Default  # noqa: E402
 from bloomery.db import nodes, schema  # noqa: E402
-from bloomery.home import Home  # noqa: E402
 from bloomery.model.request import Request  # noqa: E402
+from bloomery.state_dir import StateDir  # noqa: E402
 
 NODES = 100
 LONGEST_STEP_S = 1.0
@@ -39,12 +39,12 @@ def say(**facts: Any) -> None:
 
 
 class Process:
-    def __init__(self, home: Home, seed: int) -> None:
+    def __init__(self, home: StateDir, seed: int) -> None:
         conf = Conf(default=Default(host="host-to-be-killed"))
         self.db = home.open_database(conf.database)
         schema.prepare(self.db)
-        house = service.build(conf, self.db, home.sealer(self.db))
-        self.service = service.ConductorService(house)
+        runtime = lifecycle.build(conf, self.db, home.sealer(self.db))
+        self.service = lifecycle.ConductorService(runtime)
         self.lots = random.Random(seed)
 
     def run(self) -> None:
@@ -91,7 +91,7 @@ class Process:
 
 
 def main() -> None:
-    with Home(Path(sys.argv[1])) as home:
+    with StateDir(Path(sys.argv[1])) as home:
         Process(home, int(sys.argv[2])).run()
 
 

@@ -13,8 +13,8 @@ import pytest
 from bloomery import errors
 from bloomery.conf.database import Database
 from bloomery.db import schema
-from bloomery.home import Home
 from bloomery.lab.rack import Rack
+from bloomery.state_dir import StateDir
 from tests.kit.served import Served
 from tests.kit.waiting import wait_for
 
@@ -35,7 +35,7 @@ def a_node(served: Served, **values: object) -> str:
 
 def is_free(path: Path) -> bool:
     """Whether the state dir may be taken; it is let go again."""
-    with contextlib.suppress(errors.StateDirInUse), Home(path):
+    with contextlib.suppress(errors.StateDirInUse), StateDir(path):
         return True
     return False
 
@@ -74,7 +74,7 @@ def foreign_lock(database: Path) -> Iterator[None]:
 def state_dir(tmp_path: Path) -> Path:
     """A state dir that was served from before."""
     path = tmp_path / "state"
-    with Home(path) as home:
+    with StateDir(path) as home:
         db = home.open_database(Database())
         schema.prepare(db)
         home.sealer(db)
@@ -122,6 +122,6 @@ def test_without_clouds_yaml_it_serves_says_so_and_keeps_the_state_dir(tmp_path:
         assert f"{state_dir}/clouds.yaml" in "".join(served.complaints)
         assert served.api("GET", "/v1/nodes") == {"nodes": []}
         with pytest.raises(errors.StateDirInUse, match=f"process {served.pid}"):
-            Home(state_dir).take()
+            StateDir(state_dir).take()
         served.send(signal.SIGINT)
         assert served.code() == 0

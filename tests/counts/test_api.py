@@ -8,12 +8,12 @@ from pathlib import Path
 import pytest
 
 from bloomery.cli.client import Client
-from bloomery.cmd.serving import Service
+from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.db.engine import Meter
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 from tests.kit.waiting import wait_for
 
 NODE = "/v1/nodes/web-1"
@@ -23,7 +23,7 @@ NODE = "/v1/nodes/web-1"
 def service(tmp_path: Path) -> Iterator[Service]:
     quiet = Conductor(heartbeat_interval=3600, heartbeat_timeout=7220)  # no commit of its own
     conf = Conf(api=Api(port=0), conductor=quiet)
-    with Home(tmp_path / "state") as home, Service(conf, home) as running:
+    with StateDir(tmp_path / "state") as home, Service(conf, home) as running:
         yield running
 
 

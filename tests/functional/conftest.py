@@ -16,7 +16,7 @@ from bloomery.db import nodes as node_rows
 from bloomery.db.engine import Meter
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, OBJECTS
-from bloomery.operations.context import Site
+from bloomery.operations.context import Services
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
@@ -32,7 +32,7 @@ DRIVERS = ("fake-hardware", "redfish")
 class World:
     """What a test may hold on to."""
 
-    site: Site
+    site: Services
     api: ApiClient
     conductor: Any
     meter: Meter
@@ -51,7 +51,7 @@ class World:
         return made["uuid"]
 
 
-def build(path: Path, conf: Conf) -> tuple[Site, Any]:
+def build(path: Path, conf: Conf) -> tuple[Services, Any]:
     """Return a site on a fresh database with one conductor on line."""
     db = kit.database(path / "bloomery.sqlite")
     interfaces = [
@@ -70,7 +70,7 @@ def build(path: Path, conf: Conf) -> tuple[Site, Any]:
     )
     conductor = FakeConductor(db)
     rpc = Client(Ring(db), InProcess({HOST: conductor}))
-    return Site(db=db, rpc=rpc, conf=conf), conductor
+    return Services(db=db, rpc=rpc, conf=conf), conductor
 
 
 @pytest.fixture

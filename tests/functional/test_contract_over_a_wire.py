@@ -17,12 +17,12 @@ import pytest
 
 from bloomery import errors
 from bloomery.cli.client import ApiError, Client
-from bloomery.cmd import serving
+from bloomery.cmd import service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
-from bloomery.home import Home
 from bloomery.model.request import Request
 from bloomery.rpc.contract import METHODS
+from bloomery.state_dir import StateDir
 from tests.kit.waiting import wait_for
 
 NODE = "/v1/nodes/web-1"
@@ -43,7 +43,7 @@ class Wire:
     def __init__(self, conductors: Mapping[str, Any]) -> None:
         self._conductors = conductors
 
-    def reach(self, host: str) -> Face:
+    def proxy(self, host: str) -> Face:
         return Face(self._conductors[host])
 
 
@@ -67,9 +67,9 @@ class Face:
 
 @pytest.fixture
 def api(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Client]:
-    monkeypatch.setattr(serving, "InProcess", Wire)
-    with Home(tmp_path) as home, serving.Service(Conf(api=Api(port=0)), home) as service:
-        yield Client(service.url)
+    monkeypatch.setattr(service, "InProcess", Wire)
+    with StateDir(tmp_path) as home, service.Service(Conf(api=Api(port=0)), home) as running:
+        yield Client(running.url)
 
 
 def _rests_in(api: Client, state: str) -> bool:

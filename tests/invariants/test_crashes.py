@@ -173,7 +173,7 @@ def was_ordered(life: Life) -> bool:
 
 def assert_clean(life: Life) -> None:
     site, node = life.site, life.node
-    wait_for(lambda: site.house.gates.held == 0, "the gates to open")
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the gates to open")
     found = site.node(node)
     assert found.provision_state == life.orders[-1].ends_in
     assert found.reservation is None
@@ -235,8 +235,8 @@ def test_a_flow_that_waits_for_its_agent_goes_on_waiting(tmp_path: Path, then: A
     def make() -> Script:
         script = script_of_life()
         said = WaitForCall(reason="the agent boots", then=then)
-        script.when("write", lambda held: None if held.turn else said)
-        script.when("prepare_cleaning", lambda held: None if held.turn else said)
+        script.when("write", lambda task: None if task.turn else said)
+        script.when("prepare_cleaning", lambda task: None if task.turn else said)
         return script
 
     try_every_commit(tmp_path, make, LIFE[:3])
@@ -317,7 +317,7 @@ def test_a_small_pool_takes_up_many_flows(tmp_path: Path):
     """More flows were left than there are workers: they are taken up as workers are free."""
     script = Script()
     script.add(
-        "deploy", "slow", lambda held: Again(after_s=0.01, reason="slow") if not held.turn else None
+        "deploy", "slow", lambda task: Again(after_s=0.01, reason="slow") if not task.turn else None
     )
     path = tmp_path / "site.sqlite"
     site = Site(path, db=database(path, Mortal), registry=script.registry(), workers_pool_size=30)

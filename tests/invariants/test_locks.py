@@ -16,8 +16,8 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import at_once, task_manager
-from bloomery.conductor.house import Context, House
+from bloomery.conductor import row_updates, task_manager
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import nodes as node_rows
 from bloomery.db import rows
@@ -72,15 +72,17 @@ class Ledger:
 class Walker:
     """One thread of one conductor, doing random operations on random nodes."""
 
-    def __init__(self, house: House, site: Site, nodes: list[str], ledger: Ledger, seed: str):
-        self.house, self.site, self.nodes, self.ledger = house, site, nodes, ledger
+    def __init__(
+        self, runtime: ConductorRuntime, site: Site, nodes: list[str], ledger: Ledger, seed: str
+    ):
+        self.runtime, self.site, self.nodes, self.ledger = runtime, site, nodes, ledger
         self.lots = random.Random(seed)
         self.who = seed
         self.pool = ThreadPoolExecutor(1)
 
     def run(self, until: float) -> None:
         acts = [
-            self.look, self.count, self.count, self.move, self.at_once, self.upgrade,
+            self.look, self.count, self.count, self.move, self.row_updates, self.upgrade,
             self.downgrade, self.spawn, self.fail,
         ]  # fmt: skip
         while time.monotonic() < until:
@@ -96,7 +98,7 @@ class Walker:
 
     def context(self) -> Context:
         wait_s = self.lots.choice([0.0, 0.05, PATIENCE_S])
-        return Context(house=self.house, request=self.site.request(wait_s=wait_s))
+        return Context(runtime=self.runtime, request=self.site.request(wait_s=wait_s))
 
     def acquire(self, node: str, **more: Any) -> TaskManager:
         began = time.monotonic()
@@ -138,14 +140,14 @@ class Walker:
             self.ledger.note("move", node, moves=7)
             self.ledger.leave(node)
 
-    def at_once(self, node: str) -> None:
+    def row_updates(self, node: str) -> None:
         def work(conn: Any, found: model.Node) -> None:
             extra = found.extra | {"count": found.extra.get("count", 0) + 1}
             node_rows.update(conn, node, rows.encode({"extra": extra}, model.OBJECTS))
 
         began = time.monotonic()
         try:
-            at_once.change(self.context(), node, work)
+            row_updates.change(self.context(), node, work)
         finally:
             self.ledger.took(time.monotonic() - began)
         self.ledger.note("at once", node, counted=1)
@@ -198,12 +200,14 @@ class Walker:
 
 
 @pytest.fixture
-def houses(site: Site) -> list[House]:
+def houses(site: Site) -> list[ConductorRuntime]:
     fast = {"node_locked_retry_interval": 1}
-    return [site.house, *(site.another_host(f"host-{n}", **fast) for n in range(1, HOSTS))]
+    return [site.runtime, *(site.another_host(f"host-{n}", **fast) for n in range(1, HOSTS))]
 
 
-def test_locks_hold_whatever_is_done_with_them(site: Site, houses: list[House], seed: int):
+def test_locks_hold_whatever_is_done_with_them(
+    site: Site, houses: list[ConductorRuntime], seed: int
+):
     nodes = [site.enrol(provision_state="available") for _ in range(NODES)]
     ledger = Ledger()
     until = time.monotonic() + LASTS_S
@@ -220,8 +224,8 @@ def test_locks_hold_whatever_is_done_with_them(site: Site, houses: list[House], 
         assert found.provision_state == "available"
         assert found.extra.get("count", 0) == ledger.counted[node], "an update was lost"
         assert len(site.history(node)) == ledger.moves[node]
-    assert [house.gates.held for house in houses] == [0] * HOSTS
-    assert [house.gates.waiting for house in houses] == [0] * HOSTS
+    assert [runtime.node_locks.held for runtime in houses] == [0] * HOSTS
+    assert [runtime.node_locks.waiting for runtime in houses] == [0] * HOSTS
     expected = {"look", "count", "move", "at once", "upgrade", "downgrade", "spawn", "fail"}
     assert expected <= set(ledger.did), f"the test did not get round to everything: {ledger.did}"
 

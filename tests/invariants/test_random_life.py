@@ -18,7 +18,7 @@ from bloomery import errors
 from bloomery.conductor import recovery, states
 from bloomery.conductor.periodics import timeouts
 from bloomery.db.tables import EVENTS
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.model.step import OPEN_RUNS
 from bloomery.outcome import Again, Hold, WaitForCall
 from tests.kit import probes
@@ -56,10 +56,10 @@ class Moods:
     def __init__(self, lots: random.Random) -> None:
         self._lots, self._mutex = lots, threading.Lock()
 
-    def play(self, held: HeldNode) -> Any:
+    def play(self, task: DriverTask) -> Any:
         with self._mutex:
             drawn = self._lots.random()
-        if held.turn or drawn < 0.6:
+        if task.turn or drawn < 0.6:
             return None
         if drawn < 0.75:
             return Again(after_s=0.002, reason="busy")
@@ -67,7 +67,7 @@ class Moods:
             return WaitForCall(reason="boots")
         if drawn < 0.9:
             return Hold(reason="look")
-        raise errors.BmcRefused(node=held.node.uuid, address="bmc", reason="not now")
+        raise errors.BmcRefused(node=task.node.uuid, address="bmc", reason="not now")
 
 
 def moody(lots: random.Random) -> Script:
@@ -76,7 +76,7 @@ def moody(lots: random.Random) -> Script:
         for number in ("one", "two"):
             script.add(phase, f"{phase}_{number}", moods.play)
     for name in ("prepare", "tear_down", "prepare_cleaning", "tear_down_cleaning"):
-        script.when(name, lambda held: None if held.turn else moods.play(held))
+        script.when(name, lambda task: None if task.turn else moods.play(task))
     return script
 
 
@@ -106,13 +106,13 @@ def test_whatever_is_asked_the_story_of_a_node_adds_up(make_site: Any, seed: int
 
     def tidy() -> None:
         while time.monotonic() < until:
-            recovery.adopt_all(site.house)
-            timeouts.run(site.house)
+            recovery.adopt_all(site.runtime)
+            timeouts.run(site.runtime)
             pause.wait(0.05)
 
     threads = [threading.Thread(target=call, args=(n,)) for n in range(CALLERS)]
     probes.run_all([*threads, threading.Thread(target=tidy)])
-    wait_for(lambda: site.house.gates.held == 0, "the flows to end", timeout_s=20)
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the flows to end", timeout_s=20)
 
     assert wrong == []
     done = {call[0] for call in ANY}

@@ -26,14 +26,14 @@ from tests.kit.site import Site
 CONDUCTOR = """
 from pathlib import Path
 from bloomery import conf
-from bloomery.conductor import service
+from bloomery.conductor import lifecycle
 from bloomery.db import schema
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 
-with Home(Path(sys.argv[1])) as home:
+with StateDir(Path(sys.argv[1])) as home:
     db = home.open_database(conf.Conf().database)
     schema.prepare(db)
-    running = service.ConductorService(service.build(conf.Conf(), db, home.sealer(db)))
+    running = lifecycle.ConductorService(lifecycle.build(conf.Conf(), db, home.sealer(db)))
     running.start()
     running.stop()
 """
@@ -41,12 +41,12 @@ SERVE = """
 import dataclasses, urllib.request
 from pathlib import Path
 from bloomery import conf
-from bloomery.cmd.serving import Service
-from bloomery.home import Home
+from bloomery.cmd.service import Service
+from bloomery.state_dir import StateDir
 
 plain = conf.Conf()
 settings = dataclasses.replace(plain, api=dataclasses.replace(plain.api, port=0))
-with Home(Path(sys.argv[1])) as home, Service(settings, home) as service:
+with StateDir(Path(sys.argv[1])) as home, Service(settings, home) as service:
     assert urllib.request.urlopen(service.url + "/v1/nodes").status == 200
 """
 # A role, and a program that runs it; each goes in with `bloomery.cmd` as the command does.
@@ -182,7 +182,7 @@ def test_every_wait_state_has_a_way_on_and_a_way_out():
 def test_a_periodic_may_run_at_any_time_and_twice(site: Site, job: periodics.Periodic):
     assert job.why
     assert job.every_s(Conf().conductor) > 0
-    run = job.make(site.house)
+    run = job.make(site.runtime)
     before = site.everything()
     run()
     run()
@@ -192,7 +192,7 @@ def test_a_periodic_may_run_at_any_time_and_twice(site: Site, job: periodics.Per
 @pytest.mark.parametrize("job", periodics.TABLE, ids=lambda job: job.name)
 def test_a_periodic_leaves_held_nodes_alone(site: Site, job: periodics.Periodic):
     node = site.enrol(provision_state="deploying", target_provision_state="active")
-    run: Callable[[], None] = job.make(site.house)
+    run: Callable[[], None] = job.make(site.runtime)
     with site.acquire(node):
         before = site.node(node)
         run()

@@ -89,27 +89,27 @@ class _Power(FakePower):
         super().__init__(conf)
         self.bmc, self.name = bmc, "fake"
 
-    def validate(self, held: base.HeldNode) -> None:
+    def validate(self, task: base.DriverTask) -> None:
         if self.bmc.usable is not None:
             raise self.bmc.usable
 
-    def is_suspect(self, held: base.HeldNode) -> bool:
+    def is_suspect(self, task: base.DriverTask) -> bool:
         return self.bmc.is_suspect
 
-    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
+    def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.bmc.has_answered
 
-    def get_power_state(self, held: base.HeldNode) -> str | None:
-        self.bmc.budgets.append(held.budget_s)
-        return self.bmc.read(held.node)
+    def get_power_state(self, task: base.DriverTask) -> str | None:
+        self.bmc.budgets.append(task.budget_s)
+        return self.bmc.read(task.node)
 
     def set_power_state(
-        self, held: base.HeldNode, state: str, timeout_s: float | None = None,
+        self, task: base.DriverTask, state: str, timeout_s: float | None = None,
     ) -> Outcome:  # fmt: skip
-        return self.bmc.order(held.node, state, timeout_s)
+        return self.bmc.order(task.node, state, timeout_s)
 
-    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
-        return self.bmc.order(held.node, "rebooting", timeout_s)
+    def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
+        return self.bmc.order(task.node, "rebooting", timeout_s)
 
-    def supports_power_sync(self, held: base.HeldNode) -> bool:
+    def supports_power_sync(self, task: base.DriverTask) -> bool:
         return self.bmc.syncs

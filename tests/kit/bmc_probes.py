@@ -13,7 +13,7 @@ from bloomery.conf.redfish import Bmc
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 from tests.kit.scripted import Script, in_turn
 from tests.kit.site import Site
 
@@ -28,7 +28,7 @@ def a_silent_bmc_is_left_alone() -> None:
     for _ in range(10):
         with (
             contextlib.suppress(errors.BmcUnreachable),
-            gateway.guard(ADDRESS, Held({}), write=False),
+            gateway.guard(ADDRESS, FakeTask({}), write=False),
         ):
             asked += 1
             raise errors.BmcUnreachable(node="n", address=ADDRESS, reason="no route")
@@ -39,10 +39,10 @@ def a_wrong_password_is_shown_once() -> None:
     way = access.of(conf := Conf())
     with Rack(1) as rack:
         machine = rack.machines[0]
-        held = Held(machine.driver_info | {"redfish_password": "mistyped"})
+        task = FakeTask(machine.driver_info | {"redfish_password": "mistyped"})
         for _ in range(4):
             with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
-                way.read(held, lambda system: system.power_state)
+                way.read(task, lambda system: system.power_state)
         assert machine.bmc.refused == 1
     assert way.conf is conf
 
@@ -65,7 +65,7 @@ def a_deployment_bears_a_silent_bmc(site: Site) -> None:
 def nothing_is_written_without_a_lease(site: Site, node: str) -> None:
     gateway = Gateway(Conf())
     with site.acquire(node) as task:
-        site.house.lease.revoke()
+        site.runtime.lease.revoke()
         with gateway.guard(ADDRESS, task, write=False):
             pass
         with pytest.raises(errors.LockLost), gateway.guard(ADDRESS, task, write=True):
@@ -77,14 +77,14 @@ def a_lease_that_ends_within_a_call_ends_its_writes(site: Site, node: str) -> No
 
     with Rack(1) as rack, site.acquire(node) as task:
         machine, way = rack.machines[0], access.of(Conf())
-        held = Held(machine.driver_info)
-        held.assert_lease = task.assert_lease  # type: ignore[method-assign]
+        mine = FakeTask(machine.driver_info)
+        mine.assert_lease = task.assert_lease  # type: ignore[method-assign]
 
         def work(system: Any) -> None:
-            site.house.lease.revoke()
+            site.runtime.lease.revoke()
             system.reset_system(sushy.ResetType("On"))
 
         with pytest.raises(errors.LockLost):
-            way.change(held, work)
+            way.change(mine, work)
         assert machine.system.power == "Off"
         way.close()

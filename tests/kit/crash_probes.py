@@ -13,9 +13,9 @@ from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conf.database import Database as Settings
 from bloomery.db import conductors, rows
-from bloomery.drivers.base import HeldNode
-from bloomery.home import Home
+from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again
+from bloomery.state_dir import StateDir
 from tests.kit.dying import Dead, Mortal
 from tests.kit.probes import context_of
 from tests.kit.scripted import Script
@@ -79,9 +79,9 @@ def a_dead_peer_loses_its_nodes(site: Site) -> None:
     node = site.enrol(provision_state="available")
     task_manager.acquire(context_of(peer, site), node)
     now = [0.0]
-    watch = Leases(site.house, clock=lambda: now[0])
+    watch = Leases(site.runtime, clock=lambda: now[0])
     watch.run()
-    limit_s = site.house.conf.conductor.heartbeat_timeout
+    limit_s = site.runtime.conf.conductor.heartbeat_timeout
     now[0] = limit_s - 1
     site.db.transact(lambda conn: conductors.beat(conn, "host-b"))
     watch.run()
@@ -97,10 +97,10 @@ def a_conductor_that_has_stopped_writes_to_no_bmc(path: Path) -> None:
     """The grace is over while a step waits for its BMC; what it would send then is not sent."""
     script, answered, sent = Script(), threading.Event(), list[str]()
 
-    def order(held: HeldNode) -> None:
+    def order(task: DriverTask) -> None:
         assert answered.wait(SHORT_S * 5), "the BMC was never let answer"
-        held.assert_lease()
-        sent.append(held.node.uuid)
+        task.assert_lease()
+        sent.append(task.node.uuid)
 
     script.add("deploy", "one", order)
     site = Site(path, registry=script.registry())
@@ -110,7 +110,7 @@ def a_conductor_that_has_stopped_writes_to_no_bmc(path: Path) -> None:
         site.deploy(node)
         wait_for(lambda: "one" in script.calls, "the step to begin")
         stop.start()
-        wait_for(lambda: not site.house.timers._thread.is_alive(), "the grace to be over")
+        wait_for(lambda: not site.runtime.timers._thread.is_alive(), "the grace to be over")
         answered.set()
         stop.join()
         assert sent == []
@@ -123,7 +123,7 @@ def a_conductor_that_has_stopped_writes_to_no_bmc(path: Path) -> None:
 def a_second_state_dir_is_refused_the_database(path: Path) -> None:
     """Two state dirs name one SQLite file, as a copied configuration does."""
     settings = Settings(connection=f"sqlite:///{path}.sqlite")
-    with Home(path / "one") as one, Home(path / "two") as two:
+    with StateDir(path / "one") as one, StateDir(path / "two") as two:
         one.open_database(settings)
         try:
             two.open_database(settings)
@@ -158,10 +158,10 @@ def a_wall_clock_that_is_set_back_holds_no_wait(site: Site) -> None:
     """Somebody sets the clock while a node waits for a call; it waits as long as it may."""
     node = site.enrol(provision_state="wait call-back", target_provision_state="active")
     site.set(node, provision_updated_at=rows.now())
-    limit_s, own_s, wall = site.house.conf.conductor.deploy_callback_timeout, [0.0], [rows.now()]
+    limit_s, own_s, wall = site.runtime.conf.conductor.deploy_callback_timeout, [0.0], [rows.now()]
     watch = timeouts.Watch(clock=lambda: own_s[0], wall=lambda: wall[0])
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     wall[0] -= timedelta(hours=1)
     own_s[0] += limit_s + 1
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     site.wait_for_state(node, "deploy failed", timeout_s=SHORT_S)

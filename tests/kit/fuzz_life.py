@@ -204,7 +204,7 @@ class Life(stateful.RuleBasedStateMachine):
 
     @stateful.rule()
     def let_agents_call(self) -> None:
-        agents.make(self.stage.site.house)()
+        agents.make(self.stage.site.runtime)()
 
     @stateful.rule(slot=SLOTS)
     def let_time_pass(self, slot: int) -> None:

@@ -79,7 +79,7 @@ class Target:
             "node": [*self.nodes, "node-0", "node-3"],
             "port": self.ports,
             "driver": ["fake-hardware"],
-            "hostname": [self.stage.site.house.host],
+            "hostname": [self.stage.site.runtime.host],
             "trait": ["CUSTOM_A", "HW_CPU_X86_VMX"],
             "vif": ["vif-1"],
             "setting": ["virtualization"],

@@ -12,9 +12,9 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor import task_manager
-from bloomery.conductor.gates import GateFull, NodeGates, Places
-from bloomery.conductor.house import Context, House
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.node_lock import NodeLocks, Places, TooManyWaiting
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.db import locks
 from tests.kit.site import HOST, Site
 from tests.kit.waiting import wait_for
@@ -23,7 +23,7 @@ from tests.kit.waiting import wait_for
 class NoGates:
     """Gates of which there are none: only the reservation in the database is left."""
 
-    held = waiting = 0
+    task = waiting = 0
 
     def __init__(self) -> None:
         self.places = Places(1000)
@@ -35,12 +35,12 @@ class NoGates:
         """Nobody waits."""
 
 
-def without_gates(house: House) -> House:
-    return dataclasses.replace(house, gates=NoGates())  # type: ignore[arg-type]
+def without_gates(runtime: ConductorRuntime) -> ConductorRuntime:
+    return dataclasses.replace(runtime, node_locks=NoGates())  # type: ignore[arg-type]
 
 
-def context_of(house: House, site: Site, **more: Any) -> Context:
-    return Context(house=house, request=site.request(**more))
+def context_of(runtime: ConductorRuntime, site: Site, **more: Any) -> Context:
+    return Context(runtime=runtime, request=site.request(**more))
 
 
 # ------------------------------------------------------------------------- gate, reservation
@@ -56,27 +56,27 @@ def second_holder_is_told_who_holds(site: Site, node: str) -> None:
 
 def reservation_excludes_without_gates(site: Site, node: str) -> None:
     """The row alone arbitrates, as it does between processes."""
-    house = without_gates(site.house)
-    with task_manager.acquire(context_of(house, site), node), pytest.raises(errors.NodeLocked):
-        task_manager.acquire(context_of(house, site), node, retry=False)
+    runtime = without_gates(site.runtime)
+    with task_manager.acquire(context_of(runtime, site), node), pytest.raises(errors.NodeLocked):
+        task_manager.acquire(context_of(runtime, site), node, retry=False)
 
 
 def no_more_than_so_many_threads_wait() -> None:
     """Three nodes, one caller for each, two places: the third caller is told at once."""
-    gates = NodeGates(max_waiters_per_node=8, max_waiters=2)
+    node_locks = NodeLocks(max_waiters_per_node=8, max_waiters=2)
     nodes = ("a", "b", "c")
     for node in nodes:
-        assert gates.enter(node, 0)
-    crowd = [threading.Thread(target=gates.enter, args=(node, 20)) for node in nodes[:2]]
+        assert node_locks.enter(node, 0)
+    crowd = [threading.Thread(target=node_locks.enter, args=(node, 20)) for node in nodes[:2]]
     for one in crowd:
         one.start()
     try:
-        wait_for(lambda: gates.waiting == 2, "two waiters")
-        with pytest.raises(GateFull):
-            gates.enter("c", 0)
+        wait_for(lambda: node_locks.waiting == 2, "two waiters")
+        with pytest.raises(TooManyWaiting):
+            node_locks.enter("c", 0)
     finally:
         for node in nodes:
-            gates.leave(node)
+            node_locks.leave(node)
         for one in crowd:
             one.join()
 
@@ -94,7 +94,7 @@ def waiters_are_served_in_order(site: Site, node: str, pool: Executor) -> None:
     try:
         for number in range(6):
             waiting.append(pool.submit(wait_and_note, number))
-            wait_for(lambda n=number: site.house.gates.waiting > n, "a waiter", timeout_s=2)
+            wait_for(lambda n=number: site.runtime.node_locks.waiting > n, "a waiter", timeout_s=2)
     finally:
         task.release_resources()
         for future in waiting:

@@ -20,7 +20,7 @@ from bloomery.model.step import Step
 from bloomery.outcome import DONE, Outcome
 from tests.kit import site
 
-Act = Callable[[base.HeldNode], Outcome | None]
+Act = Callable[[base.DriverTask], Outcome | None]
 
 
 class Script:
@@ -45,11 +45,11 @@ class Script:
         """Say what a step, or ``prepare`` and its like, does."""
         self.acts[name] = act
 
-    def play(self, held: base.HeldNode, name: str) -> Outcome | None:
+    def play(self, task: base.DriverTask, name: str) -> Outcome | None:
         with self._mutex:
             self.calls.append(name)
         act = self.acts.get(name)
-        return act(held) if act else None
+        return act(task) if act else None
 
     def registry(self, conf: Conf | None = None) -> Registry:
         """The fake hardware's interfaces, with this script for deploy and power."""
@@ -74,11 +74,11 @@ class ScriptedDeploy(FakeDeploy):
     def steps(self, phase: str) -> tuple[Step, ...]:
         return tuple(self.script.steps[phase])
 
-    def run_step(self, held: base.HeldNode, step: Step) -> Outcome:
-        return self.script.play(held, step.step) or DONE
+    def run_step(self, task: base.DriverTask, step: Step) -> Outcome:
+        return self.script.play(task, step.step) or DONE
 
-    def act(self, held: base.HeldNode, method: str) -> Outcome | None:
-        return self.script.play(held, method)
+    def act(self, task: base.DriverTask, method: str) -> Outcome | None:
+        return self.script.play(task, method)
 
 
 class ScriptedPower(FakePower):
@@ -86,18 +86,18 @@ class ScriptedPower(FakePower):
         super().__init__(conf)
         self.script, self.name = script, "fake"
 
-    def get_power_state(self, held: base.HeldNode) -> str | None:
-        self.script.play(held, "get_power_state")
-        return held.node.power_state
+    def get_power_state(self, task: base.DriverTask) -> str | None:
+        self.script.play(task, "get_power_state")
+        return task.node.power_state
 
-    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
+    def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
         return self.script.is_heard
 
 
 def failing(exc: BaseException) -> Act:
     """A step that raises ``exc`` each time."""
 
-    def act(held: base.HeldNode) -> None:
+    def act(task: base.DriverTask) -> None:
         raise exc
 
     return act
@@ -107,7 +107,7 @@ def in_turn(*said: Outcome | BaseException | None) -> Act:
     """A step that says one thing after the other, and the last one from then on."""
     left = list(said)
 
-    def act(held: base.HeldNode) -> Outcome | None:
+    def act(task: base.DriverTask) -> Outcome | None:
         now = left.pop(0) if len(left) > 1 else left[0]
         if isinstance(now, BaseException):
             raise now

@@ -5,7 +5,7 @@
     site.order("do_provisioning_action", node, "manage")
     site.wait_for_state(node, "manageable")
 
-``another_host`` gives a second conductor with its own gates on the same database, and
+``another_host`` gives a second conductor with node locks of its own on the same database, and
 ``restarted`` a conductor that finds what the first one left.
 """
 
@@ -25,10 +25,10 @@ from unittest import mock
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from bloomery.conductor import service, task_manager
-from bloomery.conductor.gates import NodeGates
-from bloomery.conductor.house import Context, House
-from bloomery.conductor.service import ConductorService
+from bloomery.conductor import lifecycle, task_manager
+from bloomery.conductor.lifecycle import ConductorService
+from bloomery.conductor.node_lock import NodeLocks
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
@@ -75,7 +75,7 @@ def conf(host: str = HOST, **conductor: Any) -> Conf:
 
 
 class Site:
-    """A conductor that runs here.  ``changes`` replace parts of its house."""
+    """A conductor that runs here.  ``changes`` replace parts of its runtime."""
 
     def __init__(
         self,
@@ -91,15 +91,15 @@ class Site:
     ) -> None:
         self.path = path
         self.db = db or database(path)
-        house = service.build(conf(host, **conductor), self.db, Sealer(KEY))
+        runtime = lifecycle.build(conf(host, **conductor), self.db, Sealer(KEY))
         changes: dict[str, Any] = {
-            "gates": NodeGates(1000, 1000), "told": told, "snapshots": snapshots,
+            "node_locks": NodeLocks(1000, 1000), "on_events_written": told, "snapshots": snapshots,
         }  # fmt: skip
         if registry is not None:
             changes["registry"] = registry
-        self.house = dataclasses.replace(house, **changes)
+        self.runtime = dataclasses.replace(runtime, **changes)
         self.patience_s = patience_s
-        self.service = ConductorService(self.house)
+        self.service = ConductorService(self.runtime)
         self.service.start()
         self.closed = False
 
@@ -110,10 +110,10 @@ class Site:
         self.closed = True
         self.service._stopping = True
         self.service.periodics.stop()
-        self.house.timers.stop()
+        self.runtime.timers.stop()
         self.service._heart.stop()
-        wait_for(lambda: not self.house.workers.busy, "the workers to end")
-        self.house.workers._pool.shutdown(wait=False)  # an idle thread takes a second to notice
+        wait_for(lambda: not self.runtime.workers.busy, "the workers to end")
+        self.runtime.workers._pool.shutdown(wait=False)  # an idle thread takes a second to notice
         self.db.close()
 
     # ----------------------------------------------------------------------------- asking
@@ -122,7 +122,7 @@ class Site:
         return dataclasses.replace(Request.new(), **({"wait_s": self.patience_s} | more))
 
     def context(self, **more: Any) -> Context:
-        return Context(house=self.house, request=self.request(**more))
+        return Context(runtime=self.runtime, request=self.request(**more))
 
     def acquire(self, node: str, **more: Any) -> TaskManager:
         return task_manager.acquire(self.context(), node, **more)
@@ -173,7 +173,7 @@ class Site:
 
     def is_free(self, node: str) -> bool:
         """Whether nobody holds the row, nor the gate, which is left a moment after the row."""
-        return self.node(node).reservation is None and node not in self.house.gates._users
+        return self.node(node).reservation is None and node not in self.runtime.node_locks._users
 
     def wait_for_state(self, node: str, *states: str, timeout_s: float = 10.0) -> Node:
         """Wait until nobody holds the node and it stands in one of ``states``."""
@@ -202,15 +202,17 @@ class Site:
 
     # ---------------------------------------------------------------------- other processes
 
-    def another_host(self, host: str, **conductor: Any) -> House:
-        """The house of a conductor in another process: its own gates, the same database."""
-        ours = service.build(conf(host, **conductor), self.db, Sealer(KEY))
-        return dataclasses.replace(ours, gates=NodeGates(1000, 1000), timers=self.house.timers)
+    def another_host(self, host: str, **conductor: Any) -> ConductorRuntime:
+        """The runtime of a conductor in another process, with node locks of its own."""
+        ours = lifecycle.build(conf(host, **conductor), self.db, Sealer(KEY))
+        return dataclasses.replace(
+            ours, node_locks=NodeLocks(1000, 1000), timers=self.runtime.timers
+        )
 
     def restarted(self, **more: Any) -> Site:
         """The conductor of the next process, on what this one left."""
         self.close()
-        said = {"registry": self.house.registry, "patience_s": self.patience_s} | more
+        said = {"registry": self.runtime.registry, "patience_s": self.patience_s} | more
         return Site(self.path, **said)
 
     @staticmethod

@@ -24,7 +24,7 @@ from bloomery.api import app
 from bloomery.conductor.periodics import agents, timeouts
 from bloomery.db import rows
 from bloomery.db.tables import NODES
-from bloomery.operations.context import Site as ApiSite
+from bloomery.operations.context import Services
 from bloomery.rpc.client import Client as RpcClient
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
@@ -39,7 +39,7 @@ Json = dict[str, Any]
 def full_pool(site: Site) -> Iterator[None]:
     """Let every worker be busy meanwhile; periodics run no more, so that none gets free."""
     site.service.periodics.stop()
-    workers = site.house.workers
+    workers = site.runtime.workers
     wait_for(lambda: not workers.busy, "the workers to be free")
     with contextlib.ExitStack() as taken:
         while workers.busy < workers._size:
@@ -52,9 +52,9 @@ class Stage:
 
     def __init__(self, site: Site) -> None:
         self.site = site
-        house = site.house
-        rpc = RpcClient(Ring(site.db), InProcess({house.host: site.service.manager}))
-        self.api = Client(app.make_app(ApiSite(db=site.db, rpc=rpc, conf=house.conf)))
+        runtime = site.runtime
+        rpc = RpcClient(Ring(site.db), InProcess({runtime.host: site.service.manager}))
+        self.api = Client(app.make_app(Services(db=site.db, rpc=rpc, conf=runtime.conf)))
 
     # ----------------------------------------------------------------------------- asking
 
@@ -178,12 +178,14 @@ class Stage:
 
     def wait_until_free(self, node: str) -> None:
         """Wait until its row names no holder and its gate, which opens a moment later, is open."""
-        gates = self.site.house.gates
-        wait_for(lambda: self.site.is_free(node) and node not in gates._users, f"{node} to be free")
+        node_locks = self.site.runtime.node_locks
+        wait_for(
+            lambda: self.site.is_free(node) and node not in node_locks._users, f"{node} to be free"
+        )
 
     def let_agents_call(self, node: str, state: str) -> Json:
         """Let the fake agents call, as the periodic does, until the node stands in ``state``."""
-        ask_agents = agents.make(self.site.house)
+        ask_agents = agents.make(self.site.runtime)
 
         def there() -> bool:
             ask_agents()
@@ -202,15 +204,17 @@ class Stage:
             provision_updated_at=(now.provision_updated_at or rows.now()) - back,
             inspection_started_at=(now.inspection_started_at or rows.now()) - back,
         )
-        timeouts.run(self.site.house)
+        timeouts.run(self.site.runtime)
         self.wait_until_free(node)
 
     def nothing_is_left(self) -> bool:
         """No reservation, no worker, no step that goes on."""
-        house = self.site.house
-        wait_for(lambda: not house.gates.held and not house.workers.busy, "all work to end")
+        runtime = self.site.runtime
+        wait_for(
+            lambda: not runtime.node_locks.held and not runtime.workers.busy, "all work to end"
+        )
         with self.site.db.read() as conn:
-            held = conn.execute(
+            task = conn.execute(
                 sa.select(NODES.c.uuid).where(NODES.c.reservation.is_not(None)),
             ).all()
-        return not held
+        return not task

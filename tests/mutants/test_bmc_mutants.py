@@ -36,7 +36,7 @@ def page_check_off(patch: Patch) -> None:
 
 def recording_off(patch: Patch) -> None:
     """The driver leaves it to others to record the power state."""
-    patch.setattr(power, "_recorded", lambda held, outcome, ends: outcome)
+    patch.setattr(power, "_recorded", lambda task, outcome, ends: outcome)
 
 
 class Mutant(NamedTuple):

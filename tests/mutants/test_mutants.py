@@ -15,10 +15,10 @@ from typing import Any, NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor import at_once, recovery, runner
-from bloomery.conductor.gates import NodeGates, Places
+from bloomery.conductor import recovery, row_updates, runner
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.node_lock import NodeLocks, Places
 from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import conductors, locks, nodes, steps
@@ -26,7 +26,7 @@ from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
 from bloomery.drivers.bmc.breaker import Breaker
 from bloomery.drivers.bmc.gateway import Call, Gateway
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 from tests.kit import bmc_probes, crash_probes, probes
 from tests.kit.site import Site
 
@@ -39,8 +39,8 @@ _T = NODES.c
 
 def node_gate_off(patch: Patch) -> None:
     """Everybody is let in at once; who meets a reservation polls."""
-    patch.setattr(NodeGates, "enter", lambda *_args, **_more: True)
-    patch.setattr(NodeGates, "leave", lambda *_args: None)
+    patch.setattr(NodeLocks, "enter", lambda *_args, **_more: True)
+    patch.setattr(NodeLocks, "leave", lambda *_args: None)
 
 
 def places_off(patch: Patch) -> None:
@@ -62,14 +62,14 @@ def reservation_off(patch: Patch) -> None:
 
 def fence_off(patch: Patch) -> None:
     """The guard compares the holder's name, and no generation."""
-    held = sa.update(NODES).where(*locks._HELD[:2])
+    task = sa.update(NODES).where(*locks._HELD[:2])
     patch.setattr(locks, "_proof", _proof_without_generation)
-    patch.setattr(locks, "_RELEASE", held.values(locks.FREE))
-    patch.setattr(locks, "_CHECK", held.values(lock_generation=_T.lock_generation))
+    patch.setattr(locks, "_RELEASE", task.values(locks.FREE))
+    patch.setattr(locks, "_CHECK", task.values(lock_generation=_T.lock_generation))
     patch.setattr(
         locks,
         "_guarded",
-        lambda columns: held.values({name: sa.bindparam(f"to_{name}") for name in columns}),
+        lambda columns: task.values({name: sa.bindparam(f"to_{name}") for name in columns}),
     )
 
 
@@ -94,27 +94,27 @@ def row_lock_off(patch: Patch) -> None:
     """A short operation reads the row before its transaction, as the reference does."""
 
     def change(context: Any, uuid: str, work: Any) -> Any:
-        with context.house.db.read() as conn:
+        with context.runtime.db.read() as conn:
             node = nodes.get(conn, uuid)
-        return context.house.db.transact(lambda conn: work(conn, node))
+        return context.runtime.db.transact(lambda conn: work(conn, node))
 
-    patch.setattr(at_once, "change", change)
+    patch.setattr(row_updates, "change", change)
 
 
 def busy_check_off(patch: Patch) -> None:
     """A short operation does not ask whether somebody holds the node."""
 
     def change(context: Any, uuid: str, work: Any) -> Any:
-        return context.house.db.transact(
+        return context.runtime.db.transact(
             lambda conn: work(conn, nodes.get_for_update(conn, uuid)),
         )
 
-    patch.setattr(at_once, "change", change)
+    patch.setattr(row_updates, "change", change)
 
 
 def void_at_start_off(patch: Patch) -> None:
     """A conductor that starts leaves the reservations of its former life."""
-    patch.setattr(recovery, "void_reservations", lambda house, alone: 0)
+    patch.setattr(recovery, "void_reservations", lambda runtime, alone: 0)
 
 
 def lease_off(patch: Patch) -> None:
@@ -129,7 +129,7 @@ def revocation_off(patch: Patch) -> None:
 
 def database_lock_off(patch: Patch) -> None:
     """The lock file alone keeps a second process away."""
-    patch.setattr(Home, "_lock_database", lambda self, path: None)
+    patch.setattr(StateDir, "_lock_database", lambda self, path: None)
 
 
 def letting_go_off(patch: Patch) -> None:
@@ -153,7 +153,7 @@ def journal_off(patch: Patch) -> None:
 
 def adoption_off(patch: Patch) -> None:
     """Nobody takes up what was left."""
-    patch.setattr(recovery, "adopt_all", lambda house, weight=0: 0)
+    patch.setattr(recovery, "adopt_all", lambda runtime, weight=0: 0)
 
 
 def transaction_off(patch: Patch) -> None:
@@ -225,7 +225,7 @@ def patches_are_kept(site: Site) -> None:
 
 
 def patches_of_many_processes_are_kept(site: Site) -> None:
-    manager = ConductorManager(probes.without_gates(site.house))
+    manager = ConductorManager(probes.without_gates(site.runtime))
     node = _available(site)
     probes.no_acknowledged_patch_is_lost(site, node, clients=16, rounds=8, manager=manager)
 

@@ -11,7 +11,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import patches
 from bloomery.conductor.periodics import agents, looking
-from bloomery.drivers.base import HeldNode, Periodic
+from bloomery.drivers.base import DriverTask, Periodic
 from tests.kit.site import Site
 
 Patch = pytest.MonkeyPatch
@@ -49,11 +49,11 @@ def a_secret_changes_as_a_whole_or_not_at_all(site: Site) -> None:
         with contextlib.suppress(errors.PatchError):
             change(site, node, **operation)
             pytest.fail(f"{operation['op']} {operation['path']} was taken")
-    assert site.house.sealer.open(site.node(node).driver_info)["x_password"] == "hunter2"
+    assert site.runtime.sealer.open(site.node(node).driver_info)["x_password"] == "hunter2"
 
 
 def a_patch_nests_no_deeper_than_a_body(site: Site) -> None:
-    node, most = site.enrol(), site.house.conf.api.max_json_body_depth
+    node, most = site.enrol(), site.runtime.conf.api.max_json_body_depth
     for depth in range(1, most + 10):
         try:
             change(site, node, op="add", path="/extra" + "/a" * depth, value={})
@@ -71,12 +71,12 @@ def an_odd_row_is_passed_over(site: Site) -> None:
     nodes = [site.enrol(), site.enrol()]
     asked: list[str] = []
 
-    def look(held: HeldNode) -> None:
-        asked.append(held.node.uuid)
+    def look(task: DriverTask) -> None:
+        asked.append(task.node.uuid)
         raise RuntimeError("an odd row")
 
     with contextlib.suppress(RuntimeError):
-        agents.run(site.house, [("fake", Periodic(states=("enroll",), look=look))])
+        agents.run(site.runtime, [("fake", Periodic(states=("enroll",), look=look))])
     assert sorted(asked) == sorted(nodes)
 
 

@@ -108,8 +108,8 @@ def test_the_relay_waits_for_a_number_and_goes_on_without_being_poked(db: engine
         first = Other(db)
         first.write("first")
         db.transact(lambda conn: events.insert(conn, [event("second")]))
-        relay.poke()
-        wait_for(lambda: relay.carriers[0]._horizon.waits, "the relay to see that it must wait")
+        relay.wake()
+        wait_for(lambda: relay.sink_workers[0]._horizon.waits, "the relay to see that it must wait")
         first.end()
         wait_for(lambda: sink.got == ["first", "second"], "both", timeout_s=4.0)
     finally:
@@ -125,7 +125,7 @@ def test_many_writers_lose_no_event(db: engine.Database):
         for turn in range(20):
             row = event(f"{number}.{turn}")
             db.transact(lambda conn, row=row: events.insert(conn, [row]))
-            relay.poke()
+            relay.wake()
 
     writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
     for writer in writers:

@@ -15,17 +15,17 @@ from alembic.autogenerate import compare_metadata
 from alembic.migration import MigrationContext
 
 from bloomery import errors
-from bloomery.cmd.serving import Service
+from bloomery.cmd.service import Service
 from bloomery.conductor.states import State
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.database import Database as Settings
 from bloomery.conf.default import Default
 from bloomery.db import conductors, engine, events, history, home, locks, nodes, schema, tables
-from bloomery.home import Home
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.request import Request
+from bloomery.state_dir import StateDir
 
 ANY = str(uuid.uuid4())
 
@@ -174,7 +174,7 @@ def test_a_start_frees_what_its_own_name_held_and_nothing_of_others(
         database=Settings(connection=db.url.render_as_string(hide_password=False)),
         default=Default(host="host-a"),
     )
-    with Home(tmp_path / "state") as state, Service(conf, state), db.read() as conn:
+    with StateDir(tmp_path / "state") as state, Service(conf, state), db.read() as conn:
         assert nodes.get(conn, ours).reservation is None
         locks.require_held(conn, held)
 

@@ -12,7 +12,7 @@ from bloomery.api import versions
 from bloomery.api.call import Call
 from bloomery.api.controllers import ext
 from bloomery.api.controllers.v1 import conductors, drivers, nodes, ports
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import links
 
@@ -41,9 +41,9 @@ def version_document(call: Call) -> dict[str, Any]:
 class V1(Rest):
     """The version document; it names the collections that the client's version knows."""
 
-    words: ClassVar[Mapping[str, Rest]] = COLLECTIONS
+    children: ClassVar[Mapping[str, Rest]] = COLLECTIONS
 
-    @serves(rule=ANYBODY)
+    @endpoint(rule=ANYBODY)
     def get(self, call: Call) -> dict[str, Any]:
         about = {"href": DOCUMENTATION, "rel": "describedby", "type": "text/html"}
         found: dict[str, Any] = {
@@ -61,11 +61,11 @@ class V1(Rest):
     def walk(self, call: Call, segments: list[str]) -> Any:
         if not segments:
             return self.other if call.method not in ("GET", "HEAD") else self.get
-        if segments[0] not in self.words:
+        if segments[0] not in self.children:
             raise statuses.HTTPNotFound
         return super().walk(call, segments)
 
-    @serves(rule=ANYBODY, status=405)
+    @endpoint(rule=ANYBODY, status=405)
     def other(self, call: Call) -> None:
         """Any method but GET: refused by the handler, unlike everywhere else."""
         raise errors.MethodNotAllowed(allowed="GET, HEAD")
@@ -78,9 +78,9 @@ class Root(Rest):
     """
 
     v1: ClassVar[V1] = V1()
-    words: ClassVar[Mapping[str, Rest]] = {ID: v1, "ext": ext.Ext()}
+    children: ClassVar[Mapping[str, Rest]] = {ID: v1, "ext": ext.Ext()}
 
-    @serves(rule=ANYBODY)
+    @endpoint(rule=ANYBODY)
     def get(self, call: Call) -> dict[str, Any]:
         document = version_document(call)
         return {
@@ -93,6 +93,6 @@ class Root(Rest):
     def walk(self, call: Call, segments: list[str]) -> Any:
         if not segments:
             return self.get
-        if segments[0] in self.words:
+        if segments[0] in self.children:
             return super().walk(call, segments)
         return self.v1.walk(call, segments)

@@ -7,33 +7,33 @@ from functools import partial
 
 from bloomery import errors
 from bloomery.conductor import agent
-from bloomery.conductor.house import House
 from bloomery.conductor.periodics import looking
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
 from bloomery.drivers.base import Deploy, Periodic
 
 
-def make(house: House) -> Callable[[], None]:
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
     found = [
         (name, periodic)
-        for name, interface in house.registry.interfaces["deploy"].items()
+        for name, interface in runtime.registry.interfaces["deploy"].items()
         if isinstance(interface, Deploy)
         for periodic in interface.periodics()
     ]
-    return partial(run, house, found)
+    return partial(run, runtime, found)
 
 
-def run(house: House, periodics: list[tuple[str, Periodic]]) -> None:
+def run(runtime: ConductorRuntime, periodics: list[tuple[str, Periodic]]) -> None:
     for interface, periodic in periodics:
-        with house.db.read() as conn:
+        with runtime.db.read() as conn:
             waiting = nodes.list_of_interface(conn, "deploy_interface", interface, periodic.states)
         for uuid in waiting:
             with looking.skipping(uuid):
-                _ask(house, uuid, periodic)
+                _ask(runtime, uuid, periodic)
 
 
-def _ask(house: House, uuid: str, periodic: Periodic) -> None:
-    context = looking.context_of(house)
+def _ask(runtime: ConductorRuntime, uuid: str, periodic: Periodic) -> None:
+    context = looking.context_of(runtime)
     with looking.look(context, uuid) as task:
         beat = periodic.look(task)
     if beat is not None:

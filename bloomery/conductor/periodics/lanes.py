@@ -1,6 +1,6 @@
 """Looking at many nodes: by few workers at a time, at a pace, and past those whose BMC is mute.
 
-    lane = Lane(house.workers, ask, most=8, most_slow=75)
+    lane = Lane(runtime.workers, ask, most=8, most_slow=75)
     lane.walk(uuids, least_gap_s=0.01)      # returns when everybody had his turn
     lane.put(uuid)                          # one more, some time soon; returns at once
 

@@ -11,7 +11,7 @@ import time
 from collections.abc import Callable
 
 from bloomery.conductor import recovery
-from bloomery.conductor.house import House
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import conductors, locks
 
 LOG = logging.getLogger(__name__)
@@ -20,30 +20,32 @@ LOG = logging.getLogger(__name__)
 class Leases:
     """What was last seen of each peer, and when."""
 
-    def __init__(self, house: House, clock: Callable[[], float] = time.monotonic) -> None:
-        self._house = house
+    def __init__(
+        self, runtime: ConductorRuntime, clock: Callable[[], float] = time.monotonic
+    ) -> None:
+        self._house = runtime
         self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
 
     def run(self) -> None:
-        house, now = self._house, self._clock()
-        with house.db.read() as conn:
-            peers = [peer for peer in conductors.list_all(conn) if peer.hostname != house.host]
+        runtime, now = self._house, self._clock()
+        with runtime.db.read() as conn:
+            peers = [peer for peer in conductors.list_all(conn) if peer.hostname != runtime.host]
         for peer in peers:
             counter, since = self._seen.get(peer.hostname, (None, now))
             if counter != peer.heartbeat:
                 self._seen[peer.hostname] = (peer.heartbeat, now)
-            elif now - since >= house.conf.conductor.heartbeat_timeout:
+            elif now - since >= runtime.conf.conductor.heartbeat_timeout:
                 self._bury(peer.hostname, peer.online)
 
     def _bury(self, hostname: str, online: bool) -> None:
-        house = self._house
+        runtime = self._house
         if online:
             LOG.warning("conductor %s is dead: its nodes are freed", hostname)
-            house.db.transact(lambda conn: conductors.unregister(conn, hostname))
-        if house.db.transact(lambda conn: locks.void_all(conn, hostname)):
-            recovery.adopt_all(house, recovery.CRASH)
+            runtime.db.transact(lambda conn: conductors.unregister(conn, hostname))
+        if runtime.db.transact(lambda conn: locks.void_all(conn, hostname)):
+            recovery.adopt_all(runtime, recovery.CRASH)
 
 
-def make(house: House) -> Callable[[], None]:
-    return Leases(house).run
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return Leases(runtime).run

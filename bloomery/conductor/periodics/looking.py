@@ -10,16 +10,16 @@ import sqlalchemy as sa
 
 from bloomery import errors, secrets
 from bloomery.conductor import task_manager
-from bloomery.conductor.house import Context, House
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.request import Request
 
 LOG = logging.getLogger(__name__)
 
 
-def context_of(house: House) -> Context:
+def context_of(runtime: ConductorRuntime) -> Context:
     """A context of our own: each run of a job is a request, and no thread of the API."""
-    return Context(house=house, request=Request.new(), in_place=True)
+    return Context(runtime=runtime, request=Request.new(), in_place=True)
 
 
 @contextlib.contextmanager

@@ -6,12 +6,12 @@ from collections.abc import Callable
 from functools import partial
 
 from bloomery.conductor import recovery
-from bloomery.conductor.house import House
+from bloomery.conductor.runtime import ConductorRuntime
 
 
-def make(house: House) -> Callable[[], None]:
-    return partial(run, house)
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run, runtime)
 
 
-def run(house: House) -> None:
-    recovery.adopt_all(house)
+def run(runtime: ConductorRuntime) -> None:
+    recovery.adopt_all(runtime)

@@ -11,9 +11,9 @@ from typing import Final, NamedTuple
 from bloomery import clock as steady
 from bloomery import secrets
 from bloomery.conductor import power
-from bloomery.conductor.house import House
 from bloomery.conductor.periodics import lanes, looking
 from bloomery.conductor.periodics.lanes import Lane
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.db import nodes
 
@@ -42,17 +42,17 @@ class PowerRecovery:
 
     def __init__(
         self,
-        house: House,
+        runtime: ConductorRuntime,
         *,
         clock: Callable[[], float] = time.monotonic,
         slow_after_s: float = lanes.SLOW_AFTER_S,
     ) -> None:
-        ours = house.conf.conductor
-        self._house, self._clock = house, clock
+        ours = runtime.conf.conductor
+        self._house, self._clock = runtime, clock
         self._interval_s = float(ours.power_failure_recovery_interval)
         self._turns: dict[str, Turn] = {}
         self._lane = Lane(
-            house.workers, self._ask,
+            runtime.workers, self._ask,
             most=min(ours.periodic_max_workers, ours.workers_pool_size // 2),
             most_slow=ours.workers_pool_size // 8, slow_after_s=slow_after_s,
         )  # fmt: skip
@@ -112,8 +112,8 @@ class PowerRecovery:
             self._turns[uuid] = Turn(due_at=due_at, asked=asked, asked_at=steady.now())
 
 
-def _recover(house: House, uuid: str) -> None:
-    with looking.look(looking.context_of(house), uuid) as task:
+def _recover(runtime: ConductorRuntime, uuid: str) -> None:
+    with looking.look(looking.context_of(runtime), uuid) as task:
         try:
             task.driver.power.validate(task)
             actual = task.driver.power.get_power_state(task)
@@ -130,8 +130,8 @@ def _recover(house: House, uuid: str) -> None:
         node.maintenance_reason = node.fault = None
         entry = task.remember("its BMC answers again: maintenance ends", event_type="monitoring")
         task.save(entry, *(power.corrected(task, was) if was != actual else []))
-        house.told()
+        runtime.on_events_written()
 
 
-def make(house: House) -> PowerRecovery:
-    return PowerRecovery(house)
+def make(runtime: ConductorRuntime) -> PowerRecovery:
+    return PowerRecovery(runtime)

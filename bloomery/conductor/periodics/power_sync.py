@@ -16,9 +16,9 @@ from typing import Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import power, runner, states
-from bloomery.conductor.house import Context, House
 from bloomery.conductor.periodics import lanes, looking
 from bloomery.conductor.periodics.lanes import Lane
+from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -44,25 +44,25 @@ class PowerSync:
 
     def __init__(
         self,
-        house: House,
+        runtime: ConductorRuntime,
         *,
         clock: Callable[[], float] = time.monotonic,
         slow_after_s: float = lanes.SLOW_AFTER_S,
     ) -> None:
-        ours = house.conf.conductor
-        self._house, self._clock = house, clock
+        ours = runtime.conf.conductor
+        self._house, self._clock = runtime, clock
         self._most = ours.power_state_sync_max_retries
         self._interval_s = float(ours.sync_power_state_interval)
         self._failures: dict[str, int] = {}
         self._suspects: dict[str, float] = {}  # when each is asked again
         self._looked_at: dict[str, float] = {}
         self._living = Lane(
-            house.workers, self._look,
+            runtime.workers, self._look,
             most=min(ours.sync_power_state_workers, ours.workers_pool_size // 2),
             most_slow=ours.workers_pool_size // 4, slow_after_s=slow_after_s,
         )  # fmt: skip
         self._suspected = Lane(
-            house.workers, self._look_again, most=max(ours.workers_pool_size // 8, 1)
+            runtime.workers, self._look_again, most=max(ours.workers_pool_size // 8, 1)
         )
 
     def __call__(self) -> None:
@@ -196,7 +196,7 @@ class PowerSync:
         entry = task.remember(node.last_error, event_type="monitoring", failed=True)
         task.save(entry, *power.corrected(task, was))
         self._failures.pop(node.uuid, None)
-        self._house.told()
+        self._house.on_events_written()
 
     def _differs(self, task: TaskManager, actual: str, count: int) -> None:
         task.upgrade_lock(purpose="power sync", retry=False)
@@ -210,7 +210,7 @@ class PowerSync:
         elif recorded is None or not (force and drivable):
             node.power_state = actual
             task.save(*power.corrected(task, recorded))
-            self._house.told()
+            self._house.on_events_written()
         else:
             self._failures[node.uuid] = count
             self._drive(task, recorded)
@@ -224,7 +224,7 @@ class PowerSync:
             if task.node.provision_state in _KEEPS_ITS_ERROR:
                 task.node.last_error = kept
             flow = runner.plan(task, power.PHASE, power.steps(task, recorded, None))
-            task.save(flow.opening, power.told(task, "start", recorded))
+            task.save(flow.opening, power.notification(task, "start", recorded))
             task.set_spawn_error_hook(power.undo, task.node, flow, recorded)
             task.spawn_after(_launch, slot, flow)
             until_spawned.pop_all()  # the slot goes over to what is spawned when the task ends
@@ -253,5 +253,5 @@ def retry_s(failures: int, most: int, interval_s: float) -> float:
     return 3 * interval_s * failures / (most * (most + 1))
 
 
-def make(house: House) -> PowerSync:
-    return PowerSync(house)
+def make(runtime: ConductorRuntime) -> PowerSync:
+    return PowerSync(runtime)

@@ -1,6 +1,6 @@
 """The register of periodics, and what runs them.
 
-A job takes the house and nothing else, may be run at any time, twice, or after a crash, and
+A job takes the runtime and nothing else, may be run at any time, twice, or after a crash, and
 does not retry itself: the period does, which goes from start to start.  Jobs run in workers; how
 they stand shows in /metrics.
 """
@@ -14,7 +14,6 @@ from dataclasses import dataclass
 from typing import Final, Protocol, runtime_checkable
 
 from bloomery import errors, secrets
-from bloomery.conductor.house import House
 from bloomery.conductor.periodics import (
     agents,
     leases,
@@ -24,6 +23,7 @@ from bloomery.conductor.periodics import (
     timeouts,
     trim_history,
 )
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf.conductor import Conductor
 
 LOG = logging.getLogger(__name__)
@@ -38,7 +38,7 @@ class Periodic:
 
     name: str
     every_s: Callable[[Conductor], float]
-    make: Callable[[House], Callable[[], None]]
+    make: Callable[[ConductorRuntime], Callable[[], None]]
     why: str
 
 
@@ -116,8 +116,8 @@ class Looker(Protocol):
 class Periodics:
     """Runs the table until it is stopped."""
 
-    def __init__(self, house: House, table: tuple[Periodic, ...] = TABLE) -> None:
-        self._house = house
+    def __init__(self, runtime: ConductorRuntime, table: tuple[Periodic, ...] = TABLE) -> None:
+        self._house = runtime
         self._table = table
         self._stopped = False
         self._lookers: dict[str, Looker] = {}

@@ -9,8 +9,8 @@ from functools import partial
 from typing import Final, NamedTuple
 
 from bloomery.conductor import recovery, runner, states, task_manager
-from bloomery.conductor.house import House
 from bloomery.conductor.periodics import looking
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Limit, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -54,43 +54,45 @@ def _left_s(wait: Wait, wall: datetime) -> float:
     return (wait.ends - max(wall, wait.began)).total_seconds()
 
 
-def make(house: House) -> Callable[[], None]:
-    return partial(run, house, Watch())
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run, runtime, Watch())
 
 
-def run(house: House, watch: Watch | None = None) -> None:
+def run(runtime: ConductorRuntime, watch: Watch | None = None) -> None:
     """Fail every flow whose time is up, the oldest first, so many per state and pass."""
     watch = watch or Watch()
     for state, limit in states.WAIT_LIMITS.items():
-        limit_s = getattr(house.conf.conductor, limit.option)
+        limit_s = getattr(runtime.conf.conductor, limit.option)
         if limit_s:
-            _fail_overdue(house, watch, state, limit, limit_s)
-    with house.db.read() as conn:
+            _fail_overdue(runtime, watch, state, limit, limit_s)
+    with runtime.db.read() as conn:
         found = steps.list_deadlines(conn)
     waits = [Wait(uuid, began or _LONG_AGO, ends) for uuid, ends, began in found]
     for uuid in watch.overdue("step", waits):
-        _time_out(house, uuid, "the step's own time limit passed")
+        _time_out(runtime, uuid, "the step's own time limit passed")
 
 
-def _fail_overdue(house: House, watch: Watch, state: State, limit: Limit, limit_s: int) -> None:
-    lasts, most = timedelta(seconds=limit_s), house.conf.conductor.periodic_max_workers
-    with house.db.read() as conn:
+def _fail_overdue(
+    runtime: ConductorRuntime, watch: Watch, state: State, limit: Limit, limit_s: int
+) -> None:
+    lasts, most = timedelta(seconds=limit_s), runtime.conf.conductor.periodic_max_workers
+    with runtime.db.read() as conn:
         found = nodes.list_waiting(conn, state, limit.since)
     waits = [Wait(uuid, since, since + lasts) for uuid, since in found]
     why = f"no call came within {limit_s} s ([conductor]{limit.option})"
     timed_out = 0
     for uuid in watch.overdue(state, waits):
-        timed_out += _time_out(house, uuid, why)  # who must be left alone takes nobody's place
+        timed_out += _time_out(runtime, uuid, why)  # who must be left alone takes nobody's place
         if timed_out == most:
             return
 
 
-def _time_out(house: House, uuid: str, why: str) -> bool:
+def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
     """Return whether the flow of the node was failed; not so where it must be left alone."""
-    context = looking.context_of(house)
+    context = looking.context_of(runtime)
     with (
         looking.skipping(uuid),
-        house.workers.slot() as slot,
+        runtime.workers.slot() as slot,
         task_manager.acquire(context, uuid, purpose="time-out", retry=False) as task,
     ):
         if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
@@ -101,7 +103,7 @@ def _time_out(house: House, uuid: str, why: str) -> bool:
 
 def _fail(task: TaskManager, slot: Slot, sentence: str) -> None:
     """Fail the flow that waits; a node that waits without one fails by itself."""
-    with task.house.db.read() as conn:
+    with task.runtime.db.read() as conn:
         runs = steps.list_open(conn, task.node.uuid)
     if runs:
         flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)

@@ -6,21 +6,21 @@ from collections.abc import Callable
 from functools import partial
 from typing import Final
 
-from bloomery.conductor.house import House
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import history, steps
 
 _FLOWS_AT_ONCE: Final = 50  # of one transaction: others want to write, too
 _FLOWS_AT_MOST: Final = 20_000  # of one pass
 
 
-def make(house: House) -> Callable[[], None]:
-    return partial(run, house)
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run, runtime)
 
 
-def run(house: House) -> None:
-    ours = house.conf.conductor
+def run(runtime: ConductorRuntime) -> None:
+    ours = runtime.conf.conductor
     if ours.node_history_max_entries:
-        house.db.transact(
+        runtime.db.transact(
             lambda conn: history.trim(
                 conn,
                 keep=ours.node_history_max_entries,
@@ -29,16 +29,16 @@ def run(house: House) -> None:
         )
 
 
-def make_steps(house: House) -> Callable[[], None]:
-    return partial(run_steps, house)
+def make_steps(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run_steps, runtime)
 
 
-def run_steps(house: House) -> None:
+def run_steps(runtime: ConductorRuntime) -> None:
     """Drop the journals of ended flows; one that ended never goes on, so none is locked."""
-    keep = house.conf.conductor.step_flows_max_entries
+    keep = runtime.conf.conductor.step_flows_max_entries
     if not keep:
         return
-    with house.db.read() as conn:
+    with runtime.db.read() as conn:
         old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_AT_MOST)
     for at in range(0, len(old), _FLOWS_AT_ONCE):
-        house.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))
+        runtime.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))

@@ -18,7 +18,7 @@ from typing import Any, Final
 from bloomery import clock as steady
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.drivers.bmc.breaker import Breaker
 from bloomery.drivers.bmc.latency import Latency
 from bloomery.drivers.bmc.slots import Slots
@@ -171,7 +171,7 @@ class Gateway:
 
     @contextmanager
     def guard(
-        self, address: str, held: HeldNode, *, write: bool, budget_s: float | None = None
+        self, address: str, task: DriverTask, *, write: bool, budget_s: float | None = None
     ) -> Iterator[Call]:
         """Let one call through, in its turn and within its time.
 
@@ -182,30 +182,30 @@ class Gateway:
         for a write ExclusiveLockRequired or LockLost, if the node is not, or no longer, ours.
         """
         bmc = self.bmc(address)
-        own_s = held.budget_s if budget_s is None else budget_s
+        own_s = task.budget_s if budget_s is None else budget_s
         limit_s = min(self.conf.bmc.call_timeout, own_s or self.conf.bmc.call_timeout)
         deadline = self.clock() + limit_s
-        call = Call(bmc, held.node.driver, deadline, self.clock, held.assert_lease)
+        call = Call(bmc, task.node.driver, deadline, self.clock, task.assert_lease)
         if not bmc.slots.enter(write=write, timeout_s=call.left_s()):
             busy = f"other calls kept it busy for {limit_s:g} s"
-            raise errors.BmcUnreachable(node=held.node.uuid, address=address, reason=busy)
+            raise errors.BmcUnreachable(node=task.node.uuid, address=address, reason=busy)
         try:
             if write:
-                held.assert_lease()
-            require(bmc, bmc.breaker, held, insists=held.insists)
+                task.assert_lease()
+            require(bmc, bmc.breaker, task, insists=task.insists)
             with _reporting(bmc):
                 yield call
         finally:
             bmc.slots.leave(write=write)
 
     @contextmanager
-    def login(self, bmc: Bmc, account: str, held: HeldNode) -> Iterator[None]:
+    def login(self, bmc: Bmc, account: str, task: DriverTask) -> Iterator[None]:
         """Let work through that shows an account's password, or what it was exchanged for.
 
         Raises BmcLeftAlone while the account is left alone because its login was refused.
         """
         login = bmc.login(account)
-        require(bmc, login, held)
+        require(bmc, login, task)
         try:
             yield
         except errors.BmcLoginRefused as exc:
@@ -217,7 +217,7 @@ class Gateway:
         login.succeeded()
 
 
-def require(bmc: Bmc, breaker: Breaker, held: HeldNode, *, insists: bool = False) -> None:
+def require(bmc: Bmc, breaker: Breaker, task: DriverTask, *, insists: bool = False) -> None:
     """Raise BmcLeftAlone unless the breaker lets one through."""
     left_s = breaker.admit(insists=insists)
     if not left_s:
@@ -226,7 +226,7 @@ def require(bmc: Bmc, breaker: Breaker, held: HeldNode, *, insists: bool = False
     why = last.facts.get("reason", "") if isinstance(last, errors.Failure) else ""
     why = f"it refused {why}" if isinstance(last, errors.BmcRefused) else why
     raise errors.BmcLeftAlone(
-        node=held.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
+        node=task.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
         reason=f"{why} ({breaker.told(left_s)})",
     )  # fmt: skip
 

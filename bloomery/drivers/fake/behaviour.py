@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bloomery import clock, errors
 from bloomery.conf import Conf
-from bloomery.drivers.base import Beat, HeldNode
+from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.outcome import Again, Outcome, WaitForCall
 
 _MOST = 1e8  # seconds: three years, which dates bear
@@ -29,7 +29,7 @@ _calls: dict[tuple[str, str], Iterator[int]] = defaultdict(lambda: itertools.cou
 
 def act(
     conf: Conf,
-    held: HeldNode,
+    task: DriverTask,
     kind: str,
     method: str,
     limit_s: float | None = None,
@@ -38,11 +38,11 @@ def act(
 
     Raises StepFailure after ``limit_s`` where ``driver_info`` says that it takes longer.
     """
-    told = _told(held)
-    _misbehave(told, held, kind, method)
+    told = _told(task)
+    _misbehave(told, task, kind, method)
     own_s = _number(told, "delay", kind, method)
     too_slow = limit_s is not None and own_s > limit_s
-    if held.turn == 0:
+    if task.turn == 0:
         delay_s = limit_s if too_slow else _delay_s(conf, told, kind, method)
         if delay_s:
             return Again(after_s=delay_s, reason=f"fake {kind}.{method} takes {delay_s:g} s")
@@ -53,26 +53,26 @@ def act(
     return None
 
 
-def answer(conf: Conf, held: HeldNode, kind: str, method: str) -> None:
+def answer(conf: Conf, task: DriverTask, kind: str, method: str) -> None:
     """Behave as told in a plain call, which keeps its caller waiting as a slow BMC would."""
-    told = _told(held)
-    _misbehave(told, held, kind, method)
+    told = _told(task)
+    _misbehave(told, task, kind, method)
     delay_s = _delay_s(conf, told, kind, method)
     if delay_s > 0:
         _never.wait(delay_s)
 
 
-def agent_call(held: HeldNode) -> Beat | None:
+def agent_call(task: DriverTask) -> Heartbeat | None:
     """What the fake agent says by now: nothing before the time that it was told to take.
 
     ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.
     """
-    since = held.node.provision_updated_at
-    waits_s = [s for s in _map(_told(held), "wait").values() if _is_number(s)]
+    since = task.node.provision_updated_at
+    waits_s = [s for s in _map(_told(task), "wait").values() if _is_number(s)]
     if since is None or any(s < 0 for s in waits_s):
         return None
-    is_over = _waited_s(held.node.uuid, since) >= max(waits_s, default=0)
-    return Beat(callback_url="fake://agent") if is_over else None
+    is_over = _waited_s(task.node.uuid, since) >= max(waits_s, default=0)
+    return Heartbeat(callback_url="fake://agent") if is_over else None
 
 
 def _waited_s(node: str, since: datetime) -> float:
@@ -83,9 +83,9 @@ def _waited_s(node: str, since: datetime) -> float:
     return (now - known[1]).total_seconds()
 
 
-def validate(held: HeldNode) -> None:
+def validate(task: DriverTask) -> None:
     """Raise InvalidParameterValue for a behaviour that nobody could follow."""
-    check(held.driver_info)
+    check(task.driver_info)
 
 
 def check(driver_info: Mapping[str, Any]) -> None:
@@ -115,22 +115,22 @@ def _has_shape(value: Any, shape: type) -> bool:
     return isinstance(value, dict) and all(_is_number(number) for number in value.values())
 
 
-def _told(held: HeldNode) -> Mapping[str, Any]:
-    told = held.driver_info.get("fake")
+def _told(task: DriverTask) -> Mapping[str, Any]:
+    told = task.driver_info.get("fake")
     return told if isinstance(told, dict) else {}
 
 
-def _misbehave(told: Mapping[str, Any], held: HeldNode, kind: str, method: str) -> None:
+def _misbehave(told: Mapping[str, Any], task: DriverTask, kind: str, method: str) -> None:
     if _named(told, "silent", kind, method):
         _never.wait(_SILENCE_S)
         raise errors.BmcUnreachable(
-            node=held.node.uuid, address="fake", reason=f"no answer within {_SILENCE_S:g} s",
+            node=task.node.uuid, address="fake", reason=f"no answer within {_SILENCE_S:g} s",
         )  # fmt: skip
     every = int(_number(told, "flap", kind, method))
-    flapped = every > 0 and next(_calls[held.node.uuid, f"{kind}.{method}"]) % every == 0
+    flapped = every > 0 and next(_calls[task.node.uuid, f"{kind}.{method}"]) % every == 0
     if flapped or _named(told, "fail", kind, method):
         raise errors.BmcRefused(
-            node=held.node.uuid, address="fake", reason=f"{kind}.{method} was told to fail",
+            node=task.node.uuid, address="fake", reason=f"{kind}.{method} was told to fail",
         )  # fmt: skip
 
 

@@ -38,82 +38,82 @@ class FakeHardware(base.HardwareType):
 
 
 class _Fake(base.Interface):
-    def validate(self, held: base.HeldNode) -> None:
-        behaviour.validate(held)
+    def validate(self, task: base.DriverTask) -> None:
+        behaviour.validate(task)
 
     def act(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         method: str,
         limit_s: float | None = None,
     ) -> Outcome | None:
-        return behaviour.act(self.conf, held, self.kind, method, limit_s)
+        return behaviour.act(self.conf, task, self.kind, method, limit_s)
 
-    def answer(self, held: base.HeldNode, method: str) -> None:
-        behaviour.answer(self.conf, held, self.kind, method)
+    def answer(self, task: base.DriverTask, method: str) -> None:
+        behaviour.answer(self.conf, task, self.kind, method)
 
 
 class FakePower(_Fake, base.Power):
     """The machine is in the state that was asked for last: it never differs from the row."""
 
-    def get_power_state(self, held: base.HeldNode) -> str | None:
-        self.answer(held, "get_power_state")
-        return held.node.power_state
+    def get_power_state(self, task: base.DriverTask) -> str | None:
+        self.answer(task, "get_power_state")
+        return task.node.power_state
 
     def set_power_state(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        pending = self.act(held, "set_power_state", timeout_s)
+        pending = self.act(task, "set_power_state", timeout_s)
         if pending is None:
-            held.node.power_state = PowerState.ON if state in ENDS_ON else PowerState.OFF
+            task.node.power_state = PowerState.ON if state in ENDS_ON else PowerState.OFF
         return pending or DONE
 
-    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
-        pending = self.act(held, "reboot", timeout_s)
+    def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
+        pending = self.act(task, "reboot", timeout_s)
         if pending is None:
-            held.node.power_state = PowerState.ON
+            task.node.power_state = PowerState.ON
         return pending or DONE
 
-    def get_supported_power_states(self, held: base.HeldNode) -> Sequence[str]:
+    def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         return tuple(PowerState.__members__.values())[:-1]
 
 
 class FakeManagement(_Fake, base.Management):
-    def get_supported_boot_devices(self, held: base.HeldNode) -> Sequence[str]:
+    def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         return ("pxe",)
 
-    def set_boot_device(self, held: base.HeldNode, device: str, persistent: bool = False) -> None:
-        if device not in self.get_supported_boot_devices(held):
+    def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
+        if device not in self.get_supported_boot_devices(task):
             raise errors.InvalidParameterValue(
                 reason=f"Invalid boot device {device} specified: fake hardware takes pxe only",
             )
-        self.answer(held, "set_boot_device")
+        self.answer(task, "set_boot_device")
 
-    def get_boot_device(self, held: base.HeldNode) -> dict[str, Any]:
-        self.answer(held, "get_boot_device")
+    def get_boot_device(self, task: base.DriverTask) -> dict[str, Any]:
+        self.answer(task, "get_boot_device")
         return {"boot_device": "pxe", "persistent": False}
 
-    def get_sensors_data(self, held: base.HeldNode) -> dict[str, Any]:
+    def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
         return {}
 
 
 class FakeBoot(_Fake, base.Boot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
 
-    def prepare_ramdisk(self, held: base.HeldNode, params: Mapping[str, str]) -> Outcome | None:
-        return self.act(held, "prepare_ramdisk")
+    def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
+        return self.act(task, "prepare_ramdisk")
 
-    def clean_up_ramdisk(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "clean_up_ramdisk")
+    def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "clean_up_ramdisk")
 
-    def prepare_instance(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "prepare_instance")
+    def prepare_instance(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "prepare_instance")
 
-    def clean_up_instance(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "clean_up_instance")
+    def clean_up_instance(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "clean_up_instance")
 
 
 class FakeDeploy(_Fake, base.Deploy):
@@ -122,42 +122,42 @@ class FakeDeploy(_Fake, base.Deploy):
     def periodics(self) -> Sequence[base.Periodic]:
         return (base.Periodic(states=tuple(sorted(WAIT_STATES)), look=behaviour.agent_call),)
 
-    def prepare(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "prepare")
+    def prepare(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "prepare")
 
     @base.deploy_step(priority=100, resumable=True)
-    def deploy(self, held: base.HeldNode) -> Outcome | None:
+    def deploy(self, task: base.DriverTask) -> Outcome | None:
         """Take as long as told, or wait for the fake agent; then be deployed."""
-        return self.act(held, "deploy")
+        return self.act(task, "deploy")
 
-    def clean_up(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "clean_up")
+    def clean_up(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "clean_up")
 
-    def take_over(self, held: base.HeldNode) -> None:
-        self.answer(held, "take_over")
+    def take_over(self, task: base.DriverTask) -> None:
+        self.answer(task, "take_over")
 
-    def tear_down(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "tear_down")
+    def tear_down(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "tear_down")
 
-    def prepare_cleaning(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "prepare_cleaning")
+    def prepare_cleaning(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "prepare_cleaning")
 
-    def tear_down_cleaning(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "tear_down_cleaning")
+    def tear_down_cleaning(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "tear_down_cleaning")
 
-    def prepare_service(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "prepare_service")
+    def prepare_service(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "prepare_service")
 
-    def tear_down_service(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "tear_down_service")
+    def tear_down_service(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "tear_down_service")
 
 
 class FakeInspect(_Fake, base.Inspect):
-    def inspect_hardware(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "inspect_hardware") or Done()
+    def inspect_hardware(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "inspect_hardware") or Done()
 
-    def abort(self, held: base.HeldNode) -> None:
-        self.answer(held, "abort")
+    def abort(self, task: base.DriverTask) -> None:
+        self.answer(task, "abort")
 
 
 class FakeBios(_Fake, base.Bios):
@@ -165,13 +165,13 @@ class FakeBios(_Fake, base.Bios):
 
 
 class FakeConsole(_Fake, base.Console):
-    def start_console(self, held: base.HeldNode) -> None:
-        self.answer(held, "start_console")
+    def start_console(self, task: base.DriverTask) -> None:
+        self.answer(task, "start_console")
 
-    def stop_console(self, held: base.HeldNode) -> None:
-        self.answer(held, "stop_console")
+    def stop_console(self, task: base.DriverTask) -> None:
+        self.answer(task, "stop_console")
 
-    def get_console(self, held: base.HeldNode) -> dict[str, str]:
+    def get_console(self, task: base.DriverTask) -> dict[str, str]:
         return {}
 
 
@@ -184,14 +184,14 @@ class FakeRaid(_Fake, base.Raid):
 
 
 class FakeRescue(_Fake, base.Rescue):
-    def rescue(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "rescue")
+    def rescue(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "rescue")
 
-    def unrescue(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "unrescue")
+    def unrescue(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "unrescue")
 
-    def clean_up(self, held: base.HeldNode) -> Outcome | None:
-        return self.act(held, "clean_up")
+    def clean_up(self, task: base.DriverTask) -> Outcome | None:
+        return self.act(task, "clean_up")
 
 
 class FakeStorage(_Fake, base.Storage):
@@ -204,11 +204,11 @@ class FakeVendor(_Fake, base.Vendor):
 
     @base.clean_step(priority=1, resumable=True)
     @base.service_step(resumable=True)
-    def log_passthrough(self, held: base.HeldNode) -> Outcome | None:
+    def log_passthrough(self, task: base.DriverTask) -> Outcome | None:
         """Do nothing that would show: the step that automated cleaning of fake nodes runs."""
-        return self.act(held, "log_passthrough")
+        return self.act(task, "log_passthrough")
 
     @base.service_step(resumable=True)
-    def trigger_servicewait(self, held: base.HeldNode) -> Outcome | None:
+    def trigger_servicewait(self, task: base.DriverTask) -> Outcome | None:
         """Wait until an operator, or an agent, moves the node on."""
-        return self.act(held, "trigger_servicewait") or WaitForCall(reason="as the step says")
+        return self.act(task, "trigger_servicewait") or WaitForCall(reason="as the step says")

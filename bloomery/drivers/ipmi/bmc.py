@@ -23,14 +23,14 @@ PACE = Pace()
 class Bmc:
     """Raises MissingParameterValue or InvalidParameterValue for a driver_info that is no use."""
 
-    def __init__(self, conf: Conf, held: base.HeldNode, pace: Pace = PACE) -> None:
-        self.info = info.parse(held.driver_info)
+    def __init__(self, conf: Conf, task: base.DriverTask, pace: Pace = PACE) -> None:
+        self.info = info.parse(task.driver_info)
         self._conf = conf.ipmi
-        self._held = held
+        self._held = task
         self._gateway = gateway.of(conf)
         self._pace = pace
         self._gap_s = float(self._conf.min_command_interval)
-        limits_s = (self._conf.command_retry_timeout, held.budget_s)
+        limits_s = (self._conf.command_retry_timeout, task.budget_s)
         self._budget_s = min(float(limit_s) for limit_s in limits_s if limit_s is not None)
 
     def describe(self) -> dict[str, Any]:
@@ -189,8 +189,8 @@ class Ipmitool(base.Interface):
     def get_properties(self) -> dict[str, str]:
         return dict(info.PROPERTIES)
 
-    def validate(self, held: base.HeldNode) -> None:
-        info.parse(held.driver_info)
+    def validate(self, task: base.DriverTask) -> None:
+        info.parse(task.driver_info)
 
-    def bmc(self, held: base.HeldNode) -> Bmc:
-        return Bmc(self.conf, held)
+    def bmc(self, task: base.DriverTask) -> Bmc:
+        return Bmc(self.conf, task)

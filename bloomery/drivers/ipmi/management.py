@@ -23,58 +23,58 @@ _VENDORS: Final = {  # by IANA enterprise number: ipmitool has no list of names 
 
 
 class IpmitoolManagement(Ipmitool, base.Management):
-    def get_supported_boot_devices(self, held: base.HeldNode) -> Sequence[str]:
+    def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         return boot_device.DEVICES
 
-    def set_boot_device(self, held: base.HeldNode, device: str, persistent: bool = False) -> None:
+    def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
         """Set the device of the next boot, or of all.
 
         Where ipmi_force_boot_device is set the BMC is never told that it is for good: it is
         told anew before each power on.
         """
         boot_device.check(device)
-        held.assert_exclusive()
-        bmc = self.bmc(held)
+        task.assert_exclusive()
+        bmc = self.bmc(task)
         if bmc.info.force_boot_device:
-            persistent = _note_for_later(held.node, device, persistent)
+            persistent = _note_for_later(task.node, device, persistent)
         if bmc.keeps_boot_device:
             bmc.ask(*boot_device.KEEP_FOR_LONGER, write=True)
         bmc.ask(
             *boot_device.command(
                 device,
                 persistent=persistent,
-                uefi=is_uefi(held.node),
-                vendor=held.node.properties.get("vendor"),
+                uefi=is_uefi(task.node),
+                vendor=task.node.properties.get("vendor"),
             ),
             write=True,
         )
-        held.save()
+        task.save()
 
-    def get_boot_device(self, held: base.HeldNode) -> dict[str, Any]:
-        bmc = self.bmc(held)
-        noted = held.node.driver_internal_info.get("persistent_boot_device")
+    def get_boot_device(self, task: base.DriverTask) -> dict[str, Any]:
+        bmc = self.bmc(task)
+        noted = task.node.driver_internal_info.get("persistent_boot_device")
         if bmc.info.force_boot_device and noted is not None:
             return {"boot_device": noted, "persistent": True}
         return boot_device.parse(bmc.ask(*boot_device.READ))
 
-    def get_sensors_data(self, held: base.HeldNode) -> dict[str, Any]:
-        bmc = self.bmc(held)
+    def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
+        bmc = self.bmc(task)
         said = bmc.ask(*sensors.COMMAND)
         found = sensors.parse(said)
         if said.strip() and not found:
             raise errors.BmcRefused(
-                node=held.node.uuid, address=bmc.info.key,
+                node=task.node.uuid, address=bmc.info.key,
                 reason=f"its sensors cannot be read from: "
                 f"{tool.masked(bmc.info, said.strip())[:200]}",
             )  # fmt: skip
         return dict(found)
 
-    def inject_nmi(self, held: base.HeldNode) -> None:
-        self.bmc(held).tell("power", "diag", write=True)
+    def inject_nmi(self, task: base.DriverTask) -> None:
+        self.bmc(task).tell("power", "diag", write=True)
 
-    def detect_vendor(self, held: base.HeldNode) -> str | None:
+    def detect_vendor(self, task: base.DriverTask) -> str | None:
         """Return the maker's name in lower case, a short one for those that matter; or None."""
-        return parse_vendor(self.bmc(held).ask("mc", "info"))
+        return parse_vendor(self.bmc(task).ask("mc", "info"))
 
 
 def parse_vendor(said: str) -> str | None:

@@ -30,46 +30,46 @@ _LOOK_AGAIN_S: Final = 2.0
 class IpmitoolPower(Ipmitool, base.Power):
     """What is remembered between turns stands in driver_internal_info: see ``plan``."""
 
-    def describe_bmc(self, held: base.HeldNode) -> dict[str, Any]:
-        return self.bmc(held).describe()
+    def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
+        return self.bmc(task).describe()
 
-    def is_suspect(self, held: base.HeldNode) -> bool:
-        return self.gateway.bmc(info.parse(held.driver_info).key).is_suspect
+    def is_suspect(self, task: base.DriverTask) -> bool:
+        return self.gateway.bmc(info.parse(task.driver_info).key).is_suspect
 
-    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
-        return self.gateway.bmc(info.parse(held.driver_info).key).has_answered(since)
+    def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
+        return self.gateway.bmc(info.parse(task.driver_info).key).has_answered(since)
 
-    def get_power_state(self, held: base.HeldNode) -> str | None:
-        return _reading(self.bmc(held).ask(*_STATUS))
+    def get_power_state(self, task: base.DriverTask) -> str | None:
+        return _reading(self.bmc(task).ask(*_STATUS))
 
     def set_power_state(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        if state == PowerState.SOFT_REBOOT and held.node.disable_power_off:
+        if state == PowerState.SOFT_REBOOT and task.node.disable_power_off:
             raise errors.InvalidParameterValue(
-                reason=f"cannot soft reboot node {held.node.uuid}: IPMI would switch it off, and "
+                reason=f"cannot soft reboot node {task.node.uuid}: IPMI would switch it off, and "
                 "disable_power_off is set; ask for rebooting instead",
             )
-        return self._take_turn(held, state, timeout_s)
+        return self._take_turn(task, state, timeout_s)
 
-    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
-        return self._take_turn(held, PowerState.REBOOT, timeout_s)
+    def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
+        return self._take_turn(task, PowerState.REBOOT, timeout_s)
 
-    def get_supported_power_states(self, held: base.HeldNode) -> Sequence[str]:
+    def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         return (
             PowerState.ON, PowerState.OFF, PowerState.REBOOT,
             PowerState.SOFT_REBOOT, PowerState.SOFT_OFF,
         )  # fmt: skip
 
-    def _take_turn(self, held: base.HeldNode, target: str, timeout_s: float | None) -> Outcome:
-        request = _Request(self, held, target, timeout_s)
+    def _take_turn(self, task: base.DriverTask, target: str, timeout_s: float | None) -> Outcome:
+        request = _Request(self, task, target, timeout_s)
         try:
             return request.take_turn()
         except errors.Failure:
-            plan.forget(held.node)
+            plan.forget(task.node)
             raise
 
 
@@ -79,20 +79,20 @@ class _Request:
     def __init__(
         self,
         power: IpmitoolPower,
-        held: base.HeldNode,
+        task: base.DriverTask,
         target: str,
         timeout_s: float | None,
     ) -> None:
-        self.held, self.conf, self.target, self.timeout_s = held, power.conf, target, timeout_s
-        self.bmc = power.bmc(held)
+        self.task, self.conf, self.target, self.timeout_s = task, power.conf, target, timeout_s
+        self.bmc = power.bmc(task)
         boot_first = plan.boot_commands(
-            held.node,
+            task.node,
             forced=self.bmc.info.force_boot_device,
             keep_for_longer=self.bmc.keeps_boot_device,
-            uefi=is_uefi(held.node),
+            uefi=is_uefi(task.node),
         )
-        self.acts = plan.acts(held.node, target, boot_first)
-        self.mark = plan.recall(held.node, target, first_turn=held.turn == 0) or self._begin(0)
+        self.acts = plan.acts(task.node, target, boot_first)
+        self.mark = plan.recall(task.node, target, first_turn=task.turn == 0) or self._begin(0)
 
     @property
     def act(self) -> Act:
@@ -159,7 +159,7 @@ class _Request:
 
     def _arrive(self) -> Outcome:
         """The act is over: go on to the next one, or be done."""
-        node = self.held.node
+        node = self.task.node
         if self.mark.at + 1 < len(self.acts):
             self.mark = self._begin(self.mark.at + 1)
             return self._again(self.bmc.rest_s())
@@ -170,7 +170,7 @@ class _Request:
         return DONE
 
     def _again(self, after_s: float) -> Again:
-        plan.remember(self.held.node, self.mark)
+        plan.remember(self.task.node, self.mark)
         what = self.act.until or "its boot device to be set"
         return Again(after_s=max(after_s, self.bmc.rest_s()), reason=f"waiting for {what}")
 

@@ -33,21 +33,21 @@ class IpmitoolVendor(Ipmitool, base.Vendor):
     @base.clean_step(priority=0, argsinfo=_RAW, requires_ramdisk=False)
     @base.deploy_step(priority=0, argsinfo=_RAW)
     @base.service_step(argsinfo=_RAW, requires_ramdisk=False)
-    def send_raw(self, held: base.HeldNode, raw_bytes: str) -> Again | None:
+    def send_raw(self, task: base.DriverTask, raw_bytes: str) -> Again | None:
         """Send the bytes; what the BMC answers with is not kept."""
-        return self._send(held, "raw", *parse_bytes(raw_bytes))
+        return self._send(task, "raw", *parse_bytes(raw_bytes))
 
     @base.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
     @base.deploy_step(priority=0, argsinfo=_RESET)
     @base.service_step(argsinfo=_RESET, requires_ramdisk=False)
-    def bmc_reset(self, held: base.HeldNode, warm: bool = True) -> Again | None:
+    def bmc_reset(self, task: base.DriverTask, warm: bool = True) -> Again | None:
         """Start the BMC anew; the machine runs on."""
         if not isinstance(warm, bool):
             raise errors.InvalidParameterValue(reason="argument warm must be true or false")
-        return self._send(held, "mc", "reset", "warm" if warm else "cold")
+        return self._send(task, "mc", "reset", "warm" if warm else "cold")
 
-    def _send(self, held: base.HeldNode, *words: str) -> Again | None:
-        bmc = self.bmc(held)
+    def _send(self, task: base.DriverTask, *words: str) -> Again | None:
+        bmc = self.bmc(task)
         if (rest_s := bmc.rest_s()) > 0:
             return Again(after_s=rest_s, reason="waiting until the BMC may get a command")
         bmc.tell(*words, write=True)

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Bmc, Call
 from bloomery.drivers.redfish import driver_info, reading
@@ -48,13 +48,13 @@ class Login:
         self.built: Client | None = None
 
     @contextmanager
-    def turn(self, held: HeldNode, call: Call) -> Iterator[None]:
+    def turn(self, task: DriverTask, call: Call) -> Iterator[None]:
         """Until the BMC has honoured this login, let one call through at a time."""
         if self.built is not None and self.built.wire.is_proven:
             yield
             return
         if not self._lock.acquire(timeout=max(call.left_s(), 0)):
-            raise gateway.login_busy(held.node.uuid, call.bmc.address)
+            raise gateway.login_busy(task.node.uuid, call.bmc.address)
         try:
             yield
         finally:
@@ -85,32 +85,32 @@ class Access:
         self._closers: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
 
-    def account(self, held: HeldNode) -> Account:
+    def account(self, task: DriverTask) -> Account:
         """Raises MissingParameterValue and InvalidParameterValue."""
-        return driver_info.parse(held.driver_info, self.conf.redfish)
+        return driver_info.parse(task.driver_info, self.conf.redfish)
 
-    def bmc(self, held: HeldNode) -> Bmc:
+    def bmc(self, task: DriverTask) -> Bmc:
         """Return what is known of the node's BMC."""
-        return self.gateway.bmc(self.account(held).address)
+        return self.gateway.bmc(self.account(task).address)
 
-    def describe(self, held: HeldNode) -> dict[str, Any]:
+    def describe(self, task: DriverTask) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC."""
-        account = self.account(held)
+        account = self.account(task)
         return self.gateway.bmc(account.address).shown(_key(account))
 
     # ---------------------------------------------------------------------------- calls
 
-    def read(self, held: HeldNode, work: Callable[[Any], T]) -> T:
+    def read(self, task: DriverTask, work: Callable[[Any], T]) -> T:
         """Return what ``work`` reads of the node's system, which is read once in a turn.
 
         A read that fails is tried once more while its time lasts.
         Raises BmcUnreachable, BmcRefused, InvalidParameterValue.
         """
-        account = self.account(held)
-        with self.gateway.guard(account.address, held, write=False) as call:
-            return self._repeated(account, held, call, work)
+        account = self.account(task)
+        with self.gateway.guard(account.address, task, write=False) as call:
+            return self._repeated(account, task, call, work)
 
-    def change(self, held: HeldNode, work: Callable[[Any], T], *, repeatable: bool = False) -> T:
+    def change(self, task: DriverTask, work: Callable[[Any], T], *, repeatable: bool = False) -> T:
         """Let ``work`` change the node's system.
 
         It is asked once, as nobody knows what became of it, unless it is ``repeatable``: done
@@ -118,36 +118,36 @@ class Access:
         Raises BmcUnreachable, BmcRefused, InvalidParameterValue, and what tells that the node is
         not ours.
         """
-        account = self.account(held)
-        with self.gateway.guard(account.address, held, write=True) as call:
+        account = self.account(task)
+        with self.gateway.guard(account.address, task, write=True) as call:
             if repeatable:
-                return self._repeated(account, held, call, work)
-            return self._work(account, held, call, work)
+                return self._repeated(account, task, call, work)
+            return self._work(account, task, call, work)
 
     def _repeated(
-        self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]
+        self, account: Account, task: DriverTask, call: Call, work: Callable[[Any], T]
     ) -> T:
         """Do the work, once more if it failed and time is left; a suspect is asked once."""
         suspect = call.bmc.is_suspect
         try:
-            return self._work(account, held, call, work)
+            return self._work(account, task, call, work)
         except (errors.BmcUnreachable, errors.BmcRefused) as exc:
             enough_s = self.conf.redfish.connect_timeout
             if suspect or not _may_help(exc) or call.left_s() < enough_s:
                 raise
-        return self._work(account, held, call, work)
+        return self._work(account, task, call, work)
 
-    def _work(self, account: Account, held: HeldNode, call: Call, work: Callable[[Any], T]) -> T:
+    def _work(self, account: Account, task: DriverTask, call: Call, work: Callable[[Any], T]) -> T:
         from bloomery.drivers.redfish import refusals
 
         key = _key(account)
         login = self._enter(key, account)
-        told = refusals.translating(account, held.node.uuid, self.conf.redfish, login.tokens)
+        told = refusals.translating(account, task.node.uuid, self.conf.redfish, login.tokens)
         try:
-            with login.turn(held, call), self.gateway.login(call.bmc, key, held), told:
+            with login.turn(task, call), self.gateway.login(call.bmc, key, task), told:
                 client = login.client(self.conf, call)
                 self._keep_connected(key, client)
-                return _asked(client, account, call, held.reads, work)
+                return _asked(client, account, call, task.reads, work)
         finally:
             self._leave(login)
 

@@ -27,8 +27,8 @@ _FACTS: Final = {  # our name: the registry's
 
 
 class RedfishBios(Redfish, base.Bios):
-    def cache_bios_settings(self, held: base.HeldNode) -> Done | None:
-        found = self.access.read(held, lambda system: settings(system, self.access.documents))
+    def cache_bios_settings(self, task: base.DriverTask) -> Done | None:
+        found = self.access.read(task, lambda system: settings(system, self.access.documents))
         return None if found is None else Done(result={"bios_settings": found})
 
 

@@ -28,126 +28,126 @@ class RedfishVirtualMedia(Redfish, base.Boot):
             "deploy_iso": "URL of the ISO with the agent that deploys. Optional.",
         }
 
-    def validate(self, held: base.HeldNode) -> None:
+    def validate(self, task: base.DriverTask) -> None:
         """Raise unless BMC and image are named as they should be."""
-        super().validate(held)
-        for where, key in ((held.node.instance_info, "boot_iso"), (held.driver_info, "deploy_iso")):
+        super().validate(task)
+        for where, key in ((task.node.instance_info, "boot_iso"), (task.driver_info, "deploy_iso")):
             if where.get(key) is not None:
                 _check_url(key, where[key])
 
-    def check_machine(self, held: base.HeldNode) -> None:
+    def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine without a virtual CD."""
-        if not self.access.read(held, media.has_drive):
+        if not self.access.read(task, media.has_drive):
             raise errors.InvalidParameterValue(
-                reason=f"cannot boot node {held.node.uuid} by virtual media: {media.NO_DRIVE}",
+                reason=f"cannot boot node {task.node.uuid} by virtual media: {media.NO_DRIVE}",
             )
 
-    def prepare_ramdisk(self, held: base.HeldNode, params: Mapping[str, str]) -> Outcome:
+    def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         """Boot the agent's ISO once."""
-        image = held.driver_info.get("deploy_iso")
+        image = task.driver_info.get("deploy_iso")
         if image is None:
             raise errors.MissingParameterValue(
                 reason="driver_info/deploy_iso is missing: URL of the ISO with the agent",
             )
         return stages.in_order(
-            held,
+            task,
             "redfish_boot",
-            lambda: self.check_machine(held),
-            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
-            *self._from(held, image, persistent=False),
+            lambda: self.check_machine(task),
+            lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            *self._from(task, image, persistent=False),
         )
 
-    def clean_up_ramdisk(self, held: base.HeldNode) -> Outcome:
+    def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
         return stages.in_order(
-            held,
+            task,
             "redfish_boot",
-            lambda: held.driver.power.set_power_state(held, PowerState.OFF),
-            lambda: self._eject(held),
+            lambda: task.driver.power.set_power_state(task, PowerState.OFF),
+            lambda: self._eject(task),
         )
 
-    def prepare_instance(self, held: base.HeldNode) -> Outcome:
+    def prepare_instance(self, task: base.DriverTask) -> Outcome:
         """Boot ``instance_info/boot_iso`` for good; without one, the disk."""
-        image = held.node.instance_info.get("boot_iso")
+        image = task.node.instance_info.get("boot_iso")
         if image is not None:
-            parts = self._from(held, image, persistent=True)
+            parts = self._from(task, image, persistent=True)
         else:
             parts = (
-                lambda: self._eject(held),
-                lambda: self._choose(held, "disk", persistent=True),
+                lambda: self._eject(task),
+                lambda: self._choose(task, "disk", persistent=True),
             )
-        return stages.in_order(held, "redfish_boot", *parts)
+        return stages.in_order(task, "redfish_boot", *parts)
 
-    def clean_up_instance(self, held: base.HeldNode) -> None:
-        self._eject(held)
+    def clean_up_instance(self, task: base.DriverTask) -> None:
+        self._eject(task)
 
     def _from(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         image: str,
         *,
         persistent: bool,
     ) -> tuple[stages.Part, ...]:
         """What it takes to boot from an image."""
         return (
-            lambda: self._insert(held, image),
-            lambda: self._sync_mode(held),
-            lambda: self._choose(held, "cdrom", persistent=persistent),
+            lambda: self._insert(task, image),
+            lambda: self._sync_mode(task),
+            lambda: self._choose(task, "cdrom", persistent=persistent),
         )
 
-    def _insert(self, held: base.HeldNode, image: str) -> Outcome | None:
+    def _insert(self, task: base.DriverTask, image: str) -> Outcome | None:
         """Insert the image; a BMC that stumbles over it is given two more tries.
 
         It may be asked for twice: an image that is in already is left alone.
         """
         try:
-            self.access.change(held, lambda system: media.insert(system, image), repeatable=True)
+            self.access.change(task, lambda system: media.insert(system, image), repeatable=True)
         except errors.BmcRefused as no:
             status = no.facts.get("http_status") or 0
-            if status < 500 or not _may_retry(held, "redfish_insert", _TRIES):
+            if status < 500 or not _may_retry(task, "redfish_insert", _TRIES):
                 raise
             return Again(after_s=_PAUSE_S, reason="the BMC could not insert the image yet")
-        _settled(held, "redfish_insert")
+        _settled(task, "redfish_insert")
         return None
 
-    def _eject(self, held: base.HeldNode) -> None:
-        self.access.change(held, media.eject, repeatable=True)
+    def _eject(self, task: base.DriverTask) -> None:
+        self.access.change(task, media.eject, repeatable=True)
 
-    def _sync_mode(self, held: base.HeldNode) -> Outcome | None:
+    def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
         """Bring the boot mode to what the node asks for, where it asks for one."""
-        wanted = wanted_mode(held.node.instance_info, held.node.properties)
+        wanted = wanted_mode(task.node.instance_info, task.node.properties)
         if wanted is None:
             return None
-        return held.driver.management.set_boot_mode(held, wanted)
+        return task.driver.management.set_boot_mode(task, wanted)
 
-    def _choose(self, held: base.HeldNode, device: str, *, persistent: bool) -> Outcome | None:
+    def _choose(self, task: base.DriverTask, device: str, *, persistent: bool) -> Outcome | None:
         """Choose the boot device; while the machine is in POST, some BMCs refuse."""
         ours = self.conf.redfish
         try:
-            boot_device.choose(self.access, held, device, persistent=persistent)
+            boot_device.choose(self.access, task, device, persistent=persistent)
         except errors.BmcRefused as no:
             in_post = _IN_POST in str(no.facts.get("message_id"))
-            if not in_post or not _may_retry(held, "redfish_post", ours.post_boot_retry_attempts):
+            if not in_post or not _may_retry(task, "redfish_post", ours.post_boot_retry_attempts):
                 raise
-            tries = held.node.driver_internal_info["redfish_post"]
+            tries = task.node.driver_internal_info["redfish_post"]
             pause_s = min(_MOST_PAUSE_S, ours.post_boot_retry_delay * 2.0 ** (tries - 1))
             return Again(after_s=pause_s, reason="the machine is in POST")
-        _settled(held, "redfish_post")
+        _settled(task, "redfish_post")
         return None
 
 
-def _may_retry(held: base.HeldNode, key: str, most: int) -> bool:
+def _may_retry(task: base.DriverTask, key: str, most: int) -> bool:
     """Count a failure; False, and the count forgotten, when it was the last try."""
-    memory = held.node.driver_internal_info
+    memory = task.node.driver_internal_info
     tries = memory.get(key, 0) + 1
     memory[key] = tries
     if tries < most:
         return True
-    _settled(held, key)
+    _settled(task, key)
     return False
 
 
-def _settled(held: base.HeldNode, key: str) -> None:
-    held.node.driver_internal_info.pop(key, None)
+def _settled(task: base.DriverTask, key: str) -> None:
+    task.node.driver_internal_info.pop(key, None)
 
 
 def wanted_mode(instance_info: Mapping[str, Any], properties: Mapping[str, Any]) -> str | None:

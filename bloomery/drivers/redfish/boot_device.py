@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.drivers.redfish.access import Access
 
 MEMORY: Final = "redfish_boot_device"
@@ -30,7 +30,7 @@ _MODES: Final = {wire: mode for mode, wire in MODES.items()}
 _ALLOWED: Final = "@Redfish.AllowableValues"
 
 
-def choose(access: Access, held: HeldNode, device: str, *, persistent: bool) -> None:
+def choose(access: Access, task: DriverTask, device: str, *, persistent: bool) -> None:
     """Boot from ``device``, for good if the BMC lets us.
 
     Raises InvalidParameterValue, BmcUnreachable, BmcRefused.
@@ -39,17 +39,17 @@ def choose(access: Access, held: HeldNode, device: str, *, persistent: bool) -> 
         raise errors.InvalidParameterValue(
             reason=f"redfish cannot boot from {device!r}: it knows {', '.join(TARGETS)}",
         )
-    memory = held.node.driver_internal_info
+    memory = task.node.driver_internal_info
     try:
         access.change(
-            held, lambda system: _set(system, device, persistent=persistent), repeatable=True
+            task, lambda system: _set(system, device, persistent=persistent), repeatable=True
         )
     except errors.BmcLoginRefused:
         raise
     except errors.BmcRefused as no:
         if not persistent or not 400 <= (no.facts.get("http_status") or 0) < 500:
             raise
-        access.change(held, lambda system: set_once(system, device), repeatable=True)
+        access.change(task, lambda system: set_once(system, device), repeatable=True)
         memory[MEMORY] = device
     else:
         memory.pop(MEMORY, None)

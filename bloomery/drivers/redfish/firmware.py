@@ -13,8 +13,8 @@ Json: TypeAlias = dict[str, Any]
 
 
 class RedfishFirmware(Redfish, base.Firmware):
-    def cache_firmware_components(self, held: base.HeldNode) -> Done | None:
-        found = self.access.read(held, components)
+    def cache_firmware_components(self, task: base.DriverTask) -> Done | None:
+        found = self.access.read(task, components)
         return Done(result={"firmware": found}) if found else None
 
 

@@ -26,25 +26,25 @@ _REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
 
 
 class RedfishInspect(Redfish, base.Inspect):
-    def inspect_hardware(self, held: base.HeldNode) -> Done:
+    def inspect_hardware(self, task: base.DriverTask) -> Done:
         """Read everything in one call.
 
         What the operator has set in properties counts where the BMC does not tell.  Raises
         HardwareInspectionFailure for what must be there and neither says.
         """
-        inventory = self.access.read(held, look)
+        inventory = self.access.read(task, look)
         found = _properties(inventory)
-        known = held.node.properties | found
+        known = task.node.properties | found
         missing = [name for name in _REQUIRED if known.get(name) in (None, "")]
         if missing:
             raise errors.HardwareInspectionFailure(
-                reason=f"the BMC of node {held.node.uuid} does not tell {', '.join(missing)}: "
+                reason=f"the BMC of node {task.node.uuid} does not tell {', '.join(missing)}: "
                 f"set {' and '.join(f'properties/{name}' for name in missing)}, and inspect again",
             )
         return Done(
             result={
                 "inventory": {"inventory": inventory, "plugin_data": {}},
-                "node": {"properties": _merged(held.node.properties, found, inventory)},
+                "node": {"properties": _merged(task.node.properties, found, inventory)},
                 "ports": [nic["mac_address"] for nic in inventory["interfaces"]],
             },
         )

@@ -15,8 +15,8 @@ class Redfish(base.Interface):
     def get_properties(self) -> dict[str, str]:
         return dict(driver_info.PROPERTIES)
 
-    def validate(self, held: base.HeldNode) -> None:
-        self.access.account(held)
+    def validate(self, task: base.DriverTask) -> None:
+        self.access.account(task)
 
     def close(self) -> None:
         self.access.close()

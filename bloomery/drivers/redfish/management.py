@@ -14,26 +14,26 @@ from bloomery.outcome import Outcome
 
 
 class RedfishManagement(Redfish, base.Management):
-    def get_supported_boot_devices(self, held: base.HeldNode) -> Sequence[str]:
+    def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         """Return what the BMC takes; all that redfish knows while it does not answer."""
         try:
-            return tuple(self.access.read(held, boot_device.supported))
+            return tuple(self.access.read(task, boot_device.supported))
         except errors.BmcUnreachable:
             return tuple(boot_device.TARGETS)
 
-    def set_boot_device(self, held: base.HeldNode, device: str, persistent: bool = False) -> None:
-        boot_device.choose(self.access, held, device, persistent=persistent)
+    def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
+        boot_device.choose(self.access, task, device, persistent=persistent)
 
-    def get_boot_device(self, held: base.HeldNode) -> dict[str, Any]:
-        return self.access.read(held, boot_device.chosen)
+    def get_boot_device(self, task: base.DriverTask) -> dict[str, Any]:
+        return self.access.read(task, boot_device.chosen)
 
-    def get_supported_boot_modes(self, held: base.HeldNode) -> Sequence[str]:
-        return tuple(self.access.read(held, boot_device.modes))
+    def get_supported_boot_modes(self, task: base.DriverTask) -> Sequence[str]:
+        return tuple(self.access.read(task, boot_device.modes))
 
-    def get_boot_mode(self, held: base.HeldNode) -> str | None:
-        return self.access.read(held, boot_device.mode)
+    def get_boot_mode(self, task: base.DriverTask) -> str | None:
+        return self.access.read(task, boot_device.mode)
 
-    def set_boot_mode(self, held: base.HeldNode, mode: str) -> Outcome:
+    def set_boot_mode(self, task: base.DriverTask, mode: str) -> Outcome:
         """Set the mode, and restart the machine where it takes that to make it so."""
         if mode not in boot_device.MODES:
             raise errors.InvalidParameterValue(
@@ -42,43 +42,43 @@ class RedfishManagement(Redfish, base.Management):
             )
         return Setting(
             access=self.access,
-            held=held,
+            task=task,
             what=f"boot mode {mode}",
             change=lambda system: boot_device.set_mode(system, mode),
             is_so=lambda system: boot_device.mode(system) == mode,
         ).settle()
 
-    def get_secure_boot_state(self, held: base.HeldNode) -> bool | None:
+    def get_secure_boot_state(self, task: base.DriverTask) -> bool | None:
         """Return None where the BMC has no secure boot to show."""
-        return self.access.read(held, lambda system: reading.optional(_secure_boot, system))
+        return self.access.read(task, lambda system: reading.optional(_secure_boot, system))
 
-    def set_secure_boot_state(self, held: base.HeldNode, on: bool) -> Outcome:
+    def set_secure_boot_state(self, task: base.DriverTask, on: bool) -> Outcome:
         """Switch secure boot; only machines that boot by UEFI have it."""
-        if on and self.get_boot_mode(held) == "bios":
+        if on and self.get_boot_mode(task) == "bios":
             raise errors.InvalidParameterValue(
-                reason=f"cannot enable secure boot on node {held.node.uuid}: it boots in mode "
+                reason=f"cannot enable secure boot on node {task.node.uuid}: it boots in mode "
                 "bios; set boot mode uefi first",
             )
         return Setting(
             access=self.access,
-            held=held,
+            task=task,
             what=f"secure boot {'on' if on else 'off'}",
             change=lambda system: system.secure_boot.set_enabled(on),
             is_so=lambda system: _secure_boot(system) == on,
         ).settle()
 
-    def get_sensors_data(self, held: base.HeldNode) -> dict[str, Any]:
-        return self.access.read(held, sensors.read)
+    def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
+        return self.access.read(task, sensors.read)
 
-    def get_node_health(self, held: base.HeldNode) -> str | None:
+    def get_node_health(self, task: base.DriverTask) -> str | None:
         """Return OK, Warning, Critical, or None where the BMC does not tell."""
-        return self.access.read(held, _health)
+        return self.access.read(task, _health)
 
-    def inject_nmi(self, held: base.HeldNode) -> None:
-        self.access.change(held, lambda system: reset.send(system, "Nmi"))
+    def inject_nmi(self, task: base.DriverTask) -> None:
+        self.access.change(task, lambda system: reset.send(system, "Nmi"))
 
-    def detect_vendor(self, held: base.HeldNode) -> str | None:
-        return self.access.read(held, _vendor)
+    def detect_vendor(self, task: base.DriverTask) -> str | None:
+        return self.access.read(task, _vendor)
 
 
 def _secure_boot(system: Any) -> bool | None:

@@ -49,102 +49,102 @@ _ORDERS: Final = {
 
 
 class RedfishPower(Redfish, base.Power):
-    def describe_bmc(self, held: base.HeldNode) -> dict[str, Any]:
-        return self.access.describe(held)
+    def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
+        return self.access.describe(task)
 
-    def is_suspect(self, held: base.HeldNode) -> bool:
-        return self.access.bmc(held).is_suspect
+    def is_suspect(self, task: base.DriverTask) -> bool:
+        return self.access.bmc(task).is_suspect
 
-    def has_answered(self, held: base.HeldNode, since: datetime) -> bool:
-        return self.access.bmc(held).has_answered(since)
+    def has_answered(self, task: base.DriverTask, since: datetime) -> bool:
+        return self.access.bmc(task).has_answered(since)
 
-    def get_power_state(self, held: base.HeldNode) -> str | None:
-        return self.access.read(held, _read)
+    def get_power_state(self, task: base.DriverTask) -> str | None:
+        return self.access.read(task, _read)
 
-    def get_supported_power_states(self, held: base.HeldNode) -> Sequence[str]:
+    def get_supported_power_states(self, task: base.DriverTask) -> Sequence[str]:
         """Return what may be asked for, as far as the BMC has told what it takes."""
-        missing = reset.missing_states(held.node.driver_internal_info)
+        missing = reset.missing_states(task.node.driver_internal_info)
         return tuple(state for state in _ORDERS if state not in missing)
 
     def set_power_state(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
         """Ask once and look until it is so.  Raises PowerStateFailure when time is up."""
         order = _order(state)
-        return _recorded(held, self._take_turn(held, order, state, timeout_s), order.ends)
+        return _recorded(task, self._take_turn(task, order, state, timeout_s), order.ends)
 
     def _take_turn(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         order: _Order,
         state: str,
         timeout_s: float | None,
     ) -> Outcome:
-        memory = _recall(held, state)
+        memory = _recall(task, state)
         if memory is None:
-            if order.pointless_when_there and self.get_power_state(held) == order.ends:
+            if order.pointless_when_there and self.get_power_state(task) == order.ends:
                 return DONE
-            return self._ask(held, order, self._begin(held, state, timeout_s))
-        is_there = self._reads(held, memory) == order.ends
+            return self._ask(task, order, self._begin(task, state, timeout_s))
+        is_there = self._reads(task, memory) == order.ends
         if is_there and (order.pointless_when_there or memory.get("was_taken")):
-            _forget(held)
+            _forget(task)
             return DONE
         if clock.now() > _at(memory, "until"):
-            raise self._late(held, state, memory)
+            raise self._late(task, state, memory)
         if memory.get("put_off") or _is_ignored(memory):
-            return self._ask(held, order, memory)
+            return self._ask(task, order, memory)
         return _look_again(memory)
 
-    def reboot(self, held: base.HeldNode, timeout_s: float | None = None) -> Outcome:
+    def reboot(self, task: base.DriverTask, timeout_s: float | None = None) -> Outcome:
         """Off and on again; a restart where the power may not go off.
 
         Only the end is recorded: a machine that was on and does not come back is one that a
         power sync should switch on.
         """
-        if held.node.disable_power_off:
-            return self.set_power_state(held, self._restart_state(held), timeout_s)
+        if task.node.disable_power_off:
+            return self.set_power_state(task, self._restart_state(task), timeout_s)
 
         def bring(state: PowerState) -> Outcome:
-            return self._take_turn(held, _order(state), state, timeout_s)
+            return self._take_turn(task, _order(state), state, timeout_s)
 
         outcome = stages.in_order(
-            held, "redfish_reboot", lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
+            task, "redfish_reboot", lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
         )  # fmt: skip
-        return _recorded(held, outcome, PowerState.ON)
+        return _recorded(task, outcome, PowerState.ON)
 
-    def _restart_state(self, held: base.HeldNode) -> str:
+    def _restart_state(self, task: base.DriverTask) -> str:
         """What restarts it without going off: a machine that is off is switched on."""
-        memory = held.node.driver_internal_info.get(_MEMORY)
-        if held.turn and memory:
+        memory = task.node.driver_internal_info.get(_MEMORY)
+        if task.turn and memory:
             return str(memory["asked"])
-        is_on = self.get_power_state(held) == PowerState.ON
+        is_on = self.get_power_state(task) == PowerState.ON
         return PowerState.REBOOT if is_on else PowerState.ON
 
-    def _begin(self, held: base.HeldNode, state: str, timeout_s: float | None) -> dict[str, Any]:
+    def _begin(self, task: base.DriverTask, state: str, timeout_s: float | None) -> dict[str, Any]:
         limit_s = timeout_s or self.conf.conductor.power_state_change_timeout
         now = clock.now()
         memory = {
             "asked": state, "since": now.isoformat(),
             "until": (now + timedelta(seconds=limit_s)).isoformat(),
         }  # fmt: skip
-        held.node.driver_internal_info[_MEMORY] = memory
+        task.node.driver_internal_info[_MEMORY] = memory
         return memory
 
-    def _ask(self, held: base.HeldNode, order: _Order, memory: dict[str, Any]) -> Outcome:
+    def _ask(self, task: base.DriverTask, order: _Order, memory: dict[str, Any]) -> Outcome:
         """Ask the BMC; a refusal where the machine already is counts as done."""
-        internal = held.node.driver_internal_info
+        internal = task.node.driver_internal_info
         once = internal.get(boot_device.MEMORY)
         was_given, orders = memory.get("given", 0) > 0, memory.get("orders", 0)
         memory |= {"orders": orders + 1, "no_answer": None, "put_off": None}
         try:
             self.access.change(
-                held, lambda system: _reset(system, order, once, internal, again=was_given),
+                task, lambda system: _reset(system, order, once, internal, again=was_given),
             )  # fmt: skip
         except errors.InvalidParameterValue:
-            _forget(held)
+            _forget(task)
             raise
         except errors.BmcLeftAlone as alone:  # it heard nothing of it
             memory |= {"orders": orders, "put_off": alone.facts["reason"]}
@@ -152,22 +152,22 @@ class RedfishPower(Redfish, base.Power):
         except errors.BmcUnreachable as silent:
             return _unclear(memory, silent)
         except errors.BmcRefused as no:
-            return self._refused(held, order, memory, no)
+            return self._refused(task, order, memory, no)
         memory["was_taken"] = True
         _note_given(memory)
         return Again(after_s=order.first_look_s, reason=_reason(memory))
 
     def _refused(
         self,
-        held: base.HeldNode,
+        task: base.DriverTask,
         order: _Order,
         memory: dict[str, Any],
         no: errors.BmcRefused,
     ) -> Outcome:
         status = no.facts.get("http_status") or 400
-        there = order.pointless_when_there and self._reads(held, memory) == order.ends
+        there = order.pointless_when_there and self._reads(task, memory) == order.ends
         if there and status in (400, 409):
-            _forget(held)
+            _forget(task)
             return DONE
         if status < 500 and memory.get("was_taken"):
             _note_given(memory)  # it is at the order that it took, and we look at that one
@@ -178,7 +178,7 @@ class RedfishPower(Redfish, base.Power):
             memory["put_off"] = no.facts["reason"]
             busy_s = float(self.conf.redfish.power_on_conflict_retry_interval)
             return Again(after_s=busy_s, reason=_reason(memory))
-        _forget(held)
+        _forget(task)
         raise no
 
     def _may_try_again(self, memory: dict[str, Any]) -> bool:
@@ -186,34 +186,34 @@ class RedfishPower(Redfish, base.Power):
         memory["conflicts"] = memory.get("conflicts", 0) + 1
         return int(memory["conflicts"]) < self.conf.redfish.power_on_conflict_retry_attempts
 
-    def _reads(self, held: base.HeldNode, memory: dict[str, Any]) -> str | None:
+    def _reads(self, task: base.DriverTask, memory: dict[str, Any]) -> str | None:
         """Read the power state; a BMC that is silent for once is no reason to give up."""
         memory["silent"] = False
         try:
-            found = self.get_power_state(held)
+            found = self.get_power_state(task)
         except errors.BmcUnreachable as silent:
             memory.update(silent=True, last=silent.facts["reason"])
             return None
         except errors.BmcRefused:
-            _forget(held)
+            _forget(task)
             raise
         memory["last"] = f"it reads {found}"
         return found
 
-    def _late(self, held: base.HeldNode, state: str, memory: dict[str, Any]) -> errors.Failure:
+    def _late(self, task: base.DriverTask, state: str, memory: dict[str, Any]) -> errors.Failure:
         """Say that time is up; a BMC that is silent by now was not seen to fail at it."""
-        _forget(held)
+        _forget(task)
         limit_s = (_at(memory, "until") - _at(memory, "since")).total_seconds()
         orders = memory.get("orders", 1)
         why = memory.get("no_answer") or memory.get("put_off") or memory.get("last")
-        address = self.access.account(held).address
+        address = self.access.account(task).address
         words = (
             f"did not get there within {limit_s:g} s, "
             f"asked {'once' if orders == 1 else f'{orders} times'}; at last: {why}"
         )
         if memory["silent"]:
             return errors.BmcUnreachable(
-                node=held.node.uuid, address=address, reason=f"{state}: it {words}"
+                node=task.node.uuid, address=address, reason=f"{state}: it {words}"
             )
         return errors.PowerStateFailure(state=state, reason=f"the BMC at {address} {words}")
 
@@ -227,24 +227,24 @@ def _order(state: str) -> _Order:
         ) from None
 
 
-def _recorded(held: base.HeldNode, outcome: Outcome, ends: PowerState) -> Outcome:
+def _recorded(task: base.DriverTask, outcome: Outcome, ends: PowerState) -> Outcome:
     """Record the power state that was reached, whoever asked for it."""
     if isinstance(outcome, Done):
-        held.node.power_state = ends
+        task.node.power_state = ends
     return outcome
 
 
-def _recall(held: base.HeldNode, state: str) -> dict[str, Any] | None:
+def _recall(task: base.DriverTask, state: str) -> dict[str, Any] | None:
     """Return what an earlier turn of this run asked for; what another run left is dropped."""
-    memory: dict[str, Any] | None = held.node.driver_internal_info.get(_MEMORY)
-    if held.turn and memory and memory["asked"] == state:
+    memory: dict[str, Any] | None = task.node.driver_internal_info.get(_MEMORY)
+    if task.turn and memory and memory["asked"] == state:
         return memory
-    _forget(held)
+    _forget(task)
     return None
 
 
-def _forget(held: base.HeldNode) -> None:
-    held.node.driver_internal_info.pop(_MEMORY, None)
+def _forget(task: base.DriverTask) -> None:
+    task.node.driver_internal_info.pop(_MEMORY, None)
 
 
 def _reason(memory: dict[str, Any]) -> str:

@@ -28,7 +28,7 @@ class Setting:
     """One value: how to set it, and how to tell that it is so.  ``what`` is told to users."""
 
     access: Access
-    held: base.HeldNode
+    task: base.DriverTask
     what: str
     change: Callable[[Any], None]
     is_so: Callable[[Any], bool]
@@ -36,20 +36,20 @@ class Setting:
     def settle(self) -> Outcome:
         """Take a turn.  Raises StepFailure when it takes longer than boot_mode_config_timeout."""
         return stages.in_order(
-            self.held, "redfish_setting",
+            self.task, "redfish_setting",
             self._ask, self._restart, self._look, self._restore, self._judge,
         )  # fmt: skip
 
     @property
     def _memory(self) -> dict[str, Any]:
-        return self.held.node.driver_internal_info
+        return self.task.node.driver_internal_info
 
     @property
     def _limit_s(self) -> int:
         return self.access.conf.redfish.boot_mode_config_timeout
 
     def _reads_so(self) -> bool:
-        return self.access.read(self.held, self.is_so)
+        return self.access.read(self.task, self.is_so)
 
     def _ask(self) -> None:
         """Set it unless it is so; remember until when we look if that was not enough."""
@@ -57,15 +57,15 @@ class Setting:
             self._memory.pop(key, None)
         if self._reads_so():
             return
-        self.access.change(self.held, self.change, repeatable=True)
+        self.access.change(self.task, self.change, repeatable=True)
         if not self._reads_so():
             until = clock.now() + timedelta(seconds=self._limit_s)
             self._memory[_UNTIL] = until.isoformat()
-            if self.held.node.power_state == PowerState.OFF:
+            if self.task.node.power_state == PowerState.OFF:
                 self._memory[_WAS_OFF] = True
 
     def _restart(self) -> Outcome | None:
-        return self.held.driver.power.reboot(self.held) if _UNTIL in self._memory else None
+        return self.task.driver.power.reboot(self.task) if _UNTIL in self._memory else None
 
     def _look(self) -> Outcome | None:
         if _UNTIL not in self._memory:
@@ -81,7 +81,7 @@ class Setting:
         """Switch off again what was off."""
         if _WAS_OFF not in self._memory:
             return None
-        outcome = self.held.driver.power.set_power_state(self.held, PowerState.OFF)
+        outcome = self.task.driver.power.set_power_state(self.task, PowerState.OFF)
         if isinstance(outcome, Done):
             del self._memory[_WAS_OFF]
         return outcome

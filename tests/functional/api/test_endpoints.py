@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.api import routing
 from bloomery.api.controllers import root
-from bloomery.api.declare import Below
+from bloomery.api.declare import TooOld
 
 ENDPOINTS = list(routing.endpoints(root.Root()))
 IDS = [f"{method} {path}" for method, path, _ in ENDPOINTS]
@@ -50,7 +50,7 @@ def test_declaration_is_complete(method, path, endpoint):
     if method in ("POST", "PATCH"):
         assert endpoint.body is not None
     if endpoint.since == 1:
-        assert endpoint.below is Below.NO_PAGE
+        assert endpoint.below is TooOld.NO_PAGE
 
 
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)

@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.cmd.serving import Service
+from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 
 
 @pytest.fixture
@@ -20,7 +20,7 @@ def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     conf = Conf(
         api=Api(port=0), conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5)
     )
-    with Home(tmp_path / "state") as home, Service(conf, home):
+    with StateDir(tmp_path / "state") as home, Service(conf, home):
         monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(home.clouds))
         monkeypatch.setenv("OS_CLOUD", "bloomery")
         yield home.clouds

@@ -28,7 +28,7 @@ class Listener:
         """Everything that happened until now, in order."""
         events = [row["id"] for row in self.site.rows(kit.EVENTS)]
         end = events[-1] if events else 0
-        wait_for(lambda: self.relay.carriers[0]._passed >= end, "the relay to come to the end")
+        wait_for(lambda: self.relay.sink_workers[0]._passed >= end, "the relay to come to the end")
         return [message for _, message, _, _ in self._told]
 
     def types(self, *begin: str) -> list[str]:
@@ -69,7 +69,9 @@ def listen(make_site: Callable[..., Site], tmp_path: Path) -> Iterator[Callable[
         relay = make_relay(conf, db)
         relay.start()
         relays.append(relay)
-        site = make_site(db=db, host="bm-cond-1", told=relay.poke, snapshots=True, **more)
+        site = make_site(
+            db=db, host="bm-cond-1", on_events_written=relay.wake, snapshots=True, **more
+        )
         return Listener(site, relay, conf, _impl_test.NOTIFICATIONS)
 
     yield make

@@ -11,7 +11,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.db.engine import Meter
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.drivers.fake.hardware import FakePower
 from bloomery.drivers.registry import Registry
 from bloomery.events.relay import make_relay
@@ -104,7 +104,7 @@ def test_the_payload_shows_the_node_as_the_move_left_it(listener: Any):
 def test_a_cleaning_that_fails_is_an_error_with_its_reason(listen: Listen):
     script = Script()
 
-    def refuse(held: Any) -> None:
+    def refuse(task: Any) -> None:
         raise errors.StepFailure(reason="the disk is on fire")
 
     script.add("clean", "erase", refuse)
@@ -123,7 +123,7 @@ def test_a_cleaning_that_fails_is_an_error_with_its_reason(listen: Listen):
 class FoundOff(FakePower):
     """Hardware that is off, whatever is recorded."""
 
-    def get_power_state(self, held: HeldNode) -> str:
+    def get_power_state(self, task: DriverTask) -> str:
         return "power off"
 
 

@@ -13,13 +13,13 @@ from typing import Any
 
 import pytest
 
-from bloomery.cmd.serving import Service
+from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.redfish import Bmc, Redfish
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 from tests.functional.redfish.conftest import BUDGET_S
 from tests.kit.waiting import wait_for
 
@@ -80,7 +80,7 @@ def serve(tmp_path) -> Iterator[Any]:
     started: list[Any] = []
 
     def start(**redfish: Any) -> Caller:
-        home = Home(tmp_path / "state").__enter__()
+        home = StateDir(tmp_path / "state").__enter__()
         service = Service(conf(**redfish), home)
         service.start()
         started.extend([service, home])
@@ -140,9 +140,9 @@ def test_a_client_that_cannot_bear_the_header_is_not_sent_it(serve, pool, mute) 
         caller.enrol({"redfish_address": f"http://127.0.0.1:{mute.getsockname()[1]}"})
         for _ in range(PLACES)
     ]
-    gates = caller.service.conductor.house.gates
+    node_locks = caller.service.conductor.runtime.node_locks
     calls = [pool.submit(caller.boot_device, other) for other in others]
-    until(lambda: gates.places.taken == PLACES, "the places to be taken")
+    until(lambda: node_locks.places.taken == PLACES, "the places to be taken")
     status, headers, _ = caller.boot_device(node, **{"User-Agent": "python-ironicclient"})
     assert (status, "retry-after" in headers) == (503, False)
     mute.close()
@@ -166,18 +166,18 @@ def test_fifty_callers_of_mute_bmcs_harm_nobody_and_all_is_well_when_they_are_ba
     for machine in machines:
         machine.bmc.faults.clear()
     assert [caller.boot_device(node)[0] for node in nodes] == [200] * 10
-    assert caller.service.conductor.house.gates.places.taken == 0
+    assert caller.service.conductor.runtime.node_locks.places.taken == 0
 
 
 def test_a_caller_that_gave_up_leaves_the_node_free(serve, mute) -> None:
     caller = serve()
     node = caller.enrol({"redfish_address": f"http://127.0.0.1:{mute.getsockname()[1]}"})
-    gates = caller.service.conductor.house.gates
+    node_locks = caller.service.conductor.runtime.node_locks
     with socket.create_connection(caller.service.api.address[:2]) as client:
         client.sendall(
             f"GET /v1/nodes/{node}/management/boot_device HTTP/1.1\r\nHost: x\r\n\r\n".encode()
         )
-        until(lambda: gates.places.taken == 1, "the BMC to be asked")
+        until(lambda: node_locks.places.taken == 1, "the BMC to be asked")
     mute.close()
-    until(lambda: caller.is_free(node) and not gates.held, "the node to be free")
-    until(lambda: not caller.service.conductor.house.workers.busy, "the worker to be free")
+    until(lambda: caller.is_free(node) and not node_locks.held, "the node to be free")
+    until(lambda: not caller.service.conductor.runtime.workers.busy, "the worker to be free")

@@ -22,7 +22,7 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.drivers import registry
 from bloomery.drivers.redfish.management import RedfishManagement
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 from tests.kit.stories import Stage
 from tests.kit.waiting import wait_for
 
@@ -169,8 +169,8 @@ def test_what_a_machine_is_made_of_is_read_as_far_as_it_is_told(stage, node) -> 
 
 
 def test_sensors_are_read(address, system) -> None:
-    held = Held({"redfish_address": address, "redfish_system_id": system})
-    found = RedfishManagement(Conf()).get_sensors_data(held)
+    task = FakeTask({"redfish_address": address, "redfish_system_id": system})
+    found = RedfishManagement(Conf()).get_sensors_data(task)
     assert found["Temperature"]
     assert found["Fan"]
 

@@ -116,7 +116,7 @@ def test_a_power_sync_leaves_a_machine_as_a_step_left_it(
     shown = stage.show(node)
     assert shown["power_state"] == power, shown["last_error"]
     ordered = list(machine.system.happened)
-    PowerSync(stage.site.house).run()
+    PowerSync(stage.site.runtime).run()
     stage.wait_until_free(node)
     assert machine.system.happened == ordered
     assert machine_power(machine) == stage.show(node)["power_state"] == power

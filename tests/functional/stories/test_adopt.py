@@ -18,7 +18,7 @@ def test_adopted_node_is_active_and_was_not_touched(stage, node):
     assert (shown["last_error"], shown["power_state"]) == (None, "power on")
     assert stage.moves(node)[-2:] == ["manageable -> adopting", "adopting -> active"]
     assert stage.steps(node, "adopt") == [("deploy.adopt", "done")]
-    assert stage.site.node(node).conductor_affinity == stage.site.house.host
+    assert stage.site.node(node).conductor_affinity == stage.site.runtime.host
 
 
 def test_failing_adoption_may_be_repeated(stage, node):

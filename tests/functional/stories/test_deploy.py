@@ -40,7 +40,7 @@ def test_configdrive_is_sealed_where_it_is_stored_and_masked_where_it_is_shown(s
     [row] = stage.site.rows(NODES, uuid=node)
     assert DRIVE not in str(row)
     stored = json.loads(row["instance_info"])["configdrive"]
-    assert stage.site.house.sealer.open(stored) == DRIVE
+    assert stage.site.runtime.sealer.open(stored) == DRIVE
     assert stage.show(node)["instance_info"]["configdrive"] == "******"
 
 

@@ -44,7 +44,7 @@ def column(stage, node, name):
 
 def opened(stage, node):
     """Return driver_info as the driver reads it."""
-    return stage.site.house.sealer.open(json.loads(column(stage, node, "driver_info")))
+    return stage.site.runtime.sealer.open(json.loads(column(stage, node, "driver_info")))
 
 
 # ----------------------------------------------------------------------------------- secrets
@@ -176,7 +176,7 @@ def nest(depth, inner=1):
 
 
 def test_a_patch_nests_no_deeper_than_a_body_could(stage, node):
-    most = stage.site.house.conf.api.max_json_body_depth
+    most = stage.site.runtime.conf.api.max_json_body_depth
     inside = most - 5  # the node, extra, and three more below
     assert stage.api.patch(f"/v1/nodes/{node}", [add("/extra/a", nest(inside - 1))]).status == 200
     bottom = "/extra" + "/a" * inside

@@ -115,7 +115,7 @@ def test_what_is_asked_shows_while_the_bmc_works(watched, bmc):
     bmc.is_busy = True
     assert watched.try_power(node, "power on").status == 202
     assert watched.power_of(node) == (None, "power on")
-    assert watched.show(node)["reservation"] == watched.site.house.host
+    assert watched.show(node)["reservation"] == watched.site.runtime.host
     wait_for(lambda: watched.steps(node, "power") == [("power.change", "again")], "a busy BMC")
     told = watched.why(node)
     assert told["lock"]["purpose"] == "power on"

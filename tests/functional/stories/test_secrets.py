@@ -29,7 +29,7 @@ def script():
 def heard(script):
     """What the driver could read of the BMC's password, each time it looked."""
     seen = []
-    script.when("prepare", lambda held: seen.append(held.driver_info["redfish_password"]))
+    script.when("prepare", lambda task: seen.append(task.driver_info["redfish_password"]))
     return seen
 
 
@@ -171,9 +171,9 @@ def test_step_reads_its_secret_argument(stage, script):
     read = []
     given = {"admin_password": {"description": "for the soap", "required": True}}
     script.add("service", "wash", argsinfo=given)
-    steps = stage.site.house.registry.interfaces["deploy"]["fake"]
+    steps = stage.site.runtime.registry.interfaces["deploy"]["fake"]
     play = steps.run_step
-    steps.run_step = lambda held, step: read.append(step.args) or play(held, step)
+    steps.run_step = lambda task, step: read.append(step.args) or play(task, step)
     node = stage.bring_to("active")
     stage.ask(node, "service", service_steps=[WASH])
     stage.wait_for(node, "active")

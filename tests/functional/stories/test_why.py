@@ -61,7 +61,7 @@ def test_node_whose_bmc_takes_its_time(watched, bmc):
     told = why(watched, node)
     assert told["provision_state"] == "verifying"
     assert told["next_action"] == "wait: step power.check_power of verify is going on"
-    assert told["lock"]["holder"] == watched.site.house.host
+    assert told["lock"]["holder"] == watched.site.runtime.host
     assert told["lock"]["purpose"] == "manage"
     assert told["lock"]["age_s"] >= 0
     assert told["step"]["request_id"] == request
@@ -117,7 +117,7 @@ def test_node_whose_bmc_fell_silent(watched, bmc):
     node = watched.bring_to("active", **SECRET)
     watched.power(node, "power on")
     bmc.reads, bmc.one = UNREACHABLE, {}
-    power_sync.PowerSync(watched.site.house).run()
+    power_sync.PowerSync(watched.site.runtime).run()
     told = why(watched, node)
     assert told["next_action"] == (
         "look at the BMC: maintenance ends by itself when it answers again; it is asked after "

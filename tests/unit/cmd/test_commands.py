@@ -13,7 +13,7 @@ import bloomery
 from bloomery import cmd
 from bloomery.conf.database import Database
 from bloomery.db import schema
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 
 
 def run(*args: object) -> Result:
@@ -104,14 +104,14 @@ def test_version_tells_what_is_there_and_what_is_needed(state: Path):
 
 
 def test_an_upgrade_under_a_running_service_is_refused(state: Path):
-    with Home(state):
+    with StateDir(state):
         result = run("db", "upgrade", "--state-dir", state)
     assert result.exit_code == 1
     assert "already serves from it" in result.stderr
 
 
 def test_a_backup_is_taken_under_a_running_service_and_names_the_key(state: Path, tmp_path: Path):
-    with Home(state) as home:
+    with StateDir(state) as home:
         result = run("db", "backup", tmp_path / "copy", "--state-dir", state)
     assert result.exit_code == 0
     assert str(tmp_path / "copy") in result.output
@@ -138,7 +138,7 @@ def test_the_database_may_be_configured(tmp_path: Path):
 def test_a_configured_sqlite_file_is_not_upgraded_under_a_running_service(tmp_path: Path):
     url = f"sqlite:///{tmp_path}/elsewhere.sqlite"
     (tmp_path / "b.conf").write_text(f"[database]\nconnection = {url}\n")
-    with Home(tmp_path / "one") as home:
+    with StateDir(tmp_path / "one") as home:
         home.open_database(Database(connection=url))
         where = ("--state-dir", tmp_path / "two", "--config-file", tmp_path / "b.conf")
         result = run("db", "upgrade", *where)

@@ -65,7 +65,7 @@ def test_the_end_takes_along_threads_and_programs_and_tells_why() -> None:
 
 SERVE_THAT_FAILS = """
 import sys
-from bloomery.cmd import process, serving
+from bloomery.cmd import process, service
 from bloomery.cmd.serve import serve
 from bloomery.conductor.lease import Lease
 
@@ -74,7 +74,7 @@ def fail(_service):
 
 Lease.revoke = lambda _lease: print("revoked", flush=True)
 process._children = lambda: print("listed", flush=True) or []
-serving.Service.start = fail
+service.Service.start = fail
 serve(["--state-dir", sys.argv[1], "--port", "0"])
 """
 

@@ -7,7 +7,7 @@ import threading
 import pytest
 
 from bloomery.db import locks
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again
 from tests.kit import probes
 from tests.kit.scripted import Script
@@ -41,13 +41,13 @@ def test_a_worker_that_lost_its_node_ends_and_asks_no_bmc_again(make_site, endin
     script = Script()
     in_step, go_on = threading.Event(), threading.Event()
 
-    def slow(held: HeldNode) -> None:
+    def slow(task: DriverTask) -> None:
         in_step.set()
         assert go_on.wait(10)
         if ending == "saves":
-            held.save()
-            held.node.description = "from beyond"
-            held.save()
+            task.save()
+            task.node.description = "from beyond"
+            task.save()
         if ending == "raises":
             raise LookupError
 
@@ -60,8 +60,8 @@ def test_a_worker_that_lost_its_node_ends_and_asks_no_bmc_again(make_site, endin
     void(site)
     before = site.everything()
     go_on.set()
-    wait_for(lambda: site.house.gates.held == 0, "the worker to end")
-    wait_for(lambda: site.house.workers.busy == 0, "the slot to be free")
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the worker to end")
+    wait_for(lambda: site.runtime.workers.busy == 0, "the slot to be free")
     assert site.everything() == before
     assert "after" not in script.calls
     assert "clean_up" not in script.calls or ending == "raises"
@@ -69,28 +69,28 @@ def test_a_worker_that_lost_its_node_ends_and_asks_no_bmc_again(make_site, endin
 
 def test_a_turn_that_comes_after_the_node_was_lost_asks_no_bmc(make_site):
     script = Script()
-    script.add("deploy", "slow", lambda held: Again(after_s=0.2, reason="slow"))
+    script.add("deploy", "slow", lambda task: Again(after_s=0.2, reason="slow"))
     site = make_site(registry=script.registry())
     node = site.enrol(provision_state="available")
     site.deploy(node)
     wait_for(lambda: "slow" in script.calls, "the step to run")
-    wait_for(lambda: site.house.workers.busy == 0, "the thread to be free")
+    wait_for(lambda: site.runtime.workers.busy == 0, "the thread to be free")
     void(site)
     calls = list(script.calls)
-    wait_for(lambda: site.house.gates.held == 0, "the flow to end")
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the flow to end")
     assert script.calls == calls
 
 
 def test_the_next_holder_is_not_disturbed(make_site):
     script = Script()
-    script.add("deploy", "slow", lambda held: Again(after_s=0.1, reason="slow"))
+    script.add("deploy", "slow", lambda task: Again(after_s=0.1, reason="slow"))
     site = make_site(registry=script.registry())
     node = site.enrol(provision_state="available")
     site.deploy(node)
     wait_for(lambda: "slow" in script.calls, "the step to run")
     void(site)
     other = probes.task_manager.acquire(probes.context_of(site.another_host("host-b"), site), node)
-    wait_for(lambda: site.house.gates.held == 0, "the flow to end")
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the flow to end")
     assert site.node(node).reservation == "host-b"
     other.node.description = "from the next one"
     other.save()

@@ -41,7 +41,7 @@ def test_patches_lose_nothing_while_a_task_saves_too(make_site):
 def test_those_who_may_not_wait_are_told_at_once(site: Site, monkeypatch):
     node = site.enrol(provision_state="available")
     site.patience_s = 20
-    monkeypatch.setattr(site.house.gates, "_per_node", 2)
+    monkeypatch.setattr(site.runtime.node_locks, "_per_node", 2)
     refused = probes.no_acknowledged_patch_is_lost(site, node, clients=16, rounds=3)
     assert refused > 0
 
@@ -65,7 +65,7 @@ def test_a_held_node_is_not_changed(site: Site, call: tuple[Any, ...]):
             site.order(call[0], node, *call[1:])
         assert site.everything() == before
     site.order(call[0], node, *call[1:])
-    assert site.house.gates.held == 0
+    assert site.runtime.node_locks.held == 0
 
 
 @pytest.mark.parametrize("call", ON_A_HELD_NODE, ids=lambda call: call[0])
@@ -85,6 +85,6 @@ def test_what_is_refused_inside_leaves_the_gate_open(site: Site):
     node = site.enrol(provision_state="available", protected=True)
     with pytest.raises(errors.NodeProtected):
         site.order("destroy_node", node)
-    assert site.house.gates.held == 0
+    assert site.runtime.node_locks.held == 0
     with site.acquire(node, retry=False):
         pass

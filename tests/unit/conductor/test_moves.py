@@ -144,7 +144,7 @@ def test_an_error_that_is_given_is_written_and_remembered(site: Site):
 def test_an_error_is_cut_to_its_column_and_shows_no_secret(site: Site):
     moved = walk(site, stand(site, "deploying"), "fail", last_error="x" * 9999)
     assert moved.last_error is not None
-    assert len(moved.last_error) == site.house.conf.default.log_in_db_max_size
+    assert len(moved.last_error) == site.runtime.conf.default.log_in_db_max_size
 
 
 def test_a_target_that_is_given_wins(site: Site):

@@ -76,11 +76,11 @@ def test_an_undeployment_bears_it(make_site, script):
 def test_the_same_turn_is_taken_again(make_site, script):
     turns = []
 
-    def act(held):
-        turns.append(held.turn)
-        if turns.count(held.turn) == 1:
+    def act(task):
+        turns.append(task.turn)
+        if turns.count(task.turn) == 1:
             raise SILENT
-        return Again(after_s=0.01, reason="goes on") if held.turn < 2 else None
+        return Again(after_s=0.01, reason="goes on") if task.turn < 2 else None
 
     script.when("one", act)
     site = make_site(registry=script.registry(), **BUDGET)
@@ -96,7 +96,7 @@ def test_what_it_waits_for_and_until_when_stands_in_its_row(make_site, script):
     run = run_of(site, node)
     assert run["reason"].startswith("the BMC does not answer: no route; it is asked again until")
     assert timedelta(seconds=200) < run["deadline_at"] - rows.now() <= timedelta(seconds=300)
-    script.when("one", lambda held: None)
+    script.when("one", lambda task: None)
     site.wait_for_state(node, "active")
 
 
@@ -108,7 +108,7 @@ def test_the_row_is_written_once_however_often_it_is_tried(make_site, script):
     due_at, tries = run_of(site, node)["due_at"], len(script.calls)
     wait_for(lambda: len(script.calls) > tries + 3, "more tries")
     assert run_of(site, node)["due_at"] == due_at
-    script.when("one", lambda held: None)
+    script.when("one", lambda task: None)
     site.wait_for_state(node, "active")
 
 
@@ -141,7 +141,7 @@ def test_a_bmc_that_is_left_alone_for_longer_than_is_left_is_not_waited_for(make
 def test_waiting_is_no_answer(make_site, script):
     ends = []
 
-    def act(held):
+    def act(task):
         ends.append(run_of(site, node)["deadline_at"])
         if len(ends) == 9:
             return None
@@ -181,7 +181,7 @@ def test_a_driver_that_bears_silence_itself_has_no_endless_budget(make_site, mon
 def test_an_answer_begins_the_budget_anew(make_site, script):
     ends, script.is_heard = [], True
 
-    def act(held):
+    def act(task):
         ends.append(run_of(site, node)["deadline_at"])
         if len(ends) == 1:
             raise SILENT
@@ -210,7 +210,7 @@ def test_a_conductor_that_takes_over_grants_no_new_budget(make_site, script):
     wait_for(lambda: len(script.calls) > tries, "the heir to try")
     wait_for(lambda: run_of(again, node)["state"] == "again", "the heir to wait")
     assert run_of(again, node)["deadline_at"] == ends
-    script.when("one", lambda held: None)
+    script.when("one", lambda task: None)
     again.wait_for_state(node, "active")
     again.close()
 
@@ -238,8 +238,8 @@ def test_who_waits_in_person_is_told_at_once(make_site, script):
 def test_an_order_insists_in_its_first_turn_alone(make_site, script):
     insisted = []
 
-    def act(held):
-        insisted.append(held.insists)
+    def act(task):
+        insisted.append(task.insists)
         return None if len(insisted) > 2 else Again(after_s=0.01, reason="works")
 
     script.when("prepare", act)
@@ -251,9 +251,9 @@ def test_an_order_insists_in_its_first_turn_alone(make_site, script):
 def test_what_was_read_is_kept_for_one_turn(make_site, script):
     kept = []
 
-    def act(held):
-        kept.append(dict(held.reads))
-        held.reads["/redfish/v1"] = "root"
+    def act(task):
+        kept.append(dict(task.reads))
+        task.reads["/redfish/v1"] = "root"
         return None if len(kept) > 2 else Again(after_s=0.01, reason="works")
 
     script.when("one", act)

@@ -14,7 +14,7 @@ from bloomery import errors
 from bloomery.conductor import recovery, states
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
 from bloomery.db import conductors, locks
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again, Hold, WaitForCall
 from tests.kit import crash_probes
 from tests.kit.scripted import Script, in_turn
@@ -62,10 +62,10 @@ def test_a_node_at_rest_is_left_alone_at_start(site: Site, state: str):
 
 
 def test_reservations_of_a_former_life_are_void_at_start(site: Site):
-    held = [site.enrol(provision_state="available") for _ in range(3)]
-    before = [site.acquire(node).node.lock_generation for node in held]
+    task = [site.enrol(provision_state="available") for _ in range(3)]
+    before = [site.acquire(node).node.lock_generation for node in task]
     again = site.restarted()
-    for node, generation in zip(held, before, strict=True):
+    for node, generation in zip(task, before, strict=True):
         found = again.node(node)
         assert (found.reservation, found.reserved_for, found.reserved_at) == (None, None, None)
         assert found.lock_generation > generation
@@ -83,7 +83,7 @@ def test_a_flow_that_waits_waits_on(make_site: MakeSite, outcome: Any):
     waits_in = site.wait_for_state(node, "wait call-back", "deploy hold").provision_state
     again = site.restarted()
     assert again.node(node).provision_state == waits_in
-    assert recovery.adopt_all(again.house) == 0
+    assert recovery.adopt_all(again.runtime) == 0
     if waits_in == "deploy hold":
         again.order("do_provisioning_action", node, "unhold")
     again.order("heartbeat", node, "http://agent", "1", None, None)
@@ -94,17 +94,17 @@ def test_a_flow_that_waits_waits_on(make_site: MakeSite, outcome: Any):
 def test_a_flow_that_another_walks_is_not_taken_up(make_site: MakeSite):
     script = Script()
     go_on = threading.Event()
-    script.add("deploy", "slow", lambda held: go_on.wait(10) and None)
+    script.add("deploy", "slow", lambda task: go_on.wait(10) and None)
     site = make_site(registry=script.registry(), patience_s=0.01)
     node = site.enrol(provision_state="available")
     site.deploy(node)
     wait_for(lambda: "slow" in script.calls, "the step to run")
-    assert recovery.adopt_all(site.house) == 0
-    recovery.adopt(site.house, node)
+    assert recovery.adopt_all(site.runtime) == 0
+    recovery.adopt(site.runtime, node)
     go_on.set()
     site.wait_for_state(node, "active")
     assert script.calls.count("slow") == 1
-    recovery.adopt(site.house, node)
+    recovery.adopt(site.runtime, node)
     assert site.node(node).provision_state == "active"
 
 
@@ -112,7 +112,7 @@ def test_an_orphan_is_taken_up_while_the_conductor_runs(make_site: MakeSite):
     script = Script()
     died = threading.Event()
 
-    def dies_once(held: HeldNode) -> None:
+    def dies_once(task: DriverTask) -> None:
         if not died.is_set():
             died.set()
             raise SystemExit
@@ -123,7 +123,7 @@ def test_an_orphan_is_taken_up_while_the_conductor_runs(make_site: MakeSite):
     site.deploy(node)
     wait_for(lambda: died.is_set() and site.is_free(node), "the worker to die")
     if site.node(node).provision_state == "deploying":
-        assert recovery.adopt_all(site.house) == 1
+        assert recovery.adopt_all(site.runtime) == 1
     site.wait_for_state(node, "active", "deploy failed")
 
 
@@ -133,8 +133,8 @@ def test_a_full_pool_takes_the_orphan_up_later(make_site: MakeSite, monkeypatch)
     script.add("deploy", "one")
     site = make_site(registry=script.registry(), workers_pool_size=3)
     node = orphan(site)
-    slots = [site.house.workers.slot() for _ in range(3)]
-    recovery.adopt(site.house, node)
+    slots = [site.runtime.workers.slot() for _ in range(3)]
+    recovery.adopt(site.runtime, node)
     assert site.node(node).provision_state == "deploying"
     for slot in slots:
         with slot:
@@ -157,7 +157,7 @@ def test_a_flow_goes_on_in_the_name_of_who_asked(make_site: MakeSite):
     site = make_site()
     node = orphan(site)
     asked = site.runs(node)[0]["request_id"]
-    recovery.adopt(site.house, node)
+    recovery.adopt(site.runtime, node)
     site.wait_for_state(node, "active")
     assert {entry["request_id"] for entry in site.history(node)} == {asked}
 
@@ -175,7 +175,7 @@ def test_a_moment_without_the_database_fails_no_deployment(make_site: MakeSite, 
         return plain(work)
 
     script.add(
-        "deploy", "one", lambda held: Again(after_s=0.001, reason="x") if not held.turn else None
+        "deploy", "one", lambda task: Again(after_s=0.001, reason="x") if not task.turn else None
     )
     script.add("deploy", "two")
     monkeypatch.setattr(site.db, "transact", refuse)
@@ -183,7 +183,7 @@ def test_a_moment_without_the_database_fails_no_deployment(make_site: MakeSite, 
     site.deploy(node)
     wait_for(lambda: not failures, "the faults to be over")
     wait_for(lambda: site.is_free(node), "the node to be free")
-    recovery.adopt_all(site.house)
+    recovery.adopt_all(site.runtime)
     assert site.wait_for_state(node, "active").last_error is None
 
 

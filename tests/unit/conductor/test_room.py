@@ -65,7 +65,7 @@ def test_as_many_as_allowed_get_in_and_the_others_are_as_they_were(
     nodes = [site.enrol() for _ in range(CALLERS)]
     for node in nodes:
         site.set(node, provision_state=state, driver_info=NEVER)
-    houses = [site.house, site.another_host("host-b", **limits)][:hosts]
+    houses = [site.runtime, site.another_host("host-b", **limits)][:hosts]
     managers = [ConductorManager(houses[n % hosts]) for n in range(CALLERS)]
     before = {node: (site.node(node), site.history(node), site.events(node)) for node in nodes}
     meeting(monkeypatch, room, passed)

@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.base import HeldNode
+from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again, Hold, WaitForCall
 from tests.kit.scripted import Script, failing, in_turn
 from tests.kit.site import Site
@@ -118,7 +118,7 @@ def test_a_flow_that_fails_says_where_and_ends_clean(
     node = site.enrol(provision_state=before)
     order(site, node)
     failed = site.wait_for_state(node, after)
-    wait_for(lambda: site.house.gates.held == 0, "the gate to open")
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the gate to open")
     assert failed.target_provision_state == target
     assert node in failed.last_error
     assert errors.brief(cause) in failed.last_error
@@ -184,8 +184,8 @@ def test_a_verify_step_that_fails_is_recorded_and_passed_over(
 
 
 def test_what_a_step_wrote_on_the_node_is_saved_with_its_end(site: Site, script: Script):
-    def find(held: HeldNode) -> None:
-        held.node.properties["found"] = 1
+    def find(task: DriverTask) -> None:
+        task.node.properties["found"] = 1
 
     script.when("deploy_one", find)
     node = site.enrol(provision_state="available")
@@ -195,7 +195,7 @@ def test_what_a_step_wrote_on_the_node_is_saved_with_its_end(site: Site, script:
 
 def test_a_running_step_is_shown_on_the_node(site: Site, script: Script):
     seen: list[Any] = []
-    script.when("deploy_two", lambda held: seen.append(site.node(held.node.uuid)))
+    script.when("deploy_two", lambda task: seen.append(site.node(task.node.uuid)))
     node = site.enrol(provision_state="available")
     site.deploy(node)
     done = site.wait_for_state(node, "active")
@@ -213,15 +213,15 @@ def test_a_running_step_is_shown_on_the_node(site: Site, script: Script):
 def test_a_step_is_called_again_with_its_turn_and_keeps_the_lock(site: Site, script: Script):
     turns: list[tuple[int, str | None]] = []
 
-    def slow(held: HeldNode) -> Any:
-        turns.append((held.turn, site.node(held.node.uuid).reservation))
-        return Again(after_s=0.01, reason=f"{held.turn} done") if held.turn < 3 else None
+    def slow(task: DriverTask) -> Any:
+        turns.append((task.turn, site.node(task.node.uuid).reservation))
+        return Again(after_s=0.01, reason=f"{task.turn} done") if task.turn < 3 else None
 
     script.when("deploy_one", slow)
     node = site.enrol(provision_state="available")
     site.deploy(node)
     site.wait_for_state(node, "active")
-    assert turns == [(turn, site.house.host) for turn in range(4)]
+    assert turns == [(turn, site.runtime.host) for turn in range(4)]
     assert script.calls.count("deploy_two") == 1
 
 
@@ -229,7 +229,7 @@ def test_the_row_of_a_step_that_waits_its_turn_says_until_when_and_why(site: Sit
     go_on = threading.Event()
     script.when(
         "deploy_one",
-        lambda held: None if go_on.is_set() else Again(after_s=0.05, reason="the BMC is busy"),
+        lambda task: None if go_on.is_set() else Again(after_s=0.05, reason="the BMC is busy"),
     )
     node = site.enrol(provision_state="available")
     site.deploy(node)
@@ -248,9 +248,9 @@ def test_three_workers_look_after_a_hundred_nodes_that_wait(make_site):
     waiting: set[str] = set()
     mutex = threading.Lock()
 
-    def slow(held: HeldNode) -> Any:
+    def slow(task: DriverTask) -> Any:
         with mutex:
-            waiting.add(held.node.uuid)
+            waiting.add(task.node.uuid)
             everybody = len(waiting) == 100
         return None if everybody else Again(after_s=0.05, reason="until all are here")
 
@@ -283,7 +283,7 @@ def test_a_flow_that_waits_for_a_call_lets_go_and_goes_on_with_it(
     site.deploy(node)
     parked = site.wait_for_state(node, "wait call-back")
     assert parked.target_provision_state == "active"
-    wait_for(lambda: site.house.gates.held == 0, "the gate to open")
+    wait_for(lambda: site.runtime.node_locks.held == 0, "the gate to open")
     assert "deploy_two" not in script.calls
     site.order("heartbeat", node, "http://agent", "1.0", None, None)
     site.wait_for_state(node, "active")
@@ -323,7 +323,7 @@ def test_a_full_pool_is_told_with_nothing_written(make_site):
         "do_provisioning_action": (site.enrol(provision_state="manageable"), "provide"),
         "change_node_power_state": (site.enrol(), "power on", None),
     }
-    slots = [site.house.workers.slot() for _ in range(3)]
+    slots = [site.runtime.workers.slot() for _ in range(3)]
     before = site.everything()
     for method, args in nodes.items():
         with pytest.raises(errors.NoFreeConductorWorker) as told:
@@ -341,7 +341,7 @@ def test_a_slot_is_given_back_when_the_order_is_refused(site: Site):
     node = site.enrol(provision_state="enroll")
     with pytest.raises(errors.InvalidStateRequested):
         site.deploy(node)
-    assert site.house.workers.busy == 0
+    assert site.runtime.workers.busy == 0
 
 
 ORDERS = [
@@ -362,7 +362,7 @@ def test_a_worker_that_never_came_puts_the_node_back(
     def refuse(*_args: Any, **_more: Any) -> Any:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(site.house.workers, "submit", refuse)
+    monkeypatch.setattr(site.runtime.workers, "submit", refuse)
     with pytest.raises(RuntimeError, match="new thread"):
         order(site, node)
     after = site.node(node)
@@ -376,8 +376,8 @@ def test_a_worker_that_never_came_puts_the_node_back(
     assert (entry["state"], entry["severity"]) == (state, "ERROR")
     told = site.events(node)[-1]
     assert (told["action"], told["status"]) == ("provision_set", "error")
-    assert site.house.workers.busy == 0
-    assert site.house.gates.held == 0
+    assert site.runtime.workers.busy == 0
+    assert site.runtime.node_locks.held == 0
     monkeypatch.undo()
     order(site, node)
     wait_for(lambda: site.is_free(node), "the second try")
@@ -389,7 +389,7 @@ def test_a_power_order_whose_worker_never_came_is_taken_back(site: Site, monkeyp
     def refuse(*_args: Any, **_more: Any) -> Any:
         raise RuntimeError("can't start new thread")
 
-    monkeypatch.setattr(site.house.workers, "submit", refuse)
+    monkeypatch.setattr(site.runtime.workers, "submit", refuse)
     with pytest.raises(RuntimeError):
         site.order("change_node_power_state", node, "power on", None)
     after = site.node(node)

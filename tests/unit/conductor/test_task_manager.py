@@ -12,7 +12,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import states, task_manager
-from bloomery.conductor.house import Context
+from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import NOSTATE
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import locks, nodes, rows
@@ -47,9 +47,9 @@ def impatient(site: Site) -> Context:
 
 def test_an_exclusive_task_reserves_the_node_until_the_block_ends(site: Site, node: str):
     with site.acquire(node, purpose="power on") as task:
-        held = site.node(node)
-        assert (held.reservation, held.reserved_for) == (HOST, "power on")
-        assert held.reserved_at is not None
+        row = site.node(node)
+        assert (row.reservation, row.reserved_for) == (HOST, "power on")
+        assert row.reserved_at is not None
         assert not task.shared
     free = site.node(node)
     assert (free.reservation, free.reserved_for, free.reserved_at) == (None, None, None)
@@ -94,7 +94,7 @@ def test_a_node_may_be_named_by_the_number_of_its_row(site: Site, node: str):
 def test_a_node_that_is_not_there_is_not_found(site: Site, ident: str | int, shared: bool):
     with pytest.raises(errors.NodeNotFound):
         site.acquire(ident, shared=shared)
-    assert site.house.gates.held == 0
+    assert site.runtime.node_locks.held == 0
 
 
 @pytest.mark.parametrize(
@@ -111,7 +111,7 @@ def test_a_constructor_that_fails_holds_nothing(
     with pytest.raises(error):
         site.acquire(node)
     assert site.is_free(node)
-    assert site.house.gates.held == 0
+    assert site.runtime.node_locks.held == 0
 
 
 def test_without_its_driver_a_task_has_none_until_it_is_loaded(site: Site, node: str):
@@ -196,7 +196,9 @@ def test_a_second_holder_is_told_who_holds_and_for_what(site: Site, node: str):
 
 def test_a_holder_in_another_process_is_named(site: Site, node: str):
     other = site.another_host("host-b")
-    with task_manager.acquire(Context(house=other, request=site.request()), node, purpose="clean"):
+    with task_manager.acquire(
+        Context(runtime=other, request=site.request()), node, purpose="clean"
+    ):
         with pytest.raises(errors.NodeLocked, match=r"host host-b \(clean\)") as told:
             site.acquire(node, retry=False)
         assert told.value.status == 409
@@ -231,7 +233,7 @@ def test_a_caller_that_waited_in_vain_is_told(site: Site, node: str):
 def test_who_waits_is_served_when_the_holder_lets_go(site: Site, node: str, pool):
     task = site.acquire(node)
     waiting = pool.submit(site.acquire, node)
-    wait_for(lambda: site.house.gates.waiting, "the second to wait")
+    wait_for(lambda: site.runtime.node_locks.waiting, "the second to wait")
     task.release_resources()
     second = waiting.result(timeout=5)
     assert site.node(node).reservation == HOST
@@ -247,7 +249,7 @@ def test_the_patient_wait_past_every_limit(make_site, pool):
     node = site.enrol()
     task = site.acquire(node)
     patient = pool.submit(site.acquire, node, patient=True)
-    wait_for(lambda: site.house.gates.waiting, "the patient one to wait")
+    wait_for(lambda: site.runtime.node_locks.waiting, "the patient one to wait")
     with pytest.raises(errors.NodeLocked):
         site.acquire(node)
     task.release_resources()
@@ -258,7 +260,7 @@ def test_a_task_releases_only_what_it_holds(site: Site, node: str):
     task = site.acquire(node)
     site.db.transact(lambda conn: locks.void_all(conn, HOST))
     other = task_manager.acquire(
-        Context(house=site.another_host("host-b"), request=site.request()), node
+        Context(runtime=site.another_host("host-b"), request=site.request()), node
     )
     task.release_resources()
     assert site.node(node).reservation == "host-b"
@@ -282,13 +284,13 @@ def test_upgrading_locks_and_reads_the_node_anew(site: Site, node: str):
 
 def test_an_upgrade_that_failed_leaves_a_shared_task_that_may_try_again(site: Site, node: str):
     other = task_manager.acquire(
-        Context(house=site.another_host("host-b"), request=site.request()), node
+        Context(runtime=site.another_host("host-b"), request=site.request()), node
     )
     with site.acquire(node, shared=True) as task:
         with pytest.raises(errors.NodeLocked):
             task.upgrade_lock(retry=False)
         assert task.shared
-        assert site.house.gates.held == 0
+        assert site.runtime.node_locks.held == 0
         other.release_resources()
         task.upgrade_lock(retry=False)
         assert site.node(node).reservation == HOST
@@ -348,7 +350,7 @@ def test_a_released_task_writes_nothing(site: Site, node: str, call: str):
 def test_a_task_may_destroy_its_node(site: Site, node: str):
     with site.acquire(node) as task:
         site.db.transact(lambda conn: nodes.delete(conn, task.node.uuid))
-    assert site.house.gates.held == 0
+    assert site.runtime.node_locks.held == 0
 
 
 def test_what_needs_an_exclusive_lock_refuses_a_shared_one(site: Site, node: str):
@@ -453,7 +455,7 @@ def test_the_usual_shape_runs_in_the_background_and_frees_the_node(site: Site, n
 
     with task_manager.acquire(site.context(), node, purpose="power on") as task:
         task.driver.power.set_power_state(task, "power on")
-        task.spawn_after(site.house.workers.spawn, power_action, task, "power off")
+        task.spawn_after(site.runtime.workers.spawn, power_action, task, "power off")
     assert began.wait(5)
     assert site.node(node).reservation == HOST
     go_on.set()
@@ -534,7 +536,7 @@ def test_a_worker_that_dies_is_named_in_last_error_and_lets_go(site: Site, node:
 
     called: list[Any] = []
     with site.acquire(node) as task:
-        task.spawn_after(site.house.workers.spawn, format_disks, task)
+        task.spawn_after(site.runtime.workers.spawn, format_disks, task)
         task.set_spawn_error_hook(called.append)
     wait_for(lambda: site.is_free(node), "the dead worker's lock to be dropped")
     said = site.node(node).last_error
@@ -567,7 +569,7 @@ def test_a_worker_may_die_after_its_node(site: Site, node: str):
         task.spawn_after(lambda: future)
     site.db.transact(lambda conn: nodes.delete(conn, node))
     future.set_exception(Boom())
-    assert site.house.gates.held == 0
+    assert site.runtime.node_locks.held == 0
 
 
 # --------------------------------------------------------------------------- process_event
@@ -639,8 +641,10 @@ def test_the_names_that_the_first_contract_reads_are_there(site: Site, node: str
 
 def test_the_relay_is_told_after_the_commit(site: Site, node: str):
     seen: list[str | None] = []
-    house = site.another_host("host-b")
-    object.__setattr__(house, "told", lambda: seen.append(site.node(node).provision_state))
-    with task_manager.acquire(Context(house=house, request=site.request()), node) as task:
+    runtime = site.another_host("host-b")
+    object.__setattr__(
+        runtime, "on_events_written", lambda: seen.append(site.node(node).provision_state)
+    )
+    with task_manager.acquire(Context(runtime=runtime, request=site.request()), node) as task:
         task.process_event("deploy")
     assert seen == ["deploying"]

@@ -37,7 +37,7 @@ def test_a_bmc_that_does_not_tell_its_vendor_is_manageable_all_the_same(
     site: Site,
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    def refuse(_self: FakeManagement, held: object) -> str:
+    def refuse(_self: FakeManagement, task: object) -> str:
         raise errors.BmcRefused(node="n", address="a", reason="no")
 
     monkeypatch.setattr(FakeManagement, "detect_vendor", refuse, raising=False)

@@ -11,7 +11,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
-from bloomery.drivers.base import Beat, HeldNode
+from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.outcome import DONE, Hold, WaitForCall
 from tests.kit.scripted import Script, failing, in_turn
 from tests.kit.site import Site
@@ -117,11 +117,11 @@ def test_a_call_to_a_node_in_maintenance_is_noted_and_no_more(make_site):
 def test_an_agent_that_reports_a_failure_fails_the_flow(make_site, monkeypatch):
     waiting = Waiting(make_site, "deploy", BOOTS)
 
-    def refuse(self: Any, held: HeldNode, beat: Beat) -> Any:
+    def refuse(self: Any, task: DriverTask, beat: Heartbeat) -> Any:
         raise errors.BmcRefused(node="n", address="agent", reason="no such image")
 
     monkeypatch.setattr(
-        type(waiting.site.house.registry.interfaces["deploy"]["fake"]), "on_heartbeat", refuse
+        type(waiting.site.runtime.registry.interfaces["deploy"]["fake"]), "on_heartbeat", refuse
     )
     waiting.beat()
     assert "no such image" in waiting.site.wait_for_state(waiting.node, "deploy failed").last_error
@@ -130,7 +130,7 @@ def test_an_agent_that_reports_a_failure_fails_the_flow(make_site, monkeypatch):
 
 def test_an_agent_that_is_not_done_refreshes_the_time_out(make_site, monkeypatch):
     waiting = Waiting(make_site, "deploy", BOOTS)
-    deploy = type(waiting.site.house.registry.interfaces["deploy"]["fake"])
+    deploy = type(waiting.site.runtime.registry.interfaces["deploy"]["fake"])
     monkeypatch.setattr(deploy, "on_heartbeat", lambda *_: BOOTS)
     waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
     waiting.beat()
@@ -145,10 +145,10 @@ def test_an_agent_that_is_not_done_refreshes_the_time_out(make_site, monkeypatch
 @PHASES
 def test_what_nobody_calls_times_out(make_site, phase: str):
     waiting = Waiting(make_site, phase, BOOTS)
-    timeouts.run(waiting.site.house)
+    timeouts.run(waiting.site.runtime)
     assert waiting.site.node(waiting.node).provision_state.endswith(("wait", "call-back"))
     waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
-    timeouts.run(waiting.site.house)
+    timeouts.run(waiting.site.runtime)
     failed = waiting.site.wait_for_state(waiting.node, FAILS_IN[phase])
     assert "no call came within 1800 s" in failed.last_error
     assert f"{phase}_callback_timeout" in failed.last_error
@@ -158,7 +158,7 @@ def test_what_nobody_calls_times_out(make_site, phase: str):
 
 def test_a_step_may_set_a_shorter_time_of_its_own(make_site):
     waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=0.001))
-    timeouts.run(waiting.site.house)
+    timeouts.run(waiting.site.runtime)
     failed = waiting.site.wait_for_state(waiting.node, "deploy failed")
     assert "own time limit" in failed.last_error
 
@@ -168,13 +168,13 @@ def test_a_clock_that_is_set_does_not_change_a_step_s_own_time(make_site, hours:
     waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=300))
     own_s, wall = [0.0], [rows.now()]
     watch = timeouts.Watch(clock=lambda: own_s[0], wall=lambda: wall[0])
-    timeouts.run(waiting.site.house, watch)
+    timeouts.run(waiting.site.runtime, watch)
     wall[0] += timedelta(hours=hours)
     own_s[0] += 290
-    timeouts.run(waiting.site.house, watch)
+    timeouts.run(waiting.site.runtime, watch)
     assert waiting.site.node(waiting.node).provision_state == "wait call-back"
     own_s[0] += 20
-    timeouts.run(waiting.site.house, watch)
+    timeouts.run(waiting.site.runtime, watch)
     failed = waiting.site.wait_for_state(waiting.node, "deploy failed")
     assert "own time limit" in failed.last_error
 
@@ -183,9 +183,9 @@ def test_after_a_restart_a_step_s_own_time_is_no_longer_than_it_was(make_site):
     waiting = Waiting(make_site, "deploy", WaitForCall(reason="boots", timeout_s=300))
     own_s, wall = [0.0], rows.now() - timedelta(hours=1)
     watch = timeouts.Watch(clock=lambda: own_s[0], wall=lambda: wall)
-    timeouts.run(waiting.site.house, watch)
+    timeouts.run(waiting.site.runtime, watch)
     own_s[0] += 301
-    timeouts.run(waiting.site.house, watch)
+    timeouts.run(waiting.site.runtime, watch)
     waiting.site.wait_for_state(waiting.node, "deploy failed")
 
 
@@ -194,21 +194,21 @@ def test_nodes_in_maintenance_or_held_do_not_time_out(make_site, why: str):
     waiting = Waiting(make_site, "deploy", BOOTS)
     value: Any = True if why == "maintenance" else "host-b"
     waiting.site.set(waiting.node, provision_updated_at=LONG_AGO, **{why: value})
-    timeouts.run(waiting.site.house)
+    timeouts.run(waiting.site.runtime)
     assert waiting.site.node(waiting.node).provision_state == "wait call-back"
 
 
 def test_a_state_without_a_flow_times_out_too(site: Site):
     node = site.enrol(provision_state="wait call-back", target_provision_state="active")
     site.set(node, provision_updated_at=LONG_AGO)
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     assert "no call came" in site.wait_for_state(node, "deploy failed").last_error
 
 
 def test_held_nodes_never_time_out(make_site):
     waiting = Waiting(make_site, "deploy", Hold(reason="look"))
     waiting.site.set(waiting.node, provision_updated_at=LONG_AGO)
-    timeouts.run(waiting.site.house)
+    timeouts.run(waiting.site.runtime)
     assert waiting.site.node(waiting.node).provision_state == "deploy hold"
 
 

@@ -36,7 +36,7 @@ def test_a_flow_whose_worker_dies_each_time_is_given_up(make_site: MakeSite) -> 
     site.order("do_node_deploy", node, False, None, None)
     wait_for(lambda: site.is_free(node), "the worker to die")
     while site.node(node).provision_state == "deploying":
-        recovery.adopt(site.service.house, node)
+        recovery.adopt(site.service.runtime, node)
         wait_for(lambda: site.is_free(node), "the worker to die")
     found = site.node(node)
     assert found.provision_state == "deploy failed"
@@ -48,7 +48,7 @@ def _slow(make_site: MakeSite) -> tuple[Site, str, threading.Event]:
     """A deployment in the middle of a long step, and what lets that step end."""
     script, over = Script(), threading.Event()
     script.add(
-        "deploy", "long", lambda held: None if over.is_set() else Again(after_s=60, reason="slow")
+        "deploy", "long", lambda task: None if over.is_set() else Again(after_s=60, reason="slow")
     )
     site = make_site(registry=script.registry())
     node = site.enrol(provision_state="available")
@@ -115,12 +115,12 @@ def test_a_step_that_its_conductors_never_survive_is_given_up(
 
 def test_a_step_that_may_not_be_repeated_is_told_as_stopped(make_site: MakeSite) -> None:
     script, go_on = Script(), threading.Event()
-    script.add("deploy", "once", lambda held: go_on.wait(20) and None, resumable=False)
+    script.add("deploy", "once", lambda task: go_on.wait(20) and None, resumable=False)
     site = make_site(registry=script.registry())
     node = site.enrol(provision_state="available")
     site.deploy(node)
     wait_for(lambda: "once" in script.calls, "the step")
-    site.db.transact(lambda conn: steps.let_go(conn, site.house.host))
+    site.db.transact(lambda conn: steps.let_go(conn, site.runtime.host))
     site.db.transact(locks.void_all)
     go_on.set()
     site = site.restarted()

@@ -10,25 +10,25 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conf.database import Database as Settings
-from bloomery.db import engine, home, schema
-from bloomery.db.tables import HOME, NODE_TRAITS
+from bloomery.db import engine, schema, settings
+from bloomery.db.tables import NODE_TRAITS, SETTINGS
 
 
 def put(conn: sa.Connection, name: str, value: str = "") -> None:
-    conn.execute(sa.insert(HOME), {"name": name, "value": value})
+    conn.execute(sa.insert(SETTINGS), {"name": name, "value": value})
 
 
 def count(db: engine.Database) -> int:
     with db.read() as conn:
-        return conn.execute(sa.select(sa.func.count()).select_from(HOME)).scalar_one()
+        return conn.execute(sa.select(sa.func.count()).select_from(SETTINGS)).scalar_one()
 
 
 def test_32_threads_lose_no_update(db: engine.Database):
     db.transact(lambda conn: put(conn, "counter", "0"))
 
     def count_up(conn: sa.Connection) -> None:
-        value = int(home.find(conn, "counter") or "")
-        conn.execute(sa.update(HOME).values(value=str(value + 1)))
+        value = int(settings.find(conn, "counter") or "")
+        conn.execute(sa.update(SETTINGS).values(value=str(value + 1)))
 
     def count_25_times(_: int) -> None:
         for _ in range(25):
@@ -37,11 +37,11 @@ def test_32_threads_lose_no_update(db: engine.Database):
     with ThreadPoolExecutor(32) as pool:
         list(pool.map(count_25_times, range(32)))
     with db.read() as conn:
-        assert home.find(conn, "counter") == "800"
+        assert settings.find(conn, "counter") == "800"
 
 
 def test_transact_returns_what_the_work_returns(db: engine.Database):
-    assert db.transact(lambda conn: home.settle(conn, "name", "value")) == "value"
+    assert db.transact(lambda conn: settings.settle(conn, "name", "value")) == "value"
 
 
 def test_an_exception_rolls_back_and_reaches_the_caller(db: engine.Database):
@@ -170,11 +170,13 @@ def test_a_database_that_another_program_locks_whole_is_named_at_start(tmp_path:
 
 def test_a_full_disk_is_named_and_damages_nothing(db: engine.Database):
     db.transact(lambda conn: put(conn, "before"))
-    pages = db.transact(lambda conn: conn.exec_driver_sql("PRAGMA page_count").scalar_one())
-    db.transact(lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pages}").close())
+    pagination = db.transact(lambda conn: conn.exec_driver_sql("PRAGMA page_count").scalar_one())
+    db.transact(lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pagination}").close())
     with pytest.raises(errors.DatabaseBusy, match="the disk is full"):
         db.transact(lambda conn: put(conn, "large", "x" * 10_000_000))
-    db.transact(lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pages * 9}").close())
+    db.transact(
+        lambda conn: conn.exec_driver_sql(f"PRAGMA max_page_count={pagination * 9}").close()
+    )
     db.transact(lambda conn: put(conn, "after"))
     assert count(db) == 2
     with db.read() as conn:

@@ -15,7 +15,7 @@ from alembic.script import ScriptDirectory
 
 import bloomery.db.migrations
 from bloomery import errors
-from bloomery.db import engine, home, schema, tables
+from bloomery.db import engine, schema, settings, tables
 
 FIRST = """
     op.create_table("rooms", sa.Column("name", sa.String(9), primary_key=True))
@@ -209,5 +209,5 @@ def test_a_database_of_somebody_else_is_refused_and_not_touched(fresh: engine.Da
 
 
 def test_a_settled_fact_stays(db: engine.Database):
-    assert db.transact(lambda conn: home.settle(conn, "name", "first")) == "first"
-    assert db.transact(lambda conn: home.settle(conn, "name", "second")) == "first"
+    assert db.transact(lambda conn: settings.settle(conn, "name", "first")) == "first"
+    assert db.transact(lambda conn: settings.settle(conn, "name", "second")) == "first"

@@ -16,22 +16,22 @@ from bloomery.outcome import DONE, Again
 
 class Marked(base.Deploy):
     @base.deploy_step(priority=10)
-    def write(self, held: base.HeldNode, image: str = "none") -> Any:
+    def write(self, task: base.DriverTask, image: str = "none") -> Any:
         return Again(after_s=1, reason=image)
 
     @base.clean_step(priority=5, abortable=True, resumable=True)
     @base.service_step()
-    def erase(self, held: base.HeldNode) -> None:
+    def erase(self, task: base.DriverTask) -> None:
         """Return nothing: done."""
 
     @base.verify_step(priority=1)
-    def look(self, held: base.HeldNode) -> None:
+    def look(self, task: base.DriverTask) -> None:
         """Look."""
 
 
 class Heir(Marked):
     @base.deploy_step(priority=99)
-    def write(self, held: base.HeldNode, image: str = "none") -> Any:
+    def write(self, task: base.DriverTask, image: str = "none") -> Any:
         return DONE
 
 
@@ -70,25 +70,25 @@ def test_an_heir_marks_anew_what_it_overrides():
 
 
 def test_a_step_is_run_with_its_arguments():
-    held: Any = SimpleNamespace()
+    task: Any = SimpleNamespace()
     step = Step(interface="deploy", step="write", args={"image": "debian"})
-    assert Marked(Conf()).run_step(held, step) == Again(after_s=1, reason="debian")
+    assert Marked(Conf()).run_step(task, step) == Again(after_s=1, reason="debian")
 
 
 def test_a_step_that_returns_nothing_is_done():
-    held: Any = SimpleNamespace()
-    assert Marked(Conf()).run_step(held, Step(interface="deploy", step="erase")) == DONE
+    task: Any = SimpleNamespace()
+    assert Marked(Conf()).run_step(task, Step(interface="deploy", step="erase")) == DONE
 
 
 @pytest.mark.parametrize("absent", [noop.NoBios, noop.NoRescue, noop.NoRaid, noop.NoConsole])
 def test_an_interface_that_is_not_there_says_so(absent: type[base.Interface]):
-    held: Any = SimpleNamespace(node=SimpleNamespace(driver="fake-hardware"))
+    task: Any = SimpleNamespace(node=SimpleNamespace(driver="fake-hardware"))
     with pytest.raises(errors.UnsupportedDriverExtension, match=absent.kind):
-        absent(Conf()).validate(held)
+        absent(Conf()).validate(task)
 
 
 def test_the_noop_network_takes_any_vif():
-    network, held = noop.NoopNetwork(Conf()), SimpleNamespace()
-    network.vif_attach(held, {"id": "vif"})
-    network.vif_detach(held, "vif")
-    assert network.vif_list(held) == []
+    network, task = noop.NoopNetwork(Conf()), SimpleNamespace()
+    network.vif_attach(task, {"id": "vif"})
+    network.vif_detach(task, "vif")
+    assert network.vif_list(task) == []

@@ -8,7 +8,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers.ramdisk import RamdiskDeploy
 from bloomery.outcome import DONE, Again
-from tests.kit.held import Held, walk
+from tests.kit.driver_task import FakeTask, walk
 
 ISO = "https://images.test/rescue.iso"
 
@@ -20,16 +20,16 @@ class Boot:
     def __init__(self, log) -> None:
         self.log = log
 
-    def validate(self, held):
+    def validate(self, task):
         self.log.append("validate")
 
-    def check_machine(self, held):
+    def check_machine(self, task):
         self.log.append("look")
 
-    def prepare_instance(self, held):
+    def prepare_instance(self, task):
         self.log.append("prepare")
 
-    def clean_up_instance(self, held):
+    def clean_up_instance(self, task):
         self.log.append("clean up")
 
 
@@ -39,11 +39,11 @@ class Power:
     def __init__(self, log) -> None:
         self.log = log
 
-    def set_power_state(self, held, state, timeout_s=None):
+    def set_power_state(self, task, state, timeout_s=None):
         self.log.append(state)
         if self.log.count(state) == 1:
             return Again(after_s=1, reason=state)
-        held.node.power_state = state
+        task.node.power_state = state
         return DONE
 
 
@@ -53,8 +53,8 @@ def log():
 
 
 @pytest.fixture
-def held(log):
-    made = Held({}, instance_info={"boot_iso": ISO}, power_state="power on")
+def task(log):
+    made = FakeTask({}, instance_info={"boot_iso": ISO}, power_state="power on")
     made.driver = SimpleNamespace(boot=Boot(log), power=Power(log))
     return made
 
@@ -64,17 +64,17 @@ def deploy():
     return RamdiskDeploy(Conf())
 
 
-def test_it_switches_off_prepares_the_boot_and_switches_on(deploy, held, log):
-    walk(held, lambda: deploy.deploy(held))
+def test_it_switches_off_prepares_the_boot_and_switches_on(deploy, task, log):
+    walk(task, lambda: deploy.deploy(task))
     assert log == ["look", "power off", "power off", "prepare", "power on", "power on"]
-    assert held.node.power_state == "power on"
-    assert held.node.driver_internal_info == {}
+    assert task.node.power_state == "power on"
+    assert task.node.driver_internal_info == {}
 
 
-def test_tear_down_switches_off_and_takes_the_iso_away(deploy, held, log):
-    walk(held, lambda: deploy.tear_down(held))
+def test_tear_down_switches_off_and_takes_the_iso_away(deploy, task, log):
+    walk(task, lambda: deploy.tear_down(task))
     assert log == ["power off", "power off", "clean up"]
-    assert held.node.power_state == "power off"
+    assert task.node.power_state == "power off"
 
 
 def test_the_step_may_be_repeated(deploy):
@@ -83,22 +83,22 @@ def test_the_step_may_be_repeated(deploy):
     assert deploy.steps("clean") == ()
 
 
-def test_the_iso_must_be_named(deploy, held):
-    held.node.instance_info = {}
+def test_the_iso_must_be_named(deploy, task):
+    task.node.instance_info = {}
     with pytest.raises(errors.MissingParameterValue, match="instance_info/boot_iso is missing"):
-        deploy.validate(held)
+        deploy.validate(task)
 
 
 @pytest.mark.parametrize("iso", ["rescue.iso", "ftp://images.test/x", 5, ["x"]])
-def test_the_iso_must_be_a_url(deploy, held, iso):
-    held.node.instance_info = {"boot_iso": iso}
+def test_the_iso_must_be_a_url(deploy, task, iso):
+    task.node.instance_info = {"boot_iso": iso}
     with pytest.raises(errors.InvalidParameterValue, match="must be a URL of http, https, file"):
-        deploy.validate(held)
+        deploy.validate(task)
 
 
-def test_the_boot_interface_must_be_able_to(deploy, held, log):
-    deploy.validate(held)
+def test_the_boot_interface_must_be_able_to(deploy, task, log):
+    deploy.validate(task)
     assert log == ["validate"]
-    held.driver.boot.capabilities = frozenset()
+    task.driver.boot.capabilities = frozenset()
     with pytest.raises(errors.InvalidParameterValue, match="made-up cannot"):
-        deploy.validate(held)
+        deploy.validate(task)

@@ -155,7 +155,7 @@ def test_a_delivery_that_fails_is_not_lost_in_a_driver_s_log(
 
 def test_nothing_of_oslo_messaging_is_loaded_while_nobody_wants_versioned_notifications():
     program = (
-        "import sys, bloomery.cmd, bloomery.conductor.service, bloomery.events.relay as relay\n"
+        "import sys, bloomery.cmd, bloomery.conductor.lifecycle, bloomery.events.relay as relay\n"
         "from bloomery.conf import Conf\n"
         "from bloomery.db.engine import Database\n"
         "relay.make_relay(Conf(), Database('sqlite://'))\n"

@@ -17,8 +17,8 @@ from bloomery.db.engine import Database, Meter
 from bloomery.db.events import Stored
 from bloomery.db.tables import EVENT_CURSORS, EVENTS
 from bloomery.events import relay
-from bloomery.events.carrier import Carrier, Pace
 from bloomery.events.relay import Relay
+from bloomery.events.sink_worker import Pace, SinkWorker
 from bloomery.events.trimmer import Trimmer
 from tests.kit.waiting import wait_for
 
@@ -69,7 +69,7 @@ def make(db: Database) -> Iterator[Make]:
 
     yield start
     for one in made:
-        for sink in [carrier.sink for carrier in one.carriers]:
+        for sink in [sink_worker.sink for sink_worker in one.sink_workers]:
             sink.free.set()
         one.stop()
 
@@ -85,7 +85,7 @@ def test_events_are_taken_in_order(make: Make, happen):
     sink = Keeper()
     running = make(sink)
     ids = [happen() for _ in range(5)]
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.got == ids, "all to be taken")
 
 
@@ -94,7 +94,7 @@ def test_a_new_sink_begins_at_the_current_end(make: Make, happen):
     sink = Keeper()
     running = make(sink)
     new = happen()
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.got == [new], "the new one alone")
 
 
@@ -102,7 +102,7 @@ def test_a_sink_that_comes_back_goes_on_where_it_stopped(make: Make, happen):
     first, again = Keeper(), Keeper()
     running = make(first)
     seen = happen()
-    running.poke()
+    running.wake()
     wait_for(lambda: first.got == [seen], "the first event")
     running.stop()
     missed = [happen(), happen()]
@@ -113,10 +113,10 @@ def test_a_sink_that_comes_back_goes_on_where_it_stopped(make: Make, happen):
 def test_what_was_not_acknowledged_is_told_again(db: Database, make: Make, happen):
     dying = Keeper()
     lazy = dataclasses.replace(QUICK, acknowledge_s=NEVER)
-    carrier = Carrier(db, dying, holder="here:1", pace=lazy)
+    sink_worker = SinkWorker(db, dying, holder="here:1", pace=lazy)
     db.transact(lambda conn: event_cursors.add_missing(conn, ["keeper"]))
     event = happen()
-    carrier._turn()  # and it dies here
+    sink_worker._turn()  # and it dies here
     assert dying.got == [event]
     again = Keeper()
     make(again)
@@ -127,7 +127,7 @@ def test_stopping_notes_how_far_the_sink_got(db: Database, make: Make, happen):
     sink = Keeper()
     running = make(sink, pace=dataclasses.replace(QUICK, acknowledge_s=NEVER))
     event = happen()
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.got == [event], "the event")
     running.stop()
     assert (cursor(db).last_id, cursor(db).holder) == (event, None)
@@ -139,7 +139,7 @@ def test_a_failing_sink_is_asked_again_and_misses_nothing(make: Make, happen):
     running = make(sink)
     ids = [happen() for _ in range(4)]
     sink.refuses = lambda event: event.id == ids[2] and sink.asked < 8
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.got == ids, "everything, once, in order")
     assert sink.asked > len(ids)
 
@@ -151,7 +151,7 @@ def test_what_a_sink_took_before_it_failed_is_not_asked_of_it_again(
     running = make(sink)
     sink.refuses = lambda event: len(sink.got) == 1
     ids = [happen() for _ in range(3)]
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.asked > 4, "some tries")
     assert sink.got == ids[:1]
     wait_for(lambda: cursor(db).last_id == ids[0], "the first to be acknowledged")
@@ -162,7 +162,7 @@ def test_a_failing_sink_holds_up_no_other(make: Make, happen):
     failing.refuses = lambda event: True
     running = make(failing, well)
     ids = [happen() for _ in range(3)]
-    running.poke()
+    running.wake()
     wait_for(lambda: well.got == ids, "the other sink")
     assert failing.got == []
 
@@ -172,7 +172,7 @@ def test_a_sink_that_is_stuck_holds_up_no_other(make: Make, happen):
     stuck.free.clear()
     running = make(stuck, well)
     ids = [happen(), happen()]
-    running.poke()
+    running.wake()
     wait_for(lambda: well.got == ids, "the other sink")
 
 
@@ -182,10 +182,10 @@ def test_a_poke_does_not_hurry_a_sink_that_fails(db: Database, make: Make, happe
     sink.refuses = lambda event: True
     running = make(sink, pace=dataclasses.replace(QUICK, retry_least_s=NEVER, retry_most_s=NEVER))
     happen()
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.asked == 1, "the first try")
     for _ in range(20):
-        running.poke()
+        running.wake()
     assert sink.asked == 1
     running.stop()
     assert [r.message for r in caplog.records if "asked again" in r.message]
@@ -193,8 +193,8 @@ def test_a_poke_does_not_hurry_a_sink_that_fails(db: Database, make: Make, happe
 
 def test_pauses_between_tries_grow_up_to_a_limit(db: Database):
     pace = Pace(retry_least_s=0.5, retry_most_s=4.0)
-    carrier = Carrier(db, Keeper(), holder="here:1", pace=pace)
-    assert [carrier._later(OSError()) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
+    sink_worker = SinkWorker(db, Keeper(), holder="here:1", pace=pace)
+    assert [sink_worker._later(OSError()) for _ in range(6)] == [0.5, 1.0, 2.0, 4.0, 4.0, 4.0]
 
 
 def test_events_that_nobody_poked_about_are_found_by_the_poll(make: Make, happen):
@@ -208,7 +208,7 @@ def test_more_than_a_batch_is_carried_at_once(make: Make, happen):
     sink = Keeper()
     running = make(sink, pace=dataclasses.replace(QUICK, batch=3))
     ids = [happen() for _ in range(10)]
-    running.poke()
+    running.wake()
     wait_for(lambda: sink.got == ids, "four batches")
 
 
@@ -219,7 +219,7 @@ def test_acknowledgements_do_not_cost_a_commit_per_event(db: Database, make: Mak
     ids = [happen() for _ in range(5)]
     meter = Meter(db)
     for _ in range(5):
-        running.poke()
+        running.wake()
     wait_for(lambda: sink.got == ids, "all")
     running.stop()
     assert meter.commits == 2  # the acknowledgement, and the cursor given back
@@ -235,7 +235,7 @@ def test_an_idle_relay_writes_nothing(db: Database, make: Make):
 
 def test_a_reader_that_lost_its_cursor_moves_nothing(db: Database, happen):
     db.transact(lambda conn: event_cursors.add_missing(conn, ["keeper"]))
-    old, new = (Carrier(db, Keeper(), holder=who, pace=QUICK) for who in ("old:1", "new:2"))
+    old, new = (SinkWorker(db, Keeper(), holder=who, pace=QUICK) for who in ("old:1", "new:2"))
     happen()
     assert old._take_cursor()
     assert new._take_cursor()  # on SQLite the old process is known to be dead
@@ -248,7 +248,7 @@ def test_between_processes_a_cursor_is_taken_when_it_stood_still_long_enough(db:
     db.transact(lambda conn: event_cursors.add_missing(conn, ["keeper"]))
     now = [0.0]
     holder, heir = (
-        Carrier(db, Keeper(), holder=who, clock=lambda: now[0], leased=True)
+        SinkWorker(db, Keeper(), holder=who, clock=lambda: now[0], leased=True)
         for who in ("holder:1", "heir:2")
     )
     assert holder._take_cursor()
@@ -360,7 +360,7 @@ def test_sinks_are_those_that_are_configured(
 ):  # fmt: skip
     conf = configured(level=level, driver=driver, log=log)
     made = relay.make_relay(conf, db)
-    assert [carrier.sink.name for carrier in made.carriers] == sinks
+    assert [sink_worker.sink.name for sink_worker in made.sink_workers] == sinks
     assert relay.needs_snapshots(conf) is snapshots
 
 
@@ -368,7 +368,7 @@ def test_a_relay_without_sinks_costs_no_statement_at_its_start_and_pokes(db: Dat
     meter = Meter(db)
     made = relay.make_relay(configured(), db)
     made.start()
-    made.poke()
+    made.wake()
     made.stop()
     assert (meter.statements, meter.commits) == ([], 0)
     assert not [t for t in threading.enumerate() if t.name.startswith("events-")]

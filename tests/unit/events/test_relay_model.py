@@ -10,7 +10,7 @@ import pytest
 from bloomery.db import event_cursors
 from bloomery.db.engine import Database
 from bloomery.db.events import Stored
-from bloomery.events.carrier import Carrier, Pace
+from bloomery.events.sink_worker import Pace, SinkWorker
 
 PACE = Pace(batch=3, acknowledge_s=2.0)
 
@@ -46,12 +46,14 @@ class World:
 
     def live(self) -> None:
         sink = Sink(self.lots, self.got)
-        self.carrier = Carrier(self.db, sink, holder="here:1", pace=PACE, clock=lambda: self.now)
+        self.sink_worker = SinkWorker(
+            self.db, sink, holder="here:1", pace=PACE, clock=lambda: self.now
+        )
 
     def turn(self) -> None:
         self.now += self.lots.choice([0.0, 1.0, 3.0])
         try:
-            self.carrier._turn()
+            self.sink_worker._turn()
         except ConnectionError:
             return
 
@@ -59,7 +61,7 @@ class World:
         self.live()
 
     def end_well(self) -> None:
-        self.carrier._finish()
+        self.sink_worker._finish()
         self.live()
 
 

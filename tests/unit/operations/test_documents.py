@@ -9,30 +9,30 @@ from bloomery import errors
 from bloomery.model import node as model
 from bloomery.operations import documents
 
-SHAPES = documents.Shapes(model.FIELDS, "uuid", "driver")
+PROJECTIONS = documents.Projections(model.FIELDS, "uuid", "driver")
 
 
 @pytest.mark.parametrize("version", range(1, 116))
 def test_version_sees_its_fields(version):
-    shape = SHAPES.of(version, None)
+    shape = PROJECTIONS.of(version, None)
     assert shape.names == {f.name for f in model.FIELDS.values() if f.since <= version}
     assert len(set(shape.columns)) == len(shape.columns)
 
 
 def test_columns_are_pruned_to_what_is_asked():
-    shape = SHAPES.of(115, ["name", "conductor"])
+    shape = PROJECTIONS.of(115, ["name", "conductor"])
     assert shape.columns == ("name", "uuid", "driver")
     assert shape.extra == ("uuid", "driver")
     assert shape.finish(shape.values(("web-1", "u", "d"))) == {"name": "web-1"}
 
 
 def test_shape_is_compiled_once():
-    assert SHAPES.of(115, ["name", "uuid"]) is SHAPES.of(115, ("uuid", "name"))
+    assert PROJECTIONS.of(115, ["name", "uuid"]) is PROJECTIONS.of(115, ("uuid", "name"))
 
 
 def test_shapes_are_forgotten_before_they_fill_the_memory(monkeypatch):
     monkeypatch.setattr(documents, "MAX_SHAPES", 5)
-    shapes = documents.Shapes(model.FIELDS)
+    shapes = documents.Projections(model.FIELDS)
     for version in range(1, 116):
         shapes.of(version, None)
     assert len(shapes._compiled) <= 7

@@ -15,13 +15,13 @@ from bloomery.api.routing import Rest
 class V1(Rest):
     """Only what is below it answers."""
 
-    words: ClassVar[Mapping[str, Rest]] = {
+    children: ClassVar[Mapping[str, Rest]] = {
         "nodes": nodes.Nodes(),
         "openapi.json": description.Openapi(),
     }
 
     def walk(self, call: Call, segments: list[str]) -> Any:
-        if not segments or segments[0] not in self.words:
+        if not segments or segments[0] not in self.children:
             raise statuses.HTTPNotFound
         return super().walk(call, segments)
 
@@ -29,4 +29,4 @@ class V1(Rest):
 class Ext(V1):
     """Our own versions."""
 
-    words: ClassVar[Mapping[str, Rest]] = {"v1": V1()}
+    children: ClassVar[Mapping[str, Rest]] = {"v1": V1()}

@@ -7,12 +7,12 @@ from typing import Any
 
 from bloomery.api import openapi, routing
 from bloomery.api.call import Call
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 
 
 class Openapi(Rest):
-    @serves(rule="public")
+    @endpoint(rule="public")
     def get(self, call: Call) -> dict[str, Any]:
         return _document()
 

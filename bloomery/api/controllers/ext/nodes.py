@@ -10,13 +10,13 @@ from webob import exc as statuses
 
 from bloomery.api import versions
 from bloomery.api.call import Call
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import why
 
 
 class Why(Rest):
-    @serves(rule="baremetal:node:get")
+    @endpoint(rule="baremetal:node:get")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         """Why the node is where it is.  Microversions do not apply here: names always work."""
         return why.explain(dataclasses.replace(call.context, version=versions.MAX), node)
@@ -25,9 +25,9 @@ class Why(Rest):
 class Nodes(Rest):
     """Only what is below a node answers."""
 
-    parts: ClassVar[Mapping[str, Rest]] = {"why": Why()}
+    subresources: ClassVar[Mapping[str, Rest]] = {"why": Why()}
 
     def walk(self, call: Call, segments: list[str]) -> Any:
-        if len(segments) < 2 or segments[1] not in self.parts:
+        if len(segments) < 2 or segments[1] not in self.subresources:
             raise statuses.HTTPNotFound
         return super().walk(call, segments)

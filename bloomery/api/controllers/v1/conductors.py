@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import Below, serves
+from bloomery.api.declare import TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import conductors
 
@@ -24,11 +24,11 @@ LIST: Final = {
 class Conductors(Rest):
     since: ClassVar[int] = SINCE
 
-    @serves(rule="baremetal:conductor:get", since=SINCE, below=Below.NOT_FOUND, query=LIST)
+    @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
         return conductors.show(call.context, asked)
 
-    @serves(rule="baremetal:conductor:get", since=SINCE, below=Below.NOT_FOUND, query=FIELDS)
+    @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=FIELDS)
     def get_one(
         self,
         call: Call,

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import drivers
 
@@ -21,16 +21,16 @@ LIST: Final = {
 
 
 class Properties(Rest):
-    @serves(rule="baremetal:driver:get_properties")
+    @endpoint(rule="baremetal:driver:get_properties")
     def get(self, call: Call, driver: str) -> dict[str, Any]:
         return drivers.properties(call.context, driver)
 
 
 class Drivers(Rest):
     since: ClassVar[int] = 1
-    parts: ClassVar[Mapping[str, Rest]] = {"properties": Properties()}
+    subresources: ClassVar[Mapping[str, Rest]] = {"properties": Properties()}
 
-    @serves(rule="baremetal:driver:get", query=LIST)
+    @endpoint(rule="baremetal:driver:get", query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
         return drivers.show(
             call.context,
@@ -39,7 +39,7 @@ class Drivers(Rest):
             fields=asked.get("fields"),
         )
 
-    @serves(rule="baremetal:driver:get", query=FIELDS)
+    @endpoint(rule="baremetal:driver:get", query=FIELDS)
     def get_one(
         self,
         call: Call,

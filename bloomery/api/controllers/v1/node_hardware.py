@@ -7,7 +7,7 @@ from typing import Any, Final
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import hardware
 
@@ -23,7 +23,7 @@ FIRMWARE_LIST: Final = {"fields": Arg(arguments.words)}
 
 
 class Bios(Rest):
-    @serves(rule="baremetal:node:bios:get", since=BIOS_SINCE, query=BIOS_LIST)
+    @endpoint(rule="baremetal:node:bios:get", since=BIOS_SINCE, query=BIOS_LIST)
     def get_all(
         self,
         call: Call,
@@ -34,13 +34,13 @@ class Bios(Rest):
     ) -> dict[str, Any]:
         return hardware.bios(call.context, node, detail=detail, fields=fields)
 
-    @serves(rule="baremetal:node:bios:get", since=BIOS_SINCE)
+    @endpoint(rule="baremetal:node:bios:get", since=BIOS_SINCE)
     def get_one(self, call: Call, node: str, setting: str) -> dict[str, Any]:
         return hardware.bios_setting(call.context, node, setting)
 
 
 class Firmware(Rest):
-    @serves(rule="baremetal:node:firmware:get", since=FIRMWARE_SINCE, query=FIRMWARE_LIST)
+    @endpoint(rule="baremetal:node:firmware:get", since=FIRMWARE_SINCE, query=FIRMWARE_LIST)
     def get(
         self,
         call: Call,
@@ -52,6 +52,6 @@ class Firmware(Rest):
 
 
 class Inventory(Rest):
-    @serves(rule="baremetal:node:inventory:get", since=INVENTORY_SINCE)
+    @endpoint(rule="baremetal:node:inventory:get", since=INVENTORY_SINCE)
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return hardware.inventory(call.context, node)

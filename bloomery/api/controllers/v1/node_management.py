@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import management
 
@@ -19,22 +19,22 @@ BOOT_DEVICE: Final = {
 
 
 class Supported(Rest):
-    @serves(rule="baremetal:node:get_boot_device")
+    @endpoint(rule="baremetal:node:get_boot_device")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return management.supported_boot_devices(call.context, node)
 
 
 class BootDevice(Rest):
-    words: ClassVar[Mapping[str, Rest]] = {"supported": Supported()}
+    children: ClassVar[Mapping[str, Rest]] = {"supported": Supported()}
 
-    @serves(rule="baremetal:node:get_boot_device")
+    @endpoint(rule="baremetal:node:get_boot_device")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return management.boot_device(call.context, node)
 
-    @serves(rule="baremetal:node:set_boot_device", status=204, named=BOOT_DEVICE)
+    @endpoint(rule="baremetal:node:set_boot_device", status=204, named=BOOT_DEVICE)
     def put(self, call: Call, node: str, *, boot_device: str, persistent: bool = False) -> None:
         management.set_boot_device(call.context, node, boot_device, persistent=persistent)
 
 
 class Management(Rest):
-    words: ClassVar[Mapping[str, Rest]] = {"boot_device": BootDevice()}
+    children: ClassVar[Mapping[str, Rest]] = {"boot_device": BootDevice()}

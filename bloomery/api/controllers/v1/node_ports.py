@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import serves
+from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import patch
 from bloomery.api.schemas import port as schemas
@@ -27,30 +27,30 @@ def malformed() -> errors.Invalid:
 
 
 class Detail(Rest):
-    @serves(rule="baremetal:port:list", query=arguments.PAGING)
+    @endpoint(rule="baremetal:port:list", query=arguments.PAGING)
     def get(self, call: Call, node: str, **asked: Any) -> dict[str, Any]:
         return port_lists.of_node(call.context, node, asked, detail=True)
 
 
 class Ports(Rest):
-    words: ClassVar[Mapping[str, Rest]] = {"detail": Detail()}
+    children: ClassVar[Mapping[str, Rest]] = {"detail": Detail()}
 
-    @serves(rule="baremetal:port:list", query=LIST)
+    @endpoint(rule="baremetal:port:list", query=LIST)
     def get_all(self, call: Call, node: str, **asked: Any) -> dict[str, Any]:
         return port_lists.of_node(call.context, node, asked)
 
-    @serves(rule="baremetal:port:get")
+    @endpoint(rule="baremetal:port:get")
     def get_one(self, call: Call, node: str, port: str) -> None:
         raise malformed()
 
-    @serves(rule="baremetal:port:create", body=schemas.CREATE)
+    @endpoint(rule="baremetal:port:create", body=schemas.CREATE)
     def post(self, call: Call, node: str, *, body: dict[str, Any]) -> None:
         raise malformed()
 
-    @serves(rule="baremetal:port:update", body=patch.PATCH)
+    @endpoint(rule="baremetal:port:update", body=patch.PATCH)
     def patch(self, call: Call, node: str, port: str, *, body: list[dict[str, Any]]) -> None:
         raise malformed()
 
-    @serves(rule="baremetal:port:delete")
+    @endpoint(rule="baremetal:port:delete")
     def delete(self, call: Call, node: str, port: str) -> None:
         raise malformed()

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import Below, Reply, serves
+from bloomery.api.declare import Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import console, node_states, power, provision
 
@@ -33,25 +33,25 @@ def _states(call: Call, node: str) -> Reply:
 
 
 class PowerState(Rest):
-    @serves(rule="baremetal:node:set_power_state", status=202, named=POWER)
+    @endpoint(rule="baremetal:node:set_power_state", status=202, named=POWER)
     def put(self, call: Call, node: str, *, target: Any, timeout: int | None = None) -> Reply:
-        power.turn(call.context, node, target, timeout)
+        power.set_power_state(call.context, node, target, timeout)
         return _states(call, node)
 
 
 class Provision(Rest):
-    @serves(rule="baremetal:node:set_provision_state", status=202, named=PROVISION)
+    @endpoint(rule="baremetal:node:set_provision_state", status=202, named=PROVISION)
     def put(self, call: Call, node: str, **body: Any) -> Reply:
-        provision.ask(call.context, node, body)
+        provision.set_provision_state(call.context, node, body)
         return _states(call, node)
 
 
 class BootMode(Rest):
-    @serves(
+    @endpoint(
         rule="baremetal:node:set_boot_mode",
         status=202,
         since=76,
-        below=Below.NOT_FOUND,
+        too_old=TooOld.NOT_FOUND,
         named=TARGET,
     )
     def put(self, call: Call, node: str, *, target: Any) -> Reply:
@@ -60,11 +60,11 @@ class BootMode(Rest):
 
 
 class SecureBoot(Rest):
-    @serves(
+    @endpoint(
         rule="baremetal:node:set_secure_boot",
         status=202,
         since=76,
-        below=Below.NOT_FOUND,
+        too_old=TooOld.NOT_FOUND,
         named=TARGET,
     )
     def put(self, call: Call, node: str, *, target: Any) -> Reply:
@@ -73,18 +73,18 @@ class SecureBoot(Rest):
 
 
 class Console(Rest):
-    @serves(rule="baremetal:node:get_console")
+    @endpoint(rule="baremetal:node:get_console")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return console.show(call.context, node)
 
-    @serves(rule="baremetal:node:set_console_state", status=202, named=CONSOLE)
+    @endpoint(rule="baremetal:node:set_console_state", status=202, named=CONSOLE)
     def put(self, call: Call, node: str, *, enabled: bool) -> Reply:
         console.switch(call.context, node, enabled)
         return Reply(location=call.at(f"nodes/{node}/states/console"))
 
 
 class States(Rest):
-    words: ClassVar[Mapping[str, Rest]] = {
+    children: ClassVar[Mapping[str, Rest]] = {
         "power": PowerState(),
         "provision": Provision(),
         "boot_mode": BootMode(),
@@ -92,6 +92,6 @@ class States(Rest):
         "console": Console(),
     }
 
-    @serves(rule="baremetal:node:get_states", surplus=404)
+    @endpoint(rule="baremetal:node:get_states", extra_segment_status=404)
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return node_states.show(call.context, node)

@@ -8,7 +8,7 @@ from bloomery import errors
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import Below, Reply, serves
+from bloomery.api.declare import Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import traits
 
@@ -17,15 +17,15 @@ TRAITS: Final = {"traits": Arg(arguments.array_or_null)}
 
 
 class Traits(Rest):
-    @serves(rule="baremetal:node:traits:list", since=SINCE, below=Below.NOT_ACCEPTABLE)
+    @endpoint(rule="baremetal:node:traits:list", since=SINCE, too_old=TooOld.NOT_ACCEPTABLE)
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return traits.show(call.context, node)
 
-    @serves(
+    @endpoint(
         rule="baremetal:node:traits:set",
         status=204,
         since=SINCE,
-        below=Below.NOT_ALLOWED,
+        too_old=TooOld.NOT_ALLOWED,
         named=TRAITS,
     )
     def put(
@@ -41,7 +41,7 @@ class Traits(Rest):
             return _replace(call, node, traits)
         return _add(call, node, trait, traits)
 
-    @serves(rule="baremetal:node:traits:delete", status=204, since=SINCE)
+    @endpoint(rule="baremetal:node:traits:delete", status=204, since=SINCE)
     def delete(self, call: Call, node: str, trait: str | None = None) -> None:
         traits.remove(call.context, node, trait)
 

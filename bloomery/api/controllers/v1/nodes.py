@@ -19,7 +19,7 @@ from bloomery.api.controllers.v1 import (
     node_traits,
     node_vifs,
 )
-from bloomery.api.declare import Reply, serves
+from bloomery.api.declare import Reply, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.schemas import patch
@@ -58,7 +58,9 @@ MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
 
 
 class Detail(Rest):
-    @serves(rule="baremetal:node:list", query={**arguments.PAGING, **FILTERS}, surplus=404)
+    @endpoint(
+        rule="baremetal:node:list", query={**arguments.PAGING, **FILTERS}, extra_segment_status=404
+    )
     def get(self, call: Call, **asked: Any) -> dict[str, Any]:
         return node_lists.show(call.context, asked, detail=True, path="nodes/detail")
 
@@ -66,7 +68,7 @@ class Detail(Rest):
 class ValidateAny(Rest):
     """/nodes/validate?node=<ident>: the old spelling."""
 
-    @serves(
+    @endpoint(
         rule="baremetal:node:validate",
         query={"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)},
     )
@@ -76,31 +78,31 @@ class ValidateAny(Rest):
 
 
 class Validate(Rest):
-    @serves(rule="baremetal:node:validate")
+    @endpoint(rule="baremetal:node:validate")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return nodes.validate(call.context, node)
 
 
 class Maintenance(Rest):
-    @serves(rule="baremetal:node:set_maintenance", status=202, named=MAINTENANCE)
+    @endpoint(rule="baremetal:node:set_maintenance", status=202, named=MAINTENANCE)
     def put(self, call: Call, node: str, *, reason: str | None = None) -> None:
         nodes.set_maintenance(call.context, node, True, reason)
 
-    @serves(rule="baremetal:node:clear_maintenance", status=202)
+    @endpoint(rule="baremetal:node:clear_maintenance", status=202)
     def delete(self, call: Call, node: str) -> None:
         nodes.set_maintenance(call.context, node, False)
 
 
 class Children(Rest):
-    @serves(rule="baremetal:node:get", since=83)
+    @endpoint(rule="baremetal:node:get", since=83)
     def get(self, call: Call, node: str) -> dict[str, Any]:
         return node_lists.children(call.context, node)
 
 
 class Nodes(Rest):
     since: ClassVar[int] = 1
-    words: ClassVar[Mapping[str, Rest]] = {"detail": Detail(), "validate": ValidateAny()}
-    parts: ClassVar[Mapping[str, Rest]] = {
+    children: ClassVar[Mapping[str, Rest]] = {"detail": Detail(), "validate": ValidateAny()}
+    subresources: ClassVar[Mapping[str, Rest]] = {
         "states": node_states.States(),
         "maintenance": Maintenance(),
         "management": node_management.Management(),
@@ -115,15 +117,15 @@ class Nodes(Rest):
         "ports": node_ports.Ports(),
     }
 
-    def admit(self, call: Call, ident: str) -> None:
+    def check_ident(self, call: Call, ident: str) -> None:
         if not (idents.is_uuid(ident) or idents.is_logical_name(ident)):
             raise statuses.HTTPBadRequest(f"Expected UUID or name for node: {ident}")
 
-    @serves(rule="baremetal:node:list", query=LIST)
+    @endpoint(rule="baremetal:node:list", query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
         return node_lists.show(call.context, asked)
 
-    @serves(rule="baremetal:node:get", query=FIELDS, surplus=404)
+    @endpoint(rule="baremetal:node:get", query=FIELDS, extra_segment_status=404)
     def get_one(
         self,
         call: Call,
@@ -133,12 +135,12 @@ class Nodes(Rest):
     ) -> dict[str, Any]:
         return nodes.show(call.context, node, fields)
 
-    @serves(rule="baremetal:node:create", status=201, body=schemas.CREATE)
+    @endpoint(rule="baremetal:node:create", status=201, body=schemas.CREATE)
     def post(self, call: Call, *, body: dict[str, Any]) -> Reply:
         made = nodes.create(call.context, body)
         return Reply(document=made, location=call.at(f"nodes/{made['uuid']}"))
 
-    @serves(
+    @endpoint(
         rule="baremetal:node:update",
         query={"reset_interfaces": Arg(arguments.boolean)},
         body=patch.PATCH,
@@ -153,6 +155,6 @@ class Nodes(Rest):
     ) -> dict[str, Any]:
         return nodes.update(call.context, node, body, reset_interfaces)
 
-    @serves(rule="baremetal:node:delete", status=204, surplus=404)
+    @endpoint(rule="baremetal:node:delete", status=204, extra_segment_status=404)
     def delete(self, call: Call, node: str) -> None:
         nodes.delete(call.context, node)

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
-from bloomery.api.declare import Reply, serves
+from bloomery.api.declare import Reply, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import patch
 from bloomery.api.schemas import port as schemas
@@ -33,20 +33,20 @@ LIST: Final = {
 
 
 class Detail(Rest):
-    @serves(rule="baremetal:port:list", query={**arguments.PAGING, **FILTERS})
+    @endpoint(rule="baremetal:port:list", query={**arguments.PAGING, **FILTERS})
     def get(self, call: Call, **asked: Any) -> dict[str, Any]:
         return port_lists.show(call.context, asked, detail=True, path="ports/detail")
 
 
 class Ports(Rest):
     since: ClassVar[int] = 1
-    words: ClassVar[Mapping[str, Rest]] = {"detail": Detail()}
+    children: ClassVar[Mapping[str, Rest]] = {"detail": Detail()}
 
-    @serves(rule="baremetal:port:list", query=LIST)
+    @endpoint(rule="baremetal:port:list", query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
         return port_lists.show(call.context, asked)
 
-    @serves(rule="baremetal:port:get", query=FIELDS)
+    @endpoint(rule="baremetal:port:get", query=FIELDS)
     def get_one(
         self,
         call: Call,
@@ -56,15 +56,15 @@ class Ports(Rest):
     ) -> dict[str, Any]:
         return ports.show(call.context, arguments.ident("port_ident", port), fields)
 
-    @serves(rule="baremetal:port:create", status=201, body=schemas.CREATE)
+    @endpoint(rule="baremetal:port:create", status=201, body=schemas.CREATE)
     def post(self, call: Call, *, body: dict[str, Any]) -> Reply:
         made = ports.create(call.context, body)
         return Reply(document=made, location=call.at(f"ports/{made['uuid']}"))
 
-    @serves(rule="baremetal:port:update", body=patch.PATCH)
+    @endpoint(rule="baremetal:port:update", body=patch.PATCH)
     def patch(self, call: Call, port: str, *, body: list[dict[str, Any]]) -> dict[str, Any]:
         return ports.update(call.context, arguments.ident("port_ident", port), body)
 
-    @serves(rule="baremetal:port:delete", status=204, surplus=404)
+    @endpoint(rule="baremetal:port:delete", status=204, extra_segment_status=404)
     def delete(self, call: Call, port: str) -> None:
         ports.delete(call.context, arguments.uuid("port_uuid", port))

@@ -30,7 +30,7 @@ def wait_for_agent(stage, after_s):
 
 
 def call(stage):
-    agents.make(stage.site.house)()
+    agents.make(stage.site.runtime)()
     stage.nothing_is_left()
 
 
@@ -75,7 +75,7 @@ def test_a_clock_that_is_set_back_does_not_keep_the_agent_from_calling(stage, mo
 def waiting_for_ever(stage):
     """Two nodes that wait; the one that is asked first is returned first."""
     nodes = [wait_for_agent(stage, 0.001), wait_for_agent(stage, 0.001)]
-    context = looking.context_of(stage.site.house)
+    context = looking.context_of(stage.site.runtime)
     asked = []
     for node in nodes:
         with looking.look(context, node) as task:
@@ -98,16 +98,16 @@ def test_a_node_that_breaks_the_look_is_named_and_passed_over(stage, monkeypatch
     first, second = waiting_for_ever(stage)
     look = behaviour.agent_call
 
-    def broken(held):
-        if held.node.uuid == first:
+    def broken(task):
+        if task.node.uuid == first:
             raise RuntimeError("odd row, password=hunter2")
-        return look(held)
+        return look(task)
 
     periodics = [
         ("fake", base.Periodic(states=("wait call-back",), look=broken)),
         ("fake", base.Periodic(states=("wait call-back",), look=broken)),
     ]
-    agents.run(stage.site.house, periodics)
+    agents.run(stage.site.runtime, periodics)
     stage.nothing_is_left()
     assert stage.standing(second)[0] == "active"
     assert stage.standing(first)[0] == "wait call-back"
@@ -122,13 +122,13 @@ def test_a_database_that_is_gone_ends_the_pass(stage):
     first, _ = waiting_for_ever(stage)
     asked = []
 
-    def gone(held):
-        asked.append(held.node.uuid)
+    def gone(task):
+        asked.append(task.node.uuid)
         raise sa.exc.OperationalError("SELECT", {}, Exception("server closed the connection"))
 
     with pytest.raises(sa.exc.OperationalError):
         agents.run(
-            stage.site.house, [("fake", base.Periodic(states=("wait call-back",), look=gone))],
+            stage.site.runtime, [("fake", base.Periodic(states=("wait call-back",), look=gone))],
         )  # fmt: skip
     assert asked == [first]
 
@@ -137,7 +137,7 @@ def test_a_database_that_is_gone_ends_the_pass(stage):
 def test_busy_nodes_and_maintenance_are_left_alone(stage, values):
     node = wait_for_agent(stage, 0.001)
     stage.site.set(node, **values)
-    agents.make(stage.site.house)()
+    agents.make(stage.site.runtime)()
     assert stage.standing(node)[0] == "wait call-back"
     stage.site.set(node, reservation=None)
 
@@ -146,7 +146,7 @@ def test_full_pool_leaves_the_call_to_the_next_pass(make_site):
     stage = Stage(make_site(workers_pool_size=3))
     node = wait_for_agent(stage, 0.001)
     with full_pool(stage.site):
-        agents.make(stage.site.house)()
+        agents.make(stage.site.runtime)()
     assert stage.standing(node)[0] == "wait call-back"
     stage.let_agents_call(node, "active")
 

@@ -8,10 +8,10 @@ import pytest
 
 from bloomery import errors
 from bloomery.conductor import task_manager
-from bloomery.conductor.house import Context
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import orphans
 from bloomery.conductor.periodics.leases import Leases
+from bloomery.conductor.runtime import Context
 from bloomery.db import conductors
 from bloomery.outcome import Again
 from tests.kit.scripted import Script, in_turn
@@ -55,14 +55,14 @@ def clock():
 
 @pytest.fixture
 def leases(site, clock):
-    return Leases(site.house, clock)
+    return Leases(site.runtime, clock)
 
 
 @pytest.fixture
 def peer(site, script):
     """The house of another conductor, on line, whose timers do nothing by themselves."""
-    house = dataclasses.replace(
-        site.another_host(PEER), registry=site.house.registry, timers=Later(),
+    runtime = dataclasses.replace(
+        site.another_host(PEER), registry=site.runtime.registry, timers=Later(),
     )  # fmt: skip
     site.db.transact(
         lambda conn: conductors.register(
@@ -73,7 +73,7 @@ def peer(site, script):
             interfaces=[],
         ),
     )
-    return house
+    return runtime
 
 
 def beat(site):
@@ -86,7 +86,7 @@ def is_online(site):
 
 
 def hold(site, peer, node):
-    return task_manager.acquire(Context(house=peer, request=site.request()), node, purpose="work")
+    return task_manager.acquire(Context(runtime=peer, request=site.request()), node, purpose="work")
 
 
 def test_counter_that_stands_still_for_the_timeout_voids_the_reservations(
@@ -133,7 +133,7 @@ def test_we_never_bury_ourselves(site, leases, clock):
         leases.run()
         clock.now += 10 * TIMEOUT_S
         leases.run()
-        assert site.node(node).reservation == site.house.host
+        assert site.node(node).reservation == site.runtime.host
 
 
 def test_conductor_that_comes_back_writes_nothing_and_is_told(site, peer, leases, clock):
@@ -192,7 +192,7 @@ def test_step_that_may_not_be_repeated_fails_its_flow_by_name(site, peer, script
 def test_node_that_nobody_works_on_is_failed_from_its_transient_state(site):
     node = site.enrol()
     site.set(node, provision_state="cleaning", target_provision_state="available")
-    orphans.run(site.house)
+    orphans.run(site.runtime)
     shown = site.wait_for_state(node, "clean failed")
     assert "was in state cleaning" in shown.last_error
     assert shown.target_provision_state == "available"

@@ -45,7 +45,7 @@ def settle(recovery):
 
 
 def recover(site):
-    recovery = PowerRecovery(site.house)
+    recovery = PowerRecovery(site.runtime)
     recovery.run()
     settle(recovery)
 
@@ -116,7 +116,7 @@ def clock():
 
 @pytest.fixture
 def recovery(site, clock):
-    return PowerRecovery(site.house, clock=clock, slow_after_s=0.01)
+    return PowerRecovery(site.runtime, clock=clock, slow_after_s=0.01)
 
 
 def run(recovery, clock, times=1):
@@ -138,12 +138,12 @@ def test_nodes_behind_dead_ones_recover(site, bmc, recovery, clock):
 
 def test_nodes_behind_mute_ones_recover(make_site, bmc):
     site = make_site(registry=bmc.registry(), workers_pool_size=100)
-    recovery = PowerRecovery(site.house, slow_after_s=0.01)
+    recovery = PowerRecovery(site.runtime, slow_after_s=0.01)
     mute = [faulty(site) for _ in range(8)]
     back = [faulty(site) for _ in range(4)]
     bmc.reads, bmc.mute = "power on", set(mute)
     bmc.may_answer.clear()
-    running = site.house.workers.spawn(recovery.run)
+    running = site.runtime.workers.spawn(recovery.run)
     wait_for(lambda: not any(site.node(n).maintenance for n in back), "the others to recover")
     bmc.may_answer.set()
     running.result(timeout=20)

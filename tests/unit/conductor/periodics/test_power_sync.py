@@ -39,8 +39,8 @@ class Rack:
     def __init__(self, site):
         self.site = site
         self.clock = HandClock()
-        house = dataclasses.replace(site.house, timers=self.clock)
-        self.sync = PowerSync(house, clock=self.clock, slow_after_s=0.01)
+        runtime = dataclasses.replace(site.runtime, timers=self.clock)
+        self.sync = PowerSync(runtime, clock=self.clock, slow_after_s=0.01)
 
     def node(self, **values):
         said = {"provision_state": "manageable", "power_state": ON} | values
@@ -59,7 +59,7 @@ class Rack:
 
     def settle(self):
         wait_for(lambda: self.sync.is_idle, "all looks to end")
-        wait_for(lambda: not self.site.house.gates.held, "what was driven to arrive")
+        wait_for(lambda: not self.site.runtime.node_locks.held, "what was driven to arrive")
 
     def power(self, node):
         shown = self.site.node(node)
@@ -266,7 +266,7 @@ def test_so_many_are_slow_at_a_time_and_no_more(make_rack, bmc):
     rack = make_rack(workers_pool_size=20, sync_power_state_workers=2)  # a quarter may be slow
     nodes = [rack.node() for _ in range(12)]
     bmc.may_answer.clear()
-    running = rack.site.house.workers.spawn(rack.sync.run)
+    running = rack.site.runtime.workers.spawn(rack.sync.run)
     wait_for(lambda: len(bmc.looks) == 2 + 5, "as many looks as there may be")
     bmc.may_answer.set()
     running.result(timeout=20)
@@ -393,7 +393,7 @@ def test_looks_begin_at_the_pace_of_the_pass(rack, bmc):
     began = []
     clock = HandClock()
     lane = lanes.Lane(
-        rack.site.house.workers, lambda _: began.append(clock()), most=1, clock=clock,
+        rack.site.runtime.workers, lambda _: began.append(clock()), most=1, clock=clock,
         pause=clock.turn,
     )  # fmt: skip
     lane.walk([str(n) for n in range(5)], 0.25)
@@ -403,7 +403,7 @@ def test_looks_begin_at_the_pace_of_the_pass(rack, bmc):
 def test_a_node_that_comes_while_the_last_worker_leaves_is_looked_at(rack):
     """Put in the moment after that worker found the queue empty, when no second one may come."""
     looks, late = [], ["late"]
-    lane = lanes.Lane(rack.site.house.workers, looks.append, most=1)
+    lane = lanes.Lane(rack.site.runtime.workers, looks.append, most=1)
     next_of_lane = lane._next
 
     def next_then_put():
@@ -422,7 +422,7 @@ def test_workers_that_are_free_together_begin_together_and_no_more_than_they(rac
     """Three workers and looks that take no time: three at once, then one each gap."""
     clock, began = HandClock(), []
     lane = lanes.Lane(
-        rack.site.house.workers, lambda _: None, most=3, clock=clock, pause=began.append
+        rack.site.runtime.workers, lambda _: None, most=3, clock=clock, pause=began.append
     )
     lane._gap_s = 1.0
     lane._add(str(n) for n in range(6))
@@ -435,7 +435,7 @@ def test_a_pass_that_is_stopped_looks_at_no_more_nodes(make_rack, bmc):
     rack = make_rack(sync_power_state_workers=1)
     nodes = [rack.node() for _ in range(5)]
     bmc.may_answer.clear()
-    running = rack.site.house.workers.spawn(rack.sync.run)
+    running = rack.site.runtime.workers.spawn(rack.sync.run)
     wait_for(lambda: bmc.looks, "the first look")
     rack.sync.stop()
     bmc.may_answer.set()
@@ -474,7 +474,7 @@ def test_full_pool_leaves_the_work_to_the_next_pass(make_rack, bmc):
     assert bmc.orders == []
     assert [rack.power(node) for node in nodes] == [ON] * 3
     rack.run()
-    wait_for(lambda: rack.site.house.workers.busy == 0, "every worker to be given back once")
+    wait_for(lambda: rack.site.runtime.workers.busy == 0, "every worker to be given back once")
     assert {state for state, _ in bmc.orders} == {ON}
 
 

@@ -29,12 +29,12 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 
 def test_a_job_that_never_ran_has_no_age(site: Site) -> None:
-    assert Periodics(site.house, JOBS).ages_s() == {}
+    assert Periodics(site.runtime, JOBS).ages_s() == {}
 
 
 def test_a_job_that_failed_is_told_from_one_that_did_not(site: Site) -> None:
-    periodics = Periodics(site.house, JOBS)
+    periodics = Periodics(site.runtime, JOBS)
     for one in JOBS:
-        periodics._run(one, one.make(site.house))
+        periodics._run(one, one.make(site.runtime))
     assert periodics.failing() == {("well",): 0.0, ("broken",): 1.0}
     assert all(age >= 0 for age in periodics.ages_s().values())

@@ -26,8 +26,8 @@ def job(work, name="job", every_s=SOON):
 def start(site):
     started = []
 
-    def begin(*jobs, house=site.house):
-        periodics = Periodics(house, tuple(jobs))
+    def begin(*jobs, runtime=site.runtime):
+        periodics = Periodics(runtime, tuple(jobs))
         periodics.start()
         started.append(periodics)
         return periodics
@@ -107,7 +107,7 @@ def test_full_pool_delays_a_job_and_loses_it_not(start, site, monkeypatch):
 
 @pytest.mark.parametrize("periodic", table.TABLE, ids=lambda one: one.name)
 def test_each_job_may_be_run_at_any_time_and_twice(site, periodic):
-    work = periodic.make(site.house)
+    work = periodic.make(site.runtime)
     before = site.everything()
     work()
     work()

@@ -40,7 +40,7 @@ def test_each_wait_ends(make_site, state):
     site = fast(make_site)
     option, becomes, target = WAITS[state]
     node = wait_in(site, state)
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     shown = site.wait_for_state(node, becomes)
     assert shown.target_provision_state == target
     assert f"timed out in {state}" in shown.last_error
@@ -53,7 +53,7 @@ def test_each_wait_ends(make_site, state):
 def test_zero_means_no_limit(make_site, state):
     site = make_site(**{option: 0 for option, _, _ in WAITS.values()})
     node = wait_in(site, state, since=timedelta(days=400))
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     assert site.node(node).provision_state == state
 
 
@@ -61,7 +61,7 @@ def test_zero_means_no_limit(make_site, state):
 def test_who_has_time_left_waits_on(make_site, state):
     site = make_site()
     node = wait_in(site, state)
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     assert site.node(node).provision_state == state
 
 
@@ -70,7 +70,7 @@ def test_who_has_time_left_waits_on(make_site, state):
 def test_busy_nodes_and_maintenance_are_left_alone(make_site, state, values):
     site = fast(make_site)
     node = wait_in(site, state, **values)
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     assert site.node(node).provision_state == state
     site.set(node, reservation=None)
 
@@ -78,14 +78,14 @@ def test_busy_nodes_and_maintenance_are_left_alone(make_site, state, values):
 def test_manual_cleaning_keeps_its_target(make_site):
     site = fast(make_site)
     node = wait_in(site, "clean wait", target_provision_state="manageable")
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     assert site.wait_for_state(node, "clean failed").target_provision_state == "manageable"
 
 
 def test_oldest_go_first_and_so_many_per_pass(make_site):
     site = fast(make_site, periodic_max_workers=2)
     nodes = [wait_in(site, "wait call-back", since=OLD * age) for age in (1, 3, 2)]
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     site.wait_for_state(nodes[1], "deploy failed")
     site.wait_for_state(nodes[2], "deploy failed")
     assert site.node(nodes[0]).provision_state == "wait call-back"
@@ -95,7 +95,7 @@ def test_nodes_that_cannot_be_timed_out_keep_nobody_behind_them(make_site):
     site = fast(make_site, periodic_max_workers=2)
     ahead = [wait_in(site, "wait call-back", since=OLD * 2, driver="gone") for _ in range(3)]
     behind = wait_in(site, "wait call-back")
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     site.wait_for_state(behind, "deploy failed")
     assert {site.node(node).provision_state for node in ahead} == {"wait call-back"}
 
@@ -127,7 +127,7 @@ def test_sign_of_life_begins_the_time_anew(make_site):
     stage.ask(node, "active")
     stage.wait_for(node, "wait call-back")
     stage.site.set(node, provision_updated_at=rows.now())
-    timeouts.run(stage.site.house)
+    timeouts.run(stage.site.runtime)
     assert stage.standing(node)[0] == "wait call-back"
 
 
@@ -135,9 +135,9 @@ def test_full_pool_leaves_the_work_to_the_next_pass(make_site):
     site = fast(make_site, workers_pool_size=3)
     node = wait_in(site, "wait call-back")
     with full_pool(site):
-        timeouts.run(site.house)
+        timeouts.run(site.runtime)
     assert site.node(node).provision_state == "wait call-back"
-    timeouts.run(site.house)
+    timeouts.run(site.runtime)
     site.wait_for_state(node, "deploy failed")
 
 
@@ -166,13 +166,13 @@ def test_a_clock_that_is_set_neither_holds_a_wait_nor_ends_it(make_site, state, 
     site, clocks = make_site(**{option: 600}), Clocks()
     node = wait_in(site, state, since=timedelta(0))
     watch = clocks.watch()
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     clocks.set_wall(hours)
     clocks.pass_by(599)
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     assert site.node(node).provision_state == state
     clocks.pass_by(2)
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     site.wait_for_state(node, becomes)
 
 
@@ -181,16 +181,16 @@ def test_after_a_restart_a_wait_lasts_no_longer_than_its_own_length(make_site):
     node = wait_in(site, "wait call-back", since=timedelta(0))
     clocks.set_wall(-1)
     watch = clocks.watch()
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     clocks.pass_by(601)
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     site.wait_for_state(node, "deploy failed")
 
 
 def test_time_that_passed_while_nobody_looked_counts(make_site):
     site, clocks = make_site(deploy_callback_timeout=600), Clocks()
     node = wait_in(site, "wait call-back", since=timedelta(seconds=601))
-    timeouts.run(site.house, clocks.watch())
+    timeouts.run(site.runtime, clocks.watch())
     site.wait_for_state(node, "deploy failed")
 
 
@@ -198,13 +198,13 @@ def test_a_wait_that_begins_anew_has_its_whole_time(make_site):
     site, clocks = make_site(deploy_callback_timeout=600), Clocks()
     node = wait_in(site, "wait call-back", since=timedelta(0))
     watch = clocks.watch()
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     clocks.pass_by(590)
     site.set(node, provision_updated_at=clocks.wall)
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     clocks.pass_by(590)
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     assert site.node(node).provision_state == "wait call-back"
     clocks.pass_by(20)
-    timeouts.run(site.house, watch)
+    timeouts.run(site.runtime, watch)
     site.wait_for_state(node, "deploy failed")

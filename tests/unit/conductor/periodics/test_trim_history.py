@@ -33,7 +33,7 @@ def test_newest_entries_of_each_node_are_kept(make_site):
     long, short = site.enrol(), site.enrol()
     write(site, long, 5)
     write(site, short, 2)
-    trim_history.run(site.house)
+    trim_history.run(site.runtime)
     assert kept(site, long) == ["entry 2", "entry 3", "entry 4"]
     assert kept(site, short) == ["entry 0", "entry 1"]
 
@@ -44,7 +44,7 @@ def test_one_pass_drops_so_many(make_site):
     write(site, node, 5)
     lengths = []
     for _ in range(3):
-        trim_history.run(site.house)
+        trim_history.run(site.runtime)
         lengths.append(len(kept(site, node)))
     assert lengths == [3, 1, 1]
     assert kept(site, node) == ["entry 4"]
@@ -55,7 +55,7 @@ def test_nothing_goes_where_nothing_is_too_much(make_site, most):
     site = make_site(node_history_max_entries=most)
     node = site.enrol()
     write(site, node, 5)
-    trim_history.run(site.house)
+    trim_history.run(site.runtime)
     assert len(kept(site, node)) == 5
 
 
@@ -81,7 +81,7 @@ def test_journals_of_the_newest_flows_are_kept(make_site):
     for n in range(5):
         flow(site, busy, f"busy-{n}", Run.DONE, Run.DONE, Run.SKIPPED)
     flow(site, calm, "calm-0", Run.FAILED)
-    trim_history.run_steps(site.house)
+    trim_history.run_steps(site.runtime)
     assert flows(site, busy) == ["busy-3", "busy-4"]
     assert len(site.runs(busy)) == 6
     assert flows(site, calm) == ["calm-0"]
@@ -94,7 +94,7 @@ def test_the_journal_of_a_flow_that_goes_on_stays(make_site, state):
     flow(site, node, "open", Run.DONE, state)
     for n in range(3):
         flow(site, node, f"later-{n}", Run.DONE)
-    trim_history.run_steps(site.house)
+    trim_history.run_steps(site.runtime)
     assert flows(site, node) == ["open", "later-2"]
 
 
@@ -103,7 +103,7 @@ def test_zero_keeps_every_journal(make_site):
     node = site.enrol()
     for n in range(5):
         flow(site, node, f"flow-{n}", Run.DONE)
-    trim_history.run_steps(site.house)
+    trim_history.run_steps(site.runtime)
     assert len(flows(site, node)) == 5
 
 
@@ -114,7 +114,7 @@ def test_other_writers_get_their_turn_while_journals_are_trimmed(make_site, monk
     for n in range(10):
         flow(site, node, f"flow-{n}", Run.DONE, Run.DONE)
     meter = Meter(site.db)
-    trim_history.run_steps(site.house)
+    trim_history.run_steps(site.runtime)
     assert flows(site, node) == ["flow-9"]
     assert meter.commits == 3, "nine flows, three at a time"
 

@@ -13,7 +13,7 @@ from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.bmc.latency import Latency
 from bloomery.drivers.bmc.slots import Slots
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 
 ADDRESS = "https://bmc-1"
 SILENT = errors.BmcUnreachable(node="n", address=ADDRESS, reason="no route")
@@ -40,129 +40,129 @@ def made(clock):
 
 
 @pytest.fixture
-def held():
-    return Held({})
+def task():
+    return FakeTask({})
 
 
-def call(made, held, exc=None, *, address=ADDRESS, write=False):
-    with made.guard(address, held, write=write) as one:
+def call(made, task, exc=None, *, address=ADDRESS, write=False):
+    with made.guard(address, task, write=write) as one:
         if exc is not None:
             raise exc
     return one
 
 
-def test_a_call_has_what_is_left_of_its_time(made, held, clock):
-    with made.guard(ADDRESS, held, write=False) as one:
+def test_a_call_has_what_is_left_of_its_time(made, task, clock):
+    with made.guard(ADDRESS, task, write=False) as one:
         clock.now += 8
         assert one.left_s() == 12
 
 
-def test_a_bmc_that_stays_silent_is_not_asked_any_more(made, held):
+def test_a_bmc_that_stays_silent_is_not_asked_any_more(made, task):
     for _ in range(2):
         with pytest.raises(errors.BmcUnreachable, match="no route"):
-            call(made, held, SILENT)
+            call(made, task, SILENT)
     with pytest.raises(errors.BmcUnreachable, match=r"no route \(left alone after 2 failures"):
-        call(made, held)
+        call(made, task)
 
 
-def test_it_is_asked_again_after_the_pause(made, held, clock):
+def test_it_is_asked_again_after_the_pause(made, task, clock):
     for _ in range(2):
         with pytest.raises(errors.BmcUnreachable):
-            call(made, held, SILENT)
+            call(made, task, SILENT)
     clock.now += 30
-    call(made, held)
+    call(made, task)
     assert made.bmc(ADDRESS).breaker.admit() == 0
 
 
-def test_other_bmcs_are_asked_meanwhile(made, held):
+def test_other_bmcs_are_asked_meanwhile(made, task):
     for _ in range(2):
         with pytest.raises(errors.BmcUnreachable):
-            call(made, held, SILENT)
-    call(made, held, address="https://bmc-2")
+            call(made, task, SILENT)
+    call(made, task, address="https://bmc-2")
 
 
-def test_a_no_is_an_answer_and_no_silence(made, held):
+def test_a_no_is_an_answer_and_no_silence(made, task):
     for _ in range(5):
         with pytest.raises(errors.BmcRefused):
-            call(made, held, REFUSED)
+            call(made, task, REFUSED)
     shown = made.bmc(ADDRESS).shown()
     assert shown["left_alone"] is False
     assert shown["last_contact_at"] is not None
     assert "not now" in shown["last_error"]
 
 
-def test_it_knows_whether_a_bmc_has_answered_since_a_silence_began(made, held):
+def test_it_knows_whether_a_bmc_has_answered_since_a_silence_began(made, task):
     before = steady.now()
     with pytest.raises(errors.BmcUnreachable):
-        call(made, held, SILENT)
+        call(made, task, SILENT)
     assert not made.bmc(ADDRESS).has_answered(before)
     with pytest.raises(errors.BmcRefused):
-        call(made, held, REFUSED)
+        call(made, task, REFUSED)
     assert made.bmc(ADDRESS).has_answered(before)
     assert not made.bmc(ADDRESS).has_answered(steady.now())
 
 
-def test_an_error_of_ours_counts_for_nothing(made, held):
+def test_an_error_of_ours_counts_for_nothing(made, task):
     for _ in range(5):
         with pytest.raises(ZeroDivisionError):
-            call(made, held, ZeroDivisionError())
+            call(made, task, ZeroDivisionError())
     assert made.bmc(ADDRESS).shown()["last_error"] is None
-    call(made, held)
+    call(made, task)
 
 
 def test_a_write_needs_an_exclusive_lock_and_a_read_does_not(made):
-    looking = Held({}, shared=True)
+    looking = FakeTask({}, shared=True)
     call(made, looking)
     with pytest.raises(errors.ExclusiveLockRequired):
         call(made, looking, write=True)
 
 
-def test_a_write_without_a_lease_is_not_sent(made, held):
+def test_a_write_without_a_lease_is_not_sent(made, task):
     def lost():
         raise errors.LockLost(node="n", holder="other")
 
-    held.assert_lease = lost
+    task.assert_lease = lost
     with pytest.raises(errors.LockLost):
-        call(made, held, write=True)
+        call(made, task, write=True)
     assert made.bmc(ADDRESS).last_contact_at is None
 
 
-def test_one_write_and_two_calls_in_all_are_let_in_at_a_time(made, held):
+def test_one_write_and_two_calls_in_all_are_let_in_at_a_time(made, task):
     slots = made.bmc(ADDRESS).slots
-    with made.guard(ADDRESS, held, write=True):
+    with made.guard(ADDRESS, task, write=True):
         assert not slots.enter(write=True, timeout_s=0)
         assert slots.enter(write=False, timeout_s=0)
         assert not slots.enter(write=False, timeout_s=0)
         slots.leave(write=False)
 
 
-def test_a_bmc_that_stays_busy_is_told(held):
+def test_a_bmc_that_stays_busy_is_told(task):
     made = Gateway(dataclasses.replace(Conf(), bmc=Bmc(call_timeout=0)))
-    with made.guard(ADDRESS, held, write=True), pytest.raises(errors.BmcUnreachable) as told:
-        call(made, held, write=True)
+    with made.guard(ADDRESS, task, write=True), pytest.raises(errors.BmcUnreachable) as told:
+        call(made, task, write=True)
     assert "other calls kept it busy for 0 s" in str(told.value)
 
 
-def test_places_are_given_back_after_errors(made, held):
+def test_places_are_given_back_after_errors(made, task):
     for _ in range(10):
         with pytest.raises(errors.BmcRefused):
-            call(made, held, REFUSED, write=True)
-    call(made, held, write=True)
+            call(made, task, REFUSED, write=True)
+    call(made, task, write=True)
 
 
-def test_no_lock_is_held_while_a_bmc_is_asked(made, held):
+def test_no_lock_is_held_while_a_bmc_is_asked(made, task):
     inside, may_end = threading.Event(), threading.Event()
 
     def slow():
-        with made.guard(ADDRESS, held, write=True):
+        with made.guard(ADDRESS, task, write=True):
             inside.set()
             assert may_end.wait(10)
 
     thread = threading.Thread(target=slow)
     thread.start()
     assert inside.wait(10)
-    call(made, held, address="https://bmc-2", write=True)
-    call(made, held)
+    call(made, task, address="https://bmc-2", write=True)
+    call(made, task)
     may_end.set()
     thread.join()
 
@@ -195,45 +195,45 @@ def test_interfaces_of_one_configuration_share_a_gateway():
     assert gateway.of(other) is not shared
 
 
-def test_metrics_may_ask_for_every_bmc(made, held):
-    call(made, held)
-    call(made, held, address="https://bmc-2")
+def test_metrics_may_ask_for_every_bmc(made, task):
+    call(made, task)
+    call(made, task, address="https://bmc-2")
     assert {bmc.address for bmc in made.bmcs()} == {ADDRESS, "https://bmc-2"}
 
 
-def test_a_call_may_have_less_time_than_others(made, held):
-    with made.guard(ADDRESS, held, write=False, budget_s=5) as one:
+def test_a_call_may_have_less_time_than_others(made, task):
+    with made.guard(ADDRESS, task, write=False, budget_s=5) as one:
         assert one.left_s() == 5
-    held.budget_s = 3
-    with made.guard(ADDRESS, held, write=False) as one:
+    task.budget_s = 3
+    with made.guard(ADDRESS, task, write=False) as one:
         assert one.left_s() == 3
-    held.budget_s = 3000
-    with made.guard(ADDRESS, held, write=False) as one:
+    task.budget_s = 3000
+    with made.guard(ADDRESS, task, write=False) as one:
         assert one.left_s() == 20
 
 
-def test_who_failed_last_time_is_a_suspect(made, held):
+def test_who_failed_last_time_is_a_suspect(made, task):
     assert not made.bmc(ADDRESS).is_suspect
     with pytest.raises(errors.BmcUnreachable):
-        call(made, held, SILENT)
+        call(made, task, SILENT)
     assert made.bmc(ADDRESS).is_suspect
-    call(made, held)
+    call(made, task)
     assert not made.bmc(ADDRESS).is_suspect
 
 
-def test_a_person_who_insists_is_let_through_once(made, held):
+def test_a_person_who_insists_is_let_through_once(made, task):
     for _ in range(2):
         with pytest.raises(errors.BmcUnreachable):
-            call(made, held, SILENT)
-    held.insists = True
-    call(made, held)
-    held.insists = False
-    call(made, held)
+            call(made, task, SILENT)
+    task.insists = True
+    call(made, task)
+    task.insists = False
+    call(made, task)
 
 
-def test_who_was_not_asked_has_not_failed(made, held):
+def test_who_was_not_asked_has_not_failed(made, task):
     alone = errors.BmcLeftAlone(node="n", address=ADDRESS, reason="login", retry_after_s=9)
     for _ in range(5):
         with pytest.raises(errors.BmcLeftAlone):
-            call(made, held, alone)
+            call(made, task, alone)
     assert not made.bmc(ADDRESS).is_suspect

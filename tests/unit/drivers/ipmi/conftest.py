@@ -11,7 +11,7 @@ from bloomery.conf import Conf
 from bloomery.conf.ipmi import Ipmi
 from bloomery.drivers.ipmi import bmc, tool
 from bloomery.drivers.ipmi.pace import Pace
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 
 LEAST = {"ipmi_address": "bmc.example.org", "ipmi_cipher_suite": 3}
 
@@ -77,11 +77,11 @@ def make_bmc(made_up, clock) -> Callable[..., bmc.Bmc]:
     pace = Pace(clock, clock.pause)
     kept = []
 
-    def make(held: Held | None = None, **said: object) -> bmc.Bmc:
+    def make(task: FakeTask | None = None, **said: object) -> bmc.Bmc:
         options = {k: v for k, v in said.items() if not k.startswith("ipmi_")}
         keys = {k: v for k, v in said.items() if k.startswith("ipmi_")}
         conf = dataclasses.replace(Conf(), ipmi=Ipmi(**options))
         kept.append(bmc.Ipmitool(conf))
-        return bmc.Bmc(conf, held or Held(LEAST | keys), pace)
+        return bmc.Bmc(conf, task or FakeTask(LEAST | keys), pace)
 
     return make

@@ -9,7 +9,7 @@ from bloomery.conf import Conf
 from bloomery.conf.ipmi import Ipmi
 from bloomery.drivers.ipmi import bmc, tool
 from bloomery.drivers.ipmi.pace import Pace
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 from tests.unit.drivers.ipmi.conftest import LEAST
 
 BUSY = tool.Failed("Get Chassis Power Status failed: Node busy")
@@ -150,7 +150,7 @@ def test_places_in_the_row_are_given_once(clock):
 
 
 def test_what_changes_something_needs_the_lock(make_bmc, made_up):
-    asked = make_bmc(Held({"ipmi_address": "h"}, shared=True))
+    asked = make_bmc(FakeTask({"ipmi_address": "h"}, shared=True))
     with pytest.raises(errors.ExclusiveLockRequired):
         asked.tell("power", "on", write=True)
     assert made_up.asked == []
@@ -196,16 +196,16 @@ def test_a_password_that_is_an_everyday_word_confuses_nobody(make_bmc, made_up, 
 
 def test_a_look_with_a_short_budget_is_given_up_soon(make_bmc, made_up, clock):
     made_up.answers["power status"] = [MUTE] * 100
-    made_up.takes_s, held = 4.0, Held(LEAST)
-    held.budget_s, began = 10.0, clock.now
+    made_up.takes_s, task = 4.0, FakeTask(LEAST)
+    task.budget_s, began = 10.0, clock.now
     with pytest.raises(errors.BmcUnreachable):
-        make_bmc(held).ask(*ASK)
+        make_bmc(task).ask(*ASK)
     assert clock.now - began < 15  # one that was begun in time ends
 
 
 def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock):
-    held = Held(LEAST)
-    asked = make_bmc(held)
+    task = FakeTask(LEAST)
+    asked = make_bmc(task)
     asked.tell("power", "on", write=True)
     ends_at = clock.now + 4
 
@@ -213,7 +213,7 @@ def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock
         if clock.now > ends_at:
             raise errors.LockLost(node="n", holder="other")
 
-    held.assert_lease = look
+    task.assert_lease = look
     with pytest.raises(errors.LockLost):
         asked.tell("power", "off", write=True)
     assert made_up.asked == ["power on"]
@@ -221,21 +221,21 @@ def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock
 
 
 def test_the_lease_is_looked_at_before_each_cipher_suite(make_bmc, made_up):
-    held, looks = Held({"ipmi_address": "bmc"}), []
+    task, looks = FakeTask({"ipmi_address": "bmc"}), []
 
     def look():
         looks.append(len(made_up.suites))
         if made_up.suites:
             raise errors.LockLost(node="n", holder="other")
 
-    held.assert_lease = look
+    task.assert_lease = look
     made_up.answers["power on"] = NO_SUITE
     with pytest.raises(errors.LockLost):
-        make_bmc(held, cipher_suite_versions=("3", "17")).tell("power", "on", write=True)
+        make_bmc(task, cipher_suite_versions=("3", "17")).tell("power", "on", write=True)
     assert made_up.suites == [17]
     assert looks[-1] == 1
 
 
 def test_a_look_needs_no_lease(make_bmc):
-    held = Held(LEAST, shared=True)
-    assert make_bmc(held).ask(*ASK) == OFF
+    task = FakeTask(LEAST, shared=True)
+    assert make_bmc(task).ask(*ASK) == OFF

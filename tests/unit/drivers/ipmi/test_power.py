@@ -13,7 +13,7 @@ from bloomery.drivers.ipmi import plan, tool
 from bloomery.drivers.ipmi.management import IpmitoolManagement
 from bloomery.drivers.ipmi.power import IpmitoolPower
 from bloomery.outcome import DONE, Again
-from tests.kit.held import Held, walk
+from tests.kit.driver_task import FakeTask, walk
 from tests.unit.drivers.ipmi.conftest import LEAST
 
 MUTE = tool.Failed("no answer")
@@ -33,26 +33,26 @@ def power(made_up):
 
 
 @pytest.fixture
-def held():
-    return Held(LEAST)
+def task():
+    return FakeTask(LEAST)
 
 
-def ask(power, held, target, **more):
-    return walk(held, lambda: power.set_power_state(held, target, **more))
+def ask(power, task, target, **more):
+    return walk(task, lambda: power.set_power_state(task, target, **more))
 
 
-def late(held):
+def late(task):
     """Let the time of what is asked be up."""
-    held.node.driver_internal_info[plan.KEY]["until"] = plan.deadline(-1)
+    task.node.driver_internal_info[plan.KEY]["until"] = plan.deadline(-1)
 
 
 @pytest.mark.parametrize(
     ("said", "state"),
     [("on\n", Power.ON), ("off", Power.OFF), ("on fire", Power.ERROR)],
 )
-def test_power_is_read_exactly(power, held, made_up, said, state):
+def test_power_is_read_exactly(power, task, made_up, said, state):
     made_up.answers["power status"] = f"Chassis Power is {said}"
-    assert power.get_power_state(held) == state
+    assert power.get_power_state(task) == state
 
 
 @pytest.mark.parametrize(
@@ -64,56 +64,56 @@ def test_power_is_read_exactly(power, held, made_up, said, state):
         (Power.REBOOT, "off", ["power off", "power status", "power on", "power status"]),
     ],
 )
-def test_it_asks_and_looks(power, held, made_up, target, before, commands):
+def test_it_asks_and_looks(power, task, made_up, target, before, commands):
     made_up.power = before
-    said = ask(power, held, target)
+    said = ask(power, task, target)
     assert made_up.asked == commands
     assert {one.reason for one in said} <= {"waiting for power on", "waiting for power off"}
-    assert held.node.power_state == f"power {made_up.power}"
-    assert held.node.driver_internal_info == {}
+    assert task.node.power_state == f"power {made_up.power}"
+    assert task.node.driver_internal_info == {}
 
 
-def test_soft_reboot_is_off_by_the_guest_and_on_again(power, held, made_up):
+def test_soft_reboot_is_off_by_the_guest_and_on_again(power, task, made_up):
     made_up.power = "on"
     made_up.answers["power status"] = ["Chassis Power is on", "Chassis Power is off"]
-    ask(power, held, Power.SOFT_REBOOT)
+    ask(power, task, Power.SOFT_REBOOT)
     assert made_up.asked == [
         "power soft", "power status", "power status", "power on", "power status",
     ]  # fmt: skip
 
 
 def test_a_machine_that_may_not_go_off_is_reset(power, made_up):
-    held = Held(LEAST, disable_power_off=True)
+    task = FakeTask(LEAST, disable_power_off=True)
     made_up.power = "on"
-    said = walk(held, lambda: power.reboot(held))
+    said = walk(task, lambda: power.reboot(task))
     assert made_up.asked == ["power reset", "power status"]
     assert [one.after_s for one in said] == [15.0]
 
 
 def test_a_machine_that_may_not_go_off_is_not_rebooted_softly(power, made_up):
     with pytest.raises(errors.InvalidParameterValue, match="disable_power_off"):
-        power.set_power_state(Held(LEAST, disable_power_off=True), Power.SOFT_REBOOT)
+        power.set_power_state(FakeTask(LEAST, disable_power_off=True), Power.SOFT_REBOOT)
     assert made_up.asked == []
 
 
 def test_a_turn_never_waits_for_the_gap(made_up):
-    power, held = IpmitoolPower(conf(min_command_interval=5)), Held(LEAST | {"ipmi_port": 1})
-    power.get_power_state(held)
-    first = power.set_power_state(held, Power.ON)
+    power, task = IpmitoolPower(conf(min_command_interval=5)), FakeTask(LEAST | {"ipmi_port": 1})
+    power.get_power_state(task)
+    first = power.set_power_state(task, Power.ON)
     assert isinstance(first, Again)
     assert 4 < first.after_s <= 5
     assert made_up.asked == ["power status"]
 
 
-def test_power_that_does_not_change_is_told_when_the_time_is_up(power, held, made_up):
+def test_power_that_does_not_change_is_told_when_the_time_is_up(power, task, made_up):
     made_up.answers["power status"] = "Chassis Power is off"
-    for held.turn in range(5):
-        assert isinstance(power.set_power_state(held, Power.ON), Again)
-    late(held)
-    held.turn = 5
+    for task.turn in range(5):
+        assert isinstance(power.set_power_state(task, Power.ON), Again)
+    late(task)
+    task.turn = 5
     with pytest.raises(errors.PowerStateFailure, match="took `ipmitool power on` and still reads"):
-        power.set_power_state(held, Power.ON)
-    assert held.node.driver_internal_info == {}
+        power.set_power_state(task, Power.ON)
+    assert task.node.driver_internal_info == {}
     assert made_up.asked.count("power on") == 1
 
 
@@ -124,48 +124,48 @@ def test_power_that_does_not_change_is_told_when_the_time_is_up(power, held, mad
         (Power.SOFT_OFF, 30, 30), (Power.SOFT_REBOOT, 30, 30),
     ],
 )  # fmt: skip
-def test_each_request_has_its_time(power, held, target, timeout_s, own_s):
+def test_each_request_has_its_time(power, task, target, timeout_s, own_s):
     before = plan.now()
-    power.set_power_state(held, target, timeout_s)
-    until = plan.datetime.fromisoformat(held.node.driver_internal_info[plan.KEY]["until"])
+    power.set_power_state(task, target, timeout_s)
+    until = plan.datetime.fromisoformat(task.node.driver_internal_info[plan.KEY]["until"])
     assert own_s <= (until - before).total_seconds() < own_s + 1
 
 
-def test_a_refusal_is_forgiven_if_it_reads_as_wanted(power, held, made_up):
+def test_a_refusal_is_forgiven_if_it_reads_as_wanted(power, task, made_up):
     made_up.answers["power off"] = NO
-    assert len(ask(power, held, Power.OFF)) == 1
-    assert held.node.power_state == Power.OFF
+    assert len(ask(power, task, Power.OFF)) == 1
+    assert task.node.power_state == Power.OFF
 
 
-def test_a_refusal_counts_if_it_does_not(power, held, made_up):
+def test_a_refusal_counts_if_it_does_not(power, task, made_up):
     made_up.answers["power on"] = NO
     with pytest.raises(errors.PowerStateFailure, match="not supported in present state"):
-        ask(power, held, Power.ON)
+        ask(power, task, Power.ON)
 
 
-def test_silence_is_borne_for_a_while(power, held, made_up):
+def test_silence_is_borne_for_a_while(power, task, made_up):
     made_up.answers |= {"power on": [MUTE, MUTE], "power status": [MUTE]}
-    ask(power, held, Power.ON)
+    ask(power, task, Power.ON)
     assert made_up.asked == ["power on"] * 3 + ["power status"] * 2
 
 
-def test_silence_that_lasts_is_told(power, held, made_up):
+def test_silence_that_lasts_is_told(power, task, made_up):
     made_up.answers["power on"] = [MUTE] * 9
-    power.set_power_state(held, Power.ON)
-    held.turn = 1
-    held.node.driver_internal_info[plan.KEY]["silent_since"] = plan.deadline(-61)
+    power.set_power_state(task, Power.ON)
+    task.turn = 1
+    task.node.driver_internal_info[plan.KEY]["silent_since"] = plan.deadline(-61)
     with pytest.raises(errors.BmcUnreachable, match="no answer"):
-        power.set_power_state(held, Power.ON)
-    assert held.node.driver_internal_info == {}
+        power.set_power_state(task, Power.ON)
+    assert task.node.driver_internal_info == {}
 
 
-def test_another_process_goes_on_where_this_one_was(power, held, made_up):
+def test_another_process_goes_on_where_this_one_was(power, task, made_up):
     made_up.power = "on"
-    power.reboot(held)
-    held.turn = 1
-    power.reboot(held)
-    stored = dict(held.node.driver_internal_info)
-    next_one = Held(LEAST, driver_internal_info=stored)
+    power.reboot(task)
+    task.turn = 1
+    power.reboot(task)
+    stored = dict(task.node.driver_internal_info)
+    next_one = FakeTask(LEAST, driver_internal_info=stored)
     next_one.turn = 1
     made_up.asked.clear()
     assert isinstance(power.reboot(next_one), Again)
@@ -175,14 +175,14 @@ def test_another_process_goes_on_where_this_one_was(power, held, made_up):
 
 
 @pytest.mark.parametrize("change", ["first turn", "other target", "long ago"])
-def test_what_was_left_behind_does_not_count(power, held, made_up, change):
-    power.set_power_state(held, Power.ON)
-    held.turn = 0 if change == "first turn" else 1
+def test_what_was_left_behind_does_not_count(power, task, made_up, change):
+    power.set_power_state(task, Power.ON)
+    task.turn = 0 if change == "first turn" else 1
     if change == "long ago":
-        held.node.driver_internal_info[plan.KEY]["until"] = plan.deadline(-61)
+        task.node.driver_internal_info[plan.KEY]["until"] = plan.deadline(-61)
     made_up.asked.clear()
     target = Power.OFF if change == "other target" else Power.ON
-    power.set_power_state(held, target)
+    power.set_power_state(task, target)
     assert made_up.asked == [target]
 
 
@@ -194,37 +194,37 @@ PXE = DISK.replace("0xa0 0x08", "0xa0 0x04")
 
 
 def test_a_persistent_device_is_set_before_each_power_on(power, made_up):
-    held, management = Held(FORCED), IpmitoolManagement(power.conf)
-    management.set_boot_device(held, "disk", persistent=True)
+    task, management = FakeTask(FORCED), IpmitoolManagement(power.conf)
+    management.set_boot_device(task, "disk", persistent=True)
     assert made_up.asked == [LONGER, DISK]
-    assert management.get_boot_device(held) == {"boot_device": "disk", "persistent": True}
+    assert management.get_boot_device(task) == {"boot_device": "disk", "persistent": True}
     for _ in range(2):
         made_up.asked.clear()
-        ask(power, held, Power.REBOOT)
+        ask(power, task, Power.REBOOT)
         assert made_up.asked == [
             "power off", "power status", LONGER, DISK, "power on", "power status",
         ]  # fmt: skip
 
 
 def test_a_device_for_one_boot_is_left_alone_once(power, made_up):
-    held, management = Held(FORCED), IpmitoolManagement(power.conf)
-    management.set_boot_device(held, "disk", persistent=True)
-    management.set_boot_device(held, "pxe")
+    task, management = FakeTask(FORCED), IpmitoolManagement(power.conf)
+    management.set_boot_device(task, "disk", persistent=True)
+    management.set_boot_device(task, "pxe")
     assert made_up.asked[-1] == PXE
-    ask(power, held, Power.OFF)
+    ask(power, task, Power.OFF)
     made_up.asked.clear()
-    ask(power, held, Power.ON)
+    ask(power, task, Power.ON)
     assert made_up.asked == ["power on", "power status"]
     made_up.asked.clear()
-    ask(power, held, Power.ON)
+    ask(power, task, Power.ON)
     assert made_up.asked == [LONGER, DISK, "power on", "power status"]
 
 
 def test_a_device_that_cannot_be_forced_fails_the_power_on(power, made_up):
-    held = Held(FORCED, driver_internal_info={"persistent_boot_device": "disk"})
+    task = FakeTask(FORCED, driver_internal_info={"persistent_boot_device": "disk"})
     made_up.answers[DISK] = tool.Failed("Unable to send RAW command: Invalid data field in request")
     with pytest.raises(errors.BmcRefused, match="Invalid data field"):
-        ask(power, held, Power.ON)
+        ask(power, task, Power.ON)
     assert "power on" not in made_up.asked
 
 
@@ -238,21 +238,21 @@ def test_a_device_that_cannot_be_forced_fails_the_power_on(power, made_up):
     ],
 )
 def test_the_bmc_is_told_not_to_forget(made_up, options, keys, told):
-    held = Held(LEAST | keys, properties={"capabilities": "boot_mode:bios"})
-    IpmitoolManagement(conf(**options)).set_boot_device(held, "pxe", persistent=True)
+    task = FakeTask(LEAST | keys, properties={"capabilities": "boot_mode:bios"})
+    IpmitoolManagement(conf(**options)).set_boot_device(task, "pxe", persistent=True)
     commands = ["chassis bootdev pxe options=persistent"]
     assert made_up.asked == ([LONGER] if told else []) + commands
-    assert held.saves == 1
+    assert task.saves == 1
 
 
 def test_sensors_that_cannot_be_read_are_told(made_up):
     made_up.answers["sdr -v"] = "nothing that we know"
     with pytest.raises(errors.BmcRefused, match="its sensors cannot be read from: nothing"):
-        IpmitoolManagement(conf()).get_sensors_data(Held(LEAST))
+        IpmitoolManagement(conf()).get_sensors_data(FakeTask(LEAST))
 
 
 def test_an_nmi_is_sent_once(made_up):
     made_up.answers["power diag"] = [MUTE]
     with pytest.raises(errors.BmcUnreachable):
-        IpmitoolManagement(conf()).inject_nmi(Held(LEAST))
+        IpmitoolManagement(conf()).inject_nmi(FakeTask(LEAST))
     assert made_up.asked == ["power diag"]

@@ -7,7 +7,7 @@ import pytest
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
 from bloomery.lab.rack import Rack
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 
 
 @pytest.fixture
@@ -22,8 +22,8 @@ def machine(rack):
 
 
 @pytest.fixture
-def held(machine):
-    made = Held(machine.driver_info)
+def task(machine):
+    made = FakeTask(machine.driver_info)
     made.node.driver = "redfish"
     return made
 

@@ -9,47 +9,47 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.redfish import access
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 
 
 def power(system):
     return system.power_state.value
 
 
-def test_one_login_serves_all_calls(conf, held, machine):
+def test_one_login_serves_all_calls(conf, task, machine):
     way = access.of(conf)
     for _ in range(5):
-        assert way.read(held, power) == "Off"
+        assert way.read(task, power) == "Off"
     assert len(machine.bmc.sessions) == 1
 
 
-def test_another_password_is_another_login(conf, held, machine):
+def test_another_password_is_another_login(conf, task, machine):
     way = access.of(conf)
-    way.read(held, power)
-    stranger = Held(machine.driver_info | {"redfish_password": "guess"})
+    way.read(task, power)
+    stranger = FakeTask(machine.driver_info | {"redfish_password": "guess"})
     with pytest.raises(errors.BmcRefused, match="the user name or the password"):
         way.read(stranger, power)
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
 
 
-def test_keys_of_logins_hold_no_password(conf, held):
+def test_keys_of_logins_hold_no_password(conf, task):
     way = access.of(conf)
-    way.read(held, power)
+    way.read(task, power)
     assert "password" not in repr(list(way._logins))
 
 
 def test_the_oldest_login_is_dropped_when_there_are_too_many(machine):
     way = access.of(conf := dataclasses.replace(Conf(), redfish=Redfish(connection_cache_size=2)))
     for auth in ("basic", "session", "auto"):
-        way.read(Held(machine.driver_info | {"redfish_auth_type": auth}), power)
+        way.read(FakeTask(machine.driver_info | {"redfish_auth_type": auth}), power)
     assert len(way._logins) == 2
     assert access.of(conf) is way
 
 
-def test_without_a_cache_each_call_logs_in_and_out(held, machine):
+def test_without_a_cache_each_call_logs_in_and_out(task, machine):
     way = access.of(conf := dataclasses.replace(Conf(), redfish=Redfish(connection_cache_size=0)))
-    way.read(held, power)
-    way.read(held, power)
+    way.read(task, power)
+    way.read(task, power)
     assert machine.bmc.logins == 2
     way.close()
     assert machine.bmc.sessions == {}
@@ -57,25 +57,25 @@ def test_without_a_cache_each_call_logs_in_and_out(held, machine):
 
 
 def test_basic_authentication_keeps_no_session(conf, machine):
-    held = Held(machine.driver_info | {"redfish_auth_type": "basic"})
-    assert access.of(conf).read(held, power) == "Off"
+    task = FakeTask(machine.driver_info | {"redfish_auth_type": "basic"})
+    assert access.of(conf).read(task, power) == "Off"
     assert machine.bmc.sessions == {}
 
 
 def test_without_a_user_name_nothing_is_shown_to_the_bmc(conf, machine):
     info = {k: v for k, v in machine.driver_info.items() if "name" not in k and "word" not in k}
     with pytest.raises(errors.BmcRefused, match="the user name or the password"):
-        access.of(conf).read(Held(info), power)
+        access.of(conf).read(FakeTask(info), power)
     assert machine.bmc.sessions == {}
 
 
-def test_a_change_is_asked_once(conf, held, machine):
+def test_a_change_is_asked_once(conf, task, machine):
     machine.bmc.faults.add(kind="status", status=500, method="PATCH", times=-1)
     import sushy
 
     with pytest.raises(errors.BmcRefused, match="HTTP 500"):
         access.of(conf).change(
-            held, lambda system: system.set_indicator_led(sushy.IndicatorLED.LIT)
+            task, lambda system: system.set_indicator_led(sushy.IndicatorLED.LIT)
         )
     assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [1]
 
@@ -87,39 +87,39 @@ def test_many_systems_and_no_id_is_told_with_the_way_out(conf):
         info = rack.machines[0].driver_info
         del info["redfish_system_id"]
         with pytest.raises(errors.BmcRefused, match="set driver_info/redfish_system_id"):
-            access.of(conf).read(Held(info), power)
+            access.of(conf).read(FakeTask(info), power)
 
 
-def test_an_answer_that_leads_elsewhere_is_not_followed(conf, held, machine):
+def test_an_answer_that_leads_elsewhere_is_not_followed(conf, task, machine):
     headers = {"Location": "http://elsewhere.invalid/redfish/v1/"}
     machine.bmc.faults.add(kind="status", status=302, headers=headers, path="/Systems/", times=-1)
     with pytest.raises(errors.BmcUnreachable, match=r"redirected to http://elsewhere\.invalid"):
-        access.of(conf).read(held, power)
+        access.of(conf).read(task, power)
 
 
-def test_a_link_that_leads_elsewhere_is_not_followed(conf, held, machine):
+def test_a_link_that_leads_elsewhere_is_not_followed(conf, task, machine):
     def follow(system):
         return system.root._conn.get("http://elsewhere.invalid/x")
 
     with pytest.raises(
         errors.BmcUnreachable, match=r"leads away from this BMC.*elsewhere\.invalid"
     ):
-        access.of(conf).read(held, follow)
+        access.of(conf).read(task, follow)
 
 
-def test_an_answer_without_end_is_given_up(conf, held, machine, monkeypatch):
+def test_an_answer_without_end_is_given_up(conf, task, machine, monkeypatch):
     from bloomery.drivers.redfish import wire
 
     monkeypatch.setattr(wire, "_MOST_BYTES", 100)
     with pytest.raises(errors.BmcUnreachable, match="an answer of more than"):
-        access.of(conf).read(held, power)
+        access.of(conf).read(task, power)
 
 
 @pytest.mark.parametrize("body", [[], "text", {"PowerState": 5, "Id": []}, {"@odata.id": None}, 7])
-def test_an_answer_that_makes_no_sense_is_an_error_of_the_bmc(conf, held, machine, body):
+def test_an_answer_that_makes_no_sense_is_an_error_of_the_bmc(conf, task, machine, body):
     machine.bmc.faults.add(kind="status", status=200, body=body, path="/Systems/", times=-1)
     with pytest.raises((errors.BmcUnreachable, errors.BmcRefused)):
-        access.of(conf).read(held, power)
+        access.of(conf).read(task, power)
 
 
 def boot_pxe(system):
@@ -129,62 +129,62 @@ def boot_pxe(system):
 
 
 @pytest.mark.parametrize("kind", ["status", "reset", "truncate", "after"])
-def test_a_repeatable_change_bears_one_bad_answer(conf, held, machine, kind):
+def test_a_repeatable_change_bears_one_bad_answer(conf, task, machine, kind):
     machine.bmc.faults.add(kind=kind, method="PATCH")
-    access.of(conf).change(held, boot_pxe, repeatable=True)
+    access.of(conf).change(task, boot_pxe, repeatable=True)
     assert machine.system.boot["target"] == "Pxe"
 
 
-def test_a_repeatable_change_that_is_refused_is_asked_once(conf, held, machine):
+def test_a_repeatable_change_that_is_refused_is_asked_once(conf, task, machine):
     machine.bmc.faults.add(kind="status", status=400, method="PATCH", times=-1)
     with pytest.raises(errors.BmcRefused, match="HTTP 400"):
-        access.of(conf).change(held, boot_pxe, repeatable=True)
+        access.of(conf).change(task, boot_pxe, repeatable=True)
     assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [1]
 
 
-def test_a_suspect_is_asked_once(conf, held, machine):
+def test_a_suspect_is_asked_once(conf, task, machine):
     way = access.of(conf)
     machine.bmc.faults.add(kind="status", status=503, path="/Systems/", times=-1)
     for asked in (2, 3):
         with pytest.raises(errors.BmcUnreachable):
-            way.read(held, power)
+            way.read(task, power)
         assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [asked]
 
 
-def test_a_bmc_that_is_left_alone_says_until_when(conf, held, machine):
+def test_a_bmc_that_is_left_alone_says_until_when(conf, task, machine):
     way = access.of(conf)
     machine.bmc.faults.add(kind="status", status=503, path="/Systems/", times=-1)
     for _ in range(conf.bmc.breaker_failures):
         with pytest.raises(errors.BmcUnreachable):
-            way.read(held, power)
+            way.read(task, power)
     with pytest.raises(errors.BmcLeftAlone) as told:
-        way.read(held, power)
+        way.read(task, power)
     assert 0 < told.value.facts["retry_after_s"] <= conf.bmc.breaker_pause
 
 
-def test_one_read_serves_all_questions_of_a_turn_until_something_is_changed(conf, held, machine):
+def test_one_read_serves_all_questions_of_a_turn_until_something_is_changed(conf, task, machine):
     way = access.of(conf)
-    way.read(held, power)
-    before, held.reads = machine.bmc.requests, {}
+    way.read(task, power)
+    before, task.reads = machine.bmc.requests, {}
     for _ in range(5):
-        way.read(held, power)
+        way.read(task, power)
     assert machine.bmc.requests == before + 1
-    way.change(held, boot_pxe)
+    way.change(task, boot_pxe)
     assert machine.bmc.requests == before + 2
-    assert way.read(held, lambda system: system.boot.target.value) == "Pxe"
+    assert way.read(task, lambda system: system.boot.target.value) == "Pxe"
     assert machine.bmc.requests == before + 3
-    held.reads = {}
-    way.read(held, power)
+    task.reads = {}
+    way.read(task, power)
     assert machine.bmc.requests == before + 4
 
 
-def test_what_went_wrong_in_a_turn_is_read_again(conf, held, machine):
-    way, held.reads = access.of(conf), {}
+def test_what_went_wrong_in_a_turn_is_read_again(conf, task, machine):
+    way, task.reads = access.of(conf), {}
     machine.bmc.faults.add(kind="status", status=200, body={"Id": 5}, path="/Systems/")
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
 
 
-def loses_its_lease(held):
+def loses_its_lease(task):
     """Let the node's lease be lost from the moment on at which the answer is set."""
     lost = threading.Event()
 
@@ -192,14 +192,14 @@ def loses_its_lease(held):
         if lost.is_set():
             raise errors.LockLost(node="n", holder="other")
 
-    held.assert_lease = look
+    task.assert_lease = look
     return lost
 
 
-def test_the_lease_is_looked_at_before_each_write_of_a_call(conf, held, machine):
+def test_the_lease_is_looked_at_before_each_write_of_a_call(conf, task, machine):
     import sushy
 
-    lost = loses_its_lease(held)
+    lost = loses_its_lease(task)
 
     def work(system):
         system.set_system_boot_options(target=sushy.BootSource.PXE)
@@ -208,14 +208,14 @@ def test_the_lease_is_looked_at_before_each_write_of_a_call(conf, held, machine)
 
     way = access.of(conf)
     with pytest.raises(errors.LockLost):
-        way.change(held, work)
+        way.change(task, work)
     assert machine.system.power == "Off"
-    assert not way.bmc(held).is_suspect
+    assert not way.bmc(task).is_suspect
 
 
-def test_logins_and_reads_need_no_lease(conf, held, machine):
-    lost, way = loses_its_lease(held), access.of(conf)
+def test_logins_and_reads_need_no_lease(conf, task, machine):
+    lost, way = loses_its_lease(task), access.of(conf)
     lost.set()
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
     way.close()
     assert (machine.bmc.logins, machine.bmc.sessions) == (1, {})

@@ -12,7 +12,7 @@ from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 from tests.kit.tls import certificate
 from tests.kit.waiting import wait_for
 
@@ -49,85 +49,85 @@ def turn_on(system):
 def test_a_walk_over_tls_takes_one_handshake(way, tmp_path):
     with Rack(1, tls=certificate(tmp_path)) as rack:
         machine = rack.machines[0]
-        held = Held(machine.driver_info | {"redfish_verify_ca": False})
+        task = FakeTask(machine.driver_info | {"redfish_verify_ca": False})
         for _ in range(5):
-            way.read(held, power)
-        way.change(held, turn_on)
-        way.read(held, lambda system: [manager.identity for manager in system.managers])
+            way.read(task, power)
+        way.change(task, turn_on)
+        way.read(task, lambda system: [manager.identity for manager in system.managers])
         assert machine.bmc.requests > 8
         assert (machine.bmc.connections, machine.bmc.handshakes) == (1, 1)
         way.close()
 
 
 @pytest.mark.parametrize("change", [False, True])
-def test_a_connection_that_the_bmc_closed_is_no_failure(way, rack, held, machine, change):
-    way.read(held, power)
+def test_a_connection_that_the_bmc_closed_is_no_failure(way, rack, task, machine, change):
+    way.read(task, power)
     rack._servers[0].hang_up()
     if change:
-        way.change(held, turn_on)
+        way.change(task, turn_on)
         wait_for(lambda: machine.system.power == "On", "the machine to be on")
     else:
-        way.read(held, power)
+        way.read(task, power)
     assert machine.bmc.connections == 2
-    assert not way.bmc(held).is_suspect
+    assert not way.bmc(task).is_suspect
 
 
-def test_a_bmc_that_came_back_is_not_asked_on_a_dead_connection(way, held, machine):
+def test_a_bmc_that_came_back_is_not_asked_on_a_dead_connection(way, task, machine):
     """What a failure leaves open is closed: the one try of a half-open breaker is a fresh one."""
-    way.read(held, power)
+    way.read(task, power)
     machine.bmc.faults.add(kind="truncate", path="/Systems/", times=2)
     with pytest.raises(errors.BmcUnreachable):
-        way.read(held, power)
+        way.read(task, power)
     before = machine.bmc.connections
-    way.read(held, power)
+    way.read(task, power)
     assert machine.bmc.connections == before + 1
 
 
-def test_a_write_does_not_trust_a_connection_that_was_idle(way, clock, held, machine):
-    way.read(held, power)
+def test_a_write_does_not_trust_a_connection_that_was_idle(way, clock, task, machine):
+    way.read(task, power)
     clock.now += 6
-    way.read(held, power)
+    way.read(task, power)
     assert machine.bmc.connections == 1
-    held.reads = {}
-    way.read(held, power)
+    task.reads = {}
+    way.read(task, power)
     clock.now += 6
-    way.change(held, turn_on)
+    way.change(task, turn_on)
     assert machine.bmc.connections == 2
 
 
-def test_a_connection_is_kept_as_long_as_configured(way, clock, conf, held, machine):
-    way.read(held, power)
+def test_a_connection_is_kept_as_long_as_configured(way, clock, conf, task, machine):
+    way.read(task, power)
     clock.now += conf.redfish.connection_idle_time - 1
-    way.read(held, power)
+    way.read(task, power)
     assert machine.bmc.connections == 1
     clock.now += conf.redfish.connection_idle_time + 1
-    way.read(held, power)
+    way.read(task, power)
     assert machine.bmc.connections == 2
 
 
-def test_a_bmc_says_how_long_it_keeps_connections(way, clock, held, machine):
+def test_a_bmc_says_how_long_it_keeps_connections(way, clock, task, machine):
     headers = {"Keep-Alive": "timeout=15, max=100"}
     machine.bmc.faults.add(kind="status", status=200, body={}, headers=headers, path="Chassis$")
-    way.read(held, lambda system: system.root._conn.get("/redfish/v1/Chassis"))
+    way.read(task, lambda system: system.root._conn.get("/redfish/v1/Chassis"))
     clock.now += 14.5
-    way.read(held, power)
+    way.read(task, power)
     assert machine.bmc.connections == 2
 
 
-def test_connections_are_not_kept_where_that_is_configured(machine, held):
+def test_connections_are_not_kept_where_that_is_configured(machine, task):
     conf = dataclasses.replace(Conf(), redfish=Redfish(connection_idle_time=0))
     way = access.of(conf)
-    way.read(held, power)
-    way.read(held, power)
+    way.read(task, power)
+    way.read(task, power)
     assert machine.bmc.connections == machine.bmc.requests
 
 
 def test_connections_are_closed_before_descriptors_run_out(way):
     way._most_connected = 2
     with Rack(3, apart=True) as rack:
-        helds = [Held(machine.driver_info) for machine in rack.machines]
-        for held in (*helds, *helds[1:]):
-            way.read(held, power)
+        helds = [FakeTask(machine.driver_info) for machine in rack.machines]
+        for task in (*helds, *helds[1:]):
+            way.read(task, power)
         assert [machine.bmc.connections for machine in rack.machines] == [1, 1, 1]
         way.read(helds[0], power)
         assert [machine.bmc.connections for machine in rack.machines] == [2, 1, 1]
@@ -157,5 +157,5 @@ def test_ciphers_that_nobody_knows_are_told(way, tmp_path):
     with Rack(1, tls=certificate(tmp_path)) as rack:
         info = rack.machines[0].driver_info | {"redfish_verify_ca": False}
         with pytest.raises(errors.BmcUnreachable, match=r"TLS refused: .*cipher"):
-            way.read(Held(info | {"redfish_tls_ciphers": "NOSUCH"}), power)
-        way.read(Held(info | {"redfish_tls_minimum_version": "1.3"}), power)
+            way.read(FakeTask(info | {"redfish_tls_ciphers": "NOSUCH"}), power)
+        way.read(FakeTask(info | {"redfish_tls_minimum_version": "1.3"}), power)

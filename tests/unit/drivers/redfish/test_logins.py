@@ -16,7 +16,7 @@ from bloomery.drivers.redfish import access
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
 from tests.kit import waiting
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 
 SESSIONS = "Sessions$"
 
@@ -52,30 +52,30 @@ def power(system):
 
 
 def mistyped(machine, **more):
-    return Held(machine.driver_info | {"redfish_password": "mistyped"} | more)
+    return FakeTask(machine.driver_info | {"redfish_password": "mistyped"} | more)
 
 
 @pytest.mark.parametrize("auth", ["auto", "session", "basic"])
 def test_a_wrong_password_is_shown_once(way, clock, machine, auth):
-    held = mistyped(machine, redfish_auth_type=auth)
+    task = mistyped(machine, redfish_auth_type=auth)
     with pytest.raises(errors.BmcLoginRefused, match="the user name or the password"):
-        way.read(held, power)
+        way.read(task, power)
     assert machine.bmc.refused == 1
     for _ in range(5):
         with pytest.raises(errors.BmcLeftAlone, match="next try in 60 s") as told:
-            way.read(held, power)
+            way.read(task, power)
     assert machine.bmc.refused == 1
     assert told.value.facts["retry_after_s"] == 60
 
 
 def test_it_is_tried_again_after_pauses_that_grow(way, clock, machine):
-    held = mistyped(machine)
+    task = mistyped(machine)
     tried_at = []
     began_at = clock.now
     while clock.now < began_at + 20_000:
         before = machine.bmc.refused
         with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
-            way.read(held, power)
+            way.read(task, power)
         if machine.bmc.refused > before:
             tried_at.append(clock.now - began_at)
         clock.now += 60
@@ -84,106 +84,106 @@ def test_it_is_tried_again_after_pauses_that_grow(way, clock, machine):
     assert set(pauses[7:]) == {3600}
 
 
-def test_another_password_is_tried_at_once_and_the_right_one_ends_it(way, clock, machine, held):
+def test_another_password_is_tried_at_once_and_the_right_one_ends_it(way, clock, machine, task):
     with pytest.raises(errors.BmcLoginRefused):
         way.read(mistyped(machine), power)
-    assert way.read(held, power) == "Off"
-    assert way.describe(held)["login_refused"] is None
+    assert way.read(task, power) == "Off"
+    assert way.describe(task)["login_refused"] is None
 
 
 def test_an_operator_who_insists_does_not_show_a_wrong_password_again(way, machine):
-    held = mistyped(machine)
-    held.insists = True
+    task = mistyped(machine)
+    task.insists = True
     for _ in range(3):
         with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
-            way.read(held, power)
+            way.read(task, power)
     assert machine.bmc.refused == 1
 
 
-def test_a_refused_login_does_not_make_the_bmc_a_suspect(way, machine, held):
+def test_a_refused_login_does_not_make_the_bmc_a_suspect(way, machine, task):
     for _ in range(10):
         with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
             way.read(mistyped(machine), power)
-    assert not way.bmc(held).is_suspect
-    assert way.read(held, power) == "Off"
+    assert not way.bmc(task).is_suspect
+    assert way.read(task, power) == "Off"
 
 
 def test_why_tells_of_a_refused_login(way, machine):
-    held = mistyped(machine)
+    task = mistyped(machine)
     with pytest.raises(errors.BmcLoginRefused):
-        way.read(held, power)
-    told = way.describe(held)["login_refused"]
+        way.read(task, power)
+    told = way.describe(task)["login_refused"]
     assert told["tries"] == 1
     assert told["next_try_at"] > told["since"]
 
 
-def test_a_password_that_becomes_valid_is_taken_at_the_next_try(way, clock, machine, held):
+def test_a_password_that_becomes_valid_is_taken_at_the_next_try(way, clock, machine, task):
     machine.bmc.faults.add(kind="status", status=401, path=SESSIONS)
     with pytest.raises(errors.BmcLoginRefused):
-        way.read(held, power)
+        way.read(task, power)
     clock.now += 60
-    assert way.read(held, power) == "Off"
-    assert way.describe(held)["login_refused"] is None
+    assert way.read(task, power) == "Off"
+    assert way.describe(task)["login_refused"] is None
 
 
 @pytest.mark.parametrize("status", [404, 405, 501, 503])
-def test_a_bmc_without_sessions_is_asked_with_a_password(way, held, machine, status):
+def test_a_bmc_without_sessions_is_asked_with_a_password(way, task, machine, status):
     machine.bmc.faults.add(kind="status", status=status, path=SESSIONS, method="POST", times=-1)
-    assert way.read(held, power) == "Off"
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
+    assert way.read(task, power) == "Off"
     assert [fault["hits"] for fault in machine.bmc.faults.shown()] == [1]
 
 
 def test_a_limit_of_sessions_is_borne_and_a_session_asked_for_later(way, clock):
     with Rack(1, rules=Rules(max_sessions=0)) as rack:
         machine = rack.machines[0]
-        held = Held(machine.driver_info)
-        assert way.read(held, power) == "Off"
+        task = FakeTask(machine.driver_info)
+        assert way.read(task, power) == "Off"
         machine.bmc.rules = Rules()
-        assert way.read(held, power) == "Off"
+        assert way.read(task, power) == "Off"
         assert machine.bmc.sessions == {}
         clock.now += 3601
-        assert way.read(held, power) == "Off"
+        assert way.read(task, power) == "Off"
         assert len(machine.bmc.sessions) == 1
 
 
-def test_a_user_who_may_not_do_it_is_no_refused_login(way, held, machine):
-    way.read(held, power)
+def test_a_user_who_may_not_do_it_is_no_refused_login(way, task, machine):
+    way.read(task, power)
     machine.bmc.faults.add(kind="status", status=403, path="/Systems/", times=-1)
     with pytest.raises(errors.BmcRefused, match="may not do that") as told:
-        way.read(held, power)
+        way.read(task, power)
     assert not isinstance(told.value, errors.BmcLoginRefused)
     assert machine.bmc.logins == 1
 
 
-def test_a_session_that_the_bmc_forgot_is_one_new_login(way, held, machine):
-    way.read(held, power)
+def test_a_session_that_the_bmc_forgot_is_one_new_login(way, task, machine):
+    way.read(task, power)
     machine.bmc.sessions.clear()
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
     assert (machine.bmc.logins, len(machine.bmc.sessions)) == (2, 1)
 
 
-def test_a_bmc_that_forgets_each_session_is_left_alone(way, held, machine):
+def test_a_bmc_that_forgets_each_session_is_left_alone(way, task, machine):
     machine.bmc.faults.add(kind="expire", times=-1)
     for _ in range(5):
         with pytest.raises((errors.BmcLoginRefused, errors.BmcLeftAlone)):
-            way.read(held, power)
+            way.read(task, power)
     assert machine.bmc.logins == 2
 
 
-def test_odd_documents_cost_no_further_login(way, held, machine):
+def test_odd_documents_cost_no_further_login(way, task, machine):
     def odd(system):
         raise AttributeError("no such thing")
 
     for _ in range(4):
         with pytest.raises(errors.BmcUnreachable):
-            way.read(held, odd)
-    assert way.bmc(held).breaker.failures == 4
+            way.read(task, odd)
+    assert way.bmc(task).breaker.failures == 4
     assert machine.bmc.logins == 1
 
 
-def test_sessions_are_given_back_when_the_conductor_ends(way, held, machine):
-    way.read(held, power)
+def test_sessions_are_given_back_when_the_conductor_ends(way, task, machine):
+    way.read(task, power)
     assert len(machine.bmc.sessions) == 1
     way.close()
     assert machine.bmc.sessions == {}
@@ -194,48 +194,48 @@ def test_the_oldest_login_is_given_back_when_there_are_too_many():
     way = access.of(conf)
     with Rack(3, apart=True) as rack:
         for machine in rack.machines:
-            way.read(Held(machine.driver_info), power)
+            way.read(FakeTask(machine.driver_info), power)
         oldest = rack.machines[0].bmc
         waiting.wait_for(lambda: not oldest.sessions, "the logout")
         assert [len(m.bmc.sessions) for m in rack.machines] == [0, 1, 1]
         way.close()
 
 
-def test_a_mute_bmc_does_not_hold_up_the_end(way, held, machine, monkeypatch):
+def test_a_mute_bmc_does_not_hold_up_the_end(way, task, machine, monkeypatch):
     monkeypatch.setattr(access, "_CLOSE_S", 0.05)
-    way.read(held, power)
+    way.read(task, power)
     machine.bmc.faults.add(kind="hang", seconds=30, method="DELETE", times=-1)
     way.close()
     assert len(machine.bmc.sessions) == 1  # nobody waited for its answer
     machine.bmc.stopping.set()
 
 
-def test_a_bmc_that_echoes_what_it_was_shown_leaks_nothing(way, held, machine):
+def test_a_bmc_that_echoes_what_it_was_shown_leaks_nothing(way, task, machine):
     import base64
 
-    way.read(held, power)
+    way.read(task, power)
     token = next(iter(machine.bmc.sessions))
     basic = base64.b64encode(b"admin:password").decode()
     echo = {"error": {"message": f"X-Auth-Token: {token}; Basic {basic}; password", "code": token}}
     machine.bmc.faults.add(kind="status", status=400, body=echo, path="/Systems/", times=-1)
     with pytest.raises(errors.BmcRefused, match=r"X-Auth-Token: \*\*\*") as told:
-        way.read(held, power)
+        way.read(task, power)
     said = str(told.value) + repr(told.value.facts)
     assert not [secret for secret in (token, basic, "password") if secret in said]
 
 
-def test_the_end_is_waited_for_once_however_many_ask(way, held, machine, monkeypatch):
+def test_the_end_is_waited_for_once_however_many_ask(way, task, machine, monkeypatch):
     """Each interface closes what all of them share."""
     waits = []
     monkeypatch.setattr(access, "wait", lambda pending, timeout: waits.append(len(pending)))
-    way.read(held, power)
+    way.read(task, power)
     for _ in range(3):
         way.close()
     assert [count for count in waits if count] == [1]
 
 
-def test_a_session_that_is_gone_is_not_opened_to_be_given_back(way, held, machine):
-    way.read(held, power)
+def test_a_session_that_is_gone_is_not_opened_to_be_given_back(way, task, machine):
+    way.read(task, power)
     machine.bmc.sessions.clear()
     way.close()
     assert (machine.bmc.logins, machine.bmc.sessions) == (1, {})
@@ -245,36 +245,36 @@ def test_an_account_without_a_user_waits_for_no_login(way, machine, monkeypatch)
     """A BMC that asks for none gets as many calls at a time as any other."""
     monkeypatch.setattr(machine.bmc, "admit", lambda *_shown: None)
     nameless = {"redfish_username": None, "redfish_password": None}
-    held = Held({k: v for k, v in (machine.driver_info | nameless).items() if v is not None})
-    way.read(held, power)
-    other = Held(held.driver_info)
+    task = FakeTask({k: v for k, v in (machine.driver_info | nameless).items() if v is not None})
+    way.read(task, power)
+    other = FakeTask(task.driver_info)
     other.budget_s = 5.0
     with ThreadPoolExecutor(1) as pool:
-        within = way.read(held, lambda _system: pool.submit(way.read, other, power).result())
+        within = way.read(task, lambda _system: pool.submit(way.read, other, power).result())
     assert within == "Off"
 
 
-def test_who_waits_for_the_login_of_another_call_is_no_failure_of_the_bmc(way, held):
+def test_who_waits_for_the_login_of_another_call_is_no_failure_of_the_bmc(way, task):
     """The first call may take long; the BMC answers all the time."""
-    account = way.account(held)
+    account = way.account(task)
     login = way._enter(access._key(account), account)
-    impatient = Held(held.driver_info)
+    impatient = FakeTask(task.driver_info)
     impatient.budget_s = 0.01
-    with login.turn(held, Call(way.bmc(held), "redfish", 1.0, lambda: 0.0)):
+    with login.turn(task, Call(way.bmc(task), "redfish", 1.0, lambda: 0.0)):
         for _ in range(6):
             with pytest.raises(errors.BmcLeftAlone, match="another call is logging in"):
                 way.read(impatient, power)
-    assert way.bmc(held).breaker.failures == 0
-    assert way.read(held, power) == "Off"
+    assert way.bmc(task).breaker.failures == 0
+    assert way.read(task, power) == "Off"
 
 
-def test_who_waits_for_a_renewal_is_no_failure_of_the_bmc(way, held, machine):
-    way.read(held, power)
+def test_who_waits_for_a_renewal_is_no_failure_of_the_bmc(way, task, machine):
+    way.read(task, power)
     auth = next(iter(way._logins.values())).built._auth
     machine.bmc.sessions.clear()
-    impatient = Held(held.driver_info)
+    impatient = FakeTask(task.driver_info)
     impatient.budget_s = 0.5
     with auth._one_at_a_time, pytest.raises(errors.BmcLeftAlone, match="logging in"):
         way.read(impatient, power)
-    assert way.bmc(held).breaker.failures == 0
-    assert way.read(held, power) == "Off"
+    assert way.bmc(task).breaker.failures == 0
+    assert way.read(task, power) == "Off"

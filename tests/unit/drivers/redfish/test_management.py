@@ -13,7 +13,7 @@ from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE
-from tests.kit.held import Held, walk
+from tests.kit.driver_task import FakeTask, walk
 
 ONCE_ONLY = {"kind": "status", "status": 400, "path": "/Systems/", "method": "PATCH"}
 
@@ -23,35 +23,35 @@ def management(conf):
     return RedfishManagement(conf)
 
 
-def test_a_bmc_that_keeps_no_device_is_asked_for_one_boot(management, held, machine):
+def test_a_bmc_that_keeps_no_device_is_asked_for_one_boot(management, task, machine):
     machine.bmc.faults.add(times=2, **ONCE_ONLY)
-    management.set_boot_device(held, "pxe", persistent=True)
+    management.set_boot_device(task, "pxe", persistent=True)
     assert machine.system.boot["enabled"] == "Once"
-    assert held.node.driver_internal_info == {"redfish_boot_device": "pxe"}
-    management.set_boot_device(held, "disk", persistent=True)
+    assert task.node.driver_internal_info == {"redfish_boot_device": "pxe"}
+    management.set_boot_device(task, "disk", persistent=True)
     assert machine.system.boot == {"target": "Hdd", "enabled": "Continuous", "mode": "UEFI"}
-    assert held.node.driver_internal_info == {}
+    assert task.node.driver_internal_info == {}
 
 
-def test_how_long_it_counts_is_not_repeated_when_it_is_so(management, held, machine):
-    management.set_boot_device(held, "pxe", persistent=True)
-    management.set_boot_device(held, "disk", persistent=True)
-    assert management.get_boot_device(held) == {"boot_device": "disk", "persistent": True}
+def test_how_long_it_counts_is_not_repeated_when_it_is_so(management, task, machine):
+    management.set_boot_device(task, "pxe", persistent=True)
+    management.set_boot_device(task, "disk", persistent=True)
+    assert management.get_boot_device(task) == {"boot_device": "disk", "persistent": True}
 
 
-def test_no_override_is_no_device(management, held):
-    assert management.get_boot_device(held) == {"boot_device": None, "persistent": None}
+def test_no_override_is_no_device(management, task):
+    assert management.get_boot_device(task) == {"boot_device": None, "persistent": None}
 
 
-def test_the_boot_mode_is_set_where_it_differs(management, held, machine):
-    assert management.get_boot_mode(held) == "uefi"
-    assert management.set_boot_mode(held, "bios") == DONE
+def test_the_boot_mode_is_set_where_it_differs(management, task, machine):
+    assert management.get_boot_mode(task) == "uefi"
+    assert management.set_boot_mode(task, "bios") == DONE
     assert machine.system.boot["mode"] == "Legacy"
     asked = machine.bmc.requests
-    assert management.set_boot_mode(held, "bios") == DONE
+    assert management.set_boot_mode(task, "bios") == DONE
     assert machine.bmc.requests <= asked + 2
     with pytest.raises(errors.InvalidParameterValue, match="it knows uefi, bios"):
-        management.set_boot_mode(held, "coreboot")
+        management.set_boot_mode(task, "coreboot")
 
 
 @pytest.mark.parametrize("power", ["power off", "power on"])
@@ -59,66 +59,66 @@ def test_a_mode_that_takes_a_restart_gets_one_and_power_is_as_before(conf, manag
     with Rack(1, mode_at_boot=True) as rack:
         machine = rack.machines[0]
         machine.system._on = power == "power on"
-        held = Held(machine.driver_info, power_state=power)
-        held.driver = SimpleNamespace(power=RedfishPower(conf))
-        walk(held, lambda: management.set_boot_mode(held, "bios"), most=1000)
+        task = FakeTask(machine.driver_info, power_state=power)
+        task.driver = SimpleNamespace(power=RedfishPower(conf))
+        walk(task, lambda: management.set_boot_mode(task, "bios"), most=1000)
         assert machine.system.boot["mode"] == "Legacy"
         assert f"power {machine.system.power.lower()}" == power
         assert "boots from None in Legacy mode" in machine.system.happened
-        assert held.node.driver_internal_info == {}
+        assert task.node.driver_internal_info == {}
 
 
-def test_a_mode_that_never_takes_effect_is_given_up(management, held, machine):
-    held.driver = SimpleNamespace(power=RedfishPower(management.conf))
-    held.turn = 1
-    held.node.driver_internal_info = {
+def test_a_mode_that_never_takes_effect_is_given_up(management, task, machine):
+    task.driver = SimpleNamespace(power=RedfishPower(management.conf))
+    task.turn = 1
+    task.node.driver_internal_info = {
         "redfish_setting": 2,
         "redfish_setting_until": "2026-01-01T00:00:00+00:00",
     }
     with pytest.raises(errors.StepFailure, match="boot mode bios was set and did not take effect"):
-        management.set_boot_mode(held, "bios")
-    assert held.node.driver_internal_info == {}
+        management.set_boot_mode(task, "bios")
+    assert task.node.driver_internal_info == {}
 
 
-def test_a_machine_that_was_off_is_off_again_when_a_mode_is_given_up(management, held, machine):
+def test_a_machine_that_was_off_is_off_again_when_a_mode_is_given_up(management, task, machine):
     machine.system._on = True
-    held.driver = SimpleNamespace(power=RedfishPower(management.conf))
-    held.node.driver_internal_info = {
+    task.driver = SimpleNamespace(power=RedfishPower(management.conf))
+    task.node.driver_internal_info = {
         "redfish_setting": 2,
         "redfish_setting_until": "2026-01-01T00:00:00+00:00",
         "redfish_setting_was_off": True,
     }
-    held.node.power_state = "power on"
+    task.node.power_state = "power on"
     with pytest.raises(errors.StepFailure, match="did not take effect"):
-        walk(held, lambda: management.set_boot_mode(held, "bios"), first=1)
-    assert (machine.system.power, held.node.power_state) == ("Off", "power off")
-    assert held.node.driver_internal_info == {}
+        walk(task, lambda: management.set_boot_mode(task, "bios"), first=1)
+    assert (machine.system.power, task.node.power_state) == ("Off", "power off")
+    assert task.node.driver_internal_info == {}
 
 
-def test_secure_boot_needs_uefi(management, held, machine):
-    assert management.get_secure_boot_state(held) is False
-    assert management.set_secure_boot_state(held, True) == DONE
+def test_secure_boot_needs_uefi(management, task, machine):
+    assert management.get_secure_boot_state(task) is False
+    assert management.set_secure_boot_state(task, True) == DONE
     assert machine.system.secure_next is True
-    management.set_boot_mode(held, "bios")
+    management.set_boot_mode(task, "bios")
     with pytest.raises(errors.InvalidParameterValue, match="set boot mode uefi first"):
-        management.set_secure_boot_state(held, True)
+        management.set_secure_boot_state(task, True)
 
 
-def test_an_nmi_reaches_a_machine_that_runs(management, held, machine):
+def test_an_nmi_reaches_a_machine_that_runs(management, task, machine):
     with pytest.raises(errors.BmcRefused, match="the system is Off already"):
-        management.inject_nmi(held)
+        management.inject_nmi(task)
     machine.system._on = True
-    management.inject_nmi(held)
+    management.inject_nmi(task)
     assert machine.system.happened[-2:][0] == "reset Nmi"
 
 
-def test_vendor_and_health_are_told(management, held):
-    assert management.detect_vendor(held) == "Lab"
-    assert management.get_node_health(held) == "OK"
+def test_vendor_and_health_are_told(management, task):
+    assert management.detect_vendor(task) == "Lab"
+    assert management.get_node_health(task) == "OK"
 
 
-def test_sensors_are_named_after_their_place(management, held, machine):
-    found = management.get_sensors_data(held)
+def test_sensors_are_named_after_their_place(management, task, machine):
+    found = management.get_sensors_data(task)
     place = machine.uuid
     assert found["Temperature"][f"0@{place}"]["reading_celsius"] == 22
     assert found["Temperature"][f"0@{place}"]["health"] == "OK"
@@ -128,8 +128,8 @@ def test_sensors_are_named_after_their_place(management, held, machine):
     assert found["Extra"] == {"Manufacturer": "Lab", "Model": "Simulated", "UUID": place}
 
 
-def test_bios_settings_come_with_what_the_registry_says(conf, held):
-    found = RedfishBios(conf).cache_bios_settings(held).result["bios_settings"]
+def test_bios_settings_come_with_what_the_registry_says(conf, task):
+    found = RedfishBios(conf).cache_bios_settings(task).result["bios_settings"]
     by_name = {setting["name"]: setting for setting in found}
     assert by_name["ProcTurboMode"]["value"] == "Enabled"
     assert by_name["ProcTurboMode"]["allowable_values"] == ["Enabled", "Disabled"]
@@ -137,8 +137,8 @@ def test_bios_settings_come_with_what_the_registry_says(conf, held):
     assert by_name["QuietBoot"]["reset_required"] is True
 
 
-def test_firmware_is_that_of_bios_and_bmc(conf, held):
-    found = RedfishFirmware(conf).cache_firmware_components(held).result["firmware"]
+def test_firmware_is_that_of_bios_and_bmc(conf, task):
+    found = RedfishFirmware(conf).cache_firmware_components(task).result["firmware"]
     assert found == [
         {"component": "bios", "current_version": "2.0.0"},
         {"component": "bmc", "current_version": "1.0.0", "model": "Lab BMC"},
@@ -152,9 +152,9 @@ def bmc_of():
 
         def make(model, **more):
             machine = racks.enter_context(Rack(1, model=model, **more)).machines[0]
-            held = Held(machine.driver_info)
-            held.node.driver = "redfish"
-            return machine, held
+            task = FakeTask(machine.driver_info)
+            task.node.driver = "redfish"
+            return machine, task
 
         yield make
 
@@ -169,19 +169,19 @@ def bmc_of():
     ],
 )
 def test_a_cd_goes_by_many_names(management, bmc_of, offered, word):
-    machine, held = bmc_of("supermicro-x10", targets=offered)
-    management.set_boot_device(held, "cdrom")
+    machine, task = bmc_of("supermicro-x10", targets=offered)
+    management.set_boot_device(task, "cdrom")
     assert machine.system.boot["target"] == word
-    assert management.get_boot_device(held) == {"boot_device": "cdrom", "persistent": False}
-    assert management.get_supported_boot_devices(held) == ("cdrom",)
+    assert management.get_boot_device(task) == {"boot_device": "cdrom", "persistent": False}
+    assert management.get_supported_boot_devices(task) == ("cdrom",)
 
 
 def test_a_device_that_the_bmc_does_not_offer_is_refused_before_it_is_asked(management, bmc_of):
-    machine, held = bmc_of("generic", targets=("None", "Pxe"))
+    machine, task = bmc_of("generic", targets=("None", "Pxe"))
     with pytest.raises(errors.InvalidParameterValue, match=r"from cdrom: its BMC offers pxe$"):
-        management.set_boot_device(held, "cdrom", persistent=True)
+        management.set_boot_device(task, "cdrom", persistent=True)
     assert machine.system.boot["target"] == "None"
-    assert held.node.driver_internal_info == {}
+    assert task.node.driver_internal_info == {}
 
 
 def test_a_bmc_that_tells_no_devices_is_asked_in_the_standard_s_words():
@@ -190,82 +190,82 @@ def test_a_bmc_that_tells_no_devices_is_asked_in_the_standard_s_words():
     assert boot_device.supported(system) == ["pxe", "disk", "cdrom", "bios", "uefihttp"]
 
 
-def test_the_devices_of_a_mute_bmc_are_those_that_redfish_knows(management, held, machine):
+def test_the_devices_of_a_mute_bmc_are_those_that_redfish_knows(management, task, machine):
     machine.bmc.faults.add(kind="hang", seconds=5, times=-1)
     known = ("pxe", "disk", "cdrom", "bios", "uefihttp")
-    assert management.get_supported_boot_devices(held) == known
+    assert management.get_supported_boot_devices(task) == known
 
 
 def test_what_a_bmc_cannot_do_is_remembered_until_it_can(conf, bmc_of):
-    machine, held = bmc_of("openbmc-gb300")
+    machine, task = bmc_of("openbmc-gb300")
     power = RedfishPower(conf)
     machine.system._on = True
     with pytest.raises(errors.InvalidParameterValue, match="no GracefulRestart: its resets are On"):
-        power.set_power_state(held, "soft rebooting")
-    assert "redfish_power" not in held.node.driver_internal_info
-    assert "soft rebooting" not in power.get_supported_power_states(held)
-    held.node.driver_internal_info[reset.MEMORY] = ["soft power off"]  # as of another firmware
-    walk(held, lambda: power.set_power_state(held, "rebooting"), most=1000)
-    assert "soft power off" in power.get_supported_power_states(held)
+        power.set_power_state(task, "soft rebooting")
+    assert "redfish_power" not in task.node.driver_internal_info
+    assert "soft rebooting" not in power.get_supported_power_states(task)
+    task.node.driver_internal_info[reset.MEMORY] = ["soft power off"]  # as of another firmware
+    walk(task, lambda: power.set_power_state(task, "rebooting"), most=1000)
+    assert "soft power off" in power.get_supported_power_states(task)
 
 
-def test_a_drive_that_answers_500_twice_is_left_out_and_once_is_not(management, held, machine):
+def test_a_drive_that_answers_500_twice_is_left_out_and_once_is_not(management, task, machine):
     fault = {"kind": "status", "status": 500, "path": "Drives/1"}
     machine.bmc.faults.add(times=1, **fault)
-    assert len(management.get_sensors_data(held)["Drive"]) == 2
+    assert len(management.get_sensors_data(task)["Drive"]) == 2
     machine.bmc.faults.add(times=2, **fault)
-    assert len(management.get_sensors_data(held)["Drive"]) == 1
+    assert len(management.get_sensors_data(task)["Drive"]) == 1
 
 
 @pytest.mark.parametrize("body", [{}, {"Id": "1", "CapacityBytes": "much"}, ["odd"]])
-def test_a_drive_that_makes_no_sense_is_left_out(management, held, machine, body):
+def test_a_drive_that_makes_no_sense_is_left_out(management, task, machine, body):
     machine.bmc.faults.add(kind="status", status=200, path="Drives/1", body=body, times=-1)
-    assert [drive["name"] for drive in management.get_sensors_data(held)["Drive"].values()] == [
+    assert [drive["name"] for drive in management.get_sensors_data(task)["Drive"].values()] == [
         "Drive 0"
     ]
 
 
-def test_a_registry_that_makes_no_sense_leaves_the_settings(conf, held, machine):
+def test_a_registry_that_makes_no_sense_leaves_the_settings(conf, task, machine):
     machine.bmc.faults.add(
         kind="status", status=200, path="LabBios.1.0/en", body={"RegistryEntries": 7}, times=-1,
     )  # fmt: skip
-    found = RedfishBios(conf).cache_bios_settings(held).result["bios_settings"]
+    found = RedfishBios(conf).cache_bios_settings(task).result["bios_settings"]
     assert {"name": "NumCores", "value": "2"} in found
 
 
 @pytest.mark.parametrize("kind", ["nojson", "truncate"])
 def test_an_answer_that_is_no_document_is_no_document_that_is_missing(
-    management, held, machine, kind
+    management, task, machine, kind
 ):
     machine.bmc.faults.add(kind=kind, path="Drives/1", times=-1)
     with pytest.raises(errors.BmcUnreachable):
-        management.get_sensors_data(held)
+        management.get_sensors_data(task)
 
 
-def test_silence_is_no_document_that_is_missing(management, held, machine):
+def test_silence_is_no_document_that_is_missing(management, task, machine):
     machine.bmc.faults.add(kind="reset", path="Drives/1", times=-1)
     with pytest.raises(errors.BmcUnreachable):
-        management.get_sensors_data(held)
+        management.get_sensors_data(task)
 
 
 @pytest.mark.parametrize(("model", "has"), [("generic", True), ("supermicro-x10", False)])
 def test_a_virtual_drive_is_looked_for_without_changing_anything(management, bmc_of, model, has):
-    machine, held = bmc_of(model)
-    assert management.access.read(held, media.has_drive) is has
+    machine, task = bmc_of(model)
+    assert management.access.read(task, media.has_drive) is has
     assert machine.system.happened == []
 
 
-def test_a_virtual_drive_that_stumbles_is_no_drive_that_is_missing(management, held, machine):
+def test_a_virtual_drive_that_stumbles_is_no_drive_that_is_missing(management, task, machine):
     machine.bmc.faults.add(
         kind="status", status=500, path="VirtualMedia/Cd", method="GET", times=-1
     )
     with pytest.raises(errors.BmcUnreachable):
-        management.access.read(held, media.has_drive)
+        management.access.read(task, media.has_drive)
 
 
 @pytest.mark.parametrize(("model", "requests"), [("generic", 6), ("dell-idrac", 8)])
 def test_a_registry_is_asked_for_by_its_name_first(conf, bmc_of, model, requests):
-    machine, held = bmc_of(model)
-    found = RedfishBios(conf).cache_bios_settings(held).result["bios_settings"]
+    machine, task = bmc_of(model)
+    found = RedfishBios(conf).cache_bios_settings(task).result["bios_settings"]
     assert found[0]["attribute_type"]
     assert machine.bmc.requests == requests  # root, login, system, BIOS, and two; else all files

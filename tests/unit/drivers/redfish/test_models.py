@@ -24,7 +24,7 @@ from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab import models
 from bloomery.lab.rack import Machine, Rack
-from tests.kit.held import Held, walk
+from tests.kit.driver_task import FakeTask, walk
 from tests.kit.waiting import wait_for
 
 TABLE = Path(__file__).with_name("models.txt")
@@ -37,8 +37,8 @@ class Bench:
 
     def __init__(self, machine: Machine, conf: Any) -> None:
         self.machine, self.system = machine, machine.system
-        self.held = Held(machine.driver_info)
-        self.held.node.driver = "redfish"
+        self.task = FakeTask(machine.driver_info)
+        self.task.node.driver = "redfish"
         self.power, self.management = RedfishPower(conf), RedfishManagement(conf)
         self.inspect, self.bios = RedfishInspect(conf), RedfishBios(conf)
         self.firmware = RedfishFirmware(conf)
@@ -51,7 +51,7 @@ class Bench:
             outcome = f"{type(no).__name__}: {no}"
         text = outcome if isinstance(outcome, str) else json.dumps(outcome, sort_keys=True)
         for volatile, name in (
-            (self.held.node.uuid, "NODE"), (self.machine.uuid, "UUID"),
+            (self.task.node.uuid, "NODE"), (self.machine.uuid, "UUID"),
             (self.machine.address, "BMC"),
         ):  # fmt: skip
             text = text.replace(volatile, name)
@@ -62,49 +62,49 @@ class Bench:
         wait_for(lambda: not self.system._orders, "the machine to have settled")
         self.system._on = was_on
         self.system.history.clear()
-        self.held.node.driver_internal_info.pop("redfish_power", None)
-        self.held.turn = 0
+        self.task.node.driver_internal_info.pop("redfish_power", None)
+        self.task.turn = 0
         try:
-            walk(self.held, lambda: self.power.set_power_state(self.held, target), most=1000)
+            walk(self.task, lambda: self.power.set_power_state(self.task, target), most=1000)
         finally:
             wait_for(lambda: not self.system._orders, "the machine to have settled")
         resets = [what for what in self.system.happened if what.startswith("reset")]
         return f"{', '.join(resets) or 'nothing asked'}; power is {self.system.power}"
 
     def boots_from(self, device: str, *, persistent: bool) -> str:
-        self.management.set_boot_device(self.held, device, persistent)
-        shown = self.management.get_boot_device(self.held)
+        self.management.set_boot_device(self.task, device, persistent)
+        shown = self.management.get_boot_device(self.task)
         boot = self.system.boot
         return f"{boot['target']}, {boot['enabled']}; reads {json.dumps(shown, sort_keys=True)}"
 
     def inspected(self, **properties: Any) -> Any:
-        self.held.node.properties = properties
-        return self.inspect.inspect_hardware(self.held).result["node"]["properties"]
+        self.task.node.properties = properties
+        return self.inspect.inspect_hardware(self.task).result["node"]["properties"]
 
     def inserted(self) -> Any:
-        self.inspect.access.change(self.held, lambda system: media.insert(system, ISO))
+        self.inspect.access.change(self.task, lambda system: media.insert(system, ISO))
         inserted = dict(self.system.media)
-        self.inspect.access.change(self.held, media.eject)
+        self.inspect.access.change(self.task, media.eject)
         return {"inserted": inserted, "ejected": self.system.media}
 
     def settings(self) -> Any:
-        done = self.bios.cache_bios_settings(self.held)
+        done = self.bios.cache_bios_settings(self.task)
         if done is None:
             return "none"
         found = {s["name"]: s for s in done.result["bios_settings"]}
         return {"settings": len(found), "NumCores": found["NumCores"]}
 
     def versions(self) -> Any:
-        done = self.firmware.cache_firmware_components(self.held)
+        done = self.firmware.cache_firmware_components(self.task)
         return None if done is None else done.result["firmware"]
 
     def mode_set(self, mode: str) -> Any:
-        self.inspect.access.change(self.held, lambda system: boot_device.set_mode(system, mode))
+        self.inspect.access.change(self.task, lambda system: boot_device.set_mode(system, mode))
         return self.system.mode_next
 
     def sensors(self) -> Any:
         """One line per part: what it reads, and how it is."""
-        shown = self.management.get_sensors_data(self.held)
+        shown = self.management.get_sensors_data(self.task)
         units = ("reading", "reading_celsius", "power_capacity_watts", "capacity_bytes")
         lines = [f"sensors: {json.dumps(shown.pop('Extra'), sort_keys=True)}"]
         for kind, parts in sorted(shown.items()):
@@ -116,7 +116,7 @@ class Bench:
         return "\n".join(lines)
 
     def inventory(self) -> Any:
-        found = self.inspect.access.read(self.held, inspect.look)
+        found = self.inspect.access.read(self.task, inspect.look)
         cpu = found["cpu"]
         lines = [
             f"inventory: {json.dumps(found['system_vendor'], sort_keys=True)}",
@@ -130,24 +130,24 @@ class Bench:
 
 def rows(bench: Bench) -> Iterator[tuple[str, Callable[[], Any]]]:
     """Every operation in the order of the table; "" names itself."""
-    held, management = bench.held, bench.management
+    task, management = bench.task, bench.management
     yield "system id", lambda: bench.machine.system_id
-    yield "vendor", lambda: management.detect_vendor(held)
-    yield "health", lambda: management.get_node_health(held)
+    yield "vendor", lambda: management.detect_vendor(task)
+    yield "health", lambda: management.get_node_health(task)
     yield "power on", lambda: bench.orders("power on", was_on=False)
     yield "power off", lambda: bench.orders("power off", was_on=True)
     yield "soft power off", lambda: bench.orders("soft power off", was_on=True)
     yield "restart", lambda: bench.orders("rebooting", was_on=True)
     yield "soft reboot", lambda: bench.orders("soft rebooting", was_on=True)
-    yield "power states known then", lambda: list(bench.power.get_supported_power_states(held))
-    yield "boot devices", lambda: list(management.get_supported_boot_devices(held))
+    yield "power states known then", lambda: list(bench.power.get_supported_power_states(task))
+    yield "boot devices", lambda: list(management.get_supported_boot_devices(task))
     for device in boot_device.TARGETS:
         yield f"boot {device} once", lambda d=device: bench.boots_from(d, persistent=False)
     yield "boot pxe for good", lambda: bench.boots_from("pxe", persistent=True)
-    yield "boot mode", lambda: management.get_boot_mode(held)
-    yield "boot modes", lambda: list(management.get_supported_boot_modes(held))
+    yield "boot mode", lambda: management.get_boot_mode(task)
+    yield "boot modes", lambda: list(management.get_supported_boot_modes(task))
     yield "boot mode bios", lambda: bench.mode_set("bios")
-    yield "secure boot", lambda: management.get_secure_boot_state(held)
+    yield "secure boot", lambda: management.get_secure_boot_state(task)
     yield "", bench.inventory
     yield "inspected", bench.inspected
     yield "inspected where the operator has set all", lambda: bench.inspected(**BY_OPERATOR)

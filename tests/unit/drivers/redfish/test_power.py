@@ -9,7 +9,7 @@ from bloomery import errors
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
 from bloomery.outcome import DONE, Again
-from tests.kit.held import Held, walk
+from tests.kit.driver_task import FakeTask, walk
 from tests.kit.scripted import failing
 from tests.kit.waiting import wait_for
 
@@ -22,208 +22,208 @@ def power(conf):
     return RedfishPower(conf)
 
 
-def take(power, held, state, **more):
-    return walk(held, lambda: power.set_power_state(held, state, **more), most=1000)
+def take(power, task, state, **more):
+    return walk(task, lambda: power.set_power_state(task, state, **more), most=1000)
 
 
 def orders(machine):
     return [what for what in machine.system.happened if what.startswith("reset")]
 
 
-def test_it_asks_once_and_looks_until_it_is_so(power, held, machine):
-    said = take(power, held, "power on")
+def test_it_asks_once_and_looks_until_it_is_so(power, task, machine):
+    said = take(power, task, "power on")
     assert said
     assert {again.reason for again in said} == {"waiting for power on"}
     assert machine.system.power == "On"
     assert orders(machine) == ["reset On"]
-    assert held.node.driver_internal_info == {}
+    assert task.node.driver_internal_info == {}
 
 
-def test_what_is_there_is_not_asked_for(power, held, machine):
-    assert power.set_power_state(held, "power off") == DONE
+def test_what_is_there_is_not_asked_for(power, task, machine):
+    assert power.set_power_state(task, "power off") == DONE
     assert orders(machine) == []
 
 
-def test_whoever_asks_again_after_a_crash_lands_in_the_same_place(power, held):
+def test_whoever_asks_again_after_a_crash_lands_in_the_same_place(power, task):
     with Rack(1, power_s=0.1) as rack:
-        held.driver_info = rack.machines[0].driver_info
-        assert isinstance(power.set_power_state(held, "power on"), Again)
-        held.turn = 0
-        assert isinstance(power.set_power_state(held, "power on"), Again)
+        task.driver_info = rack.machines[0].driver_info
+        assert isinstance(power.set_power_state(task, "power on"), Again)
+        task.turn = 0
+        assert isinstance(power.set_power_state(task, "power on"), Again)
         wait_for(lambda: rack.machines[0].system.power == "On", "power on")
-        held.turn = 1
-        assert power.set_power_state(held, "power on") == DONE
+        task.turn = 1
+        assert power.set_power_state(task, "power on") == DONE
 
 
-def test_a_refusal_where_it_is_so_by_now_is_no_failure(power, held, machine):
+def test_a_refusal_where_it_is_so_by_now_is_no_failure(power, task, machine):
     machine.bmc.faults.add(kind="status", status=400, path="Reset")
     reads = iter(["power off", "power on"])
-    power.get_power_state = lambda held: next(reads)
-    assert power.set_power_state(held, "power on") == DONE
+    power.get_power_state = lambda task: next(reads)
+    assert power.set_power_state(task, "power on") == DONE
 
 
-def test_a_refusal_that_will_stay_is_raised(power, held, machine):
+def test_a_refusal_that_will_stay_is_raised(power, task, machine):
     machine.bmc.faults.add(kind="status", status=400, path="Reset", times=-1)
     with pytest.raises(errors.BmcRefused, match="HTTP 400"):
-        power.set_power_state(held, "power on")
-    assert held.node.driver_internal_info == {}
+        power.set_power_state(task, "power on")
+    assert task.node.driver_internal_info == {}
 
 
-def test_a_machine_that_is_busy_is_asked_again(power, held, machine):
+def test_a_machine_that_is_busy_is_asked_again(power, task, machine):
     machine.bmc.faults.add(**CONFLICT)
-    said = take(power, held, "power on")
+    said = take(power, task, "power on")
     assert said[0].after_s == 1
     assert machine.system.power == "On"
 
 
 @pytest.mark.parametrize("tries", [1, 3])
-def test_a_machine_that_stays_busy_is_asked_as_often_as_configured(conf, held, machine, tries):
+def test_a_machine_that_stays_busy_is_asked_as_often_as_configured(conf, task, machine, tries):
     asked = replace(conf.redfish, power_on_conflict_retry_attempts=tries)
     power = RedfishPower(replace(conf, redfish=asked))
     machine.bmc.faults.add(**CONFLICT, times=-1)
     with pytest.raises(errors.BmcRefused, match="HTTP 409"):
-        take(power, held, "power on", timeout_s=600)
+        take(power, task, "power on", timeout_s=600)
     [fault] = machine.bmc.faults.shown()
     assert fault["hits"] == tries
     assert machine.system.power == "Off"
-    assert held.node.driver_internal_info == {}
+    assert task.node.driver_internal_info == {}
 
 
-def test_power_that_does_not_come_in_time_is_told_with_what_it_reads(power, held, machine):
+def test_power_that_does_not_come_in_time_is_told_with_what_it_reads(power, task, machine):
     machine.bmc.faults.add(kind="stuck", times=-1)
-    power.set_power_state(held, "power on", timeout_s=600)
-    held.turn = 1
-    memory = held.node.driver_internal_info["redfish_power"]
+    power.set_power_state(task, "power on", timeout_s=600)
+    task.turn = 1
+    memory = task.node.driver_internal_info["redfish_power"]
     memory.update(since="2026-01-01T00:00:00+00:00", until="2026-01-01T00:10:00+00:00")
     told = "within 600 s, asked once; at last: it reads power off"
     with pytest.raises(errors.PowerStateFailure, match=told):
-        power.set_power_state(held, "power on")
-    assert held.node.driver_internal_info == {}
+        power.set_power_state(task, "power on")
+    assert task.node.driver_internal_info == {}
 
 
-def out_of_patience(held):
+def out_of_patience(task):
     """Let the time pass that a BMC has for an order that it took."""
-    memory = held.node.driver_internal_info["redfish_power"]
+    memory = task.node.driver_internal_info["redfish_power"]
     memory["ignored_at"] = "2026-01-01T00:00:00+00:00"
-    held.turn += 1
+    task.turn += 1
 
 
-def turns_of(power, held, state, patience_ends):
+def turns_of(power, task, state, patience_ends):
     """Take the first turn, and one more after each end of patience."""
-    power.set_power_state(held, state, timeout_s=600)
+    power.set_power_state(task, state, timeout_s=600)
     for _ in range(patience_ends):
-        out_of_patience(held)
-        power.set_power_state(held, state, timeout_s=600)
+        out_of_patience(task)
+        power.set_power_state(task, state, timeout_s=600)
 
 
-def test_an_order_that_was_taken_and_not_done_is_given_again(power, held, machine):
+def test_an_order_that_was_taken_and_not_done_is_given_again(power, task, machine):
     machine.bmc.faults.add(**STUCK)
-    turns_of(power, held, "power on", 1)
+    turns_of(power, task, "power on", 1)
     wait_for(lambda: machine.system.power == "On", "power on")
     assert orders(machine) == ["reset On (stuck)", "reset On"]
-    assert power.set_power_state(held, "power on") == DONE
-    assert held.node.driver_internal_info == {}
+    assert power.set_power_state(task, "power on") == DONE
+    assert task.node.driver_internal_info == {}
 
 
-def test_an_order_has_its_time_before_it_is_given_again(power, held, machine):
+def test_an_order_has_its_time_before_it_is_given_again(power, task, machine):
     machine.bmc.faults.add(**STUCK)
-    for held.turn in range(5):
-        power.set_power_state(held, "power on", timeout_s=600)
+    for task.turn in range(5):
+        power.set_power_state(task, "power on", timeout_s=600)
     assert orders(machine) == ["reset On (stuck)"]
 
 
-def test_an_order_that_is_never_done_is_given_so_many_times(power, held, machine):
+def test_an_order_that_is_never_done_is_given_so_many_times(power, task, machine):
     machine.bmc.faults.add(kind="stuck", times=-1)
-    turns_of(power, held, "power on", 9)
+    turns_of(power, task, "power on", 9)
     assert orders(machine) == ["reset On (stuck)"] * 3
-    held.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
+    task.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
     with pytest.raises(errors.PowerStateFailure, match="asked 3 times; at last: it reads power"):
-        power.set_power_state(held, "power on")
+        power.set_power_state(task, "power on")
 
 
-def test_a_bmc_that_is_at_it_may_refuse_to_hear_it_again(power, held, machine):
+def test_a_bmc_that_is_at_it_may_refuse_to_hear_it_again(power, task, machine):
     machine.bmc.faults.add(**STUCK)
     machine.bmc.faults.add(times=-1, **CONFLICT)
-    turns_of(power, held, "power on", 9)
+    turns_of(power, task, "power on", 9)
     [_, refused] = machine.bmc.faults.shown()
     assert refused["hits"] == 2
     machine.system.reset("On")
     wait_for(lambda: machine.system.power == "On", "power on")
-    assert power.set_power_state(held, "power on") == DONE
+    assert power.set_power_state(task, "power on") == DONE
 
 
-def test_a_restart_that_ended_half_way_is_finished(power, held, machine):
+def test_a_restart_that_ended_half_way_is_finished(power, task, machine):
     machine.system._on = True
     machine.bmc.faults.add(**STUCK)
-    power.set_power_state(held, "soft rebooting")
+    power.set_power_state(task, "soft rebooting")
     machine.system._on = False
-    out_of_patience(held)
-    power.set_power_state(held, "soft rebooting")
+    out_of_patience(task)
+    power.set_power_state(task, "soft rebooting")
     assert orders(machine) == ["reset GracefulRestart (stuck)", "reset On"]
 
 
-def test_a_bmc_that_went_silent_is_not_said_to_have_failed_at_it(power, held, machine):
+def test_a_bmc_that_went_silent_is_not_said_to_have_failed_at_it(power, task, machine):
     machine.bmc.faults.add(**STUCK)
-    power.set_power_state(held, "power on", timeout_s=600)
+    power.set_power_state(task, "power on", timeout_s=600)
     machine.bmc.faults.add(kind="reset", times=-1)
-    held.turn = 1
-    held.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
+    task.turn = 1
+    task.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
     with pytest.raises(errors.BmcUnreachable, match="power on: it did not get there"):
-        power.set_power_state(held, "power on")
-    assert held.node.driver_internal_info == {}
+        power.set_power_state(task, "power on")
+    assert task.node.driver_internal_info == {}
 
 
-def test_what_another_run_left_behind_is_not_taken_up(power, held, machine):
+def test_what_another_run_left_behind_is_not_taken_up(power, task, machine):
     stale = {"asked": "power on", "since": "2026-01-01T00:00:00+00:00",
              "until": "2026-01-01T00:01:00+00:00"}  # fmt: skip
-    held.node.driver_internal_info["redfish_power"] = stale
-    assert isinstance(power.set_power_state(held, "power on"), Again)
+    task.node.driver_internal_info["redfish_power"] = stale
+    assert isinstance(power.set_power_state(task, "power on"), Again)
     assert orders(machine) == ["reset On"]
 
 
-def test_a_silent_bmc_does_not_end_the_wait_at_once(power, held, machine):
-    assert isinstance(power.set_power_state(held, "power on"), Again)
+def test_a_silent_bmc_does_not_end_the_wait_at_once(power, task, machine):
+    assert isinstance(power.set_power_state(task, "power on"), Again)
     wait_for(lambda: machine.system.power == "On", "power on")
     machine.bmc.faults.add(kind="reset", times=2)
-    held.turn = 1
-    assert isinstance(power.set_power_state(held, "power on"), Again)
-    assert power.set_power_state(held, "power on") == DONE
+    task.turn = 1
+    assert isinstance(power.set_power_state(task, "power on"), Again)
+    assert power.set_power_state(task, "power on") == DONE
 
 
-def test_reboot_goes_off_and_on(power, held, machine):
-    take(power, held, "power on")
-    walk(held, lambda: power.reboot(held), most=1000)
+def test_reboot_goes_off_and_on(power, task, machine):
+    take(power, task, "power on")
+    walk(task, lambda: power.reboot(task), most=1000)
     assert orders(machine) == ["reset On", "reset ForceOff", "reset On"]
     assert machine.system.power == "On"
 
 
 @pytest.mark.parametrize("state", ["power on", "power off"])
-def test_what_was_reached_is_recorded_by_whoever_knows(power, held, machine, state):
+def test_what_was_reached_is_recorded_by_whoever_knows(power, task, machine, state):
     machine.system._on = state == "power off"
-    take(power, held, state)
-    assert held.node.power_state == state
-    held.node.power_state = None
-    take(power, held, state)
-    assert held.node.power_state == state, "it was there already"
+    take(power, task, state)
+    assert task.node.power_state == state
+    task.node.power_state = None
+    take(power, task, state)
+    assert task.node.power_state == state, "it was there already"
 
 
-def test_a_reboot_records_its_end_alone(power, held, machine):
-    machine.system._on, held.node.power_state = True, "power on"
+def test_a_reboot_records_its_end_alone(power, task, machine):
+    machine.system._on, task.node.power_state = True, "power on"
     recorded = []
 
     def turn():
-        outcome = power.reboot(held)
-        recorded.append(held.node.power_state)
+        outcome = power.reboot(task)
+        recorded.append(task.node.power_state)
         return outcome
 
-    walk(held, turn, most=1000)
+    walk(task, turn, most=1000)
     assert set(recorded) == {"power on"}
 
 
-def test_a_machine_that_may_not_go_off_is_restarted(power, held, machine):
-    held.node.disable_power_off = True
-    walk(held, lambda: power.reboot(held), most=1000)
-    walk(held, lambda: power.reboot(held), most=1000)
+def test_a_machine_that_may_not_go_off_is_restarted(power, task, machine):
+    task.node.disable_power_off = True
+    walk(task, lambda: power.reboot(task), most=1000)
+    walk(task, lambda: power.reboot(task), most=1000)
     assert orders(machine) == ["reset On", "reset ForceRestart"]
 
 
@@ -233,75 +233,75 @@ UNCLEAR = pytest.mark.parametrize(
 )
 
 
-def test_a_restart_without_a_clear_answer_is_asked_again(power, held, machine):
-    take(power, held, "power on")
-    held.turn = 0
+def test_a_restart_without_a_clear_answer_is_asked_again(power, task, machine):
+    take(power, task, "power on")
+    task.turn = 0
     machine.bmc.faults.add(kind="status", status=503, path="Reset")
-    turns_of(power, held, "rebooting", 1)
-    held.turn += 1
-    assert power.set_power_state(held, "rebooting") == DONE
+    turns_of(power, task, "rebooting", 1)
+    task.turn += 1
+    assert power.set_power_state(task, "rebooting") == DONE
     assert orders(machine) == ["reset On", "reset ForceRestart"]
 
 
 @UNCLEAR
-def test_an_order_without_a_clear_answer_has_its_time_too(power, held, machine, fault):
+def test_an_order_without_a_clear_answer_has_its_time_too(power, task, machine, fault):
     machine.system._on = True
     machine.bmc.faults.add(**fault, path="Reset", times=-1)
-    for held.turn in range(9):
-        assert isinstance(power.set_power_state(held, "rebooting", timeout_s=600), Again)
+    for task.turn in range(9):
+        assert isinstance(power.set_power_state(task, "rebooting", timeout_s=600), Again)
     [fault] = machine.bmc.faults.shown()
     assert fault["hits"] == 1
 
 
 @UNCLEAR
 def test_a_machine_whose_bmc_never_answers_clearly_is_restarted_so_many_times(
-    power, held, machine, fault
+    power, task, machine, fault
 ):
     machine.system._on = True
     machine.bmc.faults.add(**fault, path="Reset", times=-1)
-    turns_of(power, held, "rebooting", 9)
+    turns_of(power, task, "rebooting", 9)
     [fault] = machine.bmc.faults.shown()
     assert fault["hits"] == 3
-    held.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
+    task.node.driver_internal_info["redfish_power"]["until"] = "2026-01-01T00:00:00+00:00"
     with pytest.raises(errors.PowerStateFailure, match="asked 3 times; at last: "):
-        power.set_power_state(held, "rebooting")
+        power.set_power_state(task, "rebooting")
 
 
-def test_an_order_that_the_bmc_was_not_told_counts_for_nothing(power, held, machine, monkeypatch):
+def test_an_order_that_the_bmc_was_not_told_counts_for_nothing(power, task, machine, monkeypatch):
     alone = errors.BmcLeftAlone(node="n", address="b", reason="left alone", retry_after_s=1.5)
-    monkeypatch.setattr(power.access, "change", lambda *_: failing(alone)(held))
-    for held.turn in range(9):
-        assert power.set_power_state(held, "power on", timeout_s=600).after_s == 1.5
+    monkeypatch.setattr(power.access, "change", lambda *_: failing(alone)(task))
+    for task.turn in range(9):
+        assert power.set_power_state(task, "power on", timeout_s=600).after_s == 1.5
     monkeypatch.undo()
-    power.set_power_state(held, "power on")
+    power.set_power_state(task, "power on")
     assert orders(machine) == ["reset On"]
-    assert held.node.driver_internal_info["redfish_power"]["orders"] == 1
+    assert task.node.driver_internal_info["redfish_power"]["orders"] == 1
 
 
-def test_a_boot_device_that_does_not_last_is_set_before_each_power_on(power, held, machine):
-    held.node.driver_internal_info = {"redfish_boot_device": "pxe"}
+def test_a_boot_device_that_does_not_last_is_set_before_each_power_on(power, task, machine):
+    task.node.driver_internal_info = {"redfish_boot_device": "pxe"}
     for _ in range(2):
-        take(power, held, "power on")
+        take(power, task, "power on")
         assert machine.system.booted["target"] == "Pxe"
-        take(power, held, "power off")
+        take(power, task, "power off")
 
 
-def test_a_state_that_redfish_does_not_know_is_refused(power, held):
+def test_a_state_that_redfish_does_not_know_is_refused(power, task):
     with pytest.raises(errors.InvalidParameterValue, match="it takes power on, power off"):
-        power.set_power_state(held, "standby")
+        power.set_power_state(task, "standby")
 
 
-def test_what_is_remembered_of_the_bmc_is_shown_without_asking_it(power, held, machine):
-    assert power.describe_bmc(held)["last_contact_at"] is None
-    power.get_power_state(held)
+def test_what_is_remembered_of_the_bmc_is_shown_without_asking_it(power, task, machine):
+    assert power.describe_bmc(task)["last_contact_at"] is None
+    power.get_power_state(task)
     asked = machine.bmc.requests
-    shown = power.describe_bmc(held)
+    shown = power.describe_bmc(task)
     assert (shown["address"], shown["left_alone"]) == (machine.address, False)
     assert shown["latency"]["count"] == asked == machine.bmc.requests
 
 
 def test_a_mistake_is_named_before_the_bmc_is_asked(power):
-    stranger = Held({})
+    stranger = FakeTask({})
     stranger.driver = SimpleNamespace(power=power)
     with pytest.raises(errors.MissingParameterValue, match="redfish_address"):
         power.validate(stranger)

@@ -9,7 +9,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.drivers.redfish import access
-from tests.kit.held import Held
+from tests.kit.driver_task import FakeTask
 
 
 def missing(machine, path):
@@ -20,7 +20,7 @@ def power(system):
     return system.power_state.value
 
 
-def test_what_the_library_refuses_is_told_with_the_allowed_values_in_words(conf, held):
+def test_what_the_library_refuses_is_told_with_the_allowed_values_in_words(conf, task):
     import sushy
 
     def refuse(system):
@@ -30,7 +30,7 @@ def test_what_the_library_refuses_is_told_with_the_allowed_values_in_words(conf,
         )
 
     with pytest.raises(errors.InvalidParameterValue) as told:
-        access.of(conf).change(held, refuse)
+        access.of(conf).change(task, refuse)
     said = str(told.value)
     assert 'does not offer it: The parameter "target" value "Cd" is invalid.' in said
     assert "Pxe" in said
@@ -38,50 +38,50 @@ def test_what_the_library_refuses_is_told_with_the_allowed_values_in_words(conf,
     assert not [mark for mark in ("<", "{", "BootSource") if mark in said]
 
 
-def test_a_missing_system_advises_to_check_its_id(conf, held, machine):
+def test_a_missing_system_advises_to_check_its_id(conf, task, machine):
     missing(machine, "/Systems/")
     with pytest.raises(errors.BmcRefused, match=r"HTTP 404.*check driver_info/redfish_system_id"):
-        access.of(conf).read(held, power)
+        access.of(conf).read(task, power)
 
 
-def test_a_missing_service_advises_to_check_the_address(conf, held, machine):
+def test_a_missing_service_advises_to_check_the_address(conf, task, machine):
     missing(machine, "/redfish/v1/?$")
     with pytest.raises(errors.BmcRefused, match=r"no Redfish.*check driver_info/redfish_address"):
-        access.of(conf).read(held, power)
+        access.of(conf).read(task, power)
 
 
-def test_any_other_missing_document_is_named(conf, held, machine):
+def test_any_other_missing_document_is_named(conf, task, machine):
     missing(machine, "/Bios$")
     with pytest.raises(errors.BmcRefused) as told:
-        access.of(conf).read(held, lambda system: system.bios)
+        access.of(conf).read(task, lambda system: system.bios)
     assert f"it has no {machine.system_id}/Bios" in str(told.value)
     assert "redfish_system_id" not in str(told.value)
 
 
 def test_a_system_that_was_found_is_looked_for_again_when_it_is_gone(conf, machine, rack):
     info = {k: v for k, v in machine.driver_info.items() if k != "redfish_system_id"}
-    held, way = Held(info), access.of(conf)
-    assert way.read(held, power) == "Off"
+    task, way = FakeTask(info), access.of(conf)
+    assert way.read(task, power) == "Off"
     before = machine.bmc.requests
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
     assert machine.bmc.requests == before + 1
     machine.bmc.faults.add(kind="status", status=404, path="/Systems/")
     with pytest.raises(errors.BmcRefused):
-        way.read(held, power)
+        way.read(task, power)
     before = machine.bmc.requests
-    assert way.read(held, power) == "Off"
+    assert way.read(task, power) == "Off"
     assert machine.bmc.requests == before + 2
 
 
 def test_two_calls_at_a_time_show_a_wrong_password_once(conf, machine):
-    held = Held(machine.driver_info | {"redfish_password": "mistyped"})
+    task = FakeTask(machine.driver_info | {"redfish_password": "mistyped"})
     way, together = access.of(conf), threading.Barrier(2)
     said = []
 
     def ask():
         together.wait(10)
         try:
-            way.read(held, power)
+            way.read(task, power)
         except errors.Failure as exc:
             said.append(type(exc))
 
@@ -99,7 +99,9 @@ def test_two_calls_at_a_time_show_a_wrong_password_once(conf, machine):
 def test_a_password_with_blanks_is_told_to_nobody(conf, machine, password, echo):
     import sushy
 
-    held = Held(machine.driver_info | {"redfish_password": password, "redfish_auth_type": "basic"})
+    task = FakeTask(
+        machine.driver_info | {"redfish_password": password, "redfish_auth_type": "basic"}
+    )
 
     def refuse(_system):
         raise sushy.exceptions.InvalidParameterValueError(
@@ -108,4 +110,4 @@ def test_a_password_with_blanks_is_told_to_nobody(conf, machine, password, echo)
 
     machine.bmc.rules = dataclasses.replace(machine.bmc.rules, users={"admin": password})
     with pytest.raises(errors.InvalidParameterValue, match=r"you sent \*\*\* to us"):
-        access.of(conf).read(held, refuse)
+        access.of(conf).read(task, refuse)

@@ -7,7 +7,7 @@ from bloomery.drivers import stages
 from bloomery.drivers.redfish import boot, inspect
 from bloomery.outcome import DONE, Again
 from tests.kit.bmc import UNREACHABLE
-from tests.kit.held import Held, walk
+from tests.kit.driver_task import FakeTask, walk
 
 AGAIN = Again(after_s=1, reason="not yet")
 
@@ -31,7 +31,7 @@ def test_a_found_boot_mode_leaves_other_capabilities_alone():
 
 
 def test_stages_go_on_where_they_stood():
-    held, done = Held({}), []
+    task, done = FakeTask({}), []
     answers = iter([None, AGAIN, AGAIN, DONE, None])
 
     def part(name):
@@ -41,32 +41,32 @@ def test_stages_go_on_where_they_stood():
 
         return do
 
-    said = walk(held, lambda: stages.in_order(held, "x", part("a"), part("b"), part("c")))
+    said = walk(task, lambda: stages.in_order(task, "x", part("a"), part("b"), part("c")))
     assert (done, len(said)) == (["a", "b", "b", "b", "c"], 2)
-    assert held.node.driver_internal_info == {}
+    assert task.node.driver_internal_info == {}
 
 
 def test_stages_begin_anew_in_a_new_run():
-    held, done = Held({}), []
-    held.node.driver_internal_info = {"x": 1}
-    stages.in_order(held, "x", lambda: done.append("a"), lambda: done.append("b"))
+    task, done = FakeTask({}), []
+    task.node.driver_internal_info = {"x": 1}
+    stages.in_order(task, "x", lambda: done.append("a"), lambda: done.append("b"))
     assert done == ["a", "b"]
 
 
 def test_a_stage_that_fails_leaves_nothing_behind():
-    held = Held({})
-    held.turn, held.node.driver_internal_info = 1, {"x": 1}
+    task = FakeTask({})
+    task.turn, task.node.driver_internal_info = 1, {"x": 1}
 
     def broken():
         raise errors.StepFailure(reason="no")
 
     with pytest.raises(errors.StepFailure):
-        stages.in_order(held, "x", lambda: None, broken)
-    assert held.node.driver_internal_info == {}
+        stages.in_order(task, "x", lambda: None, broken)
+    assert task.node.driver_internal_info == {}
 
 
 def test_a_stage_that_met_silence_is_done_again_and_none_before_it():
-    held, done = Held({}), []
+    task, done = FakeTask({}), []
     answers = iter([None, AGAIN, UNREACHABLE, UNREACHABLE, None, None])
 
     def part(name):
@@ -81,27 +81,27 @@ def test_a_stage_that_met_silence_is_done_again_and_none_before_it():
 
     def step():
         try:
-            return stages.in_order(held, "x", part("a"), part("b"), part("c"))
+            return stages.in_order(task, "x", part("a"), part("b"), part("c"))
         except errors.BmcUnreachable:
             return AGAIN
 
-    walk(held, step)
+    walk(task, step)
     assert done == ["a", "b", "b", "b", "b", "c"]
-    assert held.node.driver_internal_info == {}
+    assert task.node.driver_internal_info == {}
 
 
 def test_a_stage_within_a_stage_goes_on_where_it_stood():
-    held, done = Held({}), []
-    held.turn, held.node.driver_internal_info = 3, {"outer": 1, "inner": 1}
+    task, done = FakeTask({}), []
+    task.turn, task.node.driver_internal_info = 3, {"outer": 1, "inner": 1}
 
     def silent():
         done.append("silent")
         raise UNREACHABLE
 
     def inner():
-        return stages.in_order(held, "inner", lambda: done.append("done before"), silent)
+        return stages.in_order(task, "inner", lambda: done.append("done before"), silent)
 
     with pytest.raises(errors.BmcUnreachable):
-        stages.in_order(held, "outer", lambda: done.append("done before"), inner)
+        stages.in_order(task, "outer", lambda: done.append("done before"), inner)
     assert done == ["silent"]
-    assert held.node.driver_internal_info == {"outer": 1, "inner": 1}
+    assert task.node.driver_internal_info == {"outer": 1, "inner": 1}

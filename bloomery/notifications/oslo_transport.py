@@ -40,7 +40,7 @@ class _Notifier(oslo_messaging.Notifier):
             extension.obj.notify(context, dict(message), message["priority"], self.retry)
 
 
-class Outlet:
+class OsloTransport:
     """One transport and its drivers; ``send`` raises what hindered it."""
 
     def __init__(

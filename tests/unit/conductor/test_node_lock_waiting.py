@@ -10,10 +10,10 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import waiting
-from bloomery.conductor.gates import NodeGates
-from bloomery.conductor.house import Context
+from bloomery.conductor import node_lock
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.node_lock import NodeLocks
+from bloomery.conductor.runtime import Context
 from tests.kit.waiting import wait_for
 
 
@@ -24,9 +24,9 @@ def pool() -> Any:
 
 
 @pytest.fixture
-def house(site):
+def runtime(site):
     """A house with two places."""
-    return dataclasses.replace(site.house, gates=NodeGates(8, 2))
+    return dataclasses.replace(site.runtime, node_locks=NodeLocks(8, 2))
 
 
 class SlowManagement:
@@ -46,68 +46,68 @@ class SlowManagement:
 
 
 @pytest.fixture
-def bmc(house, monkeypatch) -> SlowManagement:
+def bmc(runtime, monkeypatch) -> SlowManagement:
     slow = SlowManagement()
-    interface = house.registry.interfaces["management"]["fake"]
+    interface = runtime.registry.interfaces["management"]["fake"]
     for name in ("validate", "get_boot_device"):
         monkeypatch.setattr(interface, name, getattr(slow, name), raising=False)
     return slow
 
 
-def test_waits_for_bmcs_and_for_nodes_share_the_places(site, house, bmc, pool) -> None:
-    manager = ConductorManager(house)
+def test_waits_for_bmcs_and_for_nodes_share_the_places(site, runtime, bmc, pool) -> None:
+    manager = ConductorManager(runtime)
     asked, busy, another = (site.enrol() for _ in range(3))
-    assert house.gates.enter(busy, 0)
+    assert runtime.node_locks.enter(busy, 0)
     first = pool.submit(manager.get_boot_device, site.request(), asked)
     wait_for(lambda: bmc.asked, "the BMC to be asked")
     second = pool.submit(manager.set_maintenance, site.request(wait_s=20), busy, True, None)
-    wait_for(lambda: house.gates.places.taken == 2, "both to wait")
+    wait_for(lambda: runtime.node_locks.places.taken == 2, "both to wait")
     with pytest.raises(errors.ApiThreadsBusy, match=r"get boot device of node .*\[api\]threads"):
         manager.get_boot_device(site.request(), another)
     with pytest.raises(errors.NodeLocked):
         manager.set_maintenance(site.request(wait_s=20), busy, False, None)
     manager.set_maintenance(site.request(), another, True, None)  # who need not wait is served
     bmc.may_answer.set()
-    house.gates.leave(busy)
+    runtime.node_locks.leave(busy)
     assert first.result(timeout=10)["boot_device"] == "pxe"
     second.result(timeout=10)
-    assert (house.gates.places.taken, house.gates.held) == (0, 0)
+    assert (runtime.node_locks.places.taken, runtime.node_locks.held) == (0, 0)
     assert manager.get_boot_device(site.request(), another)["persistent"] is True
 
 
-def test_a_bmc_is_asked_by_a_worker_and_a_full_pool_is_told_at_once(site, house, bmc) -> None:
-    manager, node = ConductorManager(house), site.enrol()
+def test_a_bmc_is_asked_by_a_worker_and_a_full_pool_is_told_at_once(site, runtime, bmc) -> None:
+    manager, node = ConductorManager(runtime), site.enrol()
     bmc.may_answer.set()
     manager.get_boot_device(site.request(), node)
     assert bmc.asked[0] != threading.current_thread().name
     site.service.periodics.stop()
-    wait_for(lambda: not house.workers.busy, "the workers to be free")
-    slots = [house.workers.slot() for _ in range(house.conf.conductor.workers_pool_size)]
+    wait_for(lambda: not runtime.workers.busy, "the workers to be free")
+    slots = [runtime.workers.slot() for _ in range(runtime.conf.conductor.workers_pool_size)]
     with pytest.raises(errors.NoFreeConductorWorker):
         manager.get_boot_device(site.request(), node)
     for slot in slots:
         slot.__exit__(None, None, None)
-    assert (house.gates.places.taken, house.gates.held, len(bmc.asked)) == (0, 0, 1)
+    assert (runtime.node_locks.places.taken, runtime.node_locks.held, len(bmc.asked)) == (0, 0, 1)
 
 
-def test_who_waits_for_another_process_takes_a_place(site, house) -> None:
+def test_who_waits_for_another_process_takes_a_place(site, runtime) -> None:
     """The holder is another process, so that nobody queues at a gate here."""
     node = site.enrol()
-    context = Context(house=house, request=site.request(wait_s=20))
-    assert house.gates.places.take()
+    context = Context(runtime=runtime, request=site.request(wait_s=20))
+    assert runtime.node_locks.places.take()
     seen: list[int] = []
 
     def attempt() -> None:
-        seen.append(house.gates.places.taken)
+        seen.append(runtime.node_locks.places.taken)
         if len(seen) < 2:
             raise errors.NodeLocked(node=node, holder="somebody")
 
-    waiting.until_free(context, threading.TIMEOUT_MAX, attempt)
+    node_lock.until_free(context, threading.TIMEOUT_MAX, attempt)
     assert seen == [1, 2]
-    assert house.gates.places.take()
+    assert runtime.node_locks.places.take()
     seen.clear()
     with pytest.raises(errors.NodeLocked):
-        waiting.until_free(context, threading.TIMEOUT_MAX, attempt)
-    house.gates.places.give_back()
-    house.gates.places.give_back()
-    assert (house.gates.places.taken, len(seen)) == (0, 1)
+        node_lock.until_free(context, threading.TIMEOUT_MAX, attempt)
+    runtime.node_locks.places.give_back()
+    runtime.node_locks.places.give_back()
+    assert (runtime.node_locks.places.taken, len(seen)) == (0, 1)

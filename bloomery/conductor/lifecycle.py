@@ -13,11 +13,11 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import recovery
-from bloomery.conductor.gates import NodeGates
-from bloomery.conductor.house import House
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.periodics import table
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
@@ -40,21 +40,21 @@ def build(
     db: Database,
     sealer: Sealer,
     *,
-    told: Callable[[], None] = lambda: None,
-) -> House:
+    on_events_written: Callable[[], None] = lambda: None,
+) -> ConductorRuntime:
     """Return the parts of a conductor.  Raises DriverNotFoundInEntrypoint and its like."""
     ours = conf.conductor
-    return House(
+    return ConductorRuntime(
         host=conf.default.host or socket.gethostname(),
         db=db,
         conf=conf,
         registry=registry.load(conf),
         sealer=sealer,
-        gates=NodeGates(ours.node_locked_max_waiters, max(conf.api.threads // 2, 1)),
+        node_locks=NodeLocks(ours.node_locked_max_waiters, max(conf.api.threads // 2, 1)),
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
         lease=Lease(ours.heartbeat_timeout),
-        told=told,
+        on_events_written=on_events_written,
         snapshots=relay.needs_snapshots(conf),
     )
 
@@ -62,10 +62,10 @@ def build(
 class ConductorService:
     """A conductor that runs in this process."""
 
-    def __init__(self, house: House) -> None:
-        self.house = house = dataclasses.replace(house, orphaned=self._adopt_soon)
-        self.manager = ConductorManager(house)
-        self.periodics = table.Periodics(house)
+    def __init__(self, runtime: ConductorRuntime) -> None:
+        self.runtime = runtime = dataclasses.replace(runtime, on_flow_orphaned=self._adopt_soon)
+        self.manager = ConductorManager(runtime)
+        self.periodics = table.Periodics(runtime)
         self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
         self._stopping = self._registered = False
 
@@ -76,21 +76,21 @@ class ConductorService:
         database, so that whoever else is registered there, or holds a node, is a former name of
         ours.
         """
-        house = self.house
-        freed = recovery.void_reservations(house, alone=alone)
-        house.timers.start()
-        house.db.transact(
+        runtime = self.runtime
+        freed = recovery.void_reservations(runtime, alone=alone)
+        runtime.timers.start()
+        runtime.db.transact(
             lambda conn: conductors.register(
                 conn,
-                hostname=house.host,
-                group=house.conf.conductor.conductor_group.lower(),
-                drivers=sorted(house.registry.types),
-                interfaces=house.registry.enabled(),
+                hostname=runtime.host,
+                group=runtime.conf.conductor.conductor_group.lower(),
+                drivers=sorted(runtime.registry.types),
+                interfaces=runtime.registry.enabled(),
                 alone=alone,
             ),
         )
         self._registered = True
-        adopted = recovery.adopt_all(house, recovery.CRASH)
+        adopted = recovery.adopt_all(runtime, recovery.CRASH)
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
         self._heart.start()
@@ -99,17 +99,17 @@ class ConductorService:
 
     def _adopt_soon(self, uuid: str) -> None:
         """Take up a flow that the database gave up on, without waiting for the next check."""
-        self.house.timers.after(
-            _ADOPT_AFTER_S, recovery.adopt, self.house, uuid, _ADOPT_TRIES, recovery.CRASH,
+        self.runtime.timers.after(
+            _ADOPT_AFTER_S, recovery.adopt, self.runtime, uuid, _ADOPT_TRIES, recovery.CRASH,
         )  # fmt: skip
 
     def _beat(self) -> None:
-        house, online = self.house, not self._stopping
+        runtime, online = self.runtime, not self._stopping
         try:
-            house.db.transact(lambda conn: conductors.beat(conn, house.host, online=online))
-            house.lease.renew()
+            runtime.db.transact(lambda conn: conductors.beat(conn, runtime.host, online=online))
+            runtime.lease.renew()
         finally:
-            self._heart.after(house.conf.conductor.heartbeat_interval, self._beat)
+            self._heart.after(runtime.conf.conductor.heartbeat_interval, self._beat)
 
     def stop(self, grace_s: float | None = None) -> None:
         """Take the conductor off line, wait for the work that goes on, and end.
@@ -118,28 +118,28 @@ class ConductorService:
         sent to a BMC any more; what did not end is taken up at the next start.  A worker that
         still waits for a BMC is left behind: only the end of the process ends it.
         """
-        house = self.house
+        runtime = self.runtime
         if grace_s is None:
-            grace_s = house.conf.conductor.graceful_shutdown_timeout
+            grace_s = runtime.conf.conductor.graceful_shutdown_timeout
         self._stopping = True
         self.periodics.stop()
-        self._try("sign off", lambda conn: conductors.unregister(conn, house.host))
-        _wait_while(lambda: house.gates.held, grace_s)
-        house.lease.revoke()
-        house.timers.stop()
+        self._try("sign off", lambda conn: conductors.unregister(conn, runtime.host))
+        _wait_while(lambda: runtime.node_locks.held, grace_s)
+        runtime.lease.revoke()
+        runtime.timers.stop()
         self._heart.stop()
-        _wait_while(lambda: house.workers.busy, _LAST_S)
-        self._try("say which flows are left", lambda conn: steps.let_go(conn, house.host))
-        if not house.workers.busy:
-            house.workers.stop()
-        house.registry.close()
+        _wait_while(lambda: runtime.workers.busy, _LAST_S)
+        self._try("say which flows are left", lambda conn: steps.let_go(conn, runtime.host))
+        if not runtime.workers.busy:
+            runtime.workers.stop()
+        runtime.registry.close()
 
     def _try(self, what: str, work: Callable[[sa.Connection], None]) -> None:
         """Write a last word; a database that refuses it keeps nobody from stopping."""
         if not self._registered:  # the start has failed, and there is nothing to take back
             return
         try:
-            self.house.db.transact(work)
+            self.runtime.db.transact(work)
         except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
             LOG.warning("cannot %s while stopping: %s", what, exc)
 

@@ -15,9 +15,9 @@ import pytest
 
 from bloomery import errors
 from bloomery.api import server
-from bloomery.cmd import serving
-from bloomery.cmd.serving import Service
-from bloomery.conductor.service import ConductorService
+from bloomery.cmd import service as service_module
+from bloomery.cmd.service import Service
+from bloomery.conductor.lifecycle import ConductorService
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
@@ -25,15 +25,15 @@ from bloomery.conf.default import Default
 from bloomery.conf.notifications import Events
 from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
-from bloomery.home import Home
 from bloomery.operations import health
+from bloomery.state_dir import StateDir
 from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
 
 @pytest.fixture
-def home(tmp_path: Path) -> Iterator[Home]:
-    with Home(tmp_path / "state") as home:
+def home(tmp_path: Path) -> Iterator[StateDir]:
+    with StateDir(tmp_path / "state") as home:
         yield home
 
 
@@ -53,7 +53,7 @@ def free_port() -> int:
     ids=str,
 )
 def test_what_was_started_is_stopped(
-    home: Home, monkeypatch: pytest.MonkeyPatch, part: Any, method: str
+    home: StateDir, monkeypatch: pytest.MonkeyPatch, part: Any, method: str
 ) -> None:
     before = set(threading.enumerate())
     port = free_port()
@@ -68,7 +68,7 @@ def test_what_was_started_is_stopped(
 
 
 def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def busy(_db: Database, _work: Any) -> None:
         raise errors.DatabaseBusy(reason="the disk is full")
@@ -81,7 +81,7 @@ def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
 
 
 def test_a_state_dir_keeps_its_conductor_whatever_the_machine_is_called(
-    home: Home, monkeypatch: pytest.MonkeyPatch
+    home: StateDir, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A container has a new host name at each start; nobody waits for the one that is no more."""
 
@@ -89,10 +89,10 @@ def test_a_state_dir_keeps_its_conductor_whatever_the_machine_is_called(
         monkeypatch.setattr(socket, "gethostname", lambda: machine)
         settings = Conf(api=Api(port=0), default=Default(host=configured))
         with Service(settings, home) as service:
-            assert health.missing(service.site) == []
+            assert health.missing(service.services) == []
             with service.db.read() as conn:
                 found = [peer.hostname for peer in conductors.list_all(conn)]
-            assert found == [service.conductor.house.host]
+            assert found == [service.conductor.runtime.host]
             return found
 
     assert served_by("container-1") == ["container-1"]
@@ -101,15 +101,15 @@ def test_a_state_dir_keeps_its_conductor_whatever_the_machine_is_called(
     assert served_by("container-4") == ["rack-a"]
 
 
-def test_a_former_name_is_no_conductor_any_more(home: Home) -> None:
+def test_a_former_name_is_no_conductor_any_more(home: StateDir) -> None:
     """One that was killed stayed on line in the rows; a release before this one left it there."""
     db = home.open_database(Conf().database)
     schema.prepare(db)
     row = {"hostname": "gone", "group": "", "drivers": ["fake-hardware"], "interfaces": []}
     db.transact(lambda conn: conductors.register(conn, **row))
     with Service(Conf(api=Api(port=0)), home) as service:
-        host = service.conductor.house.host
-        assert service.site.rpc.ring.hosts_of_driver("fake-hardware") == (host,)
+        host = service.conductor.runtime.host
+        assert service.services.rpc.ring.hosts_of_driver("fake-hardware") == (host,)
 
 
 class SlowCaller:
@@ -133,7 +133,7 @@ class SlowCaller:
 
 
 @pytest.fixture
-def begin(home: Home) -> Iterator[Callable[[int], tuple[Service, SlowCaller]]]:
+def begin(home: StateDir) -> Iterator[Callable[[int], tuple[Service, SlowCaller]]]:
     """Start a service of so many seconds' grace, with a request that is under way."""
     callers: list[SlowCaller] = []
 
@@ -151,7 +151,7 @@ def begin(home: Home) -> Iterator[Callable[[int], tuple[Service, SlowCaller]]]:
 
 def is_revoked(service: Service) -> bool:
     try:
-        service.conductor.house.lease.require("a node", "a conductor")
+        service.conductor.runtime.lease.require("a node", "a conductor")
     except errors.LockLost:
         return True
     return False
@@ -192,7 +192,7 @@ def test_requests_and_flows_have_one_grace_between_them(
 ) -> None:
     """What a request took of it is gone."""
     clock, waited = HandClock(), []
-    monkeypatch.setattr(serving, "monotonic", clock)
+    monkeypatch.setattr(service_module, "monotonic", clock)
     service, _ = begin(60)
     api_stop, conductor_stop = service.api.stop, service.conductor.stop
 
@@ -211,7 +211,7 @@ def test_requests_and_flows_have_one_grace_between_them(
     assert waited == [60, 15]
 
 
-def test_a_start_refuses_a_lease_that_is_too_short(home: Home) -> None:
+def test_a_start_refuses_a_lease_that_is_too_short(home: StateDir) -> None:
     settings = Conf(api=Api(port=0), conductor=Conductor(heartbeat_timeout=21))
     with pytest.raises(errors.CannotStart, match="heartbeat_timeout = 21"):
         Service(settings, home)

@@ -13,18 +13,18 @@ import yaml
 from cryptography.fernet import Fernet
 
 import bloomery
-from bloomery import errors, home
+from bloomery import errors, state_dir
 from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, schema
-from bloomery.home import Home
+from bloomery.state_dir import StateDir
 
 HOLDER = """
 import sys
 from pathlib import Path
 from bloomery.conf.database import Database
 from bloomery.db import schema
-from bloomery.home import Home
-home = Home(Path(sys.argv[1]))
+from bloomery.state_dir import StateDir
+home = StateDir(Path(sys.argv[1]))
 home.take()
 if sys.argv[2:]:
     db = home.open_database(Database(connection=sys.argv[2] or None))
@@ -55,13 +55,13 @@ def another_process(path: Path, *database: str) -> Iterator[subprocess.Popen[str
 
 
 @pytest.fixture
-def taken(tmp_path: Path) -> Iterator[Home]:
-    with Home(tmp_path / "state") as taken:
+def taken(tmp_path: Path) -> Iterator[StateDir]:
+    with StateDir(tmp_path / "state") as taken:
         yield taken
 
 
 @pytest.fixture
-def db(taken: Home) -> Iterator[engine.Database]:
+def db(taken: StateDir) -> Iterator[engine.Database]:
     database = taken.open_database(Settings())
     schema.prepare(database)
     yield database
@@ -70,19 +70,19 @@ def db(taken: Home) -> Iterator[engine.Database]:
 
 def test_the_default_follows_the_xdg_rules(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path))
-    assert home.default_path() == tmp_path / "bloomery"
+    assert state_dir.default_path() == tmp_path / "bloomery"
     monkeypatch.setenv("XDG_STATE_HOME", "not/absolute")
-    assert home.default_path() == Path.home() / ".local/state/bloomery"
+    assert state_dir.default_path() == Path.home() / ".local/state/bloomery"
     monkeypatch.delenv("XDG_STATE_HOME")
-    assert home.default_path() == Path.home() / ".local/state/bloomery"
+    assert state_dir.default_path() == Path.home() / ".local/state/bloomery"
 
 
 def test_nothing_is_made_before_it_is_taken(tmp_path: Path):
-    Home(tmp_path / "state")
+    StateDir(tmp_path / "state")
     assert not (tmp_path / "state").exists()
 
 
-def test_what_it_makes_is_for_its_owner_alone(taken: Home, db: engine.Database):
+def test_what_it_makes_is_for_its_owner_alone(taken: StateDir, db: engine.Database):
     taken.sealer(db)
     modes = {path: path.stat().st_mode & 0o777 for path in (taken.path, *taken.path.rglob("*"))}
     assert {modes[path] for path in modes if path.is_dir()} == {0o700}
@@ -92,16 +92,16 @@ def test_what_it_makes_is_for_its_owner_alone(taken: Home, db: engine.Database):
 def test_a_second_process_is_told_the_pid_of_the_first(tmp_path: Path):
     with another_process(tmp_path) as first:
         with pytest.raises(errors.StateDirInUse, match=f"process {first.pid} already serves"):
-            Home(tmp_path).take()
+            StateDir(tmp_path).take()
         with pytest.raises(errors.StateDirInUse, match=f"process {first.pid} already serves"):
-            Home(tmp_path).take()
+            StateDir(tmp_path).take()
 
 
 def test_kill_9_frees_the_state_dir(tmp_path: Path):
     with another_process(tmp_path) as first:
         first.kill()
         first.wait()
-        with Home(tmp_path):
+        with StateDir(tmp_path):
             assert (tmp_path / "lock").read_text() == f"{os.getpid()}\n"
 
 
@@ -109,7 +109,7 @@ def test_whoever_removes_the_lock_file_is_still_refused_the_database(tmp_path: P
     with another_process(tmp_path, "") as first:
         (tmp_path / "lock").unlink()
         with (
-            Home(tmp_path) as second,
+            StateDir(tmp_path) as second,
             pytest.raises(errors.DatabaseInUse, match=f"{tmp_path}/bloomery.sqlite.* {first.pid} "),
         ):
             second.open_database(Settings())
@@ -122,7 +122,7 @@ def test_two_state_dirs_do_not_share_a_database(tmp_path: Path, named: str):
         (tmp_path / "link.sqlite").symlink_to(shared)
         (tmp_path / "hard.sqlite").hardlink_to(shared)
         with (
-            Home(tmp_path / "two") as second,
+            StateDir(tmp_path / "two") as second,
             pytest.raises(errors.DatabaseInUse, match=f"process {first.pid} "),
         ):
             second.open_database(Settings(connection=f"sqlite:///{tmp_path}/{named}"))
@@ -132,9 +132,9 @@ def test_the_end_of_a_process_frees_its_database(tmp_path: Path):
     with another_process(tmp_path, "") as first:
         first.kill()
         first.wait()
-        with Home(tmp_path) as second:
+        with StateDir(tmp_path) as second:
             second.open_database(Settings()).close()
-    with Home(tmp_path) as third:
+    with StateDir(tmp_path) as third:
         third.open_database(Settings()).close()
 
 
@@ -150,14 +150,14 @@ def test_a_lock_file_that_was_replaced_meanwhile_is_taken_anew(
         plain(descriptor, how)
 
     monkeypatch.setattr(fcntl, "flock", removed_first)
-    with Home(tmp_path), pytest.raises(errors.StateDirInUse, match=f"process {os.getpid()}"):
-        Home(tmp_path).take()
+    with StateDir(tmp_path), pytest.raises(errors.StateDirInUse, match=f"process {os.getpid()}"):
+        StateDir(tmp_path).take()
 
 
 @pytest.mark.parametrize("left", [None, b""], ids=["gone", "empty"])
 @pytest.mark.parametrize("url", [None, "sqlite:///{}/elsewhere.sqlite"])
 def test_a_lost_database_is_missed_and_not_made_anew(
-    taken: Home, tmp_path: Path, left: bytes | None, url: str | None
+    taken: StateDir, tmp_path: Path, left: bytes | None, url: str | None
 ):
     settings = Settings(connection=url and url.format(tmp_path))
     path = tmp_path / "elsewhere.sqlite" if url else taken.database
@@ -176,40 +176,40 @@ def test_a_lost_database_is_missed_and_not_made_anew(
 
 
 def test_a_child_that_outlives_its_parent_does_not_keep_the_lock(tmp_path: Path):
-    first = Home(tmp_path)
+    first = StateDir(tmp_path)
     first.take()
     with subprocess.Popen(["cat"], stdin=subprocess.PIPE):
         first.leave()
-        with Home(tmp_path):
+        with StateDir(tmp_path):
             pass
 
 
 def test_who_leaves_lets_the_next_one_in(tmp_path: Path):
-    with Home(tmp_path):
+    with StateDir(tmp_path):
         pass
-    with Home(tmp_path) as again:
+    with StateDir(tmp_path) as again:
         with pytest.raises(errors.StateDirInUse, match=f"process {os.getpid()}"):
-            Home(tmp_path).take()
+            StateDir(tmp_path).take()
         again.leave()
         again.leave()
-    with Home(tmp_path):
+    with StateDir(tmp_path):
         pass
 
 
 @pytest.mark.parametrize("path", ["/proc/bloomery", "/dev/null", "/dev/null/below"])
 def test_a_place_that_cannot_be_a_state_dir_is_named_in_one_sentence(path: str):
     with pytest.raises(errors.CannotStart, match=f"cannot use the state dir {path}: .*state-dir"):
-        Home(Path(path)).take()
+        StateDir(Path(path)).take()
 
 
-def test_a_full_disk_is_named(taken: Home):
+def test_a_full_disk_is_named(taken: StateDir):
     taken.clouds.with_suffix(".new").symlink_to("/dev/full")
     with pytest.raises(errors.CannotStart, match=r"No space left on device .*; free some space"):
         taken.write_clouds("http://127.0.0.1:6385")
     assert not taken.clouds.exists()
 
 
-def test_the_configured_database_is_the_one_that_is_opened(taken: Home, tmp_path: Path):
+def test_the_configured_database_is_the_one_that_is_opened(taken: StateDir, tmp_path: Path):
     url = f"sqlite:///{tmp_path}/elsewhere.sqlite"
     db = taken.open_database(Settings(connection=url))
     assert str(db.url) == url
@@ -217,26 +217,26 @@ def test_the_configured_database_is_the_one_that_is_opened(taken: Home, tmp_path
 
 
 def test_a_path_with_odd_characters_is_a_path(tmp_path: Path):
-    with Home(tmp_path / "a ?#%41;ü") as odd:
+    with StateDir(tmp_path / "a ?#%41;ü") as odd:
         db = odd.open_database(Settings())
         schema.prepare(db)
         db.close()
         assert odd.database.stat().st_size > 0
 
 
-def test_a_database_that_is_not_there_is_not_made_by_looking_for_it(taken: Home):
+def test_a_database_that_is_not_there_is_not_made_by_looking_for_it(taken: StateDir):
     with pytest.raises(errors.CannotStart, match="bloomery db upgrade --state-dir"):
         taken.existing_database(Settings())
     assert not taken.database.exists()
 
 
-def test_the_key_is_made_once_and_known_to_the_database(taken: Home, db: engine.Database):
+def test_the_key_is_made_once_and_known_to_the_database(taken: StateDir, db: engine.Database):
     sealer = taken.sealer(db)
     assert taken.sealer(db).key_id == sealer.key_id
     assert taken.sealer(db).open(sealer.seal({"password": "x"})) == {"password": "x"}
 
 
-def test_the_key_of_a_known_database_costs_one_statement(taken: Home, db: engine.Database):
+def test_the_key_of_a_known_database_costs_one_statement(taken: StateDir, db: engine.Database):
     taken.sealer(db)
     meter = engine.Meter(db)
     taken.sealer(db)
@@ -244,7 +244,7 @@ def test_the_key_of_a_known_database_costs_one_statement(taken: Home, db: engine
     assert meter.commits == 0
 
 
-def test_a_lost_key_is_missed_and_never_replaced(taken: Home, db: engine.Database):
+def test_a_lost_key_is_missed_and_never_replaced(taken: StateDir, db: engine.Database):
     key_id = taken.sealer(db).key_id
     taken.key.unlink()
     with pytest.raises(errors.KeyMissing, match=f"key {key_id}, but {taken.key} is not there"):
@@ -252,7 +252,7 @@ def test_a_lost_key_is_missed_and_never_replaced(taken: Home, db: engine.Databas
     assert not taken.key.exists()
 
 
-def test_another_key_is_refused_and_kept(taken: Home, db: engine.Database):
+def test_another_key_is_refused_and_kept(taken: StateDir, db: engine.Database):
     key_id = taken.sealer(db).key_id
     other = Fernet.generate_key()
     taken.key.write_bytes(other)
@@ -261,7 +261,7 @@ def test_another_key_is_refused_and_kept(taken: Home, db: engine.Database):
     assert taken.key.read_bytes() == other
 
 
-def test_a_file_that_holds_no_key_is_named(taken: Home, db: engine.Database):
+def test_a_file_that_holds_no_key_is_named(taken: StateDir, db: engine.Database):
     taken.key.write_text("hunter2")
     with pytest.raises(errors.CannotStart, match="does not hold a key"):
         taken.sealer(db)
@@ -269,13 +269,13 @@ def test_a_file_that_holds_no_key_is_named(taken: Home, db: engine.Database):
 
 
 def test_a_key_from_a_backup_is_used_by_a_database_that_knows_none(
-    taken: Home, db: engine.Database
+    taken: StateDir, db: engine.Database
 ):
     taken.key.write_bytes(Fernet.generate_key() + b"\n")
     assert taken.sealer(db).key_id == taken.sealer(db).key_id
 
 
-def test_clouds_without_a_login(taken: Home):
+def test_clouds_without_a_login(taken: StateDir):
     path = taken.write_clouds("http://127.0.0.1:6385")
     assert yaml.safe_load(path.read_text())["clouds"]["bloomery"] == {
         "auth_type": "none",
@@ -284,7 +284,7 @@ def test_clouds_without_a_login(taken: Home):
     }
 
 
-def test_clouds_with_a_login_name_the_user_and_no_password(taken: Home):
+def test_clouds_with_a_login_name_the_user_and_no_password(taken: StateDir):
     path = taken.write_clouds("http://[::1]:6385", username='odd "name": #1')
     assert yaml.safe_load(path.read_text())["clouds"]["bloomery"] == {
         "auth_type": "http_basic",
@@ -293,7 +293,7 @@ def test_clouds_with_a_login_name_the_user_and_no_password(taken: Home):
     }
 
 
-def test_clouds_of_an_earlier_start_are_replaced(taken: Home):
+def test_clouds_of_an_earlier_start_are_replaced(taken: StateDir):
     taken.write_clouds("http://127.0.0.1:1")
     text = taken.write_clouds("http://127.0.0.1:2").read_text()
     assert "127.0.0.1:1" not in text

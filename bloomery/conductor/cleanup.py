@@ -41,4 +41,4 @@ def power_off(task: TaskManager) -> str | None:
     """Ask once for power off, unless the node may not be switched off; nobody waits for it."""
     if task.node.disable_power_off:
         return None
-    return tidy(task, lambda held: held.driver.power.set_power_state(held, Power.OFF))
+    return tidy(task, lambda task: task.driver.power.set_power_state(task, Power.OFF))

@@ -35,7 +35,7 @@ def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:
     Nodes have names since 1.5; an older client finds them by UUID only.
     """
     if ctx.version >= idents.NAMES_SINCE or idents.is_uuid(ident):
-        with ctx.site.db.read() as conn:
+        with ctx.services.db.read() as conn:
             found = db.find_row(conn, ident, columns)
         if found is not None:
             return found
@@ -49,7 +49,7 @@ def uuid_of(ctx: Context, ident: str) -> str:
 
 def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
     """Return the UUID of a node that a body names: an unknown one is the body's fault."""
-    with ctx.site.db.read() as conn:
+    with ctx.services.db.read() as conn:
         found = db.find_uuid(conn, ident)
     if found is None:
         raise errors.InvalidParameterValue(
@@ -59,8 +59,10 @@ def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
 
 
 def conductor_of(ctx: Context, node: Any) -> Conductor:
-    """Return the face of the conductor that serves the node of this row."""
-    return ctx.site.rpc.of_node(driver=node.driver, group=node.conductor_group, uuid=node.uuid)
+    """Return a proxy of the conductor that serves the node of this row."""
+    return ctx.services.rpc.conductor_for_node(
+        driver=node.driver, group=node.conductor_group, uuid=node.uuid
+    )
 
 
 @contextmanager

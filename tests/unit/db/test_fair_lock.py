@@ -7,7 +7,7 @@ from concurrent.futures import ThreadPoolExecutor
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from bloomery.db.gate import Gate
+from bloomery.db.fair_lock import FairLock
 
 LONG_S = 20.0
 
@@ -21,7 +21,7 @@ def wait_until(condition: Callable[[], bool]) -> None:
     raise AssertionError("the condition never came true")
 
 
-def queue_up(gate: Gate, count: int, work: Callable[[int], None]) -> list[threading.Thread]:
+def queue_up(gate: FairLock, count: int, work: Callable[[int], None]) -> list[threading.Thread]:
     """Start ``count`` threads that wait at a held gate, one after the other."""
 
     def pass_through(number: int) -> None:
@@ -38,14 +38,14 @@ def queue_up(gate: Gate, count: int, work: Callable[[int], None]) -> list[thread
 
 
 def test_a_new_gate_is_idle_and_lets_the_first_one_in():
-    gate = Gate()
+    gate = FairLock()
     assert gate.idle
     assert gate.enter(0)
     assert not gate.idle
 
 
 def test_those_who_wait_are_served_in_the_order_of_their_coming():
-    gate = Gate()
+    gate = FairLock()
     served: list[int] = []
     gate.enter(0)
     threads = queue_up(gate, 16, served.append)
@@ -57,14 +57,14 @@ def test_those_who_wait_are_served_in_the_order_of_their_coming():
 
 
 def test_who_runs_out_of_time_is_told_so_and_leaves_the_queue():
-    gate = Gate()
+    gate = FairLock()
     gate.enter(0)
     assert not gate.enter(0.01)
     assert gate.waiting == 0
 
 
 def test_the_next_one_is_served_after_another_gave_up():
-    gate = Gate()
+    gate = FairLock()
     served: list[int] = []
     gate.enter(0)
     assert not gate.enter(0)
@@ -75,7 +75,7 @@ def test_the_next_one_is_served_after_another_gave_up():
 
 
 def test_who_is_handed_the_gate_while_giving_up_holds_it():
-    gate = Gate()
+    gate = FairLock()
     gate.enter(0)
     turn = threading.Lock()
     turn.acquire()
@@ -95,7 +95,7 @@ def test_who_is_handed_the_gate_while_giving_up_holds_it():
 def test_never_two_inside_and_nobody_keeps_the_gate_under_any_hand_over(
     patience: list[float], turns: int
 ):
-    gate = Gate()
+    gate = FairLock()
     inside = 0
     most_inside = 0
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
-from bloomery.db.tables import HOME
+from bloomery.db.tables import SETTINGS
 
-_T = HOME.c
+_T = SETTINGS.c
 
 
 def find(conn: sa.Connection, name: str) -> str | None:
@@ -17,11 +17,11 @@ def settle(conn: sa.Connection, name: str, value: str) -> str:
     """Store a fact unless it is settled already; return what holds."""
     if (known := find(conn, name)) is not None:
         return known
-    conn.execute(sa.insert(HOME), {"name": name, "value": value})
+    conn.execute(sa.insert(SETTINGS), {"name": name, "value": value})
     return value
 
 
 def put(conn: sa.Connection, name: str, value: str) -> None:
     """Store a fact, whatever held before."""
-    conn.execute(sa.delete(HOME).where(_T.name == name))
-    conn.execute(sa.insert(HOME), {"name": name, "value": value})
+    conn.execute(sa.delete(SETTINGS).where(_T.name == name))
+    conn.execute(sa.insert(SETTINGS), {"name": name, "value": value})

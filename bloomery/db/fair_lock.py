@@ -1,7 +1,7 @@
-"""A gate that lets one through at a time, first come, first served.
+"""A lock that lets one through at a time, first come, first served.
 
 ``threading.Lock`` wakes whom it likes and SQLite's busy handler polls; both starve someone.
-Here the leaver hands the gate to the one who has waited longest.
+Here the leaver hands the lock to the one who has waited longest.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ import threading
 from collections import deque
 
 
-class Gate:
+class FairLock:
     """Held by at most one; the rest queue."""
 
     def __init__(self) -> None:
@@ -27,7 +27,7 @@ class Gate:
         return not self._held and not self._queue
 
     def enter(self, timeout_s: float) -> bool:
-        """Wait up to ``timeout_s`` for the gate; False when the time is up."""
+        """Wait up to ``timeout_s`` for the lock; False when the time is up."""
         with self._mutex:
             if not self._held:
                 self._held = True
@@ -38,7 +38,7 @@ class Gate:
         return turn.acquire(timeout=max(timeout_s, 0)) or self._give_up(turn)
 
     def _give_up(self, turn: threading.Lock) -> bool:
-        """Leave the queue; True if the gate was handed over in that very moment."""
+        """Leave the queue; True if the lock was handed over in that very moment."""
         with self._mutex:
             try:
                 self._queue.remove(turn)
@@ -47,7 +47,7 @@ class Gate:
             return False
 
     def leave(self) -> None:
-        """Hand the gate to whom has waited longest."""
+        """Hand the lock to whom has waited longest."""
         with self._mutex:
             if self._queue:
                 self._queue.popleft().release()

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from bloomery.conductor.gates import NodeGates
 from bloomery.conductor.lease import Lease
+from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
@@ -17,11 +17,11 @@ from bloomery.secrets import Sealer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class House:
+class ConductorRuntime:
     """What the rooms of a conductor share; built once in ``cmd``.
 
-    ``told`` is called after each commit that wrote event rows: it wakes the relay.
-    ``orphaned`` is called with the node of a flow whose worker the database gave up on.
+    ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
+    ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
     ``snapshots``: event rows carry the whole object, because a sink makes notifications of them.
     """
 
@@ -30,13 +30,13 @@ class House:
     conf: Conf
     registry: Registry
     sealer: Sealer
-    gates: NodeGates
+    node_locks: NodeLocks
     workers: Workers
     timers: Timers
     lease: Lease
-    told: Callable[[], None] = lambda: None
+    on_events_written: Callable[[], None] = lambda: None
     snapshots: bool = False
-    orphaned: Callable[[str], None] = lambda _uuid: None
+    on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
 
     @property
     def patience_s(self) -> float:
@@ -50,14 +50,14 @@ class Context:
     """One request inside a conductor; periodics make their own.
 
     ``in_place``: its waiting needs no place among the threads of the API that wait
-    (``waiting``), because a place was taken for it, or because no thread of the API waits.
+    (``node_lock``), because a place was taken for it, or because no thread of the API waits.
     """
 
-    house: House
+    runtime: ConductorRuntime
     request: Request
     in_place: bool = False
 
     @property
     def patience_s(self) -> float:
         waits = self.request.wait_s
-        return self.house.patience_s if waits is None else waits
+        return self.runtime.patience_s if waits is None else waits

@@ -20,7 +20,7 @@ from bloomery.conf.api import Api
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 from bloomery.operations import health
-from bloomery.operations.context import Site
+from bloomery.operations.context import Services
 
 Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
@@ -35,13 +35,13 @@ _PROVISION: Final = re.compile(r"/states/provision/?\Z")
 _OPAQUE: Final = "application/octet-stream"  # a type whose body Pecan leaves alone
 
 
-class Front:
+class Middleware:
     """The outermost WSGI application."""
 
-    def __init__(self, inner: Wsgi, site: Site, metrics: Wsgi | None = None) -> None:
+    def __init__(self, inner: Wsgi, services: Services, metrics: Wsgi | None = None) -> None:
         self._inner = inner
-        self._site = site
-        self._auth = auth.chosen(site.conf)
+        self._site = services
+        self._auth = auth.chosen(services.conf)
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         if metrics is not None:
             self._plain["/metrics"] = metrics
@@ -86,7 +86,7 @@ class Front:
         version = versions.negotiate(environ)
         conf = self._site.conf.api
         call = Call(
-            site=self._site,
+            services=self._site,
             request=_who(request, user, environ),
             method=environ["REQUEST_METHOD"],
             url=_url(conf, environ),

@@ -1,7 +1,7 @@
 """Short operations: lock, write, tell and release in one transaction.
 
 The row is read inside the write transaction, so what a caller wants changed meets what is
-there, and no acknowledged change is lost.  A node that a flow holds is waited for at its gate.
+there, and no acknowledged change is lost.  A node that a flow holds is waited for.
 """
 
 from __future__ import annotations
@@ -12,8 +12,8 @@ from typing import TypeVar
 
 import sqlalchemy as sa
 
-from bloomery.conductor import waiting
-from bloomery.conductor.house import Context
+from bloomery.conductor import node_lock
+from bloomery.conductor.runtime import Context
 from bloomery.db import locks, nodes
 from bloomery.model.node import Node
 
@@ -25,7 +25,7 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
 
     Raises NodeNotFound, NodeLocked when the node stays busy, and what ``work`` raises.
     """
-    house, give_up_at = context.house, time.monotonic() + context.patience_s
+    runtime, give_up_at = context.runtime, time.monotonic() + context.patience_s
 
     def locked_work(conn: sa.Connection) -> T:
         node = nodes.get_for_update(conn, uuid)
@@ -33,8 +33,8 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
             raise locks.locked(node)
         return work(conn, node)
 
-    waiting.enter(context, uuid, context.patience_s)
+    node_lock.enter(context, uuid, context.patience_s)
     try:
-        return waiting.until_free(context, give_up_at, lambda: house.db.transact(locked_work))
+        return node_lock.until_free(context, give_up_at, lambda: runtime.db.transact(locked_work))
     finally:
-        house.gates.leave(uuid)
+        runtime.node_locks.leave(uuid)

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 import sqlalchemy as sa
 
 from bloomery import secrets
-from bloomery.conductor.house import Context
+from bloomery.conductor.runtime import Context
 from bloomery.db import events, rows
 from bloomery.events import snapshots
 from bloomery.model.node import Node
@@ -99,9 +99,9 @@ def node_row(
     level: str | None = None,
 ) -> dict[str, Any]:
     """Return the encoded row of a conductor's event about ``node`` as it will be committed."""
-    house = context.house
+    runtime = context.runtime
     shot = None
-    if house.snapshots:
+    if runtime.snapshots:
         shot = snapshots.node_snapshot(node) | {"updated_at": rows.now()}
     return events.encode(
         events.Event(
@@ -110,7 +110,7 @@ def node_row(
             action=action,
             status=status,
             level=level or ("error" if status == "error" else "info"),
-            publisher=f"ironic-conductor.{house.host}",
+            publisher=f"ironic-conductor.{runtime.host}",
             request_id=context.request.request_id,
             facts=_masked(facts),
             snapshot=shot,

@@ -28,7 +28,7 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often things are done; ``poll_s`` is the net below ``poke``.
+    """How often things are done; ``poll_s`` is the net below ``wake``.
 
     ``settle_s``: until the next look at events that a running transaction holds up.
     """
@@ -43,8 +43,8 @@ class Pace:
     join_s: float = 15.0
 
 
-class Carrier:
-    """Started once, stopped once; ``poke`` says that there may be something new."""
+class SinkWorker:
+    """Started once, stopped once; ``wake`` says that there may be something new."""
 
     def __init__(
         self,
@@ -75,7 +75,7 @@ class Carrier:
     def start(self) -> None:
         self._thread.start()
 
-    def poke(self) -> None:
+    def wake(self) -> None:
         with self._change:
             self._poked = True
             self._change.notify()

@@ -18,17 +18,16 @@ from typing import Self
 from bloomery import errors
 from bloomery.api import app, auth, scrape, server
 from bloomery.cmd import threads
-from bloomery.conductor import lease
-from bloomery.conductor import service as conductor_service
+from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
 from bloomery.db import nodes, schema
 from bloomery.events import relay
-from bloomery.home import Home
 from bloomery.metrics import Readings, Watched
-from bloomery.operations.context import Site
+from bloomery.operations.context import Services
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
+from bloomery.state_dir import StateDir
 
 LOG = logging.getLogger(__name__)
 
@@ -36,7 +35,7 @@ LOG = logging.getLogger(__name__)
 class Service:
     """API and conductor on the database of a state dir that this process has taken."""
 
-    def __init__(self, conf: Conf, home: Home, config_files: Sequence[str] = ()) -> None:
+    def __init__(self, conf: Conf, home: StateDir, config_files: Sequence[str] = ()) -> None:
         """Build everything and bind the address; nothing runs yet.  Raises CannotStart.
 
         ``config_files``: those that ``conf`` was read from, for oslo.messaging's own options.
@@ -57,21 +56,23 @@ class Service:
             threads.use_threads()
         self.relay = relay.make_relay(conf, self.db, config_files)
         sealer = self._home.sealer(self.db)
-        house = conductor_service.build(conf, self.db, sealer, told=self.relay.poke)
-        self.conductor = conductor_service.ConductorService(house)
-        rpc = Client(Ring(self.db), InProcess({house.host: self.conductor.manager}))
-        self.site = Site(db=self.db, rpc=rpc, conf=conf)
+        runtime = lifecycle.build(conf, self.db, sealer, on_events_written=self.relay.wake)
+        self.conductor = lifecycle.ConductorService(runtime)
+        rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
+        self.services = Services(db=self.db, rpc=rpc, conf=conf)
         server.raise_descriptor_limit()
-        self.api = server.Server(app.make_app(self.site, scrape.make(self._watched())), conf)
+        self.api = server.Server(app.make_app(self.services, scrape.make(self._watched())), conf)
 
     def _watched(self) -> tuple[Watched, ...]:
         """What /metrics asks when somebody looks."""
-        house, jobs = self.conductor.house, self.conductor.periodics
+        runtime, jobs = self.conductor.runtime, self.conductor.periodics
         return (
             Watched("nodes", "Nodes by provision state.", ("state",), self._nodes_by_state),
-            Watched("workers_busy", "Workers in use.", (), lambda: {(): house.workers.busy}),
-            Watched("nodes_held", "Nodes locked here.", (), lambda: {(): house.gates.held}),
-            Watched("lock_waiters", "Callers waiting now.", (), lambda: {(): house.gates.waiting}),
+            Watched("workers_busy", "Workers in use.", (), lambda: {(): runtime.workers.busy}),
+            Watched("nodes_held", "Nodes locked here.", (), lambda: {(): runtime.node_locks.held}),
+            Watched(
+                "lock_waiters", "Callers waiting now.", (), lambda: {(): runtime.node_locks.waiting}
+            ),
             Watched("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
             Watched("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),
             Watched("periodic_lag_seconds", "How late the latest look is.", ("job",), jobs.lags_s),

@@ -11,7 +11,7 @@ from bloomery.model.node import Node
 from bloomery.outcome import Again, Outcome
 
 
-class Held:
+class FakeTask:
     """Holds ``node`` exclusively, unless told otherwise; counts what is saved."""
 
     def __init__(
@@ -39,11 +39,11 @@ class Held:
 
 
 def walk(
-    held: Held, step: Callable[[], Outcome | None], *, first: int = 0, most: int = 50
+    task: FakeTask, step: Callable[[], Outcome | None], *, first: int = 0, most: int = 50
 ) -> list[Again]:
     """Take the turns of a step until it is done; return the answers on the way."""
     said = []
-    for held.turn in range(first, most):
+    for task.turn in range(first, most):
         outcome = step()
         if not isinstance(outcome, Again):
             return said

@@ -27,8 +27,7 @@ import sqlalchemy as sa
 
 from bloomery import errors, secrets
 from bloomery.conf.database import Database as Settings
-from bloomery.db import engine
-from bloomery.db import home as facts
+from bloomery.db import engine, settings
 
 CLOUD: Final = "bloomery"
 _KEY_ID: Final = "key_id"
@@ -52,7 +51,7 @@ def default_path() -> Path:
     return root / "bloomery"
 
 
-class Home:
+class StateDir:
     """Paths in a state dir, and the right to write there.  Nothing is touched before ``take``."""
 
     def __init__(self, path: Path) -> None:
@@ -173,12 +172,12 @@ class Home:
         the file is gone or holds another key: what was sealed could not be read any more.
         """
         with db.read() as conn:
-            known = facts.find(conn, _KEY_ID)
+            known = settings.find(conn, _KEY_ID)
         if known is not None and not self.key.exists():
             raise self._key_missing(known, "is not there")
         sealer = self._sealer()
         if known is None:
-            known = db.transact(lambda conn: facts.settle(conn, _KEY_ID, sealer.key_id))
+            known = db.transact(lambda conn: settings.settle(conn, _KEY_ID, sealer.key_id))
         if known != sealer.key_id:
             raise self._key_missing(known, f"holds key {sealer.key_id}")
         return sealer
@@ -206,10 +205,10 @@ class Home:
         if not db.is_sqlite:
             return name
         with db.read() as conn:
-            known = facts.find(conn, _CONDUCTOR)
+            known = settings.find(conn, _CONDUCTOR)
         if known is not None and configured in (None, known):
             return known
-        db.transact(lambda conn: facts.put(conn, _CONDUCTOR, name))
+        db.transact(lambda conn: settings.put(conn, _CONDUCTOR, name))
         return name
 
     def _key_missing(self, key_id: str, problem: str) -> errors.KeyMissing:
