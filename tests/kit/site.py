@@ -85,7 +85,7 @@ class Site:
         host: str = HOST,
         patience_s: float | None = None,
         registry: Registry | None = None,
-        told: Callable[[], None] = lambda: None,
+        on_events_written: Callable[[], None] = lambda: None,
         snapshots: bool = False,
         **conductor: Any,
     ) -> None:
@@ -93,7 +93,8 @@ class Site:
         self.db = db or database(path)
         runtime = lifecycle.build(conf(host, **conductor), self.db, Sealer(KEY))
         changes: dict[str, Any] = {
-            "node_locks": NodeLocks(1000, 1000), "on_events_written": told, "snapshots": snapshots,
+            "node_locks": NodeLocks(1000, 1000), "on_events_written": on_events_written,
+            "snapshots": snapshots,
         }  # fmt: skip
         if registry is not None:
             changes["registry"] = registry
