@@ -25,9 +25,10 @@ from cryptography.fernet import Fernet, InvalidToken
 from oslo_utils import strutils
 
 from bloomery import errors
+from bloomery.model.rules import attributes
 
-MASK: Final = "******"
-SEALED: Final = "$sealed"
+MASK: Final = attributes.MASK
+SEALED: Final = attributes.SEALED
 _WORDS: Final = (
     *strutils._SANITIZE_KEYS,  # noqa: SLF001  the list itself is what must agree
     "snmp_auth_key",
@@ -113,7 +114,7 @@ class Sealer:
     def seal(self, value: Any) -> Any:
         """Return ``value`` with each secret in it sealed; what is sealed already stays.
 
-        Asked of what a client sends only after ``refuse_sealed``.
+        Asked of what a client sends only after ``attributes.refuse_sealed``.
         """
         if isinstance(value, dict):
             return {name: self.seal_under(name, inner) for name, inner in value.items()}
@@ -151,23 +152,6 @@ class Sealer:
                 path="the key file",
                 problem=f"holds key {self.key_id}",
             ) from exc
-
-
-def refuse_sealed(value: Any, where: str) -> None:
-    """Raise InvalidParameterValue if a client sends what looks like a sealed secret.
-
-    It could otherwise move a secret that it cannot read to where it can.
-    """
-    if isinstance(value, dict):
-        if SEALED in value:
-            raise errors.InvalidParameterValue(
-                reason=f"cannot take the key {SEALED!r} in {where}: it is reserved",
-            )
-        for inner in value.values():
-            refuse_sealed(inner, where)
-    elif isinstance(value, list):
-        for inner in value:
-            refuse_sealed(inner, where)
 
 
 def load_or_make_key(path: Path) -> bytes:

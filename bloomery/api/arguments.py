@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
-from bloomery.operations import idents, values, versions
+from bloomery.model.rules import attributes, idents
+from bloomery.operations import versions
 
 
 @dataclass(frozen=True, slots=True)
@@ -94,7 +95,7 @@ def mac(name: str, value: Any) -> str:
 
 
 def boolean(name: str, value: Any) -> bool:
-    return values.boolean(name, value)
+    return attributes.boolean(name, value)
 
 
 def integer(name: str, value: Any) -> int:

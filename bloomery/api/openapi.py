@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery.api import arguments, versions
 from bloomery.api.declare import JSON_TYPE, Endpoint
-from bloomery.operations import patches, values
+from bloomery.model.rules import attributes, patches
 
 Json: TypeAlias = dict[str, Any]
 Declared: TypeAlias = Iterable[tuple[str, str, Endpoint]]  # HTTP method, path, declaration
@@ -47,7 +47,7 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.integer: _INTEGER,
     arguments.integer_or_null: _INTEGER | {"type": ["integer", "null"]},
     arguments.mac: _TEXT | _MAC,
-    arguments.search: _TEXT | {"maxLength": values.MOST_TEXT},
+    arguments.search: _TEXT | {"maxLength": attributes.MOST_TEXT},
     arguments.seconds_or_null: _INTEGER | {"type": ["integer", "null"], "minimum": 1},
     arguments.text: _TEXT,
     arguments.text_or_null: {"type": ["string", "null"]},

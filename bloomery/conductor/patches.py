@@ -25,6 +25,7 @@ from bloomery import errors, secrets
 from bloomery.conf import Conf
 from bloomery.db import rows
 from bloomery.model.fields import FieldTable, schema_of
+from bloomery.model.rules import attributes
 from bloomery.secrets import Sealer
 
 Json = dict[str, Any]
@@ -113,7 +114,7 @@ class Patcher:
         segments = tuple(op["path"].lstrip("/").split("/"))
         shown = f"{op['op']} {op['path'][:_MOST_SHOWN]}"
         if "value" in op:
-            secrets.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])
+            attributes.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])
         if segments[0] in self._secret:
             _refuse_inside_secret(segments, shown)
             op = _sealed(op, segments, sealer)

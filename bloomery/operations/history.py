@@ -8,7 +8,8 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import history as db
 from bloomery.model import history as model
-from bloomery.operations import idents, lookup, paging
+from bloomery.model.rules import idents
+from bloomery.operations import lookup, paging
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]

@@ -8,10 +8,11 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import nodes as db
-from bloomery.operations import idents
+from bloomery.model.rules import idents
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
+NAMES_SINCE: Final = 5
 BRIEF: Final = (
     "uuid",
     "name",
@@ -34,7 +35,7 @@ def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:
 
     Nodes have names since 1.5; an older client finds them by UUID only.
     """
-    if ctx.version >= idents.NAMES_SINCE or idents.is_uuid(ident):
+    if ctx.version >= NAMES_SINCE or idents.is_uuid(ident):
         with ctx.services.db.read() as conn:
             found = db.find_row(conn, ident, columns)
         if found is not None:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery import errors
-from bloomery.operations import idents, lookup
+from bloomery.model.rules import idents
+from bloomery.operations import lookup
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]

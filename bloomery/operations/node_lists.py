@@ -9,7 +9,8 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
 from bloomery.model import node as model
-from bloomery.operations import documents, lookup, node_documents, node_values, paging, values
+from bloomery.model.rules import attributes
+from bloomery.operations import documents, lookup, node_documents, node_values, paging
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -69,7 +70,7 @@ def _query(
     columns: tuple[str, ...],
 ) -> db.Query:
     _check_filters(asked)
-    values.check_text("description_contains", asked.get("description_contains"))
+    attributes.check_text("description_contains", asked.get("description_contains"))
     equal = {name: asked[name] for name in EQUAL if name in asked}
     if "chassis_uuid" in equal:
         _check_chassis(ctx, equal["chassis_uuid"])

@@ -7,9 +7,10 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import node as model
-from bloomery.operations import node_values, patches, versions
+from bloomery.model.rules import patches
+from bloomery.model.rules.patches import Patch
+from bloomery.operations import node_values, versions
 from bloomery.operations.context import Context
-from bloomery.operations.patches import Patch
 
 Json = dict[str, Any]
 
@@ -24,13 +25,19 @@ def check(ctx: Context, patch: Patch, reset_interfaces: bool | None) -> None:
     patches.check_form(patch)
     patches.check_roots(patch, model.PATCHABLE)
     patches.refuse_sealed(patch)
-    newer = patches.newer(patch, model.FIELDS, ctx.version)
+    newer = _newer(patch, ctx.version)
     if newer:
         raise versions.refused(model.FIELDS[newer[0]].since, f"field {newer[0]}")
     if _unsets_chassis(patch):
         versions.require(ctx.version, UNSET_CHASSIS_SINCE, "removal of chassis_uuid")
     if reset_interfaces is not None:
         _check_reset(ctx, patch)
+
+
+def _newer(patch: Patch, version: int) -> list[str]:
+    """Return the attributes that some add or replace touches and ``version`` does not know."""
+    touched = {patches.root_of(one) for one in patch if one["op"] != "remove"}
+    return sorted(name for name in touched if model.FIELDS[name].since > version)
 
 
 def _unsets_chassis(patch: Patch) -> bool:

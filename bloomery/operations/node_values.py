@@ -11,12 +11,14 @@ from bloomery.conf import Conf
 from bloomery.db import nodes as db
 from bloomery.model import capabilities
 from bloomery.model import node as model
-from bloomery.operations import idents, lookup, values
+from bloomery.model.rules import attributes, idents
+from bloomery.operations import lookup
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-CHECKER: Final = values.Checker("node", model.FIELDS)
+CHECKER: Final = attributes.Checker("node", model.FIELDS)
+ANY_NAME_SINCE: Final = 10
 INT_LIKE: Final = ("memory_mb", "local_gb")
 _NAMED: Final = {
     "type": "object",
@@ -101,8 +103,4 @@ def parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
 
 def check_name(name: Any, version: int) -> None:
     """A name that is set must be one; DELETE clears nothing, a patch's ``remove`` does."""
-    if not isinstance(name, str) or not name:
-        raise errors.InvalidName(
-            reason=f"cannot name a node {name!r}: give 1 to 255 characters, or remove /name",
-        )
-    idents.check_node_name(name, version)
+    idents.check_node_name(name, host_name=version < ANY_NAME_SINCE)

@@ -10,12 +10,13 @@ import uuid as uuids
 from collections.abc import Iterable
 from typing import Any, Final
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.conductor.states import UPDATE_ALLOWED_STATES, State
 from bloomery.model import node as model
-from bloomery.operations import lookup, node_documents, node_patches, node_values, values, versions
+from bloomery.model.rules import attributes
+from bloomery.model.rules.patches import Patch
+from bloomery.operations import lookup, node_documents, node_patches, node_values, versions
 from bloomery.operations.context import Context
-from bloomery.operations.patches import Patch
 
 Json = dict[str, Any]
 
@@ -71,7 +72,7 @@ def _check_values(ctx: Context, given: Json) -> None:
             "not keystone) it is set by PATCH",
         )
     for name in OBJECT_FIELDS:
-        secrets.refuse_sealed(given.get(name), name)
+        attributes.refuse_sealed(given.get(name), name)
     node_values.check_properties(given.get("properties"))
     node_values.check_boot_mode(ctx.services.conf, given.get("properties"))
     if given.get("network_data"):
@@ -149,7 +150,7 @@ def delete(ctx: Context, ident: str) -> None:
 
 def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = None) -> None:
     """Begin maintenance with a reason, or end it and forget reason and fault."""
-    values.check_text("reason", reason)
+    attributes.check_text("reason", reason)
     node = lookup.row(ctx, ident)
     with lookup.no_host_is_a_bad_request():
         conductor = lookup.conductor_of(ctx, node)

@@ -8,7 +8,8 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import ports as db
 from bloomery.model import port as model
-from bloomery.operations import documents, idents, lookup, paging, ports, values
+from bloomery.model.rules import attributes, idents
+from bloomery.operations import documents, lookup, paging, ports
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -77,7 +78,7 @@ def _query(
     columns: tuple[str, ...],
 ) -> db.Query:
     _check_combination(asked)
-    values.check_text("description_contains", asked.get("description_contains"))
+    attributes.check_text("description_contains", asked.get("description_contains"))
     equal: Json = {}
     if ports.asked_node(asked):
         equal["node_uuid"] = lookup.uuid_of(ctx, str(ports.asked_node(asked)))

@@ -7,12 +7,13 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import port as model
-from bloomery.operations import idents, lookup, values, versions
+from bloomery.model.rules import attributes, idents
+from bloomery.operations import lookup, versions
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-CHECKER: Final = values.Checker("port", model.FIELDS)
+CHECKER: Final = attributes.Checker("port", model.FIELDS)
 LINK_KEYS: Final = frozenset(
     {
         "port_id", "switch_id", "hostname", "switch_info", "network_type",

@@ -9,13 +9,14 @@ from typing import Any, Final
 import jsonpatch
 import orjson
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import ports as db
 from bloomery.model import port as model
-from bloomery.operations import documents, idents, links, lookup, patches, port_values, versions
+from bloomery.model.rules import attributes, idents, patches
+from bloomery.model.rules.patches import Patch
+from bloomery.operations import documents, links, lookup, port_values, versions
 from bloomery.operations.context import Context
-from bloomery.operations.patches import Patch
 from bloomery.rpc.contract import Conductor
 
 Json = dict[str, Any]
@@ -66,7 +67,7 @@ def create(ctx: Context, body: Json) -> Json:
     """Add a port to a node; return it as it was stored.  ``body`` has passed the schema."""
     _check_versions(ctx, body)
     for name in model.OBJECTS:
-        secrets.refuse_sealed(body.get(name), name)
+        attributes.refuse_sealed(body.get(name), name)
     node = _node(ctx, body)
     values = {
         name: port_values.cleaned(ctx, name, value)

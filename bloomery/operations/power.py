@@ -7,7 +7,8 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import Power, State
-from bloomery.operations import lookup, values, versions
+from bloomery.model.rules import attributes
+from bloomery.operations import lookup, versions
 from bloomery.operations.context import Context
 
 SOFT_SINCE: Final = 27
@@ -76,7 +77,7 @@ def set_boot_mode(ctx: Context, ident: str, target: Any) -> None:
 
 def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
     node = lookup.row(ctx, ident)
-    on = values.boolean("target", target)
+    on = attributes.boolean("target", target)
     _check_stable(node, f"secure boot {on}")
     lookup.conductor_of(ctx, node).change_node_secure_boot(ctx.request, node.uuid, on)
 

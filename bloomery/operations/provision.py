@@ -12,9 +12,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import State
+from bloomery.model.rules import attributes
 from bloomery.operations import lookup, provision_arguments, versions
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
@@ -48,7 +49,7 @@ def set_provision_state(ctx: Context, ident: str, body: Json) -> None:
     if verb in SINCE:
         versions.require(ctx.version, SINCE[verb], f"the verb {verb}")
     for name in ("configdrive", "clean_steps", "deploy_steps", "service_steps"):
-        secrets.refuse_sealed(body.get(name), name)
+        attributes.refuse_sealed(body.get(name), name)
     provision_arguments.check_allowed_steps(ctx.services.conf, body)
     if verb in ("active", "rebuild") and node.maintenance:
         raise errors.NodeInMaintenance(action=verb, node=node.uuid)

@@ -11,7 +11,8 @@ import jsonschema_rs
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model import node as model
-from bloomery.operations import runbooks, values, versions
+from bloomery.model.rules import attributes
+from bloomery.operations import runbooks, versions
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -204,7 +205,7 @@ def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
         validator.validate(steps)
     except jsonschema_rs.ValidationError as exc:
         where = "/".join(str(part) for part in exc.instance_path)
-        said = values.shortened(exc.message)
+        said = attributes.shortened(exc.message)
         raise errors.Invalid(reason=f"Schema error for {name}: {where}: {said}") from None
     return steps
 

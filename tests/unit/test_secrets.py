@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from oslo_utils import strutils
 
 from bloomery import errors, secrets
+from bloomery.model.rules import attributes
 
 KEY = Fernet.generate_key()
 SEALER = secrets.Sealer(KEY)
@@ -103,12 +104,12 @@ def test_a_key_id_says_nothing_of_the_key_but_tells_keys_apart():
 )
 def test_clients_cannot_send_what_looks_sealed(value: Any):
     with pytest.raises(errors.InvalidParameterValue, match=r"'\$sealed' in driver_info"):
-        secrets.refuse_sealed(value, "driver_info")
+        attributes.refuse_sealed(value, "driver_info")
 
 
 @given(documents())
 def test_clients_can_send_everything_else(value: Any):
-    secrets.refuse_sealed(value, "extra")
+    attributes.refuse_sealed(value, "extra")
 
 
 def test_a_key_is_made_once_for_its_owner_alone(tmp_path: Path):

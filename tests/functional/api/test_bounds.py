@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.model.rules.attributes import MOST_TEXT
 from bloomery.operations import provision_arguments
-from bloomery.operations.values import MOST_TEXT
 
 LONG = "x" * (MOST_TEXT + 1)
 STEP = {"interface": "deploy", "step": "erase_devices"}

@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.db import ports, rows
 from bloomery.db.tables import NODES
-from bloomery.operations import patches
+from bloomery.model.rules import patches
 
 KEPT = "hunter2-kept"
 NEW = "hunter3-new"

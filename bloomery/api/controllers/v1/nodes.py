@@ -23,7 +23,8 @@ from bloomery.api.declare import Reply, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.schemas import patch
-from bloomery.operations import idents, node_lists, nodes
+from bloomery.model.rules import idents
+from bloomery.operations import node_lists, nodes
 
 FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
 FILTERS: Final[arguments.Args] = {

@@ -18,8 +18,6 @@ _HOST_NAME: Final = re.compile(
     r"(\.[A-Za-z0-9]([A-Za-z0-9-]{0,61}[A-Za-z0-9])?)*",
 )
 _MAC: Final = re.compile(r"[0-9a-f]{2}(:[0-9a-f]{2}){5}", re.IGNORECASE)
-ANY_NAME_SINCE: Final = 10
-NAMES_SINCE: Final = 5
 
 
 def is_uuid(text: Any) -> bool:
@@ -43,10 +41,14 @@ def mac(text: str) -> str:
     return text.lower()
 
 
-def check_node_name(name: str, version: int) -> None:
-    """Raise InvalidName unless a client of ``version`` may call a node so."""
-    wanted = _LOGICAL_NAME if version >= ANY_NAME_SINCE else _HOST_NAME
-    if wanted.fullmatch(name) is None or is_uuid(name):
+def check_node_name(name: Any, *, host_name: bool = False) -> None:
+    """Raise InvalidName unless a node may be called so; ``host_name``: unless it is one, too."""
+    if not isinstance(name, str) or not name:
+        raise errors.InvalidName(
+            reason=f"cannot name a node {name!r}: give 1 to 255 characters, or remove /name",
+        )
+    pattern = _HOST_NAME if host_name else _LOGICAL_NAME
+    if pattern.fullmatch(name) is None or is_uuid(name):
         raise errors.InvalidName(
             reason=f"cannot name a node {name!r}: a name has 1 to 255 letters, digits or "
             "-._~ (before 1.10: a host name) and is no UUID",

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from bloomery import errors
-from bloomery.operations import idents
+from bloomery.model.rules import idents
 
 
 @given(st.uuids())
@@ -17,7 +17,7 @@ def test_every_common_spelling_of_a_uuid_counts(value):
     for spelt in (str(value), str(value).upper(), value.hex):
         assert idents.is_uuid(spelt)
         with pytest.raises(errors.InvalidName):
-            idents.check_node_name(spelt, 115)
+            idents.check_node_name(spelt)
 
 
 @pytest.mark.parametrize("value", [None, 5, "", "x", [], f"urn:uuid:{uuids.uuid4()}", "x" * 10_000])
@@ -28,7 +28,7 @@ def test_other_things_are_no_uuid(value):
 @given(st.text(max_size=300))
 def test_name_is_ascii_and_short(text):
     try:
-        idents.check_node_name(text, 115)
+        idents.check_node_name(text)
     except errors.InvalidName:
         return
     assert text.isascii()
@@ -38,10 +38,10 @@ def test_name_is_ascii_and_short(text):
 @given(st.text(max_size=300))
 def test_host_names_are_names(text):
     try:
-        idents.check_node_name(text, 9)
+        idents.check_node_name(text, host_name=True)
     except errors.InvalidName:
         return
-    idents.check_node_name(text, 10)
+    idents.check_node_name(text)
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ import re
 from collections.abc import Iterable
 from typing import Any, Final
 
-from bloomery import errors, secrets
-from bloomery.model.fields import FieldTable
+from bloomery import errors
+from bloomery.model.rules import attributes
 
 Json = dict[str, Any]
 Patch = list[Json]
@@ -69,7 +69,7 @@ def check_roots(patch: Patch, allowed: Iterable[str]) -> None:
 
 def refuse_sealed(patch: Patch) -> None:
     for operation in patch:
-        secrets.refuse_sealed(operation.get("value"), operation["path"])
+        attributes.refuse_sealed(operation.get("value"), operation["path"][:_MOST_SHOWN])
 
 
 def last_values(patch: Patch) -> Json:
@@ -79,9 +79,3 @@ def last_values(patch: Patch) -> Json:
         for operation in patch
         if is_whole(operation)
     }
-
-
-def newer(patch: Patch, fields: FieldTable, version: int) -> list[str]:
-    """Return the attributes that some add or replace touches and ``version`` does not know."""
-    touched = {root_of(one) for one in patch if one["op"] != "remove"}
-    return sorted(name for name in touched if fields[name].since > version)

@@ -1,4 +1,4 @@
-"""The form of single attributes, as PATCH needs it: the same that POST's schema asks for."""
+"""The form of single attributes, the same on POST and on PATCH; what no value may hold."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any, Final
 import jsonschema_rs
 from oslo_utils import strutils
 
-from bloomery import errors, secrets
+from bloomery import errors
 from bloomery.model.fields import Field, FieldTable, schema_of
-from bloomery.operations import idents
+from bloomery.model.rules import idents
 
+MASK: Final = "******"
+SEALED: Final = "$sealed"
 MOST_TEXT: Final = 4096  # characters of a description, a reason, and what is looked for in one
 _MOST_SHOWN: Final = 500  # characters of what a schema says: it repeats the value
 
@@ -28,6 +30,23 @@ def check_text(name: str, text: str | None) -> None:
         )
 
 
+def refuse_sealed(value: Any, where: str) -> None:
+    """Raise InvalidParameterValue if a client sends what looks like a sealed secret.
+
+    It could otherwise move a secret that it cannot read to where it can.
+    """
+    if isinstance(value, dict):
+        if SEALED in value:
+            raise errors.InvalidParameterValue(
+                reason=f"cannot take the key {SEALED!r} in {where}: it is reserved",
+            )
+        for inner in value.values():
+            refuse_sealed(inner, where)
+    elif isinstance(value, list):
+        for inner in value:
+            refuse_sealed(inner, where)
+
+
 class Checker:
     """Knows, for one noun, what each attribute may hold."""
 
@@ -37,7 +56,7 @@ class Checker:
         self._validators = {
             name: jsonschema_rs.validator_for(
                 schema_of(field),
-                mask=secrets.MASK if field.secret else None,
+                mask=MASK if field.secret else None,
             )
             for name, field in fields.items()
         }

@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.model import node as model
-from bloomery.operations import patches
+from bloomery.model.rules import patches
 
 
 def add(path, value=1):
@@ -24,12 +23,6 @@ def test_plain_paths_are_taken(path):
 def test_odd_paths_are_refused(path):
     with pytest.raises(errors.Invalid, match="path"):
         patches.check_form([add(path)])
-
-
-def test_newer_attributes_count_where_they_are_set():
-    patch = [add("/lessee"), {"op": "remove", "path": "/shard"}, add("/extra/a")]
-    assert patches.newer(patch, model.FIELDS, 64) == ["lessee"]
-    assert patches.newer(patch, model.FIELDS, 65) == []
 
 
 def test_last_operation_on_an_attribute_counts():
