@@ -57,7 +57,7 @@ def ask(task: TaskManager, slot: Slot) -> None:
     with task.runtime.db.read() as conn:
         runs = steps.list_open(conn, node.uuid)
     run = find_parked(runs)
-    if run is not None and not run.step.inner and not _may_stop(run):
+    if run is not None and not run.step.internal and not _may_stop(run):
         _mark(task, how)
         return
     _abort(task, slot, how, runs)
@@ -90,7 +90,7 @@ def _abort(task: TaskManager, slot: Slot, how: Abort, runs: list[StepRun]) -> No
 
 
 def _sentence(task: TaskManager, run: StepRun | None) -> str:
-    step = f" at step {run.step.name}" if run is not None and not run.step.inner else ""
+    step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
     return f"Node {task.node.uuid}: aborted on request in {task.node.provision_state}{step}"
 
 

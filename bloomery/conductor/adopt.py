@@ -5,11 +5,11 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.conductor import console
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 
-_TAKE_OVER: Final = Step(interface="deploy", step="adopt", inner=True, resumable=True)
+_TAKE_OVER: Final = internal_step("deploy", "adopt")
 
 
 def steps(task: TaskManager) -> list[Step]:
@@ -27,13 +27,13 @@ def _adopt(task: TaskManager) -> None:
     node.conductor_affinity = task.runtime.host
 
 
-def _finish(task: TaskManager) -> Move:
-    return Move(event="done")
+def _finish(task: TaskManager) -> Transition:
+    return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     task.node.power_state = None
-    return Move(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=sentence)
 
 
-PHASE: Final = Phase(name="adopt", frame={"adopt": _adopt}, finish=_finish, fail=_fail)
+PHASE: Final = Phase(name="adopt", own_steps={"adopt": _adopt}, finish=_finish, fail=_fail)

@@ -47,7 +47,7 @@ def _continue(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     if waiting is None:
         task.save()
         return
-    flow = runner.reopen(task, recovery.PHASES[waiting.phase], runs)
+    flow = runner.load(task, recovery.PHASES[waiting.phase], runs)
     try:
         said = task.driver.deploy.on_heartbeat(task, heartbeat)
     except errors.LockLost:
@@ -70,7 +70,7 @@ def unhold(task: TaskManager, slot: Slot) -> None:
     if not runs:
         task.process_event("unhold", target_state=target)
         return
-    flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
+    flow = runner.load(task, recovery.PHASES[runs[0].phase], runs)
     reason = "unheld: goes on when the agent calls"
     awaits = flow.mark(flow.standing_at, Run.WAITING, reason=reason, resume_then="next")
     task.process_event("unhold", target_state=target, journal=[awaits])

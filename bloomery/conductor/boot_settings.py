@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import Any, Final
 
 from bloomery import secrets
-from bloomery.conductor.runner import Flow, Move, Phase
+from bloomery.conductor.runner import Flow, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
 _SETTERS: Final = {"boot_mode": "set_boot_mode", "secure_boot": "set_secure_boot_state"}
@@ -16,7 +16,7 @@ _SETTERS: Final = {"boot_mode": "set_boot_mode", "secure_boot": "set_secure_boot
 def steps(field: str, value: Any) -> list[Step]:
     """Return the step that brings the node's ``boot_mode`` or ``secure_boot`` to ``value``."""
     args = {"field": field, "value": value}
-    return [Step(interface="management", step="set", args=args, inner=True, resumable=True)]
+    return [internal_step("management", "set", args)]
 
 
 def _set(task: TaskManager, field: str, value: Any) -> Outcome | None:
@@ -29,14 +29,14 @@ def _set(task: TaskManager, field: str, value: Any) -> Outcome | None:
     return said
 
 
-def _finish(task: TaskManager) -> Move:
+def _finish(task: TaskManager) -> Transition:
     setattr(task.node, *task.notes["set"])
-    return Move(event=None)
+    return Transition(event=None)
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     task.node.last_error = sentence
-    return Move(event=None, writes=[task.remember(sentence, event_type="boot", failed=True)])
+    return Transition(event=None, writes=[task.remember(sentence, event_type="boot", failed=True)])
 
 
 def undo(exc: Exception, flow: Flow) -> None:
@@ -49,5 +49,5 @@ def undo(exc: Exception, flow: Flow) -> None:
 
 
 PHASE: Final = Phase(
-    name="boot_settings", frame={"set": _set}, finish=_finish, fail=_fail, urgent=True
+    name="boot_settings", own_steps={"set": _set}, finish=_finish, fail=_fail, urgent=True
 )

@@ -8,16 +8,16 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import cleanup, internal_info, step_lists
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
-_PREPARE: Final = Step(interface="deploy", step="prepare_cleaning", inner=True, resumable=True)
-_TEAR_DOWN: Final = Step(interface="deploy", step="tear_down_cleaning", inner=True, resumable=True)
-_REFUSE: Final = Step(interface="deploy", step="refuse", inner=True, resumable=True)
+_PREPARE: Final = internal_step("deploy", "prepare_cleaning")
+_TEAR_DOWN: Final = internal_step("deploy", "tear_down_cleaning")
+_REFUSE: Final = internal_step("deploy", "refuse")
 
 
 def is_automatic(task: TaskManager) -> bool:
@@ -31,18 +31,18 @@ def automatic_steps(task: TaskManager) -> list[Step]:
     if not is_automatic(task):
         return []
     overrides = task.runtime.conf.conductor.clean_step_priority_override
-    found = step_lists.override(step_lists.offered(task, "clean"), overrides)
+    found = step_lists.override(step_lists.available_steps(task, "clean"), overrides)
     return [_PREPARE, *step_lists.by_priority(found, "clean"), _TEAR_DOWN]
 
 
 def manual_steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]]) -> list[Step]:
     """Return the steps that an operator asked for.
 
-    The order is accepted before it is known whether it can be carried out (the reference answers
-    202, too): a list that cannot becomes a flow that fails with the reason before it does harm.
+    The order is accepted before it is known whether it can be carried out (Ironic answers 202,
+    too): a list that cannot becomes a flow that fails with the reason before it does harm.
     """
     try:
-        return [_PREPARE, *step_lists.asked(task, "clean", wanted), _TEAR_DOWN]
+        return [_PREPARE, *step_lists.validated_user_steps(task, "clean", wanted), _TEAR_DOWN]
     except errors.Invalid as exc:
         return [replace(_REFUSE, args={"reason": str(exc)})]
 
@@ -71,13 +71,13 @@ def _tear_down(task: TaskManager) -> Outcome | None:
     return task.driver.deploy.tear_down_cleaning(task)
 
 
-def _finish(task: TaskManager) -> Move:
+def _finish(task: TaskManager) -> Transition:
     internal_info.wipe(task.node, "clean")
     manual = task.node.target_provision_state == State.MANAGEABLE
-    return Move(event="manage" if manual or task.node.retired else "done")
+    return Transition(event="manage" if manual or task.node.retired else "done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     """A node that failed in the middle of a step needs an operator: maintenance, with a fault."""
     node = task.node
     tear_down(task)
@@ -86,7 +86,7 @@ def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
         cleanup.power_off(task)
     internal_info.wipe(node, "clean")
     manual = node.target_provision_state == State.MANAGEABLE
-    return Move(
+    return Transition(
         event="fail", target_state=State.MANAGEABLE if manual else None, last_error=sentence,
     )  # fmt: skip
 
@@ -99,7 +99,7 @@ def _called(node: Node) -> str:
 PHASE: Final = Phase(
     name="clean",
     shows="clean_step",
-    frame={"refuse": _refuse, "prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
+    own_steps={"refuse": _refuse, "prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
     finish=_finish,
     fail=_fail,
     called=_called,

@@ -28,9 +28,9 @@ def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None
 def call_operator(task: TaskManager, run: StepRun, fault: str, sentence: str) -> None:
     """Put a node into maintenance whose step broke in the middle; others stay as they are.
 
-    A step of the flow's own frame leaves nothing half done; one that was aborted came to its end.
+    An internal step leaves nothing half done; one that was aborted came to its end.
     """
-    if run.step.inner or task.notes.get("aborted"):
+    if run.step.internal or task.notes.get("aborted"):
         return
     node = task.node
     node.fault, node.maintenance = fault, True

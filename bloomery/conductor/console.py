@@ -12,9 +12,9 @@ from typing import Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import notification_utils
-from bloomery.conductor.runner import Flow, Move, Phase
+from bloomery.conductor.runner import Flow, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager, Write
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 
 Tell = Callable[[Write], None]
 
@@ -22,7 +22,7 @@ Tell = Callable[[Write], None]
 def steps(enabled: bool) -> list[Step]:
     """Return the step that switches the console on or off."""
     args = {"enabled": enabled}
-    return [Step(interface="console", step="switch", args=args, inner=True, resumable=True)]
+    return [internal_step("console", "switch", args)]
 
 
 def show(task: TaskManager) -> dict[str, str] | None:
@@ -83,14 +83,14 @@ def _switch(task: TaskManager, enabled: bool) -> None:
     (_start if enabled else _stop)(task)
 
 
-def _finish(task: TaskManager) -> Move:
-    return Move(event=None, writes=[notification(task, "end")])
+def _finish(task: TaskManager) -> Transition:
+    return Transition(event=None, writes=[notification(task, "end")])
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     task.node.last_error = sentence
     entry = task.remember(sentence, event_type="console", failed=True)
-    return Move(event=None, writes=[notification(task, "error"), entry])
+    return Transition(event=None, writes=[notification(task, "error"), entry])
 
 
 def undo(exc: Exception, flow: Flow) -> None:
@@ -102,5 +102,5 @@ def undo(exc: Exception, flow: Flow) -> None:
 
 
 PHASE: Final = Phase(
-    name="console", frame={"switch": _switch}, finish=_finish, fail=_fail, urgent=True
+    name="console", own_steps={"switch": _switch}, finish=_finish, fail=_fail, urgent=True
 )

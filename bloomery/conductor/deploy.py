@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import cleanup, internal_info, step_lists
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model import capabilities
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
-_PREPARE: Final = Step(interface="deploy", step="prepare", inner=True, resumable=True)
+_PREPARE: Final = internal_step("deploy", "prepare")
 
 
 def check(task: TaskManager, *, rebuild: bool) -> None:
@@ -50,8 +50,8 @@ def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]] | None) -> list
     Priority 0 switches a step off; steps that no interface offers are left out, as an agent
     may offer them later.
     """
-    own = {step.name: step for step in step_lists.offered(task, "deploy")}
-    for step in step_lists.asked(task, "deploy", wanted or (), tolerant=True):
+    own = {step.name: step for step in step_lists.available_steps(task, "deploy")}
+    for step in step_lists.validated_user_steps(task, "deploy", wanted or (), tolerant=True):
         own[step.name] = step
     return [_PREPARE, *step_lists.by_priority(own.values(), "deploy")]
 
@@ -74,22 +74,22 @@ def _prepare(task: TaskManager) -> Outcome | None:
     return task.driver.deploy.prepare(task)
 
 
-def _finish(task: TaskManager) -> Move:
+def _finish(task: TaskManager) -> Transition:
     internal_info.wipe(task.node, "deploy")
     task.node.conductor_affinity = task.runtime.host
-    return Move(event="done")
+    return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     clean_up(task)
     internal_info.wipe(task.node, "deploy")
-    return Move(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=sentence)
 
 
 PHASE: Final = Phase(
     name="deploy",
     shows="deploy_step",
-    frame={"prepare": _prepare},
+    own_steps={"prepare": _prepare},
     finish=_finish,
     fail=_fail,
     called=lambda _node: "deployment",

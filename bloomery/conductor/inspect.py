@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.conductor import cleanup, internal_info
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.step import Run, Step, StepRun
+from bloomery.model.step import Run, Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
-_INSPECT: Final = Step(interface="inspect", step="inspect_hardware", inner=True, resumable=True)
+_INSPECT: Final = internal_step("inspect", "inspect_hardware")
 
 
 def check(task: TaskManager) -> None:
@@ -36,20 +36,20 @@ def _inspect(task: TaskManager) -> Outcome | None:
     return task.driver.inspect.inspect_hardware(task)
 
 
-def _finish(task: TaskManager) -> Move:
-    return Move(event="done")
+def _finish(task: TaskManager) -> Transition:
+    return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     if run.state == Run.WAITING:
         stop(task)
     internal_info.wipe(task.node)
-    return Move(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=sentence)
 
 
 PHASE: Final = Phase(
     name="inspect",
-    frame={"inspect_hardware": _inspect},
+    own_steps={"inspect_hardware": _inspect},
     finish=_finish,
     fail=_fail,
 )

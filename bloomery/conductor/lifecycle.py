@@ -129,7 +129,7 @@ class ConductorService:
         runtime.timers.stop()
         self._heart.stop()
         _wait_while(lambda: runtime.workers.busy, _LAST_S)
-        self._try("say which flows are left", lambda conn: steps.let_go(conn, runtime.host))
+        self._try("say which flows are left", lambda conn: steps.release(conn, runtime.host))
         if not runtime.workers.busy:
             runtime.workers.stop()
         runtime.registry.close()

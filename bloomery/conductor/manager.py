@@ -452,7 +452,7 @@ def _undo(task: TaskManager, flow: Flow) -> Any:
         moved = node.provision_state, node.target_provision_state
         node.provision_state, node.target_provision_state = state, target
         node.provision_updated_at, node.last_error = rows.now(), secrets.brief(exc)
-        runner.hide(flow)
+        runner.clear_step_fields(flow)
         entry = task.remember(node.last_error, event_type="transition", failed=True)
         told = notification_utils.emit_provision_set_notification(
             task, "error", "error", *moved, "fail"

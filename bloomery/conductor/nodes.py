@@ -260,7 +260,7 @@ def _destroy_with_console(context: Context, uuid: str, event: crud_events.CrudEv
         _require_deletable(context, task.node)
         if task.node.console_enabled:
             console.stop(task, "console_set", event.between)
-        task.save(lambda conn: nodes.delete(conn, uuid), event, let_go=True)
+        task.save(lambda conn: nodes.delete(conn, uuid), event, release=True)
 
 
 def _require_deletable(context: Context, node: Node) -> None:

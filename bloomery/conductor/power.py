@@ -6,11 +6,11 @@ from typing import Any, Final
 
 from bloomery import errors, secrets
 from bloomery.conductor import internal_info, notification_utils, states
-from bloomery.conductor.runner import Flow, Move, Phase
+from bloomery.conductor.runner import Flow, Phase, Transition
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.db import rows
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
 _REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
@@ -36,7 +36,7 @@ def steps(task: TaskManager, target: str, timeout_s: float | None) -> list[Step]
     if timeout_s is None and target in (Power.SOFT_OFF, Power.SOFT_REBOOT):
         timeout_s = float(task.runtime.conf.conductor.soft_power_off_timeout)
     args = {"target": target, "timeout_s": timeout_s}
-    return [Step(interface="power", step="change", args=args, inner=True, resumable=True)]
+    return [internal_step("power", "change", args)]
 
 
 def begin(task: TaskManager, target: str) -> None:
@@ -60,15 +60,17 @@ def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome 
     return power.set_power_state(task, target, timeout_s)
 
 
-def _finish(task: TaskManager) -> Move:
+def _finish(task: TaskManager) -> Transition:
     task.node.target_power_state = None
-    return Move(event=None, writes=[notification(task, "end", task.notes["to_power"])])
+    return Transition(event=None, writes=[notification(task, "end", task.notes["to_power"])])
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     task.node.target_power_state, task.node.last_error = None, sentence
     entry = task.remember(sentence, event_type="power", failed=True)
-    return Move(event=None, writes=[notification(task, "error", run.step.args["target"]), entry])
+    return Transition(
+        event=None, writes=[notification(task, "error", run.step.args["target"]), entry]
+    )
 
 
 def notification(task: TaskManager, status: str, to_power: str | None) -> Write:
@@ -91,5 +93,5 @@ def undo(exc: Exception, node: Any, flow: Flow, power_state: str | None) -> None
 
 
 PHASE: Final = Phase(
-    name="power", frame={"change": _change}, finish=_finish, fail=_fail, urgent=True
+    name="power", own_steps={"change": _change}, finish=_finish, fail=_fail, urgent=True
 )

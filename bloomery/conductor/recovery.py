@@ -2,7 +2,7 @@
 
 The rows of a flow say where it stood.  A step that may be repeated is repeated; one that may
 not fails its flow with a sentence that names it.  Nodes are adopted at start, under the lock of
-the state dir, when every reservation is void; and whenever a flow is found that nobody walks.
+the state dir, when every reservation is void; and whenever a flow that nobody runs.
 """
 
 from __future__ import annotations
@@ -66,7 +66,7 @@ def void_reservations(runtime: ConductorRuntime, *, alone: bool) -> int:
 
 
 def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
-    """Take up every flow that nobody walks; return how many there were.
+    """Take up every flow that nobody runs; return how many there were.
 
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
@@ -120,7 +120,7 @@ def _request_of(runs: list[StepRun]) -> Request:
 
 
 def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> Future[None]:
-    flow = runner.reopen(task, PHASES[runs[0].phase], runs)
+    flow = runner.load(task, PHASES[runs[0].phase], runs)
     run = flow.current
     task.node.last_error = None  # what its last worker died of; the flow may yet succeed
     if run is None:

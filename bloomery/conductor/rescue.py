@@ -6,14 +6,14 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.conductor import cleanup, internal_info
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
-from bloomery.model.step import Run, Step, StepRun
+from bloomery.model.step import Run, Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
-_RESCUE: Final = Step(interface="rescue", step="rescue", inner=True, resumable=True)
-_UNRESCUE: Final = Step(interface="rescue", step="unrescue", inner=True, resumable=True)
+_RESCUE: Final = internal_step("rescue", "rescue")
+_UNRESCUE: Final = internal_step("rescue", "unrescue")
 _PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
 
 
@@ -63,25 +63,25 @@ def _unrescue(task: TaskManager) -> Outcome | None:
     return task.driver.rescue.unrescue(task)
 
 
-def _finish(task: TaskManager) -> Move:
-    return Move(event="done")
+def _finish(task: TaskManager) -> Transition:
+    return Transition(event="done")
 
 
-def _finish_unrescue(task: TaskManager) -> Move:
+def _finish_unrescue(task: TaskManager) -> Transition:
     forget_password(task.node)
     internal_info.wipe(task.node)
-    return Move(event="done")
+    return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     if run.state == Run.WAITING:  # its ramdisk never called: take it away
         cleanup.power_off(task)
         clean_up(task)
     forget_password(task.node)
-    return Move(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=sentence)
 
 
-PHASE: Final = Phase(name="rescue", frame={"rescue": _rescue}, finish=_finish, fail=_fail)
+PHASE: Final = Phase(name="rescue", own_steps={"rescue": _rescue}, finish=_finish, fail=_fail)
 UNRESCUE: Final = Phase(
-    name="unrescue", frame={"unrescue": _unrescue}, finish=_finish_unrescue, fail=_fail,
+    name="unrescue", own_steps={"unrescue": _unrescue}, finish=_finish_unrescue, fail=_fail,
 )  # fmt: skip

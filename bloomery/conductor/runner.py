@@ -1,8 +1,8 @@
-"""The one engine of steps: it walks a flow, asks the interfaces, records, and chooses the event.
+"""The one engine of steps: it runs a flow, calls the interfaces, records, and chooses the event.
 
 A flow is a list of step runs of one phase (verify, deploy, clean, ...); the phase is data.  Its
 rows are written in the transaction that starts it, the end of a step and the start of the next
-are one transaction, and the last step ends in the very move that ends the flow.  So whoever
+are one transaction, and the last step ends in the very transition that ends the flow.  So whoever
 finds the rows after a crash knows what was going on, and nothing has to be guessed.
 
     flow = runner.plan(task, deploy.PHASE, deploy.steps(task))
@@ -38,23 +38,23 @@ from bloomery.conductor.workers import Slot
 from bloomery.db import rows, steps
 from bloomery.metrics import METRICS
 from bloomery.model.node import Node
-from bloomery.model.step import Run, Step, StepRun
+from bloomery.model.step import Run, Step, StepRun, internal_step
 from bloomery.outcome import DONE, Again, Done, Hold, Outcome, WaitForCall
 
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 0.5
 _OUTAGE_PAUSES_S: Final = (1.0, 15.0)  # between two tries of a BMC that is silent: least, most
-_NOTHING: Final = Step(interface="deploy", step="nothing", inner=True, resumable=True)
+_NOTHING: Final = internal_step("deploy", "nothing")
 _PARKING: Final[dict[type, str]] = {WaitForCall: "wait", Hold: "hold"}
 _CLEAN_FAMILY: Final = (State.CLEANING, State.CLEANWAIT, State.CLEANHOLD)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Move:
-    """How a flow ends: the event to fire (None: the node stays), and what follows.
+class Transition:
+    """How a flow ends: the event to fire (None: the state stays), and what follows.
 
-    ``writes`` join the move's transaction; ``then`` is a flow that begins with the move.
+    ``writes`` join its transaction; ``then`` is a flow that begins with it.
     """
 
     event: str | None
@@ -68,7 +68,7 @@ class Move:
 class Phase:
     """What distinguishes the flows: a row of data.
 
-    ``shows`` is the node's field that shows the step; ``frame`` holds the conductor's own steps
+    ``shows`` is the node's field that shows the step; ``own_steps`` holds the conductor's own steps
     around those of the interfaces, called with the task and the step's arguments; ``finish`` and
     ``fail`` set the node's fields and say how it moves.  ``tolerant``: a step that fails is
     recorded, and the flow goes on.  ``urgent``: a person waits for it, and learns at once that the
@@ -76,9 +76,9 @@ class Phase:
     """
 
     name: str
-    frame: Mapping[str, Callable[..., Outcome | None]]
-    finish: Callable[[TaskManager], Move]
-    fail: Callable[[TaskManager, StepRun, str], Move]
+    own_steps: Mapping[str, Callable[..., Outcome | None]]
+    finish: Callable[[TaskManager], Transition]
+    fail: Callable[[TaskManager, StepRun, str], Transition]
     shows: str | None = None
     tolerant: bool = False
     urgent: bool = False
@@ -87,7 +87,7 @@ class Phase:
 
 @dataclass(slots=True)
 class Flow:
-    """A flow that is being walked; its rows are the truth, this is the finger on them."""
+    """The in-memory position in a flow; its rows are authoritative."""
 
     task: TaskManager
     phase: Phase
@@ -136,7 +136,7 @@ def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
     runs = [_planned_run(task, phase, flow_id, at, step) for at, step in enumerate(listed)]
     flow = Flow(task, phase, flow_id, runs)
     if phase.shows:
-        shown = [run.step.shown() for run in runs if not run.step.inner]
+        shown = [run.step.shown() for run in runs if not run.step.internal]
         task.node.driver_internal_info[f"{phase.name}_steps"] = shown
     runs[0].state, runs[0].started_at = Run.RUNNING, rows.now()
     _show(flow)
@@ -156,7 +156,7 @@ def _planned_run(task: TaskManager, phase: Phase, flow_id: str, at: int, step: S
     )
 
 
-def reopen(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
+def load(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
     """Return the flow that ``runs`` are the rows of, standing at the first that has not ended."""
     ended = (Run.DONE, Run.FAILED, Run.SKIPPED)
     at = next((i for i, run in enumerate(runs) if run.state not in ended), len(runs))
@@ -164,7 +164,7 @@ def reopen(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
 
 
 def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
-    """Leave the wait state by ``event`` and walk on: the same step again, or the next one.
+    """Leave the wait state by ``event`` and go on: the same step again, or the next one.
 
     Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
     """
@@ -206,18 +206,18 @@ def kept_target(task: TaskManager) -> str | None:
 
 
 def launch(slot: Slot, flow: Flow) -> Future[None]:
-    """Start walking in the reserved worker; the future ends when the flow ends or parks."""
-    slot.spawn(turn, flow)
+    """Start running in the reserved worker; the future ends when the flow ends or parks."""
+    slot.spawn(run, flow)
     return flow.future
 
 
-def turn(flow: Flow) -> None:
-    """Walk as far as it goes without waiting.  The supervisor of its thread."""
+def run(flow: Flow) -> None:
+    """Run steps as far as it goes without waiting.  The supervisor of its thread."""
     try:
-        run = flow.current
-        if flow.task.turn or (run is not None and run.state == Run.AGAIN):
+        current = flow.current
+        if flow.task.turn or (current is not None and current.state == Run.AGAIN):
             flow.task.require_held()  # there was a pause, and nothing was written since
-        _walk(flow)
+        _run_steps(flow)
     except errors.LockLost as lost:
         LOG.warning("%s", lost)
         flow.future.set_result(None)
@@ -225,7 +225,7 @@ def turn(flow: Flow) -> None:
         flow.future.set_exception(exc)
 
 
-def _walk(flow: Flow) -> None:
+def _run_steps(flow: Flow) -> None:
     while (run := flow.current) is not None:
         try:
             with METRICS.timer(f"step:{flow.phase.name}:{run.step.interface}"):
@@ -266,8 +266,8 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
     task, step = flow.task, run.step
     if step == _NOTHING:
         return DONE
-    if step.inner:
-        return flow.phase.frame[step.step](task, **step.args) or DONE
+    if step.internal:
+        return flow.phase.own_steps[step.step](task, **step.args) or DONE
     opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
     if step.step in reserved_steps.TABLE:
         return reserved_steps.TABLE[step.step](task, **opened.args)
@@ -295,7 +295,7 @@ def _found(flow: Flow) -> list[Write]:
 def _was_aborted(flow: Flow, run: StepRun) -> bool:
     """Tell whether somebody asked to stop once this step is over."""
     shown = getattr(flow.task.node, flow.phase.shows) if flow.phase.shows else {}
-    return not run.step.inner and bool(shown.get("abort_after"))
+    return not run.step.internal and bool(shown.get("abort_after"))
 
 
 def _aborted(flow: Flow, run: StepRun) -> str:
@@ -307,11 +307,11 @@ def _aborted(flow: Flow, run: StepRun) -> str:
 def _show(flow: Flow) -> None:
     """Write the current step where clients look for it; nothing reads it back."""
     run, phase, node = flow.current, flow.phase, flow.task.node
-    if phase.shows is None or run is None or run.step.inner:
+    if phase.shows is None or run is None or run.step.internal:
         return
     setattr(node, phase.shows, run.step.shown())
-    frame_before = sum(1 for other in flow.runs[: flow.at] if other.step.inner)
-    node.driver_internal_info[f"{phase.name}_step_index"] = flow.at - frame_before
+    own_before = sum(1 for other in flow.runs[: flow.at] if other.step.internal)
+    node.driver_internal_info[f"{phase.name}_step_index"] = flow.at - own_before
 
 
 def _finish(flow: Flow) -> None:
@@ -321,7 +321,7 @@ def _finish(flow: Flow) -> None:
     if run is not None and run.state != Run.FAILED:
         closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
     remembered = _remembered(flow, "end")
-    hide(flow)
+    clear_step_fields(flow)
     _end(flow, flow.phase.finish(flow.task), [*closing, *_found(flow), *remembered])
 
 
@@ -330,7 +330,7 @@ def _remembered(flow: Flow, what: str) -> list[Write]:
     task, called = flow.task, flow.phase.called
     if called is None or not task.runtime.conf.conductor.record_step_flows_in_history:
         return []
-    listed = secrets.mask([run.step.shown() for run in flow.runs if not run.step.inner])
+    listed = secrets.mask([run.step.shown() for run in flow.runs if not run.step.internal])
     name = called(task.node)
     plain = name.replace("_", " ")
     text = {
@@ -342,10 +342,10 @@ def _remembered(flow: Flow, what: str) -> list[Write]:
 
 def _fail(flow: Flow, run: StepRun, sentence: str) -> None:
     LOG.error("node %s: %s", flow.task.node.uuid, sentence)
-    hide(flow)
-    move = flow.phase.fail(flow.task, run, sentence)
+    clear_step_fields(flow)
+    transition = flow.phase.fail(flow.task, run, sentence)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    _end(flow, move, [failed, lambda conn: steps.skip_rest(conn, flow.id)])
+    _end(flow, transition, [failed, lambda conn: steps.skip_rest(conn, flow.id)])
 
 
 def launch_failure(slot: Slot, flow: Flow, sentence: str) -> Future[None]:
@@ -366,27 +366,27 @@ def fail_now(flow: Flow, sentence: str) -> None:
         flow.future.set_exception(exc)
 
 
-def _end(flow: Flow, move: Move, closing: list[Write]) -> None:
+def _end(flow: Flow, transition: Transition, closing: list[Write]) -> None:
     task = flow.task
-    following = None if move.then is None else plan(task, *move.then)
-    journal = [*closing, *move.writes, *([following.opening] if following else [])]
-    let_go = following is None
-    if move.event is None:
-        task.save(*journal, let_go=let_go)
+    following = None if transition.then is None else plan(task, *transition.then)
+    journal = [*closing, *transition.writes, *([following.opening] if following else [])]
+    release = following is None
+    if transition.event is None:
+        task.save(*journal, release=release)
     else:
         task.process_event(
-            move.event, target_state=move.target_state, last_error=move.last_error,
-            journal=journal, let_go=let_go,
+            transition.event, target_state=transition.target_state,
+            last_error=transition.last_error, journal=journal, release=release,
         )  # fmt: skip
     if following is None:
         flow.future.set_result(None)
         return
     flow.phase, flow.id, flow.runs, flow.at = following.phase, following.id, following.runs, 0
     task.turn = 0
-    _walk(flow)
+    _run_steps(flow)
 
 
-def hide(flow: Flow) -> None:
+def clear_step_fields(flow: Flow) -> None:
     """Take away what the wire fields said of the steps."""
     phase, node = flow.phase, flow.task.node
     if phase.shows is not None:
@@ -476,7 +476,7 @@ def take_turn(flow: Flow) -> None:
     """Go on in a worker as soon as one is free."""
     runtime = flow.task.runtime
     try:
-        runtime.workers.spawn(turn, flow)
+        runtime.workers.spawn(run, flow)
     except errors.NoFreeConductorWorker:
         runtime.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
 
@@ -492,7 +492,7 @@ def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> Write:
 def _leave(flow: Flow, event: str, journal: list[Write]) -> None:
     """Go into the wait or hold state; the lock ends, the rows remember."""
     task = flow.task
-    task.process_event(event, target_state=kept_target(task), journal=journal, let_go=True)
+    task.process_event(event, target_state=kept_target(task), journal=journal, release=True)
     flow.future.set_result(None)
 
 
@@ -501,7 +501,7 @@ def _leave(flow: Flow, event: str, journal: list[Write]) -> None:
 
 def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     """In a tolerant phase record the failed step of an interface, and go on."""
-    if not flow.phase.tolerant or run.step.inner:
+    if not flow.phase.tolerant or run.step.internal:
         return False
     sentence = _sentence(flow, run, exc)
     entry = flow.task.remember(sentence, event_type=flow.phase.name, failed=True)
@@ -511,7 +511,7 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
-    what = flow.phase.name if run.step.inner else f"{flow.phase.name} step {run.step.name}"
+    what = flow.phase.name if run.step.internal else f"{flow.phase.name} step {run.step.name}"
     borne = ""
     if isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None:
         lasted_s = (clock.now() - _silent_since(flow, run.deadline_at)).total_seconds()

@@ -7,13 +7,13 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor import cleanup, internal_info, step_lists
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
-_PREPARE: Final = Step(interface="deploy", step="prepare_service", inner=True, resumable=True)
-_TEAR_DOWN: Final = Step(interface="deploy", step="tear_down_service", inner=True, resumable=True)
+_PREPARE: Final = internal_step("deploy", "prepare_service")
+_TEAR_DOWN: Final = internal_step("deploy", "tear_down_service")
 
 
 def check(task: TaskManager) -> None:
@@ -27,7 +27,7 @@ def check(task: TaskManager) -> None:
 
 def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]], no_ramdisk: bool) -> list[Step]:
     """Return the steps in the user's order; an agent is booted only where one of them needs it."""
-    given = step_lists.as_given(task, "service", wanted)
+    given = step_lists.raw_user_steps(task, "service", wanted)
     if no_ramdisk or not any(step.requires_ramdisk for step in given):
         return given
     return [_PREPARE, *given, _TEAR_DOWN]
@@ -51,24 +51,24 @@ def _tear_down(task: TaskManager) -> Outcome | None:
     return task.driver.deploy.tear_down_service(task)
 
 
-def _finish(task: TaskManager) -> Move:
+def _finish(task: TaskManager) -> Transition:
     internal_info.wipe(task.node, "service")
-    return Move(event="done")
+    return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     tear_down(task)
     cleanup.call_operator(task, run, "service failure", sentence)
     if task.runtime.conf.conductor.poweroff_in_servicefail:
         cleanup.power_off(task)
     internal_info.wipe(task.node, "service")
-    return Move(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=sentence)
 
 
 PHASE: Final = Phase(
     name="service",
     shows="service_step",
-    frame={"prepare_service": _prepare, "tear_down_service": _tear_down},
+    own_steps={"prepare_service": _prepare, "tear_down_service": _tear_down},
     finish=_finish,
     fail=_fail,
     called=lambda _node: "servicing",

@@ -27,7 +27,7 @@ _ORDER: Final[dict[str, Mapping[str, int]]] = {
 _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
 
-def offered(task: TaskManager, phase: str) -> list[Step]:
+def available_steps(task: TaskManager, phase: str) -> list[Step]:
     """Return every step that the node's interfaces offer in ``phase``, in no order."""
     order = _ORDER.get(phase, _DEFAULT_ORDER)
     return [step for kind in order for step in task.driver.interface(kind).steps(phase)]
@@ -45,7 +45,7 @@ def override(steps: Iterable[Step], priorities: Mapping[str, str]) -> list[Step]
     return [replace(step, priority=int(priorities.get(step.name, step.priority))) for step in steps]
 
 
-def asked(
+def validated_user_steps(
     task: TaskManager,
     phase: str,
     wanted: Sequence[Mapping[str, Any]],
@@ -57,7 +57,7 @@ def asked(
     Raises StepNotFound, InvalidParameterValue (arguments); ``tolerant``: unknown steps are
     left out instead.
     """
-    known = {step.name: step for step in offered(task, phase)} | _reserved(wanted)
+    known = {step.name: step for step in available_steps(task, phase)} | _reserved(wanted)
     names = [_name(one) for one in wanted]
     unknown = [name for name in names if name not in known]
     if unknown and not tolerant:
@@ -89,12 +89,14 @@ def _reserved(wanted: Sequence[Mapping[str, Any]]) -> dict[str, Step]:
     }
 
 
-def as_given(task: TaskManager, phase: str, wanted: Sequence[Mapping[str, Any]]) -> list[Step]:
+def raw_user_steps(
+    task: TaskManager, phase: str, wanted: Sequence[Mapping[str, Any]]
+) -> list[Step]:
     """Return the steps in the user's order, unknown ones as they are.
 
     Those fail at their turn, so that the steps before them still run.
     """
-    known = {step.name: step for step in offered(task, phase)} | _reserved(wanted)
+    known = {step.name: step for step in available_steps(task, phase)} | _reserved(wanted)
     found = []
     for one in wanted:
         plain = Step(interface=one["interface"], step=one["step"])

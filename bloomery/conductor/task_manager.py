@@ -390,10 +390,10 @@ class TaskManager:
         assert self._guard is not None
         return self._guard
 
-    def save(self, *writes: Write, let_go: bool = False) -> None:
+    def save(self, *writes: Write, release: bool = False) -> None:
         """Write what changed on the node, and ``writes``, in one guarded transaction.
 
-        ``let_go``: the reservation ends with it.  Raises LockLost with nothing written.
+        ``release``: the reservation ends with it.  Raises LockLost with nothing written.
         """
         self.assert_exclusive()
         self._require_node()
@@ -401,7 +401,7 @@ class TaskManager:
         columns = _columns_of(self.node)
         both = zip(_SAVED, columns, self._columns, strict=True)
         changed = {name: now for name, now, was in both if now != was}
-        values = changed | (locks.FREE if let_go else {})
+        values = changed | (locks.FREE if release else {})
         if not values and not writes:
             return
         self.node.updated_at = values["updated_at"] = rows.now()
@@ -413,7 +413,7 @@ class TaskManager:
 
         self.runtime.db.transact(work)
         self._columns = columns
-        if let_go:
+        if release:
             self._reserved = False
         if writes:
             self.runtime.on_events_written()
@@ -429,7 +429,7 @@ class TaskManager:
         last_error: str | None = None,
         *,
         journal: Sequence[Write] = (),
-        let_go: bool = False,
+        release: bool = False,
     ) -> None:
         """Move the node along ``event``: the row, its history, the journal and the event row.
 
@@ -450,7 +450,7 @@ class TaskManager:
                 self.set_spawn_error_hook(err_handler, self.node, *before)
             self.spawn_after(callback, *(call_args or ()), **(call_kwargs or {}))
         self._write_move(last_error, has_worker=callback is not None)
-        self.save(*self._told_of_move(last_error), *journal, let_go=let_go)
+        self.save(*self._told_of_move(last_error), *journal, release=release)
 
     def resume_cleaning(self) -> None:
         """Go on cleaning; a manual cleaning stays on its way to manageable."""

@@ -7,14 +7,14 @@ from typing import Final
 
 from bloomery import errors
 from bloomery.conductor import clean, console, internal_info, rescue
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
-_TEAR_DOWN: Final = Step(interface="deploy", step="tear_down", inner=True, resumable=True)
+_TEAR_DOWN: Final = internal_step("deploy", "tear_down")
 _RESCUED: Final = (State.RESCUEWAIT, State.RESCUE, State.UNRESCUEFAIL, State.RESCUEFAIL)
 
 
@@ -54,20 +54,20 @@ def _forget_instance(node: Node) -> None:
     internal_info.wipe(node, "deploy", "service", "instance")
 
 
-def _finish(task: TaskManager) -> Move:
+def _finish(task: TaskManager) -> Transition:
     _forget_instance(task.node)
     clean.begin(task)
-    return Move(event="clean", then=(clean.PHASE, clean.automatic_steps(task)))
+    return Transition(event="clean", then=(clean.PHASE, clean.automatic_steps(task)))
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
     _forget_instance(task.node)
-    return Move(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=sentence)
 
 
 PHASE: Final = Phase(
     name="undeploy",
-    frame={"tear_down": _tear_down},
+    own_steps={"tear_down": _tear_down},
     finish=_finish,
     fail=_fail,
 )

@@ -10,22 +10,22 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import notification_utils, step_lists
-from bloomery.conductor.runner import Move, Phase
+from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.drivers.base import DriverTask
-from bloomery.model.step import Step, StepRun
+from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Done, Outcome
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
 
-_CHECK_POWER: Final = Step(interface="power", step="check_power", inner=True, resumable=True)
+_CHECK_POWER: Final = internal_step("power", "check_power")
 
 
 def steps(task: TaskManager) -> list[Step]:
     """Return the power check, then the verify steps of the interfaces."""
     overrides = task.runtime.conf.conductor.verify_step_priority_override
-    found = step_lists.override(step_lists.offered(task, "verify"), overrides)
+    found = step_lists.override(step_lists.available_steps(task, "verify"), overrides)
     return [_CHECK_POWER, *step_lists.by_priority(found, "verify")]
 
 
@@ -71,12 +71,12 @@ def _asked(task: TaskManager, read: Callable[[DriverTask], T]) -> T | None:
         return None
 
 
-def _finish(task: TaskManager) -> Move:
-    return Move(event="done", writes=_corrected(task))
+def _finish(task: TaskManager) -> Transition:
+    return Transition(event="done", writes=_corrected(task))
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Move:
-    return Move(event="fail", last_error=sentence, writes=_corrected(task))
+def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
+    return Transition(event="fail", last_error=sentence, writes=_corrected(task))
 
 
 def _corrected(task: TaskManager) -> list[Write]:
@@ -93,9 +93,9 @@ def _corrected(task: TaskManager) -> list[Write]:
 
 PHASE: Final = Phase(
     name="verify",
-    frame={"check_power": _check_power},
+    own_steps={"check_power": _check_power},
     finish=_finish,
     fail=_fail,
     urgent=True,
-    tolerant=True,  # the reference records a failed verify step and still ends manageable
+    tolerant=True,  # Ironic records a failed verify step and still ends manageable
 )

@@ -18,7 +18,7 @@ from bloomery.db.tables import NODES, STEP_RUNS
 from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
-_STEP_FACTS = ("priority", "abortable", "requires_ramdisk", "argsinfo", "resumable", "inner")
+_STEP_FACTS = ("priority", "abortable", "requires_ramdisk", "argsinfo", "resumable", "internal")
 
 
 _INSERT = sa.insert(STEP_RUNS)
@@ -69,12 +69,12 @@ def from_row(row: sa.RowMapping) -> StepRun:
             "deadline_at", "started_at", "finished_at",
         )
     }  # fmt: skip
+    facts = rows.load(row["facts"])
+    if "inner" in facts:  # a flow that began before the key had its present name
+        facts["internal"] = facts.pop("inner")
     step = Step(
-        interface=row["interface"],
-        step=row["step"],
-        args=rows.load(row["args"]),
-        **rows.load(row["facts"]),
-    )
+        interface=row["interface"], step=row["step"], args=rows.load(row["args"]), **facts,
+    )  # fmt: skip
     return StepRun(step=step, **values)
 
 
@@ -114,8 +114,8 @@ def give_up(conn: sa.Connection, node_uuid: str) -> None:
     )
 
 
-def let_go(conn: sa.Connection, conductor: str) -> None:
-    """Say that nobody walks the flows of ``conductor`` any more, because it stopped in good order.
+def release(conn: sa.Connection, conductor: str) -> None:
+    """Say that nobody runs the flows of ``conductor`` any more, because it stopped in good order.
 
     Whoever takes them up sees no conductor in the row, and counts no death.
     """

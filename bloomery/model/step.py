@@ -30,7 +30,8 @@ class Step:
     """What an interface offers, or a user asks for.
 
     ``resumable``: a run that was cut off may be repeated by whoever owns the node next.
-    ``inner`` steps are the flow's own frame (prepare, tear down); no API shows them.
+    ``internal`` steps are the conductor's own, around those of the interfaces (prepare, tear down);
+    no API shows them.
     """
 
     interface: str
@@ -41,7 +42,7 @@ class Step:
     requires_ramdisk: bool = True
     argsinfo: dict[str, Any] | None = None
     resumable: bool = False
-    inner: bool = False
+    internal: bool = False
 
     @property
     def name(self) -> str:
@@ -56,6 +57,11 @@ class Step:
             "priority": self.priority,
         }
         return said | ({"args": self.args} if self.args else {})
+
+
+def internal_step(interface: str, step: str, args: dict[str, Any] | None = None) -> Step:
+    """Return a step of the conductor's own; each of them may be repeated after a crash."""
+    return Step(interface=interface, step=step, args=args or {}, internal=True, resumable=True)
 
 
 @dataclass(slots=True, kw_only=True)
@@ -83,5 +89,5 @@ class StepRun:
 
 
 def find_parked(runs: Iterable[StepRun]) -> StepRun | None:
-    """Return the step whose flow waits or is held: nobody walks it meanwhile."""
+    """Return the step whose flow waits or is held: nobody runs it meanwhile."""
     return next((run for run in runs if run.state in (Run.WAITING, Run.HELD)), None)

@@ -112,8 +112,8 @@ def test_a_phase_is_found_by_its_name(name: str):
     assert isinstance(phase, Phase)
     assert phase.name == name
     assert len(name) <= 16, "the column of step_runs"
-    assert phase.frame
-    assert all(len(step) <= 255 for step in phase.frame)
+    assert phase.own_steps
+    assert all(len(step) <= 255 for step in phase.own_steps)
 
 
 def modules_of_phases() -> list[Any]:
@@ -122,13 +122,13 @@ def modules_of_phases() -> list[Any]:
 
 def test_every_frame_step_is_inner_resumable_and_in_its_frame():
     """The conductor's own steps may always be repeated: that is what recovery relies on."""
-    frames = {name for phase in recovery.PHASES.values() for name in phase.frame}
+    frames = {name for phase in recovery.PHASES.values() for name in phase.own_steps}
     found: dict[str, Step] = {}
     for module in modules_of_phases():
         found |= {one.step: one for one in vars(module).values() if isinstance(one, Step)}
     assert found
     for step in found.values():
-        assert step.inner, step
+        assert step.internal, step
         assert step.resumable, step
         assert step.step in frames, step
 
@@ -159,7 +159,7 @@ def test_a_step_fits_its_columns(step: Step):
     assert len(step.interface) <= 16
     assert len(step.step) <= 255
     assert step.interface in INTERFACES
-    assert not step.inner
+    assert not step.internal
 
 
 def test_every_transient_state_can_fail():

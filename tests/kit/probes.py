@@ -163,8 +163,8 @@ def _write(task: task_manager.TaskManager, how: str) -> None:
         task.save()
     elif how == "journal":
         task.save(task.remember("from beyond", event_type="test"))
-    elif how == "let_go":
-        task.save(let_go=True)
+    elif how == "release":
+        task.save(release=True)
     else:
         task.process_event("manage")
 

@@ -134,7 +134,7 @@ def database_lock_off(patch: Patch) -> None:
 
 def letting_go_off(patch: Patch) -> None:
     """A conductor that stops leaves the rows of its flows as one that dies."""
-    patch.setattr(steps, "let_go", lambda conn, conductor: None)
+    patch.setattr(steps, "release", lambda conn, conductor: None)
 
 
 def own_clock_off(patch: Patch) -> None:

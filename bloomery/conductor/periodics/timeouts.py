@@ -106,7 +106,7 @@ def _fail(task: TaskManager, slot: Slot, sentence: str) -> None:
     with task.runtime.db.read() as conn:
         runs = steps.list_open(conn, task.node.uuid)
     if runs:
-        flow = runner.reopen(task, recovery.PHASES[runs[0].phase], runs)
+        flow = runner.load(task, recovery.PHASES[runs[0].phase], runs)
         task.spawn_after(runner.launch_failure, slot, flow, sentence)
     else:
         task.process_event("fail", target_state=runner.kept_target(task), last_error=sentence)

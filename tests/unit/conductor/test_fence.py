@@ -19,7 +19,7 @@ def void(site: Site) -> None:
     site.db.transact(lambda conn: locks.void_all(conn, HOST))
 
 
-@pytest.mark.parametrize("write", ["save", "journal", "let_go", "process_event"])
+@pytest.mark.parametrize("write", ["save", "journal", "release", "process_event"])
 def test_a_holder_that_was_voided_writes_nothing(site: Site, write: str):
     probes.a_holder_that_was_voided_writes_nothing(
         site, site.enrol(provision_state="available"), write
