@@ -12,7 +12,7 @@ Read the rooms from the bottom; each imports only what stands before it::
     stack        a definition joined with its resources: the graph, and the whole validation
     plan/        what an update, a creation or a deletion would do, as a list of small transforms
     drawing      a stack as DOT and SVG
-    rehearsal    a stack that lives in memory
+    simulation    a stack that lives in memory
 
 Nothing here opens a socket, a file, a database or a thread; the engine plugs those in.
 """

@@ -34,7 +34,7 @@ class Limits:
     condition_depth: int = 30  # conditions that ask one for the other
     result_nodes: int = 1_000_000  # keys and values that one function may produce
     result_chars: int = 10_000_000  # length of a text that one function may produce
-    stack_nodes: int = 2_000_000  # keys and values that all resources of a rehearsal hold together
+    stack_nodes: int = 2_000_000  # keys and values that all resources of a simulation hold together
     stack_chars: int = 20_000_000  # length of the text that they hold together
     replaced_chars: int = 500_000_000  # length of a text times the placeholders sought in it
     url_chars: int = 65_536  # length of the parts of a make_url

@@ -1,11 +1,11 @@
-"""Answer a case as Bloomery does: a stack rehearsed in memory."""
+"""Answer a case as Bloomery does: a stack simulated in memory."""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bloomery import errors
-from bloomery.orchestration import rehearsal
+from bloomery.orchestration import simulation
 from bloomery.orchestration.resources import failures
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, parse, versions
@@ -15,7 +15,7 @@ from bloomery.orchestration.template.definition import Definition
 def answer(case: dict[str, Any]) -> dict[str, Any]:
     """Return status, error and outputs in the form of the oracle's answers."""
     try:
-        result = rehearsal.run(_stack(case))
+        result = simulation.run(_stack(case))
     except errors.Failure as exc:
         told = {"type": failures.error_type(exc), "message": str(exc)}
         return {"id": case["id"], "status": None, "error": told, "outputs": {}}

@@ -2,9 +2,9 @@
 
     fuzz_templates.run(seed, lasting_s=30)
 
-Each case is read, validated, strictly and not, planned, drawn, shown, and rehearsed through a
+Each case is read, validated, strictly and not, planned, drawn, shown, and simulated through a
 life.  What holds for every one of them: nothing is raised but the family of ``errors.Failure``;
-a rehearsal raises nothing at all; time and memory stay within bounds; what is told to programs is
+a simulation raises nothing at all; time and memory stay within bounds; what is told to programs is
 JSON; values of hidden parameters stand in no message, event or plan.
 
 Time is of the processor, so that a busy machine changes nothing; an endless loop is broken into.
@@ -26,7 +26,7 @@ from typing import Any, Final, TypeVar
 import hypothesis
 
 from bloomery import errors
-from bloomery.orchestration import plan, rehearsal
+from bloomery.orchestration import plan, simulation
 from bloomery.orchestration.drawing import Box, Picture, dot, svg
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.plan import printing
@@ -183,7 +183,7 @@ class Judge:
 
     def lived(self, stack: Stack, other: Stack | None) -> str:
         """Create, update and delete; nothing of it raises."""
-        life = rehearsal.Rehearsal()
+        life = simulation.Lifecycle()
         result = life.create(stack)
         self.result(result)
         status = str(result.status)
@@ -191,11 +191,11 @@ class Judge:
             self.result(life.update(other, rollback=result.status != "CREATE_COMPLETE"))
         if life.stack is not None:
             self.result(life.delete())
-        for event in life.world.events:
+        for event in life.simulation.events:
             self.text(event.reason)
         return status
 
-    def result(self, result: rehearsal.Result) -> None:
+    def result(self, result: simulation.Result) -> None:
         _as_json(result.document())
         self.text(result.reason)
         found = [result.error, *(output.error for output in result.outputs.values())]

@@ -105,15 +105,15 @@ def made(
     clock: Callable[[], float] | None = None,
     random: Callable[[], float] = lambda: 0.5,
     policy: Mapping[str, Any] | None = None,
-    **surroundings: Any,
+    **context: Any,
 ) -> Any:
     """One resource of ``kind``; properties not given take the defaults of the schema."""
     defaults = {key: schema.default for key, schema in kind.properties_schema.items()}
     return kind(
         base.Record(name=name, type=kind.__name__, uuid=UUID),
         {**defaults, **(properties or {})},
-        base.Surroundings(
-            stack_name="s", stack_id="1", clock=clock or Clock(), random=random, **surroundings
+        base.ResourceContext(
+            stack_name="s", stack_id="1", clock=clock or Clock(), random=random, **context
         ),
         update_policy=policy,
     )

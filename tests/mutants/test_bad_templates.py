@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.orchestration import rehearsal
+from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import svg
 from bloomery.orchestration.plan import printing
 from bloomery.orchestration.template import discretion
@@ -42,7 +42,7 @@ def _blurts(self: Any, said: str) -> str:
 MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "a function forgets a key": (lists.ListConcat, "result", _forgets),
     "a drawing forgets a key": (svg, "drawn", _forgets),
-    "a rehearsal raises": (rehearsal.Rehearsal, "delete", _forgets),
+    "a simulation raises": (simulation.Lifecycle, "delete", _forgets),
     "a function takes too long": (text.Digest, "result", _dawdles),
     "a function takes 400 MiB": (yaql.Yaql, "result", _hoards),
     "a message tells a secret": (discretion.Discretion, "masked", _blurts),

@@ -1,4 +1,4 @@
-"""The clock of this machine, for rehearsals that wait as long as their resources want to."""
+"""The clock of this machine, for simulations that wait as long as their resources want to."""
 
 from __future__ import annotations
 

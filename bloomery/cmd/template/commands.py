@@ -18,11 +18,11 @@ from bloomery.cmd.template.clock import Monotonic
 from bloomery.cmd.template.loading import Loaded, Source
 from bloomery.cmd.template.writing import Writing
 from bloomery.orchestration import plan as plans
-from bloomery.orchestration import rehearsal, scheduler
+from bloomery.orchestration import scheduler, simulation
 from bloomery.orchestration.drawing import dot, svg
 from bloomery.orchestration.plan import printing
-from bloomery.orchestration.rehearsal import results
 from bloomery.orchestration.resources import failures
+from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack
 
 INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
@@ -61,7 +61,7 @@ def given(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
 
 @click.group(cls=Writing)
 def template() -> None:
-    """Check, show, rehearse, compare and draw templates of Heat; no service is needed.
+    """Check, show, simulate, compare and draw templates of Heat; no service is needed.
 
     FILE is a path, a URL, or - for standard input.
     """
@@ -119,29 +119,29 @@ def run(
     """
     loaded = _loaded(file, environments, parameters, name)
     clock = Monotonic() if real_time else scheduler.Simulated()
-    listen = tables.quiet if as_json else tables.Events(click.echo, clock.now())
-    world = rehearsal.World(clock=clock, listen=listen)
+    on_event = tables.quiet if as_json else tables.Events(click.echo, clock.now())
+    shared = simulation.Simulation(clock=clock, on_event=on_event)
     try:
-        result = _rehearsed(loaded, world, rollback=rollback, as_json=as_json)
+        result = _simulated(loaded, shared, rollback=rollback, as_json=as_json)
     except KeyboardInterrupt:
         result = None  # what is under way is cancelled, and told, once this exception is gone
     if result is None:
-        result = tables.interrupted(world.events)
+        result = tables.interrupted(shared.events)
     click.echo(_json(result.document()) if as_json else tables.outcome(result))
     if result.error is not None:
         raise SystemExit(INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
 
 
-def _rehearsed(
-    loaded: Loaded, world: rehearsal.World, *, rollback: bool, as_json: bool
-) -> rehearsal.Result:
+def _simulated(
+    loaded: Loaded, shared: simulation.Simulation, *, rollback: bool, as_json: bool
+) -> simulation.Result:
     try:
-        return rehearsal.run(_validated(loaded), rollback=rollback, world=world)
+        return simulation.run(_validated(loaded), rollback=rollback, simulation=shared)
     except errors.Failure as exc:
         _tell(exc, loaded)
         if not as_json:
             raise SystemExit(1) from exc
-        return rehearsal.Result(status=None, error=results.error_of(exc))
+        return simulation.Result(status=None, error=results.error_of(exc))
 
 
 @template.command(short_help="Say what an update would do.")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from bloomery import errors
 from bloomery.orchestration.drawing import Box, Picture
 from bloomery.orchestration.resources import composite
-from bloomery.orchestration.stack import Stack, below
+from bloomery.orchestration.stack import Stack, children
 
 
 def picture(stack: Stack) -> Picture:
@@ -35,8 +35,8 @@ def _child(stack: Stack, name: str) -> Stack | None:
     if not issubclass(stack.kind(name), composite.Composite):
         return None
     try:
-        made = below.looked_at(stack, name, stack.properties(name, stack.view), {})
+        made = children.preview(stack, name, stack.properties(name, stack.view), {})
         assert isinstance(made, composite.Composite)
-        return below.child(stack, made)
+        return children.child_stack(stack, made)
     except errors.Failure:
         return None

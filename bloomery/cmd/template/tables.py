@@ -9,9 +9,9 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.plan import secrets
-from bloomery.orchestration.rehearsal import Event, Result
-from bloomery.orchestration.rehearsal.events import STACK_TYPE
-from bloomery.orchestration.rehearsal.results import Error, Output
+from bloomery.orchestration.simulation import Event, Result
+from bloomery.orchestration.simulation.events import STACK_TYPE
+from bloomery.orchestration.simulation.results import Error, Output
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
@@ -172,7 +172,7 @@ def quiet(event: Event) -> None:
 
 
 def interrupted(events: Sequence[Event]) -> Result:
-    """What a rehearsal that was broken off came to: how far the stack had come."""
+    """What a simulation that was broken off came to: how far the stack had come."""
     whole = (event for event in reversed(events) if event.type == STACK_TYPE and not event.depth)
     reason = "interrupted before the end; what was made was in memory only and is gone"
     error = Error(type=INTERRUPTED, message=reason)

@@ -1,7 +1,7 @@
 """From two templates and what exists to a list of actions; each transform a short file.
 
 A plan is a graph whose vertices say what is done (actions.py), made by a table of transforms
-(making.py) and shown to people and programs (printing.py).  It foresees; who walks it compares
+(build.py) and shown to people and programs (printing.py).  It foresees; who walks it compares
 again at every vertex, because values come while it is walked (forecast.py)::
 
     made = plan.plan(old, new, records)
@@ -12,8 +12,8 @@ again at every vertex, because values come while it is walked (forecast.py)::
 
 from __future__ import annotations
 
-from bloomery.orchestration.plan.draft import Present
-from bloomery.orchestration.plan.making import create, delete, plan, rollback
+from bloomery.orchestration.plan.build import create, delete, plan, rollback
+from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import Plan
 
 __all__ = ["Plan", "Present", "create", "delete", "plan", "rollback"]

@@ -7,9 +7,9 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.plan import trees
+from bloomery.orchestration.plan import tree_diff
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.differences import Unknown
-from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge, NotKnown
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.properties.schema import Schema
@@ -39,11 +39,11 @@ class Change:
         return not any(isinstance(one.after, Unknown) for one in self.properties.values())
 
 
-def of(draft: Draft, name: str) -> Change:
+def of(builder: PlanBuilder, name: str) -> Change:
     """Compare what exists of ``name`` with what its new definition says."""
     try:
-        change = _of_properties(draft, name)
-        change.template = _of_template(draft, name)
+        change = _of_properties(builder, name)
+        change.template = _of_template(builder, name)
     except errors.Misplaced as exc:
         raise exc.under("resources", name) from exc
     return change
@@ -52,43 +52,43 @@ def of(draft: Draft, name: str) -> Change:
 # ------------------------------------------------------------------------------------ properties
 
 
-def _of_properties(draft: Draft, name: str) -> Change:
-    if draft.records[name] is None and _evidently_same(draft, name):
+def _of_properties(builder: PlanBuilder, name: str) -> Change:
+    if builder.records[name] is None and _evidently_same(builder, name):
         return Change()
-    schema = draft.new.kind(name).properties_schema
-    later = _unknown(draft.new.definitions[name].properties, draft.after, schema, draft.judge)
-    earlier = _unknown_before(draft, name, schema)
+    schema = builder.new.kind(name).properties_schema
+    later = _unknown(builder.new.definitions[name].properties, builder.after, schema, builder.judge)
+    earlier = _unknown_before(builder, name, schema)
     try:
         if later or earlier:
-            return _of_some(draft, name, later, earlier)
-        before, after = _before(draft, name, ()), draft.new.properties(name, draft.after)
+            return _of_some(builder, name, later, earlier)
+        before, after = _before(builder, name, ()), builder.new.properties(name, builder.after)
     except NotKnown as exc:  # a function asks for more than it has told
-        return _of_nothing(draft, name, exc.reference)
-    compared = {**schema, **_gone(draft, name)}
+        return _of_nothing(builder, name, exc.reference)
+    compared = {**schema, **_gone(builder, name)}
     return Change(before=before, after=after, properties=_differing(before, after, compared))
 
 
-def _evidently_same(draft: Draft, name: str) -> bool:
+def _evidently_same(builder: PlanBuilder, name: str) -> bool:
     """Whether nothing can differ, seen without resolving anything; only where no row tells more."""
-    old, new = draft.old.definitions[name].properties, draft.new.definitions[name].properties
-    if not draft.agree or old != new or not _declared_alike(draft, name):
+    old, new = builder.old.definitions[name].properties, builder.new.definitions[name].properties
+    if not builder.same_context or old != new or not _declared_alike(builder, name):
         return False
-    trees = new.values() if isinstance(new, dict) else [new]
-    asked = (each for tree in trees for each in draft.after.references(tree))
-    return all(draft.judge(each) <= Knowledge.STEADY for each in asked)
+    tree_diff = new.values() if isinstance(new, dict) else [new]
+    asked = (each for tree in tree_diff for each in builder.after.references(tree))
+    return all(builder.judge(each) <= Knowledge.STEADY for each in asked)
 
 
-def _declared_alike(draft: Draft, name: str) -> bool:
+def _declared_alike(builder: PlanBuilder, name: str) -> bool:
     """Whether equal trees give equal properties: another template has other defaults."""
-    old, new = draft.old.kind(name), draft.new.kind(name)
+    old, new = builder.old.kind(name), builder.new.kind(name)
     return old is new or old.properties_schema == new.properties_schema
 
 
-def _before(draft: Draft, name: str, without: Collection[str]) -> Mapping[str, Any]:
-    record = draft.records[name]
+def _before(builder: PlanBuilder, name: str, without: Collection[str]) -> Mapping[str, Any]:
+    record = builder.records[name]
     if record is not None:
         return record.properties
-    return draft.old.properties(name, draft.before, without)
+    return builder.old.properties(name, builder.before, without)
 
 
 def _differing(
@@ -101,11 +101,11 @@ def _differing(
     return {key: Changed(full.get(key), after.get(key)) for key in changed}
 
 
-def _gone(draft: Draft, name: str) -> Mapping[str, Schema]:
+def _gone(builder: PlanBuilder, name: str) -> Mapping[str, Schema]:
     """Return what only the old kind declares: another template may have fewer parameters."""
-    if name not in draft.old.definitions:
+    if name not in builder.old.definitions:
         return {}
-    old, new = draft.old.kind(name), draft.new.kind(name)
+    old, new = builder.old.kind(name), builder.new.kind(name)
     if old is new:
         return {}
     kept = new.properties_schema
@@ -115,41 +115,43 @@ def _gone(draft: Draft, name: str) -> Mapping[str, Schema]:
 Waiting: TypeAlias = Mapping[str, list[Reference]]  # properties, and what they wait for
 
 
-def _of_some(draft: Draft, name: str, later: Waiting, earlier: Waiting) -> Change:
+def _of_some(builder: PlanBuilder, name: str, later: Waiting, earlier: Waiting) -> Change:
     """Compare values where they are known on both sides, and trees where they are not."""
-    schema = draft.new.kind(name).properties_schema
+    schema = builder.new.kind(name).properties_schema
     either = {*later, *earlier}
-    before = _before(draft, name, earlier)
-    after = draft.new.properties(name, draft.after, later)
-    compared = {**schema, **_gone(draft, name)}
+    before = _before(builder, name, earlier)
+    after = builder.new.properties(name, builder.after, later)
+    compared = {**schema, **_gone(builder, name)}
     rest = {key: one for key, one in compared.items() if key not in either}
     known = _differing(before, after, rest)
-    changed = {key: _by_trees(draft, name, key, before, after, later) for key in either}
+    changed = {key: _by_trees(builder, name, key, before, after, later) for key in either}
     known |= {key: one for key, one in changed.items() if one is not None}
     ordered = {key: known[key] for key in sorted(known)}
     return Change(before=before, after=after, properties=ordered)
 
 
-def _unknown_before(draft: Draft, name: str, schema: Mapping[str, Schema]) -> Waiting:
-    if draft.records[name] is not None:
+def _unknown_before(builder: PlanBuilder, name: str, schema: Mapping[str, Schema]) -> Waiting:
+    if builder.records[name] is not None:
         return {}
-    old, new = draft.old.definitions[name].properties, draft.new.definitions[name].properties
-    if draft.agree and old == new:  # the same references, and these have been found already
-        return _unknown(new, draft.after, schema, draft.before.judge)
-    return _unknown(old, draft.before, schema, draft.before.judge)
+    old, new = builder.old.definitions[name].properties, builder.new.definitions[name].properties
+    if (
+        builder.same_context and old == new
+    ):  # the same references, and these have been found already
+        return _unknown(new, builder.after, schema, builder.before.judge)
+    return _unknown(old, builder.before, schema, builder.before.judge)
 
 
 def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> Waiting:
     """Return the properties that cannot be resolved yet, and what they wait for."""
     if isinstance(tree, Function):  # the whole map is made by a call: any property may be in it
-        waits = trees.waits(tree, view, judge)
+        waits = tree_diff.waits(tree, view, judge)
         return dict.fromkeys(schema, waits) if waits else {}
-    found = ((key, trees.waits(value, view, judge)) for key, value in tree.items())
+    found = ((key, tree_diff.waits(value, view, judge)) for key, value in tree.items())
     return {key: waits for key, waits in found if waits}
 
 
 def _by_trees(  # one step of _of_some, split for reading
-    draft: Draft,
+    builder: PlanBuilder,
     name: str,
     key: str,
     before: Mapping[str, Any],
@@ -157,24 +159,24 @@ def _by_trees(  # one step of _of_some, split for reading
     later: Waiting,
 ) -> Changed | None:
     old = before.get(key, Unknown())
-    was, will_be = (_tree(side.definitions.get(name), key) for side in (draft.old, draft.new))
-    parts = _parts(draft, was, will_be, before.get(key, Unknown()))
+    was, will_be = (_tree(side.definitions.get(name), key) for side in (builder.old, builder.new))
+    parts = _parts(builder, was, will_be, before.get(key, Unknown()))
     if key not in later:
         return Changed(old, after.get(key), parts=parts)
-    same = trees.same(draft, was, will_be)
-    worst = max(draft.judge(each) for each in later[key])
+    same = tree_diff.same(builder, was, will_be)
+    worst = max(builder.judge(each) for each in later[key])
     if same and worst is Knowledge.STEADY:
         return None
     # A call that makes the whole map may leave this property as it is.
-    sure = not isinstance(draft.new.definitions[name].properties, Function)
+    sure = not isinstance(builder.new.definitions[name].properties, Function)
     certain = sure and (not same or worst is Knowledge.CHANGES)
-    return Changed(old, trees.waiting(draft, later[key]), certain, parts)
+    return Changed(old, tree_diff.waiting(builder, later[key]), certain, parts)
 
 
-def _parts(draft: Draft, was: Any, will_be: Any, before: Any) -> tuple[Any, Any] | None:
+def _parts(builder: PlanBuilder, was: Any, will_be: Any, before: Any) -> tuple[Any, Any] | None:
     try:
-        known = trees.told(was, draft.old) if isinstance(before, Unknown) else before
-        return trees.parts(draft, was, will_be, known)
+        known = tree_diff.told(was, builder.old) if isinstance(before, Unknown) else before
+        return tree_diff.parts(builder, was, will_be, known)
     except errors.Failure:  # the old tree has a fault; then the whole is told
         return None
 
@@ -186,28 +188,28 @@ def _tree(definition: ResourceDefinition | None, key: str) -> Any:
     return tree if isinstance(tree, Function) else tree.get(key)
 
 
-def _of_nothing(draft: Draft, name: str, reference: Reference) -> Change:
+def _of_nothing(builder: PlanBuilder, name: str, reference: Reference) -> Change:
     """Say of every property that it may change."""
-    after = trees.waiting(draft, [reference])
-    keys = draft.new.kind(name).properties_schema
+    after = tree_diff.waiting(builder, [reference])
+    keys = builder.new.kind(name).properties_schema
     return Change(properties={key: Changed(Unknown(), after, certain=False) for key in keys})
 
 
 # ------------------------------------------------------------------ metadata, policies, the rest
 
 
-def _of_template(draft: Draft, name: str) -> dict[str, Changed]:
+def _of_template(builder: PlanBuilder, name: str) -> dict[str, Changed]:
     """Compare the parts of the definition that are no properties."""
-    old, new = draft.old.definitions.get(name), draft.new.definitions[name]
+    old, new = builder.old.definitions.get(name), builder.new.definitions[name]
     if old is None:
         return {}
     found: dict[str, Changed | None] = {
-        part: _of_part(draft, part, getattr(old, part), getattr(new, part))
+        part: _of_part(builder, part, getattr(old, part), getattr(new, part))
         for part in ("metadata", "update_policy")
         if getattr(old, part) or getattr(new, part)
     }
     found |= {part: _of_word(old, new, part) for part in ("deletion_policy", "depends_on")}
-    record = draft.records[name]
+    record = builder.records[name]
     if (was := record.type if record else old.type) != new.type:
         found["type"] = Changed(was, new.type)
     return {part: changed for part, changed in found.items() if changed is not None}
@@ -223,14 +225,18 @@ def _shown(part: str | tuple[str, ...]) -> str | list[str]:
     return list(part) if isinstance(part, tuple) else str(part)
 
 
-def _of_part(draft: Draft, part: str, old: Any, new: Any) -> Changed | None:
+def _of_part(builder: PlanBuilder, part: str, old: Any, new: Any) -> Changed | None:
     # What update_policy refers to is no requirement, and so may not be decided yet.
-    waits = trees.waits(new, draft.after, draft.judge) if part == "metadata" else []
-    moving = [each for each in waits if draft.judge(each) > Knowledge.STEADY]
-    same = trees.same(draft, old, new)
+    waits = tree_diff.waits(new, builder.after, builder.judge) if part == "metadata" else []
+    moving = [each for each in waits if builder.judge(each) > Knowledge.STEADY]
+    same = tree_diff.same(builder, old, new)
     if moving:
-        sure = not same or any(draft.judge(each) is Knowledge.CHANGES for each in moving)
-        before = trees.told(old, draft.old)
-        parts = trees.parts(draft, old, new, before)
-        return Changed(before, trees.waiting(draft, moving), sure, parts)
-    return None if same else Changed(trees.told(old, draft.old), trees.told(new, draft.new))
+        sure = not same or any(builder.judge(each) is Knowledge.CHANGES for each in moving)
+        before = tree_diff.told(old, builder.old)
+        parts = tree_diff.parts(builder, old, new, before)
+        return Changed(before, tree_diff.waiting(builder, moving), sure, parts)
+    return (
+        None
+        if same
+        else Changed(tree_diff.told(old, builder.old), tree_diff.told(new, builder.new))
+    )

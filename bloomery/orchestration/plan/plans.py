@@ -12,7 +12,7 @@ from bloomery.orchestration.plan.actions import BATCH, CHANGES, MAKE, Action, Ke
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """``graph`` may hold keys without an action: joints, which are done when reached.
+    """``graph`` may hold keys without an action: no-op vertices, which are done when reached.
 
     ``outputs``  by name: those created, updated, deleted by the template itself
     ``differs``  whether anything differs, though no resource may change
@@ -33,13 +33,13 @@ class Plan:
         return self.graph.requires(key)
 
     def own(self) -> Graph[Key]:
-        """The graph without joints and members: what the stack itself does, and in which order.
+        """The graph without no-op vertices and members: what the stack does itself, in its order.
 
         Members are their group's business; whoever walks a stack begins a resource in the turn in
-        which nothing stands before it, and not a turn later because of a joint.
+        which nothing stands before it, and not a turn later because of a no-op.
         """
         made = self.graph.copy()
-        for key in self.graph.order():  # leaves first, so that a joint has few keys before it
+        for key in self.graph.order():  # leaves first, so that a no-op has few keys before it
             if key not in self.actions or "/" in key.name or key.phase == BATCH:
                 made.bypass(key)
         return made

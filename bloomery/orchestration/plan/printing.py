@@ -114,7 +114,7 @@ def _value(value: Any) -> str:
 def document(plan: Plan) -> dict[str, Any]:
     """Return the plan as maps, lists and scalars; a key that says nothing is left out.
 
-    A joint has an entry without an action: others may wait for it, and nothing is done there.
+    A no-op has an entry without an action: others may wait for it, and nothing is done there.
     """
     outputs = {name: str(verb) for name, verb in plan.outputs.items()}
     return {

@@ -11,11 +11,11 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from bloomery.orchestration.plan import changes, inner, trees
+from bloomery.orchestration.plan import changes, nested, tree_diff
 from bloomery.orchestration.plan.actions import Verb
+from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
-from bloomery.orchestration.plan.draft import Draft, gone
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Resource, Status
@@ -23,34 +23,34 @@ from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
 
-class Ruling(NamedTuple):
+class Decision(NamedTuple):
     verb: Verb
     reason: str = ""
     certain: bool = True
 
 
 @dataclass
-class Case:
+class Candidate:
     """One resource that exists, or is said to; its change is found out only if a rule asks."""
 
-    draft: Draft
+    builder: PlanBuilder
     name: str
 
     @property
     def record(self) -> Record | None:
-        return self.draft.records[self.name]
+        return self.builder.records[self.name]
 
     @property
     def old(self) -> ResourceDefinition | None:
-        return self.draft.old.definitions.get(self.name)
+        return self.builder.old.definitions.get(self.name)
 
     @property
     def new(self) -> ResourceDefinition:
-        return self.draft.new.definitions[self.name]
+        return self.builder.new.definitions[self.name]
 
     @cached_property
     def kind(self) -> type[Resource]:
-        return self.draft.new.kind(self.name)
+        return self.builder.new.kind(self.name)
 
     @property
     def old_type(self) -> str:
@@ -63,14 +63,14 @@ class Case:
         """Whether what exists can be changed into what is wanted; type names are only names."""
         if self.old is None or self.old_type != self.old.type:  # made for a template before the old
             return self.old_type == self.new.type
-        return _alike(self.draft.old.kind(self.name), self.kind)
+        return _alike(self.builder.old.kind(self.name), self.kind)
 
     @cached_property
     def change(self) -> Change:
-        return changes.of(self.draft, self.name)
+        return changes.of(self.builder, self.name)
 
     @property
-    def looked_at(self) -> Change | None:
+    def examined(self) -> Change | None:
         """The change, if a rule has asked for it."""
         return self.__dict__.get("change")
 
@@ -88,93 +88,96 @@ LEFT_ALONE: Final = "external_id: left alone"
 # ------------------------------------------------------------------------------------- the rules
 
 
-def never_made(case: Case) -> Ruling | None:
-    if case.record is not None and gone(case.record):
-        return Ruling(
-            Verb.CREATE, f"{case.record.action} {case.record.status}: nothing stands behind it"
+def never_made(candidate: Candidate) -> Decision | None:
+    if candidate.record is not None and gone(candidate.record):
+        return Decision(
+            Verb.CREATE,
+            f"{candidate.record.action} {candidate.record.status}: nothing stands behind it",
         )
     return None
 
 
-def external(case: Case) -> Ruling | None:
-    old, new = case.old, case.new
+def external(candidate: Candidate) -> Decision | None:
+    old, new = candidate.old, candidate.new
     if old is None:
-        return Ruling(Verb.UNCHANGED, LEFT_ALONE) if new.external_id is not None else None
+        return Decision(Verb.UNCHANGED, LEFT_ALONE) if new.external_id is not None else None
     if old.external_id is None and new.external_id is None:
         return None
     if old.external_id is None:
-        return Ruling(Verb.REFUSE, "external_id cannot be added to a resource that exists")
+        return Decision(Verb.REFUSE, "external_id cannot be added to a resource that exists")
     if new.external_id is None:
-        return Ruling(Verb.REFUSE, "external_id cannot be taken from a resource that exists")
-    if not trees.same(case.draft, old.external_id, new.external_id):
-        return Ruling(Verb.REFUSE, "external_id cannot change while the resource exists")
-    return Ruling(Verb.UNCHANGED, LEFT_ALONE)
+        return Decision(Verb.REFUSE, "external_id cannot be taken from a resource that exists")
+    if not tree_diff.same(candidate.builder, old.external_id, new.external_id):
+        return Decision(Verb.REFUSE, "external_id cannot change while the resource exists")
+    return Decision(Verb.UNCHANGED, LEFT_ALONE)
 
 
-def other_type(case: Case) -> Ruling | None:
-    if case.same_kind:
+def other_type(candidate: Candidate) -> Decision | None:
+    if candidate.same_kind:
         return None
-    if case.old_type != case.new.type:
-        return Ruling(Verb.REPLACE, f"type {case.old_type} -> {case.new.type}")
-    return Ruling(Verb.REPLACE, f"{case.new.type} now stands for another kind")
+    if candidate.old_type != candidate.new.type:
+        return Decision(Verb.REPLACE, f"type {candidate.old_type} -> {candidate.new.type}")
+    return Decision(Verb.REPLACE, f"{candidate.new.type} now stands for another kind")
 
 
-def failed(case: Case) -> Ruling | None:
-    record = case.record
+def failed(candidate: Candidate) -> Decision | None:
+    record = candidate.record
     if record is None or record.status is Status.COMPLETE:
         return None
     state = f"{record.action} {record.status}"
     checked = record.action is Doing.CHECK and record.status is Status.FAILED
-    if checked and case.kind.always_replace_on_check_failed:
-        return Ruling(Verb.REPLACE, f"{state}: the real thing is not as it should be")
-    if case.kind.needs_replace_failed():
-        return Ruling(Verb.REPLACE, f"{state}: made anew")
+    if checked and candidate.kind.always_replace_on_check_failed:
+        return Decision(Verb.REPLACE, f"{state}: the real thing is not as it should be")
+    if candidate.kind.needs_replace_failed():
+        return Decision(Verb.REPLACE, f"{state}: made anew")
     return None
 
 
-def indifferent(case: Case) -> Ruling | None:
-    return Ruling(Verb.UNCHANGED) if case.kind.ignores_properties else None
+def indifferent(candidate: Candidate) -> Decision | None:
+    return Decision(Verb.UNCHANGED) if candidate.kind.ignores_properties else None
 
 
-def kind_says(case: Case) -> Ruling | None:
-    change = case.change
+def kind_says(candidate: Candidate) -> Decision | None:
+    change = candidate.change
     known = {
         key: change.before.get(key) if isinstance(one.after, Unknown) else one.after
         for key, one in change.properties.items()
     }
     told = {key: known[key] for key, one in change.properties.items() if _known(one.after)}
-    if case.kind.needs_replace(change.before, {**change.after, **known}, told):
-        return Ruling(Verb.REPLACE, "its kind cannot make this change in place")
+    if candidate.kind.needs_replace(change.before, {**change.after, **known}, told):
+        return Decision(Verb.REPLACE, "its kind cannot make this change in place")
     return None
 
 
-def same(case: Case) -> Ruling | None:
-    if case.change.properties or case.change.template:
+def same(candidate: Candidate) -> Decision | None:
+    if candidate.change.properties or candidate.change.template:
         return None
-    record = case.record
+    record = candidate.record
     if record is not None and record.status is not Status.COMPLETE:
-        return Ruling(Verb.UNCHANGED, f"{record.action} {record.status}, but as wanted")
-    return Ruling(Verb.UNCHANGED)
+        return Decision(Verb.UNCHANGED, f"{record.action} {record.status}, but as wanted")
+    return Decision(Verb.UNCHANGED)
 
 
-def immutable(case: Case) -> Ruling | None:
-    if keys := case.keys(lambda schema: schema.immutable):
-        return Ruling(Verb.REFUSE, f"{_told(keys)} immutable", case.sure(keys))
+def immutable(candidate: Candidate) -> Decision | None:
+    if keys := candidate.keys(lambda schema: schema.immutable):
+        return Decision(Verb.REFUSE, f"{_told(keys)} immutable", candidate.sure(keys))
     return None
 
 
-def not_updatable(case: Case) -> Ruling | None:
-    if keys := case.keys(lambda schema: not schema.update_allowed):
-        return Ruling(Verb.REPLACE, f"{_names(keys)} cannot change in place", case.sure(keys))
+def not_updatable(candidate: Candidate) -> Decision | None:
+    if keys := candidate.keys(lambda schema: not schema.update_allowed):
+        return Decision(
+            Verb.REPLACE, f"{_names(keys)} cannot change in place", candidate.sure(keys)
+        )
     return None
 
 
-def in_place(case: Case) -> Ruling:
-    parts = [*case.change.properties.values(), *case.change.template.values()]
-    return Ruling(Verb.UPDATE, certain=any(one.certain for one in parts))
+def in_place(candidate: Candidate) -> Decision:
+    parts = [*candidate.change.properties.values(), *candidate.change.template.values()]
+    return Decision(Verb.UPDATE, certain=any(one.certain for one in parts))
 
 
-RULES: Final[tuple[Callable[[Case], Ruling | None], ...]] = (
+RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
     never_made,
     external,
     other_type,
@@ -190,37 +193,37 @@ STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "replace"}
 
 
-def ruling(case: Case) -> Ruling:
+def decision(candidate: Candidate) -> Decision:
     """Return what the first rule says that answers, unless the environment forbids it."""
-    found = next(said for rule in RULES if (said := rule(case)) is not None)
-    if case.name in case.draft.taken_back:
+    found = next(said for rule in RULES if (said := rule(candidate)) is not None)
+    if candidate.name in candidate.builder.taken_back:
         found = _taken_back(found)
-    if found.verb in STAYS and inner.is_composite(case.draft.new, case.name):
-        found = _with_members(case, found)
+    if found.verb in STAYS and nested.is_composite(candidate.builder.new, candidate.name):
+        found = _with_members(candidate, found)
     word = RESTRICTED.get(found.verb)
-    if word is not None and word in case.draft.new.restricted(case.name):
+    if word is not None and word in candidate.builder.new.restricted(candidate.name):
         why = f" ({found.reason})" if found.reason else ""
-        return Ruling(Verb.REFUSE, f"the environment restricts {word}{why}", found.certain)
+        return Decision(Verb.REFUSE, f"the environment restricts {word}{why}", found.certain)
     return found
 
 
 # -------------------------------------------------------------------------------- small helpers
 
 
-def _with_members(case: Case, found: Ruling) -> Ruling:
+def _with_members(candidate: Candidate, found: Decision) -> Decision:
     """Look below a resource that stands for a stack: it changes when its members do."""
-    inside = inner.updated(case.draft, case.name, case.change)
-    case.draft.inside[case.name] = inside
-    if found.verb is Verb.UPDATE or inside is None or not inside.plan.changes:
+    nested_plan = nested.updated(candidate.builder, candidate.name, candidate.change)
+    candidate.builder.nested_plan[candidate.name] = nested_plan
+    if found.verb is Verb.UPDATE or nested_plan is None or not nested_plan.plan.changes:
         return found
-    certain = any(each.certain for each in inside.plan.changes.values())
-    return Ruling(Verb.UPDATE, "its members change", certain)
+    certain = any(each.certain for each in nested_plan.plan.changes.values())
+    return Decision(Verb.UPDATE, "its members change", certain)
 
 
-def _taken_back(found: Ruling) -> Ruling:
+def _taken_back(found: Decision) -> Decision:
     """Tell of an old one that a replacement left standing; who refers to it gets its id again."""
     if found.verb is Verb.UNCHANGED:
-        return Ruling(Verb.TAKE_BACK, "the old one still stands")
+        return Decision(Verb.TAKE_BACK, "the old one still stands")
     if found.verb is Verb.UPDATE:
         return found._replace(reason="the old one still stands and is taken back")
     return found

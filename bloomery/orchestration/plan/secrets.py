@@ -13,11 +13,11 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.orchestration.plan import forecast
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change, Changed
 from bloomery.orchestration.plan.differences import NOT_SET, Difference, between
-from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast
-from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
 
@@ -26,7 +26,7 @@ from bloomery.orchestration.template.functions.base import Function
 class Mask:
     """Turns changes into differences that may be shown."""
 
-    draft: Draft
+    builder: PlanBuilder
 
     def differences(self, name: str, change: Change) -> tuple[Difference, ...]:
         found = [
@@ -51,21 +51,21 @@ class Mask:
 
     def secret(self, name: str, part: str, key: str) -> bool:
         """Whether a value of one resource must not be shown."""
-        if self.draft.secret:
+        if self.builder.secret:
             return True
-        sides = (self.draft.old, self.draft.new)
+        sides = (self.builder.old, self.builder.new)
         return any(self._asks_secret(side, self._tree(side, name, part, key)) for side in sides)
 
     @staticmethod
-    def _tree(side: Side, name: str, part: str, key: str) -> Any:
+    def _tree(side: TemplateSide, name: str, part: str, key: str) -> Any:
         definition = side.definitions.get(name)
         tree = getattr(definition, part, None)
         return tree.get(key) if part == "properties" and isinstance(tree, dict) else tree
 
-    def _asks_secret(self, side: Side, tree: Any) -> bool:
+    def _asks_secret(self, side: TemplateSide, tree: Any) -> bool:
         if not isinstance(tree, dict | list | Function):
             return False
-        if asks_hidden(side, tree, hidden_of(self.draft, side)):
+        if asks_hidden(side, tree, hidden_of(self.builder, side)):
             return True
         if not self._secretive():
             return False
@@ -76,9 +76,9 @@ class Mask:
         return name in self._secretive()
 
     def _secretive(self) -> set[str]:
-        if self.draft.secretive is None:
-            self.draft.secretive = spread(self.draft)
-        return self.draft.secretive
+        if self.builder.secretive is None:
+            self.builder.secretive = spread(self.builder)
+        return self.builder.secretive
 
 
 def _set(value: Any) -> Any:
@@ -86,14 +86,14 @@ def _set(value: Any) -> Any:
     return NOT_SET if value is None else value
 
 
-def spread(draft: Draft) -> set[str]:
+def spread(builder: PlanBuilder) -> set[str]:
     """Return the resources that a secret went into, directly or through others."""
-    sides = (draft.old, draft.new)
-    reached = {name for name, row in draft.records.items() if row is not None and row.redacted}
+    sides = (builder.old, builder.new)
+    reached = {name for name, row in builder.records.items() if row is not None and row.redacted}
     for side in sides:
-        hidden = hidden_of(draft, side)
-        trees = ((name, each.properties) for name, each in side.definitions.items())
-        reached |= {name for name, tree in trees if asks_hidden(side, tree, hidden)}
+        hidden = hidden_of(builder, side)
+        tree_diff = ((name, each.properties) for name, each in side.definitions.items())
+        reached |= {name for name, tree in tree_diff if asks_hidden(side, tree, hidden)}
     users = _users(sides) if reached else {}
     todo = list(reached)
     while todo:
@@ -103,7 +103,7 @@ def spread(draft: Draft) -> set[str]:
     return reached
 
 
-def _users(sides: Iterable[Side]) -> dict[str, set[str]]:
+def _users(sides: Iterable[TemplateSide]) -> dict[str, set[str]]:
     """Return by name who refers to it."""
     users = defaultdict[str, set[str]](set)
     for side in sides:
@@ -113,12 +113,12 @@ def _users(sides: Iterable[Side]) -> dict[str, set[str]]:
     return users
 
 
-def hidden_of(draft: Draft, side: Side) -> set[str]:
+def hidden_of(builder: PlanBuilder, side: TemplateSide) -> set[str]:
     """Return the parameters that are never shown: those of a stack below know it from above."""
-    return {*side.hidden, *draft.hidden}
+    return {*side.hidden, *builder.hidden}
 
 
-def asks_hidden(side: Side, tree: Any, hidden: Collection[str]) -> bool:
+def asks_hidden(side: TemplateSide, tree: Any, hidden: Collection[str]) -> bool:
     """Whether a tree asks for a hidden parameter, or may."""
     if not hidden:
         return False

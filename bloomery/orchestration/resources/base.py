@@ -68,12 +68,12 @@ class ResourceInError(Exception):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Surroundings:
+class ResourceContext:
     """What a resource may know of where it lives; built by who walks the stack."""
 
     stack_name: str
     stack_id: str
-    clock: Callable[[], float]  # seconds, monotonic; a rehearsal turns it by hand
+    clock: Callable[[], float]  # seconds, monotonic; a simulation turns it by hand
     random: Callable[[], float]  # in [0, 1); secrets are drawn from it: the system's source
     timeout_s: float = 3600  # of the stack's action
     children: Children | None = None  # None: composite kinds cannot be made here
@@ -83,7 +83,7 @@ class Surroundings:
 
 @dataclass(slots=True, kw_only=True)
 class Record:
-    """What is stored of one resource: a row of the engine, or an object of a rehearsal."""
+    """What is stored of one resource: a row of the engine, or an object of a simulation."""
 
     name: str
     type: str
@@ -119,13 +119,13 @@ class Resource:
         self,
         record: Record,
         properties: Mapping[str, Any],
-        surroundings: Surroundings,
+        context: ResourceContext,
         *,
         update_policy: Mapping[str, Any] | None = None,
     ) -> None:
         self.record = record
         self.properties = properties
-        self.surroundings = surroundings
+        self.context = context
         self.update_policy = update_policy or {}  # checked values of the present action
 
     # Handlers are optional. Those of an action are called handle_<action> and return a token, which
@@ -195,7 +195,7 @@ class Resource:
 
     def physical_resource_name(self) -> str:
         """``<stack>-<resource>-<12 characters>``, shortened in the middle to the kind's limit."""
-        stack = NAME_TAIL.sub("", self.surroundings.stack_name)
+        stack = NAME_TAIL.sub("", self.context.stack_name)
         whole = f"{stack}-{self.record.name}-{short_id(self.record.uuid)}"
         limit = self.physical_resource_name_limit
         if len(whole) <= limit:

@@ -6,7 +6,7 @@ stacks: they hand a ``Blueprint`` to ``Children`` and look at the ``Child`` unti
     stack_id = children.create("web-nested-3f2x", Blueprint(owner="nested", document=...))
     children.find(stack_id).status  # IN_PROGRESS; later COMPLETE or FAILED
 
-Each verb returns at once, and asked twice it lands in the same place.  A rehearsal keeps children
+Each verb returns at once, and asked twice it lands in the same place.  A simulation keeps children
 in memory, the engine as rows; both give a child the files of its parent and what the parent's
 environment says for the resource ``owner`` (Environment.child), and never let it roll back alone.
 """

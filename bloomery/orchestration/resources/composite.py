@@ -64,14 +64,14 @@ class Composite(base.Resource):
     # --------------------------------------------------------------------------------- the child
 
     def children(self) -> Children:
-        if self.surroundings.children is None:
+        if self.context.children is None:
             raise errors.NotSupported(feature=f"A stack below {self.record.name}")
-        return self.surroundings.children
+        return self.context.children
 
     def child(self) -> Child | None:
-        if self.record.physical_id is None or self.surroundings.children is None:
+        if self.record.physical_id is None or self.context.children is None:
             return None
-        return self.surroundings.children.find(self.record.physical_id)
+        return self.context.children.find(self.record.physical_id)
 
     def blueprint(
         self, document: Mapping[str, Any], *, timeout_s: float | None = None

@@ -50,10 +50,10 @@ class Delay(base.Resource):
 
     def validate(self) -> None:
         longest_s = self._longest_s()
-        if longest_s > self.surroundings.timeout_s:
+        if longest_s > self.context.timeout_s:
             raise errors.StackValidationFailed(
                 reason=f"cannot wait up to {longest_s:g} s in a stack that times out after "
-                f"{self.surroundings.timeout_s:g} s; lower min_wait or max_jitter, or raise the "
+                f"{self.context.timeout_s:g} s; lower min_wait or max_jitter, or raise the "
                 "stack's timeout"
             )
 
@@ -101,11 +101,11 @@ class Delay(base.Resource):
         """Return when the wait is over; None for an action that does not wait."""
         if action not in (self.properties["actions"] or ()):
             return None
-        jitter_s = self.surroundings.random() * self._jitter_s()
-        return self.surroundings.clock() + self._number("min_wait") + jitter_s
+        jitter_s = self.context.random() * self._jitter_s()
+        return self.context.clock() + self._number("min_wait") + jitter_s
 
     def _over(self, token: float | None) -> bool:
-        now = self.surroundings.clock()
+        now = self.context.clock()
         if token is None or now >= token:
             return True
         raise base.PollDelay.of(token - now)

@@ -93,7 +93,7 @@ class RandomString(base.Resource):
             )
 
     def handle_create(self) -> Any:
-        random = self.surroundings.random
+        random = self.context.random
         sources = list(self._sources())
         self.record.redacted.add(VALUE)
         self.record.data[VALUE] = drawn(sources, self.properties["length"], random)

@@ -30,7 +30,7 @@ class ResourceChain(members.Membered):
     }
 
     def validate(self) -> None:
-        limit, count = self.surroundings.limits.resources, len(self._types())
+        limit, count = self.context.limits.resources, len(self._types())
         if 0 <= limit < count:
             raise errors.RequestLimitExceeded(
                 what=f"a chain of {count} members",
@@ -40,7 +40,7 @@ class ResourceChain(members.Membered):
             )
 
     def child_document(self) -> Mapping[str, Any]:
-        at_once = self.surroundings.engines if self.properties["concurrent"] else 1
+        at_once = self.context.engines if self.properties["concurrent"] else 1
         return groups.chained(
             self._types(), self.properties["resource_properties"], at_once=max(at_once, 1)
         )

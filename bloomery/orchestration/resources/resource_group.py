@@ -111,7 +111,7 @@ class ResourceGroup(members.Membered):
     }
 
     def validate(self) -> None:
-        limit = self.surroundings.limits.resources
+        limit = self.context.limits.resources
         if 0 <= limit < self.count():
             raise errors.RequestLimitExceeded(
                 what=f"a group of {self.count()} members",
@@ -197,7 +197,7 @@ class ResourceGroup(members.Membered):
         return list(batches.batches(target=self.count(), current=current, most=most, floor=floor))
 
     def _timed(self, steps: Sequence[batches.Batch], pace: Mapping[str, Any]) -> float:
-        timeout_s = self.surroundings.timeout_s
+        timeout_s = self.context.timeout_s
         return batches.time_of_each(len(steps), pause_s=pace["pause_time"], timeout_s=timeout_s)
 
     def _plan(self, steps: Sequence[batches.Batch], pace: Mapping[str, Any]) -> None:
@@ -206,7 +206,7 @@ class ResourceGroup(members.Membered):
             "steps": [list(step) for step in steps],
             "each_s": self._timed(steps, pace),
             "pause_s": pace["pause_time"],
-            "until": self.surroundings.clock(),  # when the present pause is over
+            "until": self.context.clock(),  # when the present pause is over
             "doing": Action.CREATE,  # what the child does for the present batch
         }
 
@@ -227,7 +227,7 @@ class ResourceGroup(members.Membered):
         if not left["steps"]:
             del self.record.data[LEFT]
             return True
-        now = self.surroundings.clock()
+        now = self.context.clock()
         if left["until"] is None:
             left["until"] = now + left["pause_s"]
         if now >= left["until"]:

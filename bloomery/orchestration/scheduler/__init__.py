@@ -19,7 +19,7 @@ Nothing here sleeps or asks what time it is: a ``Clock`` is handed in, which wai
 wake-up.  Time-outs are thrown into the task, as an exception that ``except Exception`` lets pass.
 
 clock     what time it is, and how it is waited for
-wishes    what a task may yield
+waits     what a task may yield
 timeouts  what happens when a task's time is up
 runner    one task
 wrapping  one task that hands over to others
@@ -32,12 +32,11 @@ from bloomery.orchestration.scheduler.clock import Clock, Simulated, Stuck
 from bloomery.orchestration.scheduler.groups import DependencyTaskGroup, PollingTaskGroup
 from bloomery.orchestration.scheduler.runner import TaskRunner
 from bloomery.orchestration.scheduler.timeouts import TimedCancel, Timeout
-from bloomery.orchestration.scheduler.wishes import After, Asked, Wish, Woken
+from bloomery.orchestration.scheduler.waits import After, Wait, Woken, Yielded
 from bloomery.orchestration.scheduler.wrapping import wrappertask
 
 __all__ = [
     "After",
-    "Asked",
     "Clock",
     "DependencyTaskGroup",
     "PollingTaskGroup",
@@ -46,7 +45,8 @@ __all__ = [
     "TaskRunner",
     "TimedCancel",
     "Timeout",
-    "Wish",
+    "Wait",
     "Woken",
+    "Yielded",
     "wrappertask",
 ]

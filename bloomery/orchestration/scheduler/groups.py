@@ -12,8 +12,8 @@ from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from bloomery.orchestration import graph
 from bloomery.orchestration.scheduler.clock import Clock
-from bloomery.orchestration.scheduler.runner import Steps, Task, TaskRunner, asked, described
-from bloomery.orchestration.scheduler.wishes import After, Asked
+from bloomery.orchestration.scheduler.runner import Steps, Task, TaskRunner, described, next_wait
+from bloomery.orchestration.scheduler.waits import After, Yielded
 
 K = TypeVar("K", bound=Hashable)
 Grace: TypeAlias = "float | Callable[[Any], float | None] | None"
@@ -56,7 +56,7 @@ class PollingTaskGroup:
             for runner in runners:
                 runner.start()
             while runners := [runner for runner in runners if runner]:
-                yield asked(runners)
+                yield next_wait(runners)
                 for runner in runners:
                     runner.step()
         except BaseException as exc:
@@ -128,7 +128,7 @@ class _Course(Generic[K]):
             self._begin()
             while self.running or self.ready:
                 try:
-                    yield self._asked()
+                    yield self._next_wait()
                 except Exception as exc:  # noqa: BLE001  # told when those with grace have ended
                     self.thrown.append(exc)
                     self._cancel()
@@ -139,8 +139,8 @@ class _Course(Generic[K]):
             raise
         self._tell()
 
-    def _asked(self) -> Asked:
-        return After(0) if self.ready else asked(self.running.values())
+    def _next_wait(self) -> Yielded:
+        return After(0) if self.ready else next_wait(self.running.values())
 
     def _turn(self) -> None:
         """Step everything that runs, once."""

@@ -9,10 +9,10 @@ from typing import Any, Final, TypeAlias
 
 from bloomery.orchestration.scheduler.clock import Clock
 from bloomery.orchestration.scheduler.timeouts import TimedCancel, Timeout
-from bloomery.orchestration.scheduler.wishes import NEVER, NOW, Asked, Wish
+from bloomery.orchestration.scheduler.waits import NEVER, NOW, Wait, Yielded
 
 Task: TypeAlias = Callable[..., Any]  # what it returns is stepped if it is a generator
-Steps: TypeAlias = Generator[Asked, None, None]
+Steps: TypeAlias = Generator[Yielded, None, None]
 Callback: TypeAlias = Callable[[], object]
 
 WAIT_S: Final = 1.0
@@ -29,7 +29,7 @@ class TaskRunner:
         "_generator",
         "_skips",
         "_started",
-        "_wish",
+        "_wait",
         "clock",
     )
 
@@ -40,8 +40,8 @@ class TaskRunner:
         self._call = (task, args, kwargs)
         self._started = self._done = False
         self._deadline: Timeout | None = None
-        self._generator: Generator[Asked, None, Any] | None = None
-        self._wish: Wish | None = None
+        self._generator: Generator[Yielded, None, Any] | None = None
+        self._wait: Wait | None = None
         self._asked_at = 0.0
         self._skips = 0
 
@@ -64,11 +64,11 @@ class TaskRunner:
         assert not self._started, f"{self} was already started"
         assert not self._done, f"{self} was already cancelled"
         self._started = self._done = True  # until the call has returned something to step
-        self._hasten(timeout)
+        self._limit(timeout)
         task, args, kwargs = self._call
-        made = task(*args, **kwargs)
-        if isinstance(made, types.GeneratorType):
-            self._generator, self._done = made, False
+        generator = task(*args, **kwargs)
+        if isinstance(generator, types.GeneratorType):
+            self._generator, self._done = generator, False
             self.step()
 
     def step(self) -> bool:
@@ -83,7 +83,7 @@ class TaskRunner:
             self._end(self._deadline)
         elif self._skips:
             self._skips -= 1
-        elif self._wish is None or self._wish.due_at(self._asked_at) <= self.clock.now():
+        elif self._wait is None or self._wait.due_at(self._asked_at) <= self.clock.now():
             self._advance()
         return self._done
 
@@ -99,13 +99,13 @@ class TaskRunner:
             if self._generator is not None:
                 self._generator.close()
             return
-        self._take(TimedCancel(self, self.clock.now() + grace_period))
+        self._set_deadline(TimedCancel(self, self.clock.now() + grace_period))
 
     def due_at(self) -> float | None:
         """Tell from when a step is worth while; None stands for the next turn, whenever it is."""
         until = NEVER if self._deadline is None else self._deadline.at
-        if self._wish is not None:
-            return min(until, self._wish.due_at(self._asked_at))
+        if self._wait is not None:
+            return min(until, self._wait.due_at(self._asked_at))
         return None
 
     # ---------------------------------------------------------------------------------- to the end
@@ -119,7 +119,7 @@ class TaskRunner:
         """
         assert self._started, f"{self} was not started"
         with contextlib.closing(self.as_task(progress_callback=progress_callback)) as steps:
-            for _asked in steps:
+            for _next_wait in steps:
                 self._pause(wait_time)
 
     def call(
@@ -132,7 +132,7 @@ class TaskRunner:
         """Start and run; see ``as_task``.  The second step follows the first without a pause."""
         pause_s = None
         with contextlib.closing(self.as_task(timeout, progress_callback, post_func)) as steps:
-            for _asked in steps:
+            for _next_wait in steps:
                 self._pause(pause_s)
                 pause_s = wait_time
 
@@ -149,7 +149,7 @@ class TaskRunner:
         ended well.  Of a runner that was started before, ``timeout`` can only hasten the end.
         """
         if self._started:
-            self._hasten(timeout)
+            self._limit(timeout)
             self.step()
         else:
             self.start(timeout)
@@ -161,7 +161,7 @@ class TaskRunner:
     def _between(self, progress_callback: Callback | None) -> Steps:
         """Hand control back once, then make one step or throw what came instead."""
         try:
-            yield asked((self,))
+            yield next_wait((self,))
             if progress_callback is not None:
                 progress_callback()
         except GeneratorExit:
@@ -189,10 +189,10 @@ class TaskRunner:
         assert self._generator is not None
         self._done = True  # unless it yields
         try:
-            wanted = next(self._generator)
+            yielded = next(self._generator)
         except StopIteration:
             return
-        self._note(wanted)
+        self._note(yielded)
 
     def _throw(self, exc: BaseException) -> None:
         """Throw into the task; it may raise, end or yield on."""
@@ -201,31 +201,31 @@ class TaskRunner:
         assert self._generator is not None
         self._done = True
         try:
-            wanted = self._generator.throw(exc)
+            yielded = self._generator.throw(exc)
         except StopIteration:
             return
-        self._note(wanted)
+        self._note(yielded)
 
     def _end(self, deadline: Timeout) -> None:
         assert self._generator is not None
         self._done = True
         deadline.trigger(self._generator)
 
-    def _note(self, asked: Asked) -> None:
+    def _note(self, next_wait: Yielded) -> None:
         """Keep what the task yielded, which says that it is not done."""
         self._done = False
-        if asked is None or isinstance(asked, int):
-            self._wish = None
-            self._skips = max((asked or 1) - 1, 0)
+        if next_wait is None or isinstance(next_wait, int):
+            self._wait = None
+            self._skips = max((next_wait or 1) - 1, 0)
         else:
-            self._wish, self._skips = asked, 0
+            self._wait, self._skips = next_wait, 0
             self._asked_at = self.clock.now()
 
-    def _hasten(self, timeout: float | None) -> None:
+    def _limit(self, timeout: float | None) -> None:
         if timeout is not None:
-            self._take(Timeout(self, self.clock.now() + timeout))
+            self._set_deadline(Timeout(self, self.clock.now() + timeout))
 
-    def _take(self, deadline: Timeout) -> None:
+    def _set_deadline(self, deadline: Timeout) -> None:
         if deadline.earlier_than(self._deadline):
             self._deadline = deadline
 
@@ -243,7 +243,7 @@ class Earliest:
         return min((NOW if due is None else due for due in dues), default=NOW)
 
 
-def asked(runners: Iterable[TaskRunner]) -> Asked:
+def next_wait(runners: Iterable[TaskRunner]) -> Yielded:
     """What one who steps these runners yields in turn: the next turn, if any of them wants it."""
     waiting = []
     for runner in runners:

@@ -7,13 +7,13 @@ import types
 from collections.abc import Callable, Generator
 from typing import Any, ParamSpec
 
-from bloomery.orchestration.scheduler.wishes import Asked
+from bloomery.orchestration.scheduler.waits import Yielded
 
 P = ParamSpec("P")
 Parent = Generator[Any, None, Any]  # it yields what a task may yield, and other tasks
 
 
-def wrappertask(task: Callable[P, Parent]) -> Callable[P, Generator[Asked, None, Any]]:
+def wrappertask(task: Callable[P, Parent]) -> Callable[P, Generator[Yielded, None, Any]]:
     """Let a task yield another one, whose steps and errors become its own.
 
     It is ``yield from`` for those who like to read it so::
@@ -28,16 +28,16 @@ def wrappertask(task: Callable[P, Parent]) -> Callable[P, Generator[Asked, None,
     """
 
     @functools.wraps(task)
-    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Generator[Asked, None, Any]:
+    def wrapper(*args: P.args, **kwargs: P.kwargs) -> Generator[Yielded, None, Any]:
         parent = task(*args, **kwargs)
         go_on: Callable[[], Any] = parent.__next__
         while True:
             try:
-                wanted = go_on()
+                yielded = go_on()
             except StopIteration as end:
                 return end.value
             try:
-                yield from _steps(wanted)
+                yield from _steps(yielded)
             except GeneratorExit:
                 parent.close()
                 raise
@@ -49,8 +49,8 @@ def wrappertask(task: Callable[P, Parent]) -> Callable[P, Generator[Asked, None,
     return wrapper
 
 
-def _steps(wanted: Any) -> Generator[Asked, None, None]:
-    if isinstance(wanted, types.GeneratorType):
-        yield from wanted
+def _steps(yielded: Any) -> Generator[Yielded, None, None]:
+    if isinstance(yielded, types.GeneratorType):
+        yield from yielded
     else:
-        yield wanted
+        yield yielded

@@ -7,7 +7,7 @@
 stacks       the stack: kinds, dependencies, what a plan asks of it
 validation   every check, in the order in which Heat finds faults
 nesting      stacks below stacks: their templates, how deep, how many resources in all
-below        the stack that a composite resource stands for
+children     the stack that a composite resource stands for
 names        what a stack may be called
 """
 
@@ -15,6 +15,6 @@ from __future__ import annotations
 
 from bloomery.orchestration.stack.names import check_name
 from bloomery.orchestration.stack.stacks import Stack
-from bloomery.orchestration.stack.validation import Care
+from bloomery.orchestration.stack.validation import ValidationLevel
 
-__all__ = ["Care", "Stack", "check_name"]
+__all__ = ["Stack", "ValidationLevel", "check_name"]

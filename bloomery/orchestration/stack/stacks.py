@@ -43,7 +43,10 @@ class Stack:
         from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
 
         with self.definition.discreet(), self.definition.patience.begun():
-            validation.validate(self, validation.Care.VALUES if strict else validation.Care.SHAPE)
+            validation.validate(
+                self,
+                validation.ValidationLevel.VALUES if strict else validation.ValidationLevel.SHAPE,
+            )
 
     def relaxed(self) -> Stack:
         """The same stack, whose parameters may miss values."""
@@ -131,7 +134,9 @@ class Stack:
     @functools.cached_property
     def view(self) -> View:
         """The stack before anything of it exists: attributes are null, ids are names."""
-        return self.definition.view({name: Unborn(name, self) for name in self.definitions})
+        return self.definition.view(
+            {name: PendingResource(name, self) for name in self.definitions}
+        )
 
     @functools.cached_property
     def context(self) -> object:
@@ -190,7 +195,7 @@ class Stack:
         return self.definition.environment.restricted_actions(name)
 
 
-class Unborn:
+class PendingResource:
     """A resource that does not exist yet, as functions see it (a ``ResourceView``)."""
 
     __slots__ = ("_stack", "name")

@@ -1,8 +1,8 @@
 """Every check of a stack, in the order in which Heat finds faults (heat-hot.md, section 12).
 
-The first fault ends it.  ``Care`` says how much is looked at: ``POST validate`` looks at the shape
-alone; the members of a group are looked at without their values, because a group makes its members
-later, and what is wrong with a value is found then.
+The first fault ends it.  ``ValidationLevel`` says how much is looked at: ``POST validate`` looks at
+the shape alone; the members of a group are looked at without their values, because a group makes
+its members later, and what is wrong with a value is found then.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.resources import base, composite, nested
-from bloomery.orchestration.stack import below
+from bloomery.orchestration.stack import children
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
@@ -27,15 +27,15 @@ PROPERTY_ERROR: Final = "Property error"
 GENERATED: Final = "nested_stack"  # how a path names the template that a group makes
 
 
-class Care(enum.Enum):
+class ValidationLevel(enum.Enum):
     VALUES = "values"  # create, update, preview
     MEMBERS = "members"  # what a group or a chain makes
     SHAPE = "shape"  # POST validate
 
 
-def validate(stack: Stack, care: Care) -> None:
+def validate(stack: Stack, level: ValidationLevel) -> None:
     """Raise the first fault of ``stack``."""
-    if care is not Care.VALUES:
+    if level is not ValidationLevel.VALUES:
         stack = stack.relaxed()
     definition = stack.definition
     template = definition.template
@@ -50,7 +50,7 @@ def validate(stack: Stack, care: Care) -> None:
     for name in stack.definitions:
         stack.kind(name)
     _check_names(definition)
-    checker = _Checker(stack, care)
+    checker = _Checker(stack, level)
     for name in stack.order:
         checker.check(name)
     _check_outputs(stack)
@@ -80,11 +80,11 @@ def _check_outputs(stack: Stack) -> None:
 class _Checker:
     """Checks resources one by one; those that are written alike are looked at once."""
 
-    __slots__ = ("_bodies", "_care", "_policies", "_sound", "_stack")
+    __slots__ = ("_bodies", "_level", "_sound", "_stack")
 
-    def __init__(self, stack: Stack, care: Care) -> None:
+    def __init__(self, stack: Stack, level: ValidationLevel) -> None:
         self._stack = stack
-        self._care = care
+        self._level = level
         self._bodies = stack.definition.template.section(Section.RESOURCES)
         self._sound: set[tuple[type[base.Resource], str]] = set()
 
@@ -168,17 +168,17 @@ class _Checker:
             raise exc.under(*path, error=PROPERTY_ERROR) from exc
         if values is None:
             return None
-        return below.looked_at(self._stack, found.name, values, policy)
+        return children.preview(self._stack, found.name, values, policy)
 
     def _values(
         self, found: ResourceDefinition, kind: type[base.Resource]
     ) -> Mapping[str, Any] | None:
         stack = self._stack
         reading = stack.reading(found.name, kind.properties_schema, found.properties, stack.view)
-        if self._care is Care.VALUES:
+        if self._level is ValidationLevel.VALUES:
             return reading.resolved(check=True)
         reading.validate(with_values=False)
-        if self._care is Care.SHAPE:
+        if self._level is ValidationLevel.SHAPE:
             return None
         try:
             return reading.resolved(check=True)
@@ -195,12 +195,12 @@ class _Checker:
     # ------------------------------------------------------------------------------ stacks below
 
     def _check_below(self, found: ResourceDefinition, made: composite.Composite) -> None:
-        source, care = GENERATED, Care.MEMBERS
+        source, level = GENERATED, ValidationLevel.MEMBERS
         if isinstance(made, nested.NestedStack):
-            source, care = made.source, self._care
+            source, level = made.source, self._level
         try:
-            child = below.child(self._stack, made)
-            validate(child if care is Care.VALUES else child.relaxed(), care)
+            child = children.child_stack(self._stack, made)
+            validate(child if level is ValidationLevel.VALUES else child.relaxed(), level)
         except errors.Failure as exc:
             word, name = self._stack.path(found.name)
             raise _seen_above(exc, word, f"{name}<{source}>") from exc

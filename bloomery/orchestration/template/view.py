@@ -1,6 +1,6 @@
 """What a function may see of a stack: an abstract view, with a plain one for tests.
 
-The engine plugs in rows, a rehearsal its resources in memory, a plan what it knows of both, and a
+The engine plugs in rows, a simulation its resources in memory, a plan what it knows of both, and a
 test a dictionary::
 
     view = Plain(parameters={"a": "x"}, ids={"server": "17"}, attributes={"server": {"ip": "::1"}})

@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration import patterns, rehearsal
+from bloomery.orchestration import patterns, simulation
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.template import environment, files, merging, parse, versions, view
@@ -24,7 +24,7 @@ from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.parser import Parser
 from tests.kit import apart
-from tests.kit.rehearsals import stack
+from tests.kit.simulations import stack
 
 CPU_S = 6
 MEMORY_MIB = 250
@@ -78,7 +78,7 @@ def bomb(levels: int, width: int = 9) -> str:
 
 def created(text: str, **more: Any) -> None:
     """Create a stack in memory; raise what it failed with."""
-    result = rehearsal.run(stack(text, **more))
+    result = simulation.run(stack(text, **more))
     assert result.error is not None
     raise errors.StackValidationFailed(reason=result.error.message)
 

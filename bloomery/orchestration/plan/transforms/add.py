@@ -3,22 +3,22 @@
 from __future__ import annotations
 
 from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
 
-def apply(draft: Draft) -> None:
-    for name, definition in draft.new.definitions.items():
-        verb, reason = _verb(draft, definition)
-        draft.put(
+def apply(builder: PlanBuilder) -> None:
+    for name, definition in builder.new.definitions.items():
+        verb, reason = _verb(builder, definition)
+        builder.put(
             Key(name, MAKE),
             Action(verb=verb, type=definition.type, reason=reason, definition=definition),
         )
 
 
-def _verb(draft: Draft, definition: ResourceDefinition) -> tuple[Verb, str]:
+def _verb(builder: PlanBuilder, definition: ResourceDefinition) -> tuple[Verb, str]:
     if definition.external_id is not None:
         return Verb.ADOPT, "external_id: it is there already and stays another's"
-    if draft.rollback:
+    if builder.rollback:
         return Verb.RECREATE, "it is gone"
     return Verb.CREATE, ""

@@ -13,8 +13,8 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.orchestration.plan.actions import BATCH, CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.draft import Draft
-from bloomery.orchestration.plan.inner import Inside
+from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.nested import NestedPlan
 from bloomery.orchestration.resources import batches, groups
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.stack import Stack
@@ -22,12 +22,12 @@ from bloomery.orchestration.stack import Stack
 STANDS_IN = "stands in while others change"
 
 
-def apply(draft: Draft) -> None:
-    for name, inside in draft.inside.items():
-        if inside is not None and isinstance(inside.made, ResourceGroup):
-            pace = _pace(inside, inside.made)
-            if pace and inside.plan.changes:
-                _apply(_Batches(draft, name, inside.made, pace), _present(inside))
+def apply(builder: PlanBuilder) -> None:
+    for name, nested_plan in builder.nested_plan.items():
+        if nested_plan is not None and isinstance(nested_plan.made, ResourceGroup):
+            pace = _pace(nested_plan, nested_plan.made)
+            if pace and nested_plan.plan.changes:
+                _apply(_Batches(builder, name, nested_plan.made, pace), _present(nested_plan))
 
 
 def _apply(paced: _Batches, present: groups.Members) -> None:
@@ -37,21 +37,21 @@ def _apply(paced: _Batches, present: groups.Members) -> None:
         raise exc.under("resources", paced.name) from exc
 
 
-def _pace(inside: Inside, made: ResourceGroup) -> Mapping[str, Any] | None:
+def _pace(nested_plan: NestedPlan, made: ResourceGroup) -> Mapping[str, Any] | None:
     """Return the policy that counts: rolling updates are for a changed definition only."""
-    if inside.was is None:
+    if nested_plan.was is None:
         return made.update_policy.get("batch_create")
-    changed = inside.was.properties["resource_def"] != made.properties["resource_def"]
+    changed = nested_plan.was.properties["resource_def"] != made.properties["resource_def"]
     return made.update_policy.get("rolling_update") if changed else None
 
 
-def _present(inside: Inside) -> groups.Members:
-    return {} if inside.was is None else groups.members_of(inside.was.child_document())
+def _present(nested_plan: NestedPlan) -> groups.Members:
+    return {} if nested_plan.was is None else groups.members_of(nested_plan.was.child_document())
 
 
 @dataclass(slots=True)
 class _Batches:
-    draft: Draft
+    builder: PlanBuilder
     name: str
     made: ResourceGroup
     pace: Mapping[str, Any]
@@ -65,8 +65,8 @@ class _Batches:
                 floor=self.pace.get("min_in_service") or 0,
             )
         )
-        assert isinstance(self.draft.new, Stack)
-        pause_s, timeout_s = self.pace["pause_time"], self.draft.new.timeout_s
+        assert isinstance(self.builder.new, Stack)
+        pause_s, timeout_s = self.pace["pause_time"], self.builder.new.timeout_s
         batches.time_of_each(len(steps), pause_s=pause_s, timeout_s=timeout_s)  # refuses too long
         wait = None
         for number, keys in enumerate(self._keys(steps, present), 1):
@@ -92,7 +92,7 @@ class _Batches:
         for name in changed:
             made, old = self._key(name, MAKE), self._key(name, CLEAN)
             yield made
-            if made in self.draft.actions and old in self.draft.actions:
+            if made in self.builder.actions and old in self.builder.actions:
                 yield old
 
     def _key(self, member: str, phase: Any) -> Key:
@@ -102,22 +102,22 @@ class _Batches:
 
     def _put(self, keys: list[Key], wait: Key | None) -> None:
         for key in keys:
-            if key not in self.draft.actions:
+            if key not in self.builder.actions:
                 self._stand_in(key)
             if wait is not None:
-                self.draft.graph.add(key, wait)
+                self.builder.graph.add(key, wait)
 
     def _stand_in(self, key: Key) -> None:
         """Put a member that is not there before nor after."""
         verb = Verb.CREATE if key.phase == MAKE else Verb.DELETE
         kind = str(self.made.properties["resource_def"]["type"])
-        self.draft.put(key, Action(verb=verb, type=kind, reason=STANDS_IN))
-        self.draft.graph.add(Key(self.name, MAKE), key)
+        self.builder.put(key, Action(verb=verb, type=kind, reason=STANDS_IN))
+        self.builder.graph.add(Key(self.name, MAKE), key)
 
     def _wait(self, wait: Key, keys: list[Key], batch: str) -> None:
         pause_s = float(self.pace["pause_time"])
         reason = f"{pause_s:g} s after {batch}" if pause_s else f"for {batch}"
-        kind = self.draft.new.definitions[self.name].type
-        self.draft.put(wait, Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=pause_s))
+        kind = self.builder.new.definitions[self.name].type
+        self.builder.put(wait, Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=pause_s))
         for key in keys:
-            self.draft.graph.add(wait, key)
+            self.builder.graph.add(wait, key)

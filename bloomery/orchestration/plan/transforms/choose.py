@@ -8,28 +8,28 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from bloomery.orchestration.plan.draft import Draft, gone
+from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.resources.base import Record, Status
 
 
-def apply(draft: Draft) -> None:
-    records = draft.present.records
+def apply(builder: PlanBuilder) -> None:
+    records = builder.present.records
     if records is None:
-        draft.records.update(dict.fromkeys(draft.old.definitions))
+        builder.records.update(dict.fromkeys(builder.old.definitions))
         return
-    draft.records.update(records)
-    for name, kept in draft.present.leftovers.items():
-        _choose(draft, name, kept)
+    builder.records.update(records)
+    for name, kept in builder.present.leftovers.items():
+        _choose(builder, name, kept)
 
 
-def _choose(draft: Draft, name: str, kept: Sequence[Record]) -> None:
-    current = draft.records.get(name)
-    best = _best(kept) if draft.rollback or not _usable(current) else None
-    if best is not None and name in draft.new.definitions:
-        draft.records[name] = best
-        draft.taken_back.add(name)
-        draft.surplus += [current] if current is not None else []
-    draft.surplus += [record for record in kept if record is not draft.records.get(name)]
+def _choose(builder: PlanBuilder, name: str, kept: Sequence[Record]) -> None:
+    current = builder.records.get(name)
+    best = _best(kept) if builder.rollback or not _usable(current) else None
+    if best is not None and name in builder.new.definitions:
+        builder.records[name] = best
+        builder.taken_back.add(name)
+        builder.surplus += [current] if current is not None else []
+    builder.surplus += [record for record in kept if record is not builder.records.get(name)]
 
 
 def _best(kept: Iterable[Record]) -> Record | None:

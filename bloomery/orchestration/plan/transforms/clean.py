@@ -9,8 +9,8 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.orchestration.plan.actions import CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.draft import Draft, gone
-from bloomery.orchestration.plan.sides import NOTHING
+from bloomery.orchestration.plan.builder import PlanBuilder, gone
+from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources.base import Record
 
 ROLLED_BACK: Final = "made by the update that is rolled back"
@@ -18,39 +18,39 @@ LEFT_OVER: Final = "left over from an earlier update"
 EMPTY: Final = "nothing stands behind it: only its row goes"
 
 
-def apply(draft: Draft) -> None:
-    for name, record in draft.records.items():
-        _end(draft, Key(name, CLEAN), record)
-    current = draft.present.records or {}
-    for record in draft.surplus:
-        made_last = draft.rollback and current.get(record.name) is record
+def apply(builder: PlanBuilder) -> None:
+    for name, record in builder.records.items():
+        _end(builder, Key(name, CLEAN), record)
+    current = builder.present.records or {}
+    for record in builder.surplus:
+        made_last = builder.rollback and current.get(record.name) is record
         reason = EMPTY if gone(record) else ROLLED_BACK if made_last else LEFT_OVER
-        _delete(draft, Key(record.name, CLEAN, record.uuid), record, reason)
+        _delete(builder, Key(record.name, CLEAN, record.uuid), record, reason)
 
 
-def _end(draft: Draft, key: Key, record: Record | None) -> None:
-    made = draft.actions.get(Key(key.name, MAKE))
+def _end(builder: PlanBuilder, key: Key, record: Record | None) -> None:
+    made = builder.actions.get(Key(key.name, MAKE))
     if made is None:
-        _delete(draft, key, record, _why(draft, key.name, record))
+        _delete(builder, key, record, _why(builder, key.name, record))
     elif made.verb is Verb.REPLACE:
         reason = "replaced" if made.certain else "if it is replaced"
-        _delete(draft, key, record, reason, certain=made.certain)
+        _delete(builder, key, record, reason, certain=made.certain)
 
 
-def _why(draft: Draft, name: str, record: Record | None) -> str:
+def _why(builder: PlanBuilder, name: str, record: Record | None) -> str:
     if record is not None and gone(record):
         return EMPTY
-    if draft.rollback:
+    if builder.rollback:
         return ROLLED_BACK
-    return draft.absence(name) if draft.new is not NOTHING else ""
+    return builder.absence(name) if builder.new is not NOTHING else ""
 
 
 def _delete(
-    draft: Draft, key: Key, record: Record | None, reason: str, *, certain: bool = True
+    builder: PlanBuilder, key: Key, record: Record | None, reason: str, *, certain: bool = True
 ) -> None:
-    definition = draft.old.definitions.get(key.name)
+    definition = builder.old.definitions.get(key.name)
     kind = record.type if record is not None else definition.type if definition else ""
-    draft.put(
+    builder.put(
         key,
         Action(
             verb=Verb.DELETE,

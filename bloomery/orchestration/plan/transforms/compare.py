@@ -11,36 +11,36 @@ from typing import Final
 
 from bloomery.orchestration.plan import rules
 from bloomery.orchestration.plan.actions import Action, Key, Verb
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
-from bloomery.orchestration.plan.draft import Draft
-from bloomery.orchestration.plan.rules import Case
+from bloomery.orchestration.plan.rules import Candidate
 from bloomery.orchestration.plan.secrets import Mask
 
 NO_CHANGE: Final = Change()
 
 
-def apply(draft: Draft) -> None:
-    mask = Mask(draft)
-    for key in draft.graph.order():
-        if key.name in draft.records:
-            draft.actions[key] = _compared(draft, key, mask)
+def apply(builder: PlanBuilder) -> None:
+    mask = Mask(builder)
+    for key in builder.graph.order():
+        if key.name in builder.records:
+            builder.actions[key] = _compared(builder, key, mask)
 
 
-def _compared(draft: Draft, key: Key, mask: Mask) -> Action:
-    case, planned = Case(draft, key.name), draft.actions[key]
-    ruling = rules.ruling(case)
-    if ruling.verb is Verb.CREATE:
-        return replace(planned, reason=planned.reason or ruling.reason, record=case.record)
-    change = case.looked_at or NO_CHANGE
+def _compared(builder: PlanBuilder, key: Key, mask: Mask) -> Action:
+    candidate, planned = Candidate(builder, key.name), builder.actions[key]
+    decision = rules.decision(candidate)
+    if decision.verb is Verb.CREATE:
+        return replace(planned, reason=planned.reason or decision.reason, record=candidate.record)
+    change = candidate.examined or NO_CHANGE
     return Action(
-        verb=ruling.verb,
+        verb=decision.verb,
         type=planned.type,
-        reason=ruling.reason,
-        certain=ruling.certain,
+        reason=decision.reason,
+        certain=decision.certain,
         differences=mask.differences(key.name, change),
         template_diff=(*(["properties"] if change.properties else []), *change.template),
-        called=case.kind.always_updated and ruling.verb is Verb.UNCHANGED,
+        called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
         definition=planned.definition,
-        record=case.record,
+        record=candidate.record,
         properties=change.after if change.after and change.whole else None,
     )

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from bloomery.orchestration.plan.actions import MAKE, Key
-from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.builder import PlanBuilder
 
 
-def apply(draft: Draft) -> None:
-    definitions = draft.new.definitions
+def apply(builder: PlanBuilder) -> None:
+    definitions = builder.new.definitions
     for name in definitions:
         key = Key(name, MAKE)
-        for required in draft.new.required(name):
+        for required in builder.new.required(name):
             if required in definitions:  # depends_on may name what a condition has switched off
-                draft.graph.add(key, Key(required, MAKE))
+                builder.graph.add(key, Key(required, MAKE))

@@ -9,46 +9,46 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import inner
+from bloomery.orchestration.plan import nested
 from bloomery.orchestration.plan.actions import BEGIN, CLEAN, MAKE, Action, Key, Verb
-from bloomery.orchestration.plan.draft import Draft
-from bloomery.orchestration.plan.inner import Inside
+from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.nested import NestedPlan
 
 MADE = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
 
-def apply(draft: Draft) -> None:
-    for key, action in list(draft.actions.items()):
-        inside = _inside(draft, key, action)
-        if inside is not None and inside.plan.changes:
-            _merge(draft, key, inside)
+def apply(builder: PlanBuilder) -> None:
+    for key, action in list(builder.actions.items()):
+        nested_plan = _nested_plan(builder, key, action)
+        if nested_plan is not None and nested_plan.plan.changes:
+            _merge(builder, key, nested_plan)
 
 
-def _inside(draft: Draft, key: Key, action: Action) -> Inside | None:
+def _nested_plan(builder: PlanBuilder, key: Key, action: Action) -> NestedPlan | None:
     if key.phase == CLEAN:
-        ends = action.verb is Verb.DELETE and key.name in draft.old.definitions
-        return inner.deleted(draft, key.name) if ends and _below(draft, key, action) else None
-    if action.verb in MADE and inner.is_composite(draft.new, key.name):
-        draft.inside[key.name] = inner.created(draft, key.name)
-    return draft.inside.get(key.name)
+        ends = action.verb is Verb.DELETE and key.name in builder.old.definitions
+        return nested.deleted(builder, key.name) if ends and _below(builder, key, action) else None
+    if action.verb in MADE and nested.is_composite(builder.new, key.name):
+        builder.nested_plan[key.name] = nested.created(builder, key.name)
+    return builder.nested_plan.get(key.name)
 
 
-def _below(draft: Draft, key: Key, action: Action) -> bool:
+def _below(builder: PlanBuilder, key: Key, action: Action) -> bool:
     """Whether a row that goes is a stack; one that was left over may be of another template."""
-    return not key.part and inner.is_composite(draft.old, key.name)
+    return not key.part and nested.is_composite(builder.old, key.name)
 
 
-def _merge(draft: Draft, owner: Key, inside: Inside) -> None:
-    plan, begin = inside.plan, _begin(draft.graph, owner)
+def _merge(builder: PlanBuilder, owner: Key, nested_plan: NestedPlan) -> None:
+    plan, begin = nested_plan.plan, _begin(builder.graph, owner)
     for key in plan.graph.keys():  # noqa: SIM118  # asks no order; iterating the graph would
         member = below(owner, key)
-        draft.graph.add(owner, member)
+        builder.graph.add(owner, member)
         for need in plan.requires(key):
-            draft.graph.add(member, below(owner, need))
+            builder.graph.add(member, below(owner, need))
         if begin is not None and not plan.requires(key):
-            draft.graph.add(member, begin)
+            builder.graph.add(member, begin)
         if key in plan.actions:
-            draft.actions[member] = _doubted(plan.actions[key], draft.actions[owner])
+            builder.actions[member] = _doubted(plan.actions[key], builder.actions[owner])
 
 
 def below(owner: Key, key: Key) -> Key:
@@ -56,7 +56,7 @@ def below(owner: Key, key: Key) -> Key:
 
 
 def _begin(graph: Graph[Key], owner: Key) -> Key | None:
-    """Return the joint at which members begin; None where nothing is to be waited for."""
+    """Return the no-op at which members begin; None where nothing is to be waited for."""
     needs = list(graph.requires(owner))
     begin = Key(owner.name, BEGIN, "" if owner.phase == MAKE else owner.phase)
     _add_all(graph, begin, needs)

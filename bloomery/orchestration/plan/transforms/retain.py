@@ -5,15 +5,15 @@ from __future__ import annotations
 from dataclasses import replace
 
 from bloomery.orchestration.plan.actions import Action, Verb
-from bloomery.orchestration.plan.draft import Draft
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.template.definitions import DeletionPolicy
 
 
-def apply(draft: Draft) -> None:
-    for key, action in draft.actions.items():
+def apply(builder: PlanBuilder) -> None:
+    for key, action in builder.actions.items():
         if action.verb is Verb.DELETE and (why := _why(action)):
             reason = f"{action.reason}; {why}" if action.reason else why
-            draft.actions[key] = replace(action, verb=_verb(action), reason=reason)
+            builder.actions[key] = replace(action, verb=_verb(action), reason=reason)
 
 
 def _verb(action: Action) -> Verb:

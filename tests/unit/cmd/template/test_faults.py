@@ -146,7 +146,7 @@ def test_a_fault_says_where_and_what_to_change(name: str, here: Path, typed: Com
 
 
 @pytest.mark.parametrize("name", FAULTS)
-def test_a_rehearsal_tells_programs_the_same(
+def test_a_simulation_tells_programs_the_same(
     name: str, here: Path, typed: Command, document: Callable[..., Any]
 ) -> None:
     fault = FAULTS[name]

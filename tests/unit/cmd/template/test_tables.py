@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from bloomery.cmd.template import commands, tables
-from bloomery.orchestration import rehearsal
+from bloomery.orchestration import simulation
 from bloomery.orchestration.resources.states import Action, Status
 from tests.kit.templates import Command, written
 
@@ -47,7 +47,7 @@ def test_the_middle_of_a_long_name_of_a_stack_is_not_printed(
     depth: int, name: str, shown: str
 ) -> None:
     said: list[str] = []
-    event = rehearsal.Event(
+    event = simulation.Event(
         at_s=1,
         stack=name,
         stack_id="",

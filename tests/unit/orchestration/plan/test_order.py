@@ -6,9 +6,9 @@ import pytest
 
 from bloomery.orchestration import plan
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import Present, explain, making
+from bloomery.orchestration.plan import Present, build, explain
 from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.transforms import joints
+from bloomery.orchestration.plan.transforms import noop_vertices
 from bloomery.orchestration.template.definitions import DeletionPolicy
 from tests.unit.orchestration.plan.kit import (
     Template,
@@ -30,9 +30,9 @@ NUMBERS = {"a": "2", "b": "1", "c": "3"}
 
 
 def test_the_graph_is_that_of_the_reference() -> None:
-    begun = making.draft(OLD, NEW, ROWS)
-    for step in making.STEPS:
-        if step is not joints:
+    begun = build.begin(OLD, NEW, ROWS)
+    for step in build.STEPS:
+        if step is not noop_vertices:
             step.apply(begun)
     seen = begun.graph.translate(lambda key: NUMBERS[key.name] + {MAKE: "u", CLEAN: "c"}[key.phase])
     assert set(seen.edges()) == {
@@ -95,10 +95,10 @@ def test_many_ends_that_wait_for_many_are_joined_in_one_vertex() -> None:
         d=thing(depends_on=("middle",)),
     )
     made = plan.plan(old, template(middle=thing()), rows(*(row(each) for each in old.definitions)))
-    joint = Key("middle", CLEAN)
-    assert joint not in made.actions
-    assert made.requires(joint) == {Key("middle", MAKE), Key("c", CLEAN), Key("d", CLEAN)}
-    assert made.requires(Key("a", CLEAN)) == made.requires(Key("b", CLEAN)) == {joint}
+    noop = Key("middle", CLEAN)
+    assert noop not in made.actions
+    assert made.requires(noop) == {Key("middle", MAKE), Key("c", CLEAN), Key("d", CLEAN)}
+    assert made.requires(Key("a", CLEAN)) == made.requires(Key("b", CLEAN)) == {noop}
 
 
 @pytest.mark.parametrize("existing", [None, rows(row("a"), row("b"), row("c"))])
@@ -332,8 +332,8 @@ def test_the_way_back_from_a_creation_is_the_end() -> None:
 
 
 def test_each_transform_tells_what_it_adds_and_takes() -> None:
-    steps = {step.name: step for step in explain.steps(making.draft(OLD, NEW, ROWS))}
-    assert list(steps) == [step.__name__.rpartition(".")[2] for step in making.STEPS]
+    steps = {step.name: step for step in explain.steps(build.begin(OLD, NEW, ROWS))}
+    assert list(steps) == [step.__name__.rpartition(".")[2] for step in build.STEPS]
     assert steps["add"].added == ["make a: create", "make b: create", "make c: create"]
     assert steps["forward"].taken == ["make b: create"]
     assert steps["forward"].added == ["make b: create <- make a"]
@@ -342,12 +342,12 @@ def test_each_transform_tells_what_it_adds_and_takes() -> None:
         "clean b: delete <- make b",
         "clean a <- clean b, make a",
     ]
-    assert steps["joints"].taken == ["clean a <- clean b, make a"]
+    assert steps["noop_vertices"].taken == ["clean a <- clean b, make a"]
 
 
 def test_the_making_is_told_as_text() -> None:
-    said = explain.text(making.draft(OLD, NEW, ROWS))
-    assert "joints: Take away the joints that nothing waits for" in said
+    said = explain.text(build.begin(OLD, NEW, ROWS))
+    assert "noop_vertices: Take away the no-op vertices that nothing waits for" in said
     assert "\n  - clean a <- clean b, make a\n" in said
 
 

@@ -346,6 +346,6 @@ def test_a_random_text_is_not_refused_for_what_is_not_known_yet(properties):
     found = RandomString(
         base.Record(name="a", type="OS::Heat::RandomString", uuid="u"),
         {"length": 3, "character_classes": None, "character_sequences": None, **properties},
-        base.Surroundings(stack_name="s", stack_id="i", clock=lambda: 0.0, random=lambda: 0.0),
+        base.ResourceContext(stack_name="s", stack_id="i", clock=lambda: 0.0, random=lambda: 0.0),
     )
     found.validate()

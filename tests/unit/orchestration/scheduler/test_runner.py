@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from bloomery.orchestration.scheduler import After, Asked, Simulated, TaskRunner, Timeout, Woken
+from bloomery.orchestration.scheduler import After, Simulated, TaskRunner, Timeout, Woken, Yielded
 
-Steps = Generator[Asked, None, None]
+Steps = Generator[Yielded, None, None]
 
 
 class Trouble(Exception):
@@ -19,7 +19,7 @@ class Trouble(Exception):
 class Story:
     """A task that writes down what becomes of it."""
 
-    def __init__(self, *asks: Asked, ends: Callable[[], Any] = lambda: None):
+    def __init__(self, *asks: Yielded, ends: Callable[[], Any] = lambda: None):
         self.told: list[Any] = []
         self.asks, self.ends = asks, ends
 
@@ -44,7 +44,7 @@ def clock():
     return Simulated()
 
 
-def endless(asked: Asked = None) -> Steps:
+def endless(asked: Yielded = None) -> Steps:
     while True:
         yield asked
 
@@ -162,7 +162,7 @@ def test_a_task_is_called_by_its_function_and_owner(clock: Simulated, task: Any,
     ],
 )
 def test_a_task_is_advanced_when_it_wants_to_be(
-    clock: Simulated, asked: Asked, advanced: list[int]
+    clock: Simulated, asked: Yielded, advanced: list[int]
 ):
     story = Story(*[asked] * 9)
     runner = TaskRunner(story.run, clock=clock)
@@ -420,7 +420,7 @@ def test_a_task_that_converts_its_time_out_tells_the_other_error(clock: Simulate
 
 
 @pytest.mark.parametrize("asked", [9, After(900), Woken(lambda: False)])
-def test_who_waits_for_something_else_is_timed_out_all_the_same(clock: Simulated, asked: Asked):
+def test_who_waits_for_something_else_is_timed_out_all_the_same(clock: Simulated, asked: Yielded):
     with pytest.raises(Timeout):
         TaskRunner(endless, asked, clock=clock).call(timeout=5)
     assert clock.now() == 5
@@ -462,7 +462,7 @@ def test_without_grace_a_task_is_closed(clock: Simulated, grace: float | None):
 
 
 @pytest.mark.parametrize("asked", [None, 100, After(100)])
-def test_with_grace_a_task_runs_on_and_is_then_closed(clock: Simulated, asked: Asked):
+def test_with_grace_a_task_runs_on_and_is_then_closed(clock: Simulated, asked: Yielded):
     story = Story(*[asked] * 50)
     runner = TaskRunner(story.run, clock=clock)
     runner.start()

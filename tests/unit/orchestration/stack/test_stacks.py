@@ -7,7 +7,7 @@ from typing import ClassVar
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.properties.translation import Replace
 from bloomery.orchestration.resources import base
@@ -95,7 +95,7 @@ def test_a_kind_is_looked_for_once():
 
 
 def test_a_stack_is_one_side_of_a_plan():
-    made: Side = kit.stack(kit.hot(LINE))
+    made: TemplateSide = kit.stack(kit.hot(LINE))
     assert set(made.parameters) == {
         "OS::stack_name", "OS::stack_id", "OS::project_id", "secret", "plain",
     }  # fmt: skip

@@ -7,9 +7,9 @@ import traceback
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration import plan, rehearsal
+from bloomery.orchestration import plan, simulation
 from bloomery.orchestration.template.discretion import Discretion
-from tests.kit.rehearsals import stack
+from tests.kit.simulations import stack
 
 SECRET = "correct horse\nbattery"
 SPELT = ("correct", "horse", "battery")
@@ -120,10 +120,14 @@ def made(resource, **more):
 
 @pytest.mark.parametrize("resource", WRONG.values(), ids=WRONG)
 def test_whoever_refuses_a_value_does_not_tell_it(resource):
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     result = life.create(made(resource))
     assert result.error is not None
-    said = [result.error.message, result.reason, *(event.reason for event in life.world.events)]
+    said = [
+        result.error.message,
+        result.reason,
+        *(event.reason for event in life.simulation.events),
+    ]
     assert not [text for text in said for part in SPELT if part in text]
 
 
@@ -154,7 +158,7 @@ resources:
 outputs:
   o: {value: {map_merge: [{get_attr: [v, value]}]}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     result = life.create(stack(HEAD + text, given={"secret": SECRET}))
     assert result.status == "CREATE_FAILED"
     said = [
@@ -162,7 +166,7 @@ outputs:
         result.error.message,
         result.outputs["o"].error.message,
         *(resource.reason for resource in result.resources),
-        *(event.reason for event in life.world.events),
+        *(event.reason for event in life.simulation.events),
     ]
     assert "******" in result.reason
     assert "******" in result.outputs["o"].error.message

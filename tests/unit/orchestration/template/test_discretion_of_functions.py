@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration import rehearsal
+from bloomery.orchestration import simulation
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import parse, versions
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.environment import Environment
-from tests.kit.rehearsals import stack
+from tests.kit.simulations import stack
 
 HIDDEN = """
 parameters:
@@ -127,14 +127,14 @@ def validated(stack):
     return ""
 
 
-def rehearsed(stack):
-    life = rehearsal.Rehearsal()
+def simulated(stack):
+    life = simulation.Lifecycle()
     try:
         result = life.create(stack)
     except errors.Failure as exc:
         return f"{exc} {exc.facts} {exc.log}"
     wrong = [result.error, *(output.error for output in result.outputs.values())]
-    reasons = [event.reason for event in life.world.events]
+    reasons = [event.reason for event in life.simulation.events]
     return " ".join([*reasons, *(error.message for error in wrong if error)])
 
 
@@ -164,7 +164,7 @@ def test_no_message_of_validation_has_any_of_it(call, value):
 @pytest.mark.parametrize("call", CALLS.values(), ids=CALLS)
 def test_no_message_of_what_fails_late_has_any_of_it(call, value):
     text = HIDDEN + OF_V + OUTPUT.replace("CALL", call.replace("H", LATE))
-    assert not parts(value, rehearsed(stack(text, given={"h": value})))
+    assert not parts(value, simulated(stack(text, given={"h": value})))
 
 
 @every_value

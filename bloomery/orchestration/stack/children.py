@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 _NIL: Final = "00000000-0000-0000-0000-000000000000"
 
 
-def looked_at(
+def preview(
     stack: Stack,
     name: str,
     properties: Mapping[str, Any],
@@ -34,13 +34,13 @@ def looked_at(
     return stack.kind(name)(
         record or base.Record(name=name, type=found.type, uuid=_NIL),
         properties,
-        _surroundings(stack),
+        _context(stack),
         update_policy=policy,
     )
 
 
-def _surroundings(stack: Stack) -> base.Surroundings:
-    return base.Surroundings(
+def _context(stack: Stack) -> base.ResourceContext:
+    return base.ResourceContext(
         stack_name=stack.definition.identity.name,
         stack_id=str(stack.definition.identity.id),
         clock=lambda: 0.0,
@@ -50,7 +50,7 @@ def _surroundings(stack: Stack) -> base.Surroundings:
     )
 
 
-def child(stack: Stack, made: composite.Composite) -> Stack:
+def child_stack(stack: Stack, made: composite.Composite) -> Stack:
     """Return the stack that ``made`` stands for, not validated yet.
 
     Raises RequestLimitExceeded for one too deep, and what its template cannot be read for.
@@ -65,7 +65,7 @@ def child(stack: Stack, made: composite.Composite) -> Stack:
         ),
         name=made.physical_resource_name(),
         project_id=stack.definition.identity.project_id,
-        facade=Parent(found, stack),
+        facade=ParentFacade(found, stack),
         means=stack.definition.means,
         above=stack.definition.discretion,
         patience=stack.definition.patience,
@@ -78,7 +78,7 @@ def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
     parent: Any = stack.definition.facade
     if issubclass(kind, nested.NestedStack):
         yield kind.source
-    if isinstance(parent, Parent):
+    if isinstance(parent, ParentFacade):
         yield from _sources(parent.stack, parent.stack.kind(parent.found.name))
 
 
@@ -88,7 +88,7 @@ def _template_of(stack: Stack, made: composite.Composite) -> Template:
     return stack.tree.made(made.child_document())
 
 
-class Parent:
+class ParentFacade:
     """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
 
     __slots__ = ("found", "stack")

@@ -1,4 +1,4 @@
-"""What all stacks of a rehearsal share: a clock, chance, and who is at work in the background."""
+"""What all stacks of a simulation share: a clock, chance, and who is at work in the background."""
 
 from __future__ import annotations
 
@@ -11,37 +11,37 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bloomery.orchestration import scheduler
-from bloomery.orchestration.rehearsal.events import Event
 from bloomery.orchestration.resources import failures
-from bloomery.orchestration.scheduler.runner import Steps, asked
+from bloomery.orchestration.scheduler.runner import Steps, next_wait
+from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.template.discretion import Discretion
 from bloomery.orchestration.template.functions import shapes
 
 if TYPE_CHECKING:
-    from bloomery.orchestration.rehearsal.rows import Row
-    from bloomery.orchestration.rehearsal.stacks import Rehearsed
+    from bloomery.orchestration.simulation.rows import Row
+    from bloomery.orchestration.simulation.stacks import SimulatedStack
 
 
 def _new_id() -> str:
     return str(uuid.uuid4())
 
 
-def _nobody(event: Event) -> None:
+def _ignore(event: Event) -> None:
     """Who listens when nobody does."""
 
 
 @dataclass(slots=True, kw_only=True)
-class World:
-    """``listen`` is told of every event when it happens."""
+class Simulation:
+    """``on_event`` is told of every event when it happens."""
 
     clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = _new_id
-    listen: Callable[[Event], object] = _nobody
+    on_event: Callable[[Event], object] = _ignore
     discretion: Discretion = field(default_factory=Discretion)  # of all templates up to now
     poll_s: float = 1.0  # between two looks at what is not done yet
     events: list[Event] = field(default_factory=list)
-    stacks: dict[str, Rehearsed] = field(default_factory=dict)
+    stacks: dict[str, SimulatedStack] = field(default_factory=dict)
     _held: dict[Row, tuple[int, int]] = field(default_factory=dict)  # nodes and characters
     _nodes: int = 0
     _chars: int = 0
@@ -49,9 +49,9 @@ class World:
 
     def tell(self, event: Event) -> None:
         self.events.append(event)
-        self.listen(event)
+        self.on_event(event)
 
-    def explained(self, resource: str, exc: BaseException) -> failures.Fault:
+    def fault_of(self, resource: str, exc: BaseException) -> failures.Fault:
         """Say how a resource failed, without what is hidden."""
         fault = failures.told(resource, exc)
         masked = self.discretion.masked
@@ -62,7 +62,7 @@ class World:
 
         Each value has limits of its own, and a stack has room for a thousand large ones.
         """
-        limits = row.surroundings.limits
+        limits = row.context.limits
         self.release(row)
         self._held[row] = nodes, chars = shapes.size(dict(properties), limits)
         self._nodes, self._chars = self._nodes + nodes, self._chars + chars
@@ -86,20 +86,20 @@ class World:
     def run(self, task: Callable[[], Any]) -> None:
         """Run a task to its end, and what it spawns as long as it lasts."""
         main = scheduler.TaskRunner(task, clock=self.clock)
-        together = scheduler.TaskRunner(self._together, main, clock=self.clock)
+        together = scheduler.TaskRunner(self._step_all, main, clock=self.clock)
         together.call(wait_time=self.poll_s)
 
-    def _together(self, main: scheduler.TaskRunner) -> Steps:
+    def _step_all(self, main: scheduler.TaskRunner) -> Steps:
         with contextlib.ExitStack() as at_exit:
-            at_exit.callback(self._dismiss)
+            at_exit.callback(self._cancel_background)
             main.start()
             while main:
-                yield asked([main, *self._background])
+                yield next_wait([main, *self._background])
                 for runner in (main, *self._background):
                     runner.step()
                 self._background = [runner for runner in self._background if runner]
 
-    def _dismiss(self) -> None:
+    def _cancel_background(self) -> None:
         for runner in self._background:
             runner.cancel()
         self._background.clear()

@@ -11,14 +11,14 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge
-from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Status
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
 if TYPE_CHECKING:
-    from bloomery.orchestration.plan.inner import Inside
+    from bloomery.orchestration.plan.nested import NestedPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,20 +57,20 @@ class Budget:
 
 
 @dataclass(slots=True, kw_only=True)
-class Draft:
+class PlanBuilder:
     """``records``: who stands for each name; ``surplus``: rows that stand for none.
 
     A name in ``records`` without a row (None) exists as the old template says.
     """
 
-    old: Side
-    new: Side
+    old: TemplateSide
+    new: TemplateSide
     present: Present
     rollback: bool = False
     records: dict[str, Record | None] = field(default_factory=dict)
     surplus: list[Record] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
-    inside: dict[str, Inside | None] = field(default_factory=dict)  # plans below resources
+    nested_plan: dict[str, NestedPlan | None] = field(default_factory=dict)  # plans below resources
     hidden: Collection[str] = ()  # parameters that are secret because they were above
     secret: bool = False  # nothing of it may be shown
     absence: Callable[[str], str] = lambda name: "no longer in the template"  # why one goes
@@ -80,7 +80,7 @@ class Draft:
     after: Forecast = field(init=False)  # of the new side
     before: Forecast = field(init=False)  # of the old side: only what no row tells
     budget: Budget = field(init=False)
-    _agree: bool | None = None
+    _same_context: bool | None = None
 
     def __post_init__(self) -> None:
         self.after = Forecast(self.new.view, self.judge, self.present.live)
@@ -94,11 +94,11 @@ class Draft:
     # ---------------------------------------------------------------------------- what is known
 
     @property
-    def agree(self) -> bool:
+    def same_context(self) -> bool:
         """Whether equal trees of both sides have equal values."""
-        if self._agree is None:
-            self._agree = bool(self.old.context == self.new.context)
-        return self._agree
+        if self._same_context is None:
+            self._same_context = bool(self.old.context == self.new.context)
+        return self._same_context
 
     def judge(self, reference: Reference) -> Knowledge:
         """Tell how well a value is known that a property of the new side refers to."""

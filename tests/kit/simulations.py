@@ -1,13 +1,13 @@
-"""What tests of rehearsals need: stacks from text, and their events as short lines."""
+"""What tests of simulations need: stacks from text, and their events as short lines."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bloomery.orchestration.rehearsal import Event
-from bloomery.orchestration.rehearsal.events import STACK_TYPE
 from bloomery.orchestration.resources import base
+from bloomery.orchestration.simulation import Event
+from bloomery.orchestration.simulation.events import STACK_TYPE
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, parse, versions
 from bloomery.orchestration.template.definition import Definition

@@ -1,4 +1,4 @@
-"""Stacks below a rehearsed stack: ``Children`` and ``Child`` in memory.
+"""Stacks below a simulated stack: ``Children`` and ``Child`` in memory.
 
 Each runs in the background of the same world, on the same clock; who stands above looks at it now
 and then, as it would at rows of the engine.
@@ -10,11 +10,11 @@ from collections.abc import Mapping
 from typing import Any
 
 from bloomery import errors
-from bloomery.orchestration.rehearsal.rows import Standing
-from bloomery.orchestration.rehearsal.stacks import Rehearsed
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler import TaskRunner
+from bloomery.orchestration.simulation.rows import RowFacade
+from bloomery.orchestration.simulation.stacks import SimulatedStack
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
@@ -22,63 +22,67 @@ from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.view import ResourceView
 
 
-class Below:
+class SimulatedChildren:
     """The children of one stack (``children.Children``)."""
 
-    def __init__(self, parent: Rehearsed) -> None:
+    def __init__(self, parent: SimulatedStack) -> None:
         self._parent = parent
         self._runners: dict[str, TaskRunner] = {}
 
     def create(self, name: str, blueprint: Blueprint) -> str:
-        world, stack_id = self._parent.world, self._parent.world.new_id()
+        simulation, stack_id = self._parent.simulation, self._parent.simulation.new_id()
         stack = self._stack(name, stack_id, blueprint)
-        child = Rehearsed(stack, world, name=name, id=stack_id, timeout_s=stack.timeout_s)
-        child.children = Below(child)
-        self._runners[stack_id] = world.spawn(child.create)
+        child = SimulatedStack(stack, simulation, name=name, id=stack_id, timeout_s=stack.timeout_s)
+        child.children = SimulatedChildren(child)
+        self._runners[stack_id] = simulation.spawn(child.create)
         return stack_id
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
-        child = self._parent.world.stacks[stack_id]
+        child = self._parent.simulation.stacks[stack_id]
         stack = self._stack(child.name, stack_id, blueprint)
         child.timeout_s = stack.timeout_s
-        self._runners[stack_id] = self._parent.world.spawn(lambda: child.update(stack))
+        self._runners[stack_id] = self._parent.simulation.spawn(lambda: child.update(stack))
 
     def delete(self, stack_id: str) -> None:
-        child = self._parent.world.stacks.get(stack_id)
+        child = self._parent.simulation.stacks.get(stack_id)
         if child is not None:
             self.cancel(stack_id)
-            self._runners[stack_id] = self._parent.world.spawn(child.delete)
+            self._runners[stack_id] = self._parent.simulation.spawn(child.delete)
 
     def cancel(self, stack_id: str) -> None:
         runner = self._runners.pop(stack_id, None)
         if runner is not None:
             runner.cancel()
 
-    def find(self, stack_id: str) -> Live | None:
-        found = self._parent.world.stacks.get(stack_id)
-        return None if found is None else Live(found)
+    def find(self, stack_id: str) -> SimulatedChild | None:
+        found = self._parent.simulation.stacks.get(stack_id)
+        return None if found is None else SimulatedChild(found)
 
     def _stack(self, name: str, stack_id: str, blueprint: Blueprint) -> Stack:
         """The stack of a blueprint, validated; raises what is wrong with it."""
         parent = self._parent
-        side = parent.side
-        assert isinstance(side, Stack)
-        limits = side.definition.limits
-        files = side.definition.template.files
+        template = parent.template
+        assert isinstance(template, Stack)
+        limits = template.definition.limits
+        files = template.definition.template.files
         document = dict(blueprint.document)
         definition = Definition(
             versions.template_class(document)(document, files, limits=limits),
-            side.definition.environment.child(blueprint.owner, found=side.found(blueprint.owner)),
+            template.definition.environment.child(
+                blueprint.owner, found=template.found(blueprint.owner)
+            ),
             name=name,
             id=stack_id,
-            arn=arn_of(side, name, stack_id),
-            project_id=side.definition.identity.project_id,
+            arn=arn_of(template, name, stack_id),
+            project_id=template.definition.identity.project_id,
             given=blueprint.parameters,
-            facade=Standing(parent.rows[blueprint.owner]),
-            means=side.definition.means,
-            above=side.definition.discretion,
+            facade=RowFacade(parent.rows[blueprint.owner]),
+            means=template.definition.means,
+            above=template.definition.discretion,
         )
-        others = (len(each.seen) for each in parent.world.stacks.values() if each.id != stack_id)
+        others = (
+            len(each.seen) for each in parent.simulation.stacks.values() if each.id != stack_id
+        )
         tree = Tree(limits, files, resources=sum(others))
         depth = tree.deepen(parent.depth)
         timeout_s = blueprint.timeout_s or parent.timeout_s
@@ -87,12 +91,12 @@ class Below:
         return stack
 
 
-class Live:
+class SimulatedChild:
     """One of them as it is now (``children.Child``)."""
 
     __slots__ = ("_stack",)
 
-    def __init__(self, stack: Rehearsed) -> None:
+    def __init__(self, stack: SimulatedStack) -> None:
         self._stack = stack
 
     @property
@@ -117,8 +121,8 @@ class Live:
 
     @property
     def document(self) -> Mapping[str, Any]:
-        side = self._stack.side
-        return side.definition.template.document if isinstance(side, Stack) else {}
+        template = self._stack.template
+        return template.definition.template.document if isinstance(template, Stack) else {}
 
     def outputs(self) -> Mapping[str, Any]:
         return {name: self._told(name) for name in self._stack.output_names()}

@@ -1,11 +1,11 @@
-"""Stacks below a rehearsed stack: nested templates, groups and chains."""
+"""Stacks below a simulated stack: nested templates, groups and chains."""
 
 from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import rehearsal, scheduler
-from tests.kit.rehearsals import lines, stack, told
+from bloomery.orchestration import scheduler, simulation
+from tests.kit.simulations import lines, stack, told
 
 CHILD = """
 heat_template_version: 2021-04-16
@@ -42,7 +42,7 @@ def parent(value="abc", fail="false", **given):
 
 
 def test_a_nested_template_is_a_stack_of_its_own():
-    result = rehearsal.run(parent())
+    result = simulation.run(parent())
     assert result.status == "CREATE_COMPLETE", result.error
     assert lines(result.events) == told("S C>, n C+, after C+, S C.")
     below = "S C>, in C+, facade C+, S C."
@@ -57,11 +57,11 @@ def test_a_nested_template_is_a_stack_of_its_own():
 
 
 def test_what_fails_below_is_told_with_its_whole_path():
-    result = rehearsal.run(parent(fail="true"), rollback=True)
+    result = simulation.run(parent(fail="true"), rollback=True)
     assert result.status == "ROLLBACK_COMPLETE"
     assert lines(result.events) == told("S C>, n C!, S Cx, S R>, n D+, S R.")
     said = "ValueError: resources.n.resources.in: Test Resource failed in"
-    assert result.error == rehearsal.Error(
+    assert result.error == simulation.Error(
         type="ResourceFailure", message=f"Resource CREATE failed: {said}"
     )
     assert "S ROLLBACK_IN_PROGRESS" not in lines(result.events, depth=1)
@@ -69,7 +69,7 @@ def test_what_fails_below_is_told_with_its_whole_path():
 
 
 def test_an_update_is_always_handed_down_and_touches_only_what_has_changed():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(parent())
     ids = {name: created.outputs[name].value for name in ("id", "in")}
     same = life.update(parent())
@@ -87,7 +87,7 @@ def test_another_template_changes_the_stack_that_is_there():
     fewer = CHILD.replace("p: {type: string, default: x}", "q: {type: string, default: y}")
     files = FILES | {"other.yaml": fewer.replace("get_param: p", "get_param: q")}
     before = "resources: {n: {type: child.yaml, properties: {p: abc}}}\n" + ASKED
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(stack(before, files=files))
     after = before.replace("child.yaml", "other.yaml").replace("p: abc", "q: xyz")
     result = life.update(stack(after, files=files))
@@ -111,7 +111,7 @@ outputs:
 
 
 def test_a_failed_update_below_is_rolled_back_from_above():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(parent())
     result = life.update(parent("xyz", fail="true"), rollback=True)
     assert result.status == "ROLLBACK_COMPLETE"
@@ -120,19 +120,19 @@ def test_a_failed_update_below_is_rolled_back_from_above():
 
 
 def test_a_deletion_takes_everything_below_with_it():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(parent())
     result = life.delete()
     seen = result.events[len(created.events) :]
     assert lines(seen) == told("S D>, after D+, n D+, S D.")
     assert lines(seen, depth=1) == told("S D>, in D+, facade D+, S D.")
-    assert life.world.stacks == {}
+    assert life.simulation.stacks == {}
 
 
 def test_time_that_is_up_above_stops_what_runs_below():
     waits = CHILD.replace("value: {get_param: p}", "value: {get_param: p}, wait_secs: -1")
     text = PARENT.replace("VALUE", "x").replace("FAIL", "false")
-    result = rehearsal.run(stack(text, files={"child.yaml": waits}, timeout_s=30))
+    result = simulation.run(stack(text, files={"child.yaml": waits}, timeout_s=30))
     assert (result.status, result.reason) == ("CREATE_FAILED", "Timed out")
     assert lines(result.events)[-2:] == ["n CREATE_FAILED", "S CREATE_FAILED"]
     assert lines(result.events, depth=1)[-1] == "S CREATE_FAILED"
@@ -140,7 +140,7 @@ def test_time_that_is_up_above_stops_what_runs_below():
 
 
 def test_a_child_that_was_never_made_is_made_by_the_next_update():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(parent(fail="true"))
     result = life.update(parent())
     assert result.status == "UPDATE_COMPLETE"
@@ -174,7 +174,7 @@ def group(count=3, value="a", removed="[]"):
 
 def test_a_group_changes_batch_by_batch():
     """As Heat did it; see the table in the tests of batches."""
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(group())
     result = life.update(group(value="b", removed="['1']"))
     seen = result.events[len(created.events) :]
@@ -188,7 +188,7 @@ def test_a_group_changes_batch_by_batch():
 
 
 def test_members_that_stay_keep_their_ids():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     before = life.create(group()).outputs["map"].value
     grown = life.update(group(count=5)).outputs["map"].value
     assert {name: grown[name] for name in before} == before
@@ -204,7 +204,7 @@ resources:
     type: OS::Heat::ResourceGroup
     properties: {resource_def: {type: OS::Heat::TestResource, properties: {fail: maybe}}}
 """
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert result.status == "CREATE_FAILED"
     assert "StackValidationFailed: resources.g" in result.reason
 
@@ -217,7 +217,7 @@ resources:
     type: OS::Heat::ResourceGroup
     properties: {count: {get_attr: [v, value]}, resource_def: {type: OS::Heat::None}}
 """
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert "RequestLimitExceeded: resources.g" in result.reason
 
 
@@ -233,7 +233,7 @@ resources:
     depends_on: g
     properties: {count: {get_attr: [v, value]}, resource_def: {type: OS::Heat::None}}
 """
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert "RequestLimitExceeded: resources.h" in result.reason
 
 
@@ -248,7 +248,7 @@ resources:
 outputs:
   c: {value: {get_attr: [c, output]}}
 """
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert lines(result.events, depth=1) == told("S C>, 0 C+, 1 C+, S C.")
     assert result.outputs["c"].value == ["test_string"] * 2
 
@@ -263,7 +263,7 @@ outputs:
   out: {value: {get_attr: [g, out]}}
   deep: {value: {get_attr: [g, resource.1.resource.in, output]}}
 """
-    result = rehearsal.run(stack(text, files=FILES))
+    result = simulation.run(stack(text, files=FILES))
     assert result.status == "CREATE_COMPLETE", result.error
     assert result.outputs["out"].value == ["v0", "v1"]
     assert len(lines(result.events, depth=2)) == 2 * len(told("S C+, in C+, facade C+"))
@@ -275,7 +275,7 @@ def test_the_environment_reaches_below(mapped):
     environment = {"resource_registry": {"My::Thing": mapped}, "parameter_defaults": {"p": "d"}}
     files = {"child.yaml": CHILD, "outer.yaml": OUTER}
     text = "resources:\n  n: {type: outer.yaml}\noutputs:\n  o: {value: {get_attr: [n, o]}}\n"
-    result = rehearsal.run(stack(text, files=files, environment=environment))
+    result = simulation.run(stack(text, files=files, environment=environment))
     assert result.status == "CREATE_COMPLETE", result.error
     assert result.outputs["o"].value == (None if mapped == "OS::Heat::None" else "d")
 
@@ -305,21 +305,21 @@ resources:
 outputs:
   n: {value: {get_attr: [n]}}
 """
-    result = rehearsal.run(stack(text, files={"inner.yaml": inner}))
+    result = simulation.run(stack(text, files={"inner.yaml": inner}))
     assert result.outputs["n"].value == {"a": "Retain", "b": {}}
 
 
 def test_a_template_gives_its_own_reference_id():
     inner = "heat_template_version: 2021-04-16\noutputs: {OS::stack_id: {value: mine}}"
     text = "resources:\n  n: {type: i.yaml}\noutputs:\n  n: {value: {get_resource: n}}"
-    assert rehearsal.run(stack(text, files={"i.yaml": inner})).outputs["n"].value == "mine"
+    assert simulation.run(stack(text, files={"i.yaml": inner})).outputs["n"].value == "mine"
 
 
 def test_each_batch_has_its_share_of_the_time():
     text = GROUP.replace("min_in_service: 3", "min_in_service: 0").replace("10}", "1500}")
     text = text.replace("REMOVED", "[]").replace("VALUE", "a")
     waits = text.replace("}\noutputs", ", wait_secs: -1}\noutputs")
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(stack(text, given={"count": 3}))
     result = life.update(stack(waits, given={"count": 3}))
     assert result.reason == "Resource UPDATE failed: resources.g: Timed out"
@@ -334,19 +334,19 @@ resources:
   n: {type: child.yaml}
   after: {type: OS::Heat::TestResource, depends_on: n, properties: {action_wait_secs: {delete: 9}}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(stack(text, files={"child.yaml": child}, timeout_s=30))
     result = life.delete()
     assert (result.status, result.reason) == ("DELETE_FAILED", "Timed out")
-    (below,) = (each for each in life.world.stacks.values() if each.depth == 1)
+    (below,) = (each for each in life.simulation.stacks.values() if each.depth == 1)
     assert below.reason == "Stack DELETE cancelled"
 
 
 def test_a_child_is_deleted_once_however_often_it_is_asked():
     child = CHILD.replace("p}, fail", "p}, action_wait_secs: {delete: 5}, fail")
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(stack("resources: {n: {type: child.yaml}}", files={"child.yaml": child}))
-    world, above = life.world, life.stack
+    shared, above = life.simulation, life.stack
     stack_id = above.rows["n"].record.physical_id
 
     def twice():
@@ -355,9 +355,9 @@ def test_a_child_is_deleted_once_however_often_it_is_asked():
         above.children.delete(stack_id)
         yield scheduler.After(9)
 
-    world.run(twice)
-    ends = [event.reason for event in world.events if event.state.startswith("DELETE_FAILED")]
+    shared.run(twice)
+    ends = [event.reason for event in shared.events if event.state.startswith("DELETE_FAILED")]
     assert "Stack DELETE cancelled" in ends
-    assert world.events[-1].state == "DELETE_COMPLETE"
+    assert shared.events[-1].state == "DELETE_COMPLETE"
     assert above.children.find(stack_id) is None
     above.children.delete(stack_id)

@@ -1,4 +1,4 @@
-"""What happens in a rehearsal, told as Heat tells it in its list of events."""
+"""What happens in a simulation, told as Heat tells it in its list of events."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ CHANGED: Final = "state changed"
 class Event:
     """One change of a resource or, where ``type`` is STACK_TYPE, of its stack."""
 
-    at_s: float  # on the clock of the rehearsal
+    at_s: float  # on the clock of the simulation
     stack: str
     stack_id: str
     depth: int  # of the stack below the root

@@ -15,7 +15,7 @@ NOW: Final = -math.inf
 NEVER: Final = math.inf
 
 
-class Wish(Protocol):
+class Wait(Protocol):
     def due_at(self, asked_at: float) -> float:
         """Tell the clock's time from which a step is worth while, as far as is known now.
 
@@ -23,7 +23,7 @@ class Wish(Protocol):
         """
 
 
-Asked: TypeAlias = Wish | int | None  # None: on the next turn; n: on every n-th
+Yielded: TypeAlias = Wait | int | None  # None: on the next turn; n: on every n-th
 
 
 @dataclass(frozen=True, slots=True)

@@ -13,17 +13,17 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.plan import trees
+from bloomery.orchestration.plan import tree_diff
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
-from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
 from bloomery.orchestration.plan.plans import Plan
 from bloomery.orchestration.plan.secrets import Mask
-from bloomery.orchestration.plan.sides import NOTHING, Side
+from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources import composite, members
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.resources.resource_group import ResourceGroup
-from bloomery.orchestration.stack import Stack, below
+from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
@@ -33,7 +33,7 @@ SHAPING: Final = frozenset({"count", "index_var", "removal_policies", "resources
 
 
 @dataclass(frozen=True, slots=True)
-class Inside:
+class NestedPlan:
     """``was`` and ``made``: the resource as it was and as it will be, None where it is not."""
 
     plan: Plan
@@ -41,50 +41,54 @@ class Inside:
     made: composite.Composite | None
 
 
-def is_composite(side: Side, name: str) -> bool:
+def is_composite(side: TemplateSide, name: str) -> bool:
     return isinstance(side, Stack) and issubclass(side.kind(name), composite.Composite)
 
 
-def updated(draft: Draft, name: str, change: Change) -> Inside | None:
+def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | None:
     """Return what becomes of the members of a resource that stays; None where it cannot be told."""
-    record = draft.records.get(name)
+    record = builder.records.get(name)
     if record is None or not record.properties or not change.after or not change.whole:
-        return _inside(draft, name, lambda: _was(draft, name), lambda: _will_be(draft, name))
-    old, new = Guesses(draft.old.view), Guesses(draft.new.view)
-    return _inside(
-        draft,
+        return _nested_plan(
+            builder, name, lambda: _was(builder, name), lambda: _will_be(builder, name)
+        )
+    old, new = Guesses(builder.old.view), Guesses(builder.new.view)
+    return _nested_plan(
+        builder,
         name,
-        lambda: _made(draft.old, name, record.properties, old, record),
-        lambda: _made(draft.new, name, change.after, new, record),
+        lambda: _made(builder.old, name, record.properties, old, record),
+        lambda: _made(builder.new, name, change.after, new, record),
     )
 
 
-def created(draft: Draft, name: str) -> Inside | None:
-    return _inside(draft, name, None, lambda: _will_be(draft, name))
+def created(builder: PlanBuilder, name: str) -> NestedPlan | None:
+    return _nested_plan(builder, name, None, lambda: _will_be(builder, name))
 
 
-def deleted(draft: Draft, name: str) -> Inside | None:
-    return _inside(draft, name, lambda: _was(draft, name), None)
+def deleted(builder: PlanBuilder, name: str) -> NestedPlan | None:
+    return _nested_plan(builder, name, lambda: _was(builder, name), None)
 
 
 Maker: TypeAlias = Callable[[], composite.Composite]
 
 
-def _inside(draft: Draft, name: str, was: Maker | None, will_be: Maker | None) -> Inside | None:
-    from bloomery.orchestration.plan import making  # a plan below a plan: it leads here again
+def _nested_plan(
+    builder: PlanBuilder, name: str, was: Maker | None, will_be: Maker | None
+) -> NestedPlan | None:
+    from bloomery.orchestration.plan import build  # a plan below a plan: it leads here again
 
-    if _is_anothers(draft, name):
+    if _is_anothers(builder, name):
         return None
     try:
-        draft.budget.take(0)
+        builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
-        old, new = _below(draft, draft.old, before), _below(draft, draft.new, after)
-        begun = making.draft(old, new, None if before else {})
-        begun.hidden, begun.secret = _secrets(draft, name, after or before)
-        begun.budget = draft.budget
+        old, new = _below(builder, builder.old, before), _below(builder, builder.new, after)
+        inner = build.begin(old, new, None if before else {})
+        inner.hidden, inner.secret = _secrets(builder, name, after or before)
+        inner.budget = builder.budget
         if isinstance(after, members.Membered):
-            begun.absence = functools.partial(_absence, after)
-        return Inside(making.made(begun), before, after)
+            inner.absence = functools.partial(_absence, after)
+        return NestedPlan(build.finish(inner), before, after)
     except (errors.Failure, NotKnown):
         return None
 
@@ -98,27 +102,29 @@ def _absence(made: members.Membered, name: str) -> str:
     return f"beyond the new count of {made.count()}"
 
 
-def _is_anothers(draft: Draft, name: str) -> bool:
+def _is_anothers(builder: PlanBuilder, name: str) -> bool:
     """Whether the real thing was there before the stack: its members are no matter of ours."""
-    found = (side.definitions.get(name) for side in (draft.old, draft.new))
+    found = (side.definitions.get(name) for side in (builder.old, builder.new))
     return any(each is not None and each.external_id is not None for each in found)
 
 
-def _below(draft: Draft, above: Side, made: composite.Composite | None) -> Side:
+def _below(
+    builder: PlanBuilder, above: TemplateSide, made: composite.Composite | None
+) -> TemplateSide:
     if made is None:
         return NOTHING
     assert isinstance(above, Stack)
     made.validate()  # refuses a group of too many members before they are named
-    child = below.child(above, made)
-    draft.budget.take(len(child.definitions))
+    child = children.child_stack(above, made)
+    builder.budget.take(len(child.definitions))
     return child
 
 
 def _secrets(
-    draft: Draft, name: str, made: composite.Composite | None
+    builder: PlanBuilder, name: str, made: composite.Composite | None
 ) -> tuple[frozenset[str], bool]:
     """Return which parameters of the stack below are secret, and whether all of it is."""
-    mask, properties = Mask(draft), made.properties if made else ()
+    mask, properties = Mask(builder), made.properties if made else ()
     keys = frozenset(key for key in properties if mask.secret(name, "properties", key))
     return keys, bool(keys) and isinstance(made, members.Membered)
 
@@ -126,24 +132,24 @@ def _secrets(
 # ------------------------------------------------------------------- the resource, as it would be
 
 
-def _was(draft: Draft, name: str) -> composite.Composite:
+def _was(builder: PlanBuilder, name: str) -> composite.Composite:
     def judge(reference: Reference) -> Knowledge:
-        stays = reference.resource in draft.new.definitions
-        known = stays and draft.judge(reference) is Knowledge.KNOWN
+        stays = reference.resource in builder.new.definitions
+        known = stays and builder.judge(reference) is Knowledge.KNOWN
         return Knowledge.KNOWN if known else Knowledge.STEADY
 
-    view, record = Guesses(draft.old.view, judge, draft.present.live), draft.records.get(name)
-    return _made(draft.old, name, _guessed(draft.old, name, view), view, record)
+    view, record = Guesses(builder.old.view, judge, builder.present.live), builder.records.get(name)
+    return _made(builder.old, name, _guessed(builder.old, name, view), view, record)
 
 
-def _will_be(draft: Draft, name: str) -> composite.Composite:
-    view = Guesses(draft.new.view, draft.judge, draft.present.live)
-    view.says = lambda reference: str(trees.waiting(draft, [reference]))
-    record = draft.records.get(name)
-    return _made(draft.new, name, _guessed(draft.new, name, view), view, record)
+def _will_be(builder: PlanBuilder, name: str) -> composite.Composite:
+    view = Guesses(builder.new.view, builder.judge, builder.present.live)
+    view.says = lambda reference: str(tree_diff.waiting(builder, [reference]))
+    record = builder.records.get(name)
+    return _made(builder.new, name, _guessed(builder.new, name, view), view, record)
 
 
-def _guessed(side: Side, name: str, view: Guesses) -> Mapping[str, Any]:
+def _guessed(side: TemplateSide, name: str, view: Guesses) -> Mapping[str, Any]:
     tree = side.definitions[name].properties
     shaping = [tree[key] for key in SHAPING.intersection(tree)] if isinstance(tree, dict) else tree
     for reference in base.references(shaping, view):
@@ -153,12 +159,12 @@ def _guessed(side: Side, name: str, view: Guesses) -> Mapping[str, Any]:
 
 
 def _made(
-    side: Side, name: str, values: Mapping[str, Any], view: Guesses, record: Record | None
+    side: TemplateSide, name: str, values: Mapping[str, Any], view: Guesses, record: Record | None
 ) -> composite.Composite:
     assert isinstance(side, Stack)
     schema, tree = side.kind(name).update_policy_schema, side.definitions[name].update_policy
     policy = side.reading(name, schema, tree, view).resolved() if schema else {}
-    made = below.looked_at(side, name, values, policy, record)
+    made = children.preview(side, name, values, policy, record)
     assert isinstance(made, composite.Composite)
     return made
 

@@ -12,15 +12,15 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan.sides import NOTHING, Nothing, Side
-from bloomery.orchestration.rehearsal import acts, events, results
-from bloomery.orchestration.rehearsal.rows import Row
-from bloomery.orchestration.rehearsal.walks import StackTimedOut, Walk
-from bloomery.orchestration.rehearsal.world import World
+from bloomery.orchestration.plan.template_side import NOTHING, Nothing, TemplateSide
 from bloomery.orchestration.resources import base, failures
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler.runner import Steps
+from bloomery.orchestration.simulation import events, resource_actions, results
+from bloomery.orchestration.simulation.rows import Row
+from bloomery.orchestration.simulation.simulation import Simulation
+from bloomery.orchestration.simulation.walks import StackTimedOut, Walk
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.dialect import Key
 from bloomery.orchestration.template.functions import base as functions
@@ -28,23 +28,23 @@ from bloomery.orchestration.template.functions import base as functions
 PROPERTY_ERROR: Final = "Property error"
 
 
-class Rehearsed:
-    """One stack.  ``side``: its template now, NOTHING once it was rolled back to nothing."""
+class SimulatedStack:
+    """One stack.  ``template``: its template now, NOTHING once it was rolled back to nothing."""
 
     def __init__(
         self,
         stack: Stack,
-        world: World,
+        simulation: Simulation,
         *,
         name: str,
         id: str,  # noqa: A002  as Heat's API calls it
         children: Children | None = None,
         timeout_s: float = 3600,
     ) -> None:
-        self.side: Stack | Nothing = NOTHING
+        self.template: Stack | Nothing = NOTHING
         self.first = stack
         self.environment = stack.definition.environment  # of the last template
-        self.world = world
+        self.simulation = simulation
         self.name, self.id = name, id
         self.depth = stack.depth
         self.children = children
@@ -55,7 +55,7 @@ class Rehearsed:
         self.seen: dict[str, Row] = {}  # those of the present template
         self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
         self.deadline_s = 0.0
-        world.stacks[id] = self
+        simulation.stacks[id] = self
 
     # ---------------------------------------------------------------------------------- actions
 
@@ -65,39 +65,39 @@ class Rehearsed:
             yield from self._rolled_back(NOTHING)
 
     def update(self, new: Stack, *, rollback: bool = False) -> Steps:
-        old = self.side
+        old = self.template
         yield from self._walked(Action.UPDATE, old, new)
         if rollback and self.status is Status.FAILED:
             yield from self._rolled_back(old)
 
     def delete(self) -> Steps:
-        yield from self._walked(Action.DELETE, self.side, NOTHING)
+        yield from self._walked(Action.DELETE, self.template, NOTHING)
         if self.status is Status.COMPLETE:
-            self.world.stacks.pop(self.id, None)
+            self.simulation.stacks.pop(self.id, None)
 
     def _rolled_back(self, previous: Stack | Nothing) -> Steps:
         failure = self.failure
-        yield from self._walked(Action.ROLLBACK, self.side, previous)
+        yield from self._walked(Action.ROLLBACK, self.template, previous)
         self.failure = failure
 
     def _walked(self, action: Action, old: Stack | Nothing, new: Stack | Nothing) -> Steps:
         self.failure = None
-        self.deadline_s = self.world.clock.now() + self.timeout_s
-        self._turn(action, Status.IN_PROGRESS, events.started(action))
+        self.deadline_s = self.simulation.clock.now() + self.timeout_s
+        self._set_state(action, Status.IN_PROGRESS, events.started(action))
         try:
             self._take(new)
             planned = self._planned(action, old, new)
             yield from Walk(self, planned, old, new).steps()
         except GeneratorExit:
             if self.status is Status.IN_PROGRESS:
-                self._turn(action, Status.FAILED, events.cancelled(action))
+                self._set_state(action, Status.FAILED, events.cancelled(action))
             raise
         except Exception as exc:  # noqa: BLE001  # whatever it is, it is this stack's failure
             self.fail(exc)
         else:
-            self._turn(action, Status.COMPLETE, events.completed(action))
+            self._set_state(action, Status.COMPLETE, events.completed(action))
 
-    def _planned(self, action: Action, old: Side, new: Side) -> plan.Plan:
+    def _planned(self, action: Action, old: TemplateSide, new: TemplateSide) -> plan.Plan:
         present = plan.Present(
             records={name: row.record for name, row in self.rows.items()},
             leftovers={name: [row.record for row in rows] for name, rows in self.leftovers.items()},
@@ -114,11 +114,11 @@ class Rehearsed:
         if self.status is not Status.IN_PROGRESS:
             return
         kind, reason = _explained(self.action, exc)
-        reason = self.world.discretion.masked(reason)
+        reason = self.simulation.discretion.masked(reason)
         self.failure = results.Error(type=kind, message=reason)
-        self._turn(self.action, Status.FAILED, reason)
+        self._set_state(self.action, Status.FAILED, reason)
 
-    def _turn(self, action: Action, status: Status, reason: str) -> None:
+    def _set_state(self, action: Action, status: Status, reason: str) -> None:
         self.action, self.status, self.reason = action, status, reason
         self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
 
@@ -136,9 +136,9 @@ class Rehearsed:
         status: Status,
         reason: str,
     ) -> None:
-        self.world.tell(
+        self.simulation.tell(
             events.Event(
-                at_s=self.world.clock.now(),
+                at_s=self.simulation.clock.now(),
                 stack=self.name,
                 stack_id=self.id,
                 depth=self.depth,
@@ -159,27 +159,27 @@ class Rehearsed:
 
     def _take(self, new: Stack | Nothing) -> None:
         """Turn to another template: each of its resources has a row from now on."""
-        self.side = new
+        self.template = new
         if isinstance(new, Stack):
             self.environment = new.definition.environment
-            self.world.discretion |= new.definition.discretion
+            self.simulation.discretion |= new.definition.discretion
         for name in new.definitions:
             if name not in self.rows:
                 self.rows[name] = self._row(name)
         self.seen = {name: self.rows[name] for name in new.definitions}
 
     def _row(self, name: str) -> Row:
-        assert isinstance(self.side, Stack)
-        definition = self.side.definitions[name]
-        record = base.Record(name=name, type=definition.type, uuid=self.world.new_id())
-        return Row(record, definition, self.side.kind(name), self._surroundings())
+        assert isinstance(self.template, Stack)
+        definition = self.template.definitions[name]
+        record = base.Record(name=name, type=definition.type, uuid=self.simulation.new_id())
+        return Row(record, definition, self.template.kind(name), self._context())
 
-    def _surroundings(self) -> base.Surroundings:
-        return base.Surroundings(
+    def _context(self) -> base.ResourceContext:
+        return base.ResourceContext(
             stack_name=self.name,
             stack_id=self.id,
-            clock=self.world.clock.now,
-            random=self.world.random,
+            clock=self.simulation.clock.now,
+            random=self.simulation.random,
             timeout_s=self.timeout_s,
             children=self.children,
             limits=self.first.definition.limits,
@@ -220,11 +220,11 @@ class Rehearsed:
 
     # ------------------------------------------------------------------------------------ values
 
-    def read(self, name: str) -> acts.Values:
+    def read(self, name: str) -> resource_actions.Values:
         """Read properties, update policy and metadata of a resource as they now are."""
-        assert isinstance(self.side, Stack)
-        kind, found = self.side.kind(name), self.side.definitions[name]
-        metadata = functions.resolve(found.metadata, self.side.definition.view(self.seen))
+        assert isinstance(self.template, Stack)
+        kind, found = self.template.kind(name), self.template.definitions[name]
+        metadata = functions.resolve(found.metadata, self.template.definition.view(self.seen))
         if kind.ignores_properties:
             return {}, {}, metadata
         properties = self._checked(name, Key.PROPERTIES, kind.properties_schema, found.properties)
@@ -239,38 +239,38 @@ class Rehearsed:
     def _checked(
         self, name: str, key: Key, schemas: Mapping[str, Any], tree: Any
     ) -> dict[str, Any]:
-        assert isinstance(self.side, Stack)
-        view = self.side.definition.view(self.seen)
+        assert isinstance(self.template, Stack)
+        view = self.template.definition.view(self.seen)
         try:
-            return self.side.reading(name, schemas, tree, view).resolved(check=True)
+            return self.template.reading(name, schemas, tree, view).resolved(check=True)
         except errors.Misplaced as exc:
-            raise exc.under(*self.side.path(name, key), error=PROPERTY_ERROR) from exc
+            raise exc.under(*self.template.path(name, key), error=PROPERTY_ERROR) from exc
 
     def _validated(
         self, name: str, properties: Mapping[str, Any], policy: Mapping[str, Any]
     ) -> None:
         """Ask the kind, which may not have known these values at validation."""
-        assert isinstance(self.side, Stack)
+        assert isinstance(self.template, Stack)
         try:
             self.rows[name].made(properties, policy).validate()
         except errors.Misplaced as exc:
-            raise exc.under(*self.side.path(name, Key.PROPERTIES)) from exc
+            raise exc.under(*self.template.path(name, Key.PROPERTIES)) from exc
 
     def external_id(self, name: str) -> Any:
-        assert isinstance(self.side, Stack)
-        view = self.side.definition.view(self.seen)
-        return functions.resolve(self.side.definitions[name].external_id, view)
+        assert isinstance(self.template, Stack)
+        view = self.template.definition.view(self.seen)
+        return functions.resolve(self.template.definitions[name].external_id, view)
 
     def output(self, name: str) -> Any:
         """The value of one output; raises its fault."""
-        assert isinstance(self.side, Stack)
-        found = self.side.definition.outputs[name]
+        assert isinstance(self.template, Stack)
+        found = self.template.definition.outputs[name]
         if not found.enabled:
             return None
-        return functions.resolve(found.value, self.side.definition.view(self.seen))
+        return functions.resolve(found.value, self.template.definition.view(self.seen))
 
     def output_names(self) -> list[str]:
-        return list(self.side.definition.outputs) if isinstance(self.side, Stack) else []
+        return list(self.template.definition.outputs) if isinstance(self.template, Stack) else []
 
 
 RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
@@ -280,7 +280,7 @@ def _explained(action: Action, exc: Exception) -> tuple[str, str]:
     """The type of a failure, and the reason that the stack gives for it."""
     if isinstance(exc, StackTimedOut):
         return failures.error_type(exc), events.TIMED_OUT
-    if isinstance(exc, acts.ResourceFailed):
+    if isinstance(exc, resource_actions.ResourceFailed):
         return RESOURCE_FAILURE, events.failed(exc.action, exc.fault)
     kind = failures.error_type(exc)
     return kind, events.failed(action, f"{kind}: {exc}")

@@ -1,4 +1,4 @@
-"""One resource of a rehearsed stack: its record, and what others may see of it."""
+"""One resource of a simulated stack: its record, and what others may see of it."""
 
 from __future__ import annotations
 
@@ -15,19 +15,19 @@ UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
 class Row:
     """A ``ResourceView``.  ``definition`` and ``kind``: those of its last create or update."""
 
-    __slots__ = ("_shown", "definition", "kept", "kind", "policy", "record", "surroundings")
+    __slots__ = ("_shown", "context", "definition", "kept", "kind", "policy", "record")
 
     def __init__(
         self,
         record: base.Record,
         definition: ResourceDefinition,
         kind: type[base.Resource],
-        surroundings: base.Surroundings,
+        context: base.ResourceContext,
     ) -> None:
         self.record = record
         self.definition = definition
         self.kind = kind
-        self.surroundings = surroundings
+        self.context = context
         self.policy: Mapping[str, Any] = {}  # its update policy, as last read
         self.kept = False  # whether it ever had values, so that its kind was asked to do something
         self._shown: base.Resource | None = None
@@ -47,7 +47,7 @@ class Row:
         self, properties: Mapping[str, Any], policy: Mapping[str, Any] | None = None
     ) -> base.Resource:
         """The resource as its kind sees it, with the values of an action."""
-        return self.kind(self.record, properties, self.surroundings, update_policy=policy)
+        return self.kind(self.record, properties, self.context, update_policy=policy)
 
     def keep(self, properties: Mapping[str, Any]) -> None:
         """Store the values of an action, for whoever asks and for the next comparison."""
@@ -84,7 +84,7 @@ class Row:
         return self.resource().all_attributes() if self.ready else {}
 
 
-class Standing:
+class RowFacade:
     """A row as the facade of the stack below it (``view.Facade``)."""
 
     __slots__ = ("_row",)

@@ -1,4 +1,4 @@
-"""What kinds may do to a rehearsal: fail, wait, be retried, be cancelled, misbehave."""
+"""What kinds may do to a simulation: fail, wait, be retried, be cancelled, misbehave."""
 
 from __future__ import annotations
 
@@ -8,10 +8,10 @@ from typing import ClassVar
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration import rehearsal, scheduler
+from bloomery.orchestration import scheduler, simulation
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
-from tests.kit.rehearsals import lines, stack, told
+from tests.kit.simulations import lines, stack, told
 
 
 class Scripted(base.Resource):
@@ -67,15 +67,15 @@ def conflict():
     return errors.Conflict(reason="busy")
 
 
-def world():
-    return rehearsal.World(random=lambda: 0.5)
+def half_chance():
+    return simulation.Simulation(random=lambda: 0.5)
 
 
 # ---------------------------------------------------------------------------------------- retries
 
 
 def test_a_real_thing_in_error_is_deleted_and_made_again():
-    result = rehearsal.run(scripted(create=[in_error(), None]), world=world())
+    result = simulation.run(scripted(create=[in_error(), None]), simulation=half_chance())
     assert result.status == "CREATE_COMPLETE"
     assert lines(result.events) == told("S C>, a C!, a D+, a C+, S C.")
     failed, made = result.events[2], result.events[5]
@@ -85,7 +85,7 @@ def test_a_real_thing_in_error_is_deleted_and_made_again():
 
 def test_the_wait_doubles_and_after_six_attempts_the_first_failure_is_told():
     create = [base.ResourceInError("ERROR", "first"), conflict(), *(in_error() for _ in range(9))]
-    result = rehearsal.run(scripted(create=create), world=world())
+    result = simulation.run(scripted(create=create), simulation=half_chance())
     assert result.status == "CREATE_FAILED"
     begun = [event.at_s for event in result.events[1:] if event.state == "CREATE_IN_PROGRESS"]
     waits = [later - earlier for earlier, later in itertools.pairwise(begun)]
@@ -94,13 +94,15 @@ def test_the_wait_doubles_and_after_six_attempts_the_first_failure_is_told():
 
 
 def test_another_failure_is_final():
-    result = rehearsal.run(scripted(create=[in_error(), ValueError("no"), None]), world=world())
+    result = simulation.run(
+        scripted(create=[in_error(), ValueError("no"), None]), simulation=half_chance()
+    )
     assert lines(result.events) == told("S C>, a C!, a D+, a C!, S Cx")
     assert result.reason == "Resource CREATE failed: ValueError: resources.a: no"
 
 
 def test_a_deletion_in_conflict_is_tried_again():
-    life = rehearsal.Rehearsal(world())
+    life = simulation.Lifecycle(half_chance())
     made = scripted(delete=[conflict(), conflict(), None])
     created = life.create(made)
     result = life.delete()
@@ -111,7 +113,7 @@ def test_a_deletion_in_conflict_is_tried_again():
     ("delete", "attempts"), [([ValueError("no")], 1), ([conflict() for _ in range(9)], 6)]
 )
 def test_a_deletion_that_fails_fails_the_stack_and_may_be_asked_again(delete, attempts):
-    life = rehearsal.Rehearsal(world())
+    life = simulation.Lifecycle(half_chance())
     life.create(scripted(delete=[*delete]))
     result = life.delete()
     assert result.status == "DELETE_FAILED"
@@ -126,7 +128,7 @@ def test_a_deletion_that_fails_fails_the_stack_and_may_be_asked_again(delete, at
 
 def test_a_check_is_asked_until_it_says_true_and_may_ask_for_rest():
     check = [False, base.PollDelay(30), 0, None]
-    result = rehearsal.run(scripted(check=check))
+    result = simulation.run(scripted(check=check))
     assert result.events[-1].at_s == 1 + 30 + 1
 
 
@@ -149,15 +151,15 @@ def test_who_waits_when_time_is_up_is_told_to_give_up_once():
     Cancelled.tokens = []
     text = "resources:\n  a: {type: Test::Cancelled}"
     made = stack(text, more={"Test::Cancelled": Cancelled}, timeout_s=5)
-    result = rehearsal.run(made)
+    result = simulation.run(made)
     assert result.reason == "Timed out"
     assert Cancelled.tokens == [{"job": 7}]
 
 
-def test_a_rehearsal_may_run_on_another_clock_and_tell_as_it_goes():
+def test_a_simulation_may_run_on_another_clock_and_tell_as_it_goes():
     clock, heard = scheduler.Simulated(1000), []
-    here = rehearsal.World(clock=clock, listen=heard.append)
-    result = rehearsal.run(scripted(check=[False, None]), world=here)
+    here = simulation.Simulation(clock=clock, on_event=heard.append)
+    result = simulation.run(scripted(check=[False, None]), simulation=here)
     assert tuple(heard) == result.events
     assert [event.at_s for event in heard] == [1000, 1000, 1001, 1001]
 
@@ -177,14 +179,14 @@ def test_a_rehearsal_may_run_on_another_clock_and_tell_as_it_goes():
 )
 @pytest.mark.parametrize("handler", ["create", "check"])
 def test_whatever_a_kind_raises_is_a_failure_of_the_resource(handler, exc):
-    result = rehearsal.run(scripted(TWO, **{handler: [exc]}))
+    result = simulation.run(scripted(TWO, **{handler: [exc]}))
     assert lines(result.events) == told("S C>, a C!, S Cx")
     assert result.error.type == "ResourceFailure"
     assert result.reason.startswith(f"Resource CREATE failed: {type(exc).__name__}: resources.a")
 
 
 def test_a_kind_may_ask_to_be_replaced_while_it_is_updated():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(scripted())
     result = life.update(scripted(size="2", update=[base.UpdateReplace()]))
     trace = "S U>, a U+, a C+, a D+, S U."
@@ -202,7 +204,7 @@ outputs:
   file: {value: {get_file: nope}}
   never: {value: {get_resource: nope}, condition: false}
 """
-    result = rehearsal.run(scripted(text, attribute=[KeyError("x")]))
+    result = simulation.run(scripted(text, attribute=[KeyError("x")]))
     assert result.status == "CREATE_COMPLETE"
     shown = result.document()["outputs"]
     assert shown["bad"] == {"error": {"type": "KeyError", "message": "'x'"}}
@@ -221,7 +223,7 @@ resources:
   v: {type: OS::Heat::Value, properties: {value: many}}
   b: {type: Test::Scripted, properties: {size: {get_attr: [v, value]}}}
 """
-    result = rehearsal.run(scripted(text))
+    result = simulation.run(scripted(text))
     place = "StackValidationFailed: resources.b: Property error: resources.b.properties.size: "
     assert result.reason.startswith(f"Resource CREATE failed: {place}")
     assert result.error.type == "ResourceFailure"
@@ -235,7 +237,7 @@ resources:
     type: OS::Heat::RandomString
     properties: {length: {get_attr: [v, value]}, character_classes: [{class: digits, min: 3}]}
 """
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert result.reason.startswith("Resource CREATE failed: StackValidationFailed: resources.r: ")
 
 
@@ -245,7 +247,7 @@ resources:
   v: {type: OS::Heat::Value, properties: {value: VALUE}}
   b: {type: Test::Scripted, properties: {size: {get_attr: [v, value]}}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(scripted(text.replace("VALUE", "1")))
     result = life.update(scripted(text.replace("VALUE", "many")))
     assert result.status == "UPDATE_FAILED"
@@ -263,7 +265,7 @@ def test_a_failed_resource_that_is_as_wanted_and_stays_is_complete_again():
     def made(size):
         return stack(ONE.replace("SIZE", size), more={"Test::Scripted": Forgiving})
 
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(made("1"))
     assert life.update(made("2")).resources[0].state == "UPDATE_FAILED"
     result = life.update(made("1"))
@@ -282,7 +284,7 @@ def test_a_failed_resource_that_is_as_wanted_and_stays_is_complete_again():
     ],
 )
 def test_a_template_that_is_refused_begins_nothing(text, kind):
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert (result.status, result.error.type) == (None, kind)
     assert result.document() == {
         "status": None,
@@ -292,7 +294,7 @@ def test_a_template_that_is_refused_begins_nothing(text, kind):
 
 
 def test_what_is_not_there_can_neither_be_changed_nor_deleted():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     assert life.delete().error.type == "NotFound"
     life.create(scripted())
     assert life.delete().status == "DELETE_COMPLETE"
@@ -300,7 +302,7 @@ def test_what_is_not_there_can_neither_be_changed_nor_deleted():
 
 
 def test_a_stack_that_could_not_be_deleted_takes_no_update():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(scripted(delete=[ValueError("no")]))
     assert life.delete().status == "DELETE_FAILED"
     assert life.update(scripted()).error.type == "NotSupported"
@@ -308,7 +310,7 @@ def test_a_stack_that_could_not_be_deleted_takes_no_update():
 
 def test_an_immutable_parameter_keeps_its_value():
     text = "parameters: {p: {type: string, immutable: true}}"
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(stack(text, given={"p": "x"}))
     assert life.update(stack(text, given={"p": "x"})).status == "UPDATE_COMPLETE"
     result = life.update(stack(text, given={"p": "y"}))
@@ -322,8 +324,8 @@ resources:
 outputs:
   a: {value: {get_attr: [a, value]}}
 """
-    here = rehearsal.World(new_id=iter([f"{n:032x}" for n in range(9)]).__next__)
-    result = rehearsal.run(stack(text.replace("ID", "OS::stack_id")), world=here)
+    here = simulation.Simulation(new_id=iter([f"{n:032x}" for n in range(9)]).__next__)
+    result = simulation.run(stack(text.replace("ID", "OS::stack_id")), simulation=here)
     assert result.outputs["a"].value == ["S", "0" * 32]
 
 
@@ -337,22 +339,22 @@ def test_an_adopted_resource_is_looked_at_where_its_kind_can():
         text = f"resources:\n  a: {{type: Test::Looking, external_id: {real}}}"
         return stack(text, more={"Test::Looking": Looking})
 
-    assert lines(rehearsal.run(made("there")).events) == told("S C>, a A+, a K+, S C.")
-    result = rehearsal.run(made("gone"))
+    assert lines(simulation.run(made("there")).events) == told("S C>, a A+, a K+, S C.")
+    result = simulation.run(made("gone"))
     assert lines(result.events) == told("S C>, a A+, a K!, S Cx")
     assert result.reason == "Resource CHECK failed: NotFound: resources.a: it is gone"
 
 
-def test_a_fault_of_the_rehearsal_itself_fails_the_stack():
-    here = rehearsal.World(new_id=iter(["0" * 32]).__next__)
-    result = rehearsal.run(scripted(), world=here)
+def test_a_fault_of_the_simulation_itself_fails_the_stack():
+    here = simulation.Simulation(new_id=iter(["0" * 32]).__next__)
+    result = simulation.run(scripted(), simulation=here)
     assert result.status == "CREATE_FAILED"
     assert result.error.type == "StopIteration"
 
 
 def test_all_attributes_of_a_resource_come_as_a_map():
     text = "resources:\n  a: {type: Test::Scripted}\noutputs:\n  a: {value: {get_attr: [a]}}"
-    assert rehearsal.run(scripted(text)).outputs["a"].value == {"size": 1}
+    assert simulation.run(scripted(text)).outputs["a"].value == {"size": 1}
 
 
 def test_what_failed_before_it_had_values_is_deleted_without_its_kind():
@@ -361,7 +363,7 @@ resources:
   a: {type: OS::Heat::Value, properties: {value: many}}
   b: {type: Test::Scripted, properties: {size: {get_attr: [a, value]}}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     assert life.create(scripted(text)).status == "CREATE_FAILED"
     assert life.delete().status == "DELETE_COMPLETE"
     life.create(scripted(text, delete=[ValueError("asked to delete what never was")]))
@@ -377,7 +379,7 @@ outputs:
   a: {value: [{get_attr: [a, size]}, {get_resource: a}]}
   v: {value: [{get_attr: [v, value]}, {get_resource: v}, {get_attr: [v]}]}
 """
-    result = rehearsal.run(scripted(text, check=[ValueError("no")]))
+    result = simulation.run(scripted(text, check=[ValueError("no")]))
     assert result.resources[0].physical_id == "real"
     assert result.outputs["a"].value == [None, "a"]
     assert result.outputs["v"].value == [None, "v", None]
@@ -385,10 +387,10 @@ outputs:
 
 def test_what_resources_hold_is_counted_until_they_are_gone():
     text = "resources:\n  a: {type: OS::Heat::Value, properties: {value: [x, yy]}}\n"
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(stack(text))
-    assert (life.world._nodes, life.world._chars) == (6, len("value") + len("type") + 3)
+    assert (life.simulation._nodes, life.simulation._chars) == (6, len("value") + len("type") + 3)
     life.update(stack(text.replace("[x, yy]", "[x]")))
-    assert (life.world._nodes, life.world._chars) == (5, len("value") + len("type") + 1)
+    assert (life.simulation._nodes, life.simulation._chars) == (5, len("value") + len("type") + 1)
     life.delete()
-    assert (life.world._nodes, life.world._chars) == (0, 0)
+    assert (life.simulation._nodes, life.simulation._chars) == (0, 0)

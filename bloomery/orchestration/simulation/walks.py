@@ -12,20 +12,20 @@ from typing import TYPE_CHECKING, Any, Final
 from bloomery import errors
 from bloomery.orchestration.plan import Plan, Present, rules
 from bloomery.orchestration.plan.actions import CLEAN, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
-from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Knowledge
-from bloomery.orchestration.plan.sides import Side
-from bloomery.orchestration.rehearsal import acts, events
-from bloomery.orchestration.rehearsal.rows import Row
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.scheduler import DependencyTaskGroup, TaskRunner, Timeout
 from bloomery.orchestration.scheduler.runner import Steps
+from bloomery.orchestration.simulation import events, resource_actions
+from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.template.functions.base import Reference
 
 if TYPE_CHECKING:
-    from bloomery.orchestration.rehearsal.stacks import Rehearsed
+    from bloomery.orchestration.simulation.stacks import SimulatedStack
 
 FOR_EVER_S: Final = float(10**9)  # siblings of a failed resource are let finish
 
@@ -41,7 +41,7 @@ class ResourceActionRestricted(Exception):
         super().__init__(f"{action} is restricted for resource.")
 
 
-class Turn(Draft):
+class ResolvedBuilder(PlanBuilder):
     """A draft for one resource whose turn has come: all that it refers to is known by now."""
 
     __slots__ = ()
@@ -53,20 +53,22 @@ class Turn(Draft):
 class Walk:
     """One plan over the rows of one stack."""
 
-    def __init__(self, stack: Rehearsed, plan: Plan, old: Side, new: Side) -> None:
+    def __init__(
+        self, stack: SimulatedStack, plan: Plan, old: TemplateSide, new: TemplateSide
+    ) -> None:
         self.stack = stack
         self.plan = plan
         self.new = new
         records = {name: row.record for name, row in stack.rows.items()}
         present = Present(records=records, live=stack.seen)
-        self.turn = Turn(old=old, new=new, present=present, records=dict(records))
+        self.builder = ResolvedBuilder(old=old, new=new, present=present, records=dict(records))
 
     def steps(self) -> Steps:
         """Walk to the end, or raise the first failure when all that had begun has ended."""
         group = DependencyTaskGroup(
             self.plan.own(),
             self._vertex,
-            clock=self.stack.world.clock,
+            clock=self.stack.simulation.clock,
             error_wait_time=FOR_EVER_S,
         )
         yield from group()
@@ -94,45 +96,45 @@ class Walk:
         if row.gone:
             yield from self._create(name)
             return
-        self.turn.records[name] = row.record
+        self.builder.records[name] = row.record
         yield from self._announced(row, states.Action.UPDATE, "pre-update")
         try:
-            case = rules.Case(self.turn, name)
-            ruling = self._ruling(case)
+            candidate = rules.Candidate(self.builder, name)
+            decision = self._decide(candidate)
         except errors.Failure as exc:
             yield from self._act(row, "fail", states.Action.UPDATE, exc)
         else:
-            yield from self._ruled(row, case, ruling)
+            yield from self._follow(row, candidate, decision)
 
-    def _ruling(self, case: rules.Case) -> rules.Ruling:
+    def _decide(self, candidate: rules.Candidate) -> rules.Decision:
         """What becomes of the resource, whatever the environment says to it."""
-        return next(said for rule in rules.RULES if (said := rule(case)) is not None)
+        return next(said for rule in rules.RULES if (said := rule(candidate)) is not None)
 
-    def _ruled(self, row: Row, case: rules.Case, ruling: rules.Ruling) -> Steps:
-        word = rules.RESTRICTED.get(ruling.verb)
+    def _follow(self, row: Row, candidate: rules.Candidate, decision: rules.Decision) -> Steps:
+        word = rules.RESTRICTED.get(decision.verb)
         if word is not None and word in self.new.restricted(row.name):
             self._refuse(row, ResourceActionRestricted(word))
-        elif ruling.verb is Verb.REFUSE:
-            feature = f"Update of {row.name} ({ruling.reason})"
+        elif decision.verb is Verb.REFUSE:
+            feature = f"Update of {row.name} ({decision.reason})"
             yield from self._act(
                 row, "fail", states.Action.UPDATE, errors.NotSupported(feature=feature)
             )
-        elif ruling.verb is Verb.REPLACE:
-            yield from self._replace(row, silently=self._silent(row, case))
-        elif ruling.verb is Verb.UPDATE or case.kind.always_updated:
-            yield from self._update(row, case.change)
+        elif decision.verb is Verb.REPLACE:
+            yield from self._replace(row, silently=self._silent(row, candidate))
+        elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
+            yield from self._update(row, candidate.change)
         elif row.record.status is Status.FAILED:
             row.record.status = Status.COMPLETE
 
     def _refuse(self, row: Row, exc: Exception) -> None:
-        fault = self.stack.world.explained(row.name, exc)
-        said = self.stack.world.discretion.masked(str(exc))
+        fault = self.stack.simulation.fault_of(row.name, exc)
+        said = self.stack.simulation.discretion.masked(str(exc))
         self.stack.tell(row, states.Action.UPDATE, Status.FAILED, said)
-        raise acts.ResourceFailed(states.Action.UPDATE, fault, exc)
+        raise resource_actions.ResourceFailed(states.Action.UPDATE, fault, exc)
 
-    def _silent(self, row: Row, case: rules.Case) -> bool:
+    def _silent(self, row: Row, candidate: rules.Candidate) -> bool:
         """Whether Heat replaces it without having tried to update it."""
-        return row.record.status is Status.FAILED or not case.same_kind
+        return row.record.status is Status.FAILED or not candidate.same_kind
 
     def _update(self, row: Row, change: Change) -> Steps:
         name = row.name
@@ -185,9 +187,11 @@ class Walk:
 
     def _act(self, row: Row, act: str, *args: Any, **kwargs: Any) -> Steps:
         """Let an actor act, as long as the stack has time."""
-        left_s = self.stack.deadline_s - self.stack.world.clock.now()
-        actor = acts.Actor(row, self.stack.world, self.stack.tell)
-        runner = TaskRunner(getattr(actor, act), *args, clock=self.stack.world.clock, **kwargs)
+        left_s = self.stack.deadline_s - self.stack.simulation.clock.now()
+        actions = resource_actions.ResourceActions(row, self.stack.simulation, self.stack.tell)
+        runner = TaskRunner(
+            getattr(actions, act), *args, clock=self.stack.simulation.clock, **kwargs
+        )
         try:
             yield from runner.as_task(timeout=left_s)
         except Timeout as exc:

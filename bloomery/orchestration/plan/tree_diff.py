@@ -7,29 +7,29 @@ from typing import Any
 
 from bloomery.orchestration.plan import forecast
 from bloomery.orchestration.plan.actions import MAKE, Key
+from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
-from bloomery.orchestration.plan.draft import Draft
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge
-from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.template.functions.base import Reference
 
 
-def same(draft: Draft, old: Any, new: Any) -> bool:
+def same(builder: PlanBuilder, old: Any, new: Any) -> bool:
     """Whether both trees must give the same value while no resource changes."""
-    if draft.agree and old == new:
+    if builder.same_context and old == new:
         return True
-    left = forecast.settled(old, Forecast(draft.old.view))
-    right = forecast.settled(new, Forecast(draft.new.view))
-    return bool(left == right) and not _asks_for_changed(draft, right)
+    left = forecast.settled(old, Forecast(builder.old.view))
+    right = forecast.settled(new, Forecast(builder.new.view))
+    return bool(left == right) and not _asks_for_changed(builder, right)
 
 
-def _asks_for_changed(draft: Draft, tree: Any) -> bool:
+def _asks_for_changed(builder: PlanBuilder, tree: Any) -> bool:
     """Whether a call that could not be made names a parameter whose value differs."""
     names = {text for residue in forecast.residues(tree) for text in residue.texts()}
     return any(
-        name in draft.old.parameters
-        and draft.old.view.parameter(name) != draft.new.view.parameter(name)
-        for name in names.intersection(draft.new.parameters)
+        name in builder.old.parameters
+        and builder.old.view.parameter(name) != builder.new.view.parameter(name)
+        for name in names.intersection(builder.new.parameters)
     )
 
 
@@ -40,17 +40,17 @@ def waits(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
     return [each for each in view.references(tree) if judge(each) is not Knowledge.KNOWN]
 
 
-def waiting(draft: Draft, references: Iterable[Reference]) -> Unknown:
+def waiting(builder: PlanBuilder, references: Iterable[Reference]) -> Unknown:
     """Say what must be done before the value is known."""
     names = dict.fromkeys(each.resource for each in references)
-    told = (f"{name} is {draft.actions[Key(name, MAKE)].verb.done}" for name in names)
+    told = (f"{name} is {builder.actions[Key(name, MAKE)].verb.done}" for name in names)
     return Unknown(" and ".join(told))
 
 
 # ---------------------------------------------------------------------------- what may be shown
 
 
-def told(tree: Any, side: Side) -> Any:
+def told(tree: Any, side: TemplateSide) -> Any:
     """Return what can be shown of a tree; what cannot be resolved is not known."""
     return _plain(forecast.settled(tree, Forecast(side.view)), Unknown())
 
@@ -63,7 +63,7 @@ def _plain(tree: Any, unknown: Unknown) -> Any:
     return [_plain(value, unknown) for value in tree] if isinstance(tree, list) else tree
 
 
-def parts(draft: Draft, old: Any, new: Any, before: Any) -> tuple[Any, Any] | None:
+def parts(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, Any] | None:
     """Return ``before`` and what it becomes, in which only what must be is not known.
 
     None where the trees, or the value that was there, are not maps or lists of one shape.
@@ -73,7 +73,9 @@ def parts(draft: Draft, old: Any, new: Any, before: Any) -> tuple[Any, Any] | No
         return None
     was, will_be = {}, {}
     for key, (one, other, value) in pairs.items():
-        was[key], will_be[key] = parts(draft, one, other, value) or _part(draft, one, other, value)
+        was[key], will_be[key] = parts(builder, one, other, value) or _part(
+            builder, one, other, value
+        )
     if isinstance(new, dict):
         return was, will_be
     return list(was.values()), list(will_be.values())
@@ -90,9 +92,9 @@ def _pairs(old: Any, new: Any, before: Any) -> dict[Any, tuple[Any, Any, Any]] |
     return None
 
 
-def _part(draft: Draft, old: Any, new: Any, before: Any) -> tuple[Any, Any]:
-    needs = waits(new, draft.after, draft.judge)
-    steady = all(draft.judge(each) is Knowledge.STEADY for each in needs)
-    if steady and same(draft, old, new) and (needs or type(before) is not type(new)):
+def _part(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, Any]:
+    needs = waits(new, builder.after, builder.judge)
+    steady = all(builder.judge(each) is Knowledge.STEADY for each in needs)
+    if steady and same(builder, old, new) and (needs or type(before) is not type(new)):
         return before, before
-    return before, _plain(forecast.settled(new, draft.after), waiting(draft, needs))
+    return before, _plain(forecast.settled(new, builder.after), waiting(builder, needs))

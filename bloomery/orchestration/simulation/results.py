@@ -1,4 +1,4 @@
-"""What a rehearsal came to, for people and programs."""
+"""What a simulation came to, for people and programs."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bloomery.orchestration.rehearsal.events import Event
 from bloomery.orchestration.resources.failures import error_type
+from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.template.discretion import Discretion
 
 _OPEN: Final = Discretion()  # nothing is hidden

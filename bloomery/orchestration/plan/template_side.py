@@ -14,7 +14,7 @@ from bloomery.orchestration.template.definitions import OutputDefinition, Resour
 from bloomery.orchestration.template.view import Plain, StackView
 
 
-class Side(Protocol):
+class TemplateSide(Protocol):
     @property
     def definitions(self) -> Mapping[str, ResourceDefinition]:
         """The resources of the template whose condition holds."""

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from bloomery.orchestration.rehearsal import running
+from bloomery.orchestration.simulation import lifecycle
 from tests.unit.orchestration.stack import kit
 
 INNER = """
@@ -17,6 +17,6 @@ def test_a_template_in_the_place_of_a_type_may_hold_a_resource_of_that_type():
         "outputs: {o: {value: {get_attr: [a, value]}}}"
     )
     env = {"resource_registry": {"OS::Heat::RandomString": "a.yaml"}}
-    result = running.run(kit.stack(kit.hot(root), env, files={"a.yaml": INNER}))
+    result = lifecycle.run(kit.stack(kit.hot(root), env, files={"a.yaml": INNER}))
     assert result.status == "CREATE_COMPLETE"
     assert len(result.outputs["o"].value) == 9

@@ -1,11 +1,11 @@
-"""The event traces of Heat's convergence engine, as rehearsals tell them."""
+"""The event traces of Heat's convergence engine, as simulations tell them."""
 
 from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import rehearsal
-from tests.kit.rehearsals import lines, stack, told
+from bloomery.orchestration import simulation
+from tests.kit.simulations import lines, stack, told
 
 CHAIN = """
 resources:
@@ -46,13 +46,13 @@ CREATES = [
 
 @pytest.mark.parametrize(("text", "rollback", "status", "trace"), CREATES)
 def test_creations_go_as_heat_tells_them(text, rollback, status, trace):
-    result = rehearsal.run(stack(text), rollback=rollback)
+    result = simulation.run(stack(text), rollback=rollback)
     assert result.status == status
     assert lines(result.events) == told(trace)
 
 
 def test_reasons_are_those_of_heat():
-    result = rehearsal.run(stack(BAD), rollback=True)
+    result = simulation.run(stack(BAD), rollback=True)
     assert [event.reason for event in result.events] == [
         "Stack CREATE started",
         "state changed",
@@ -68,14 +68,14 @@ def test_reasons_are_those_of_heat():
         "Stack ROLLBACK completed successfully",
     ]
     assert result.reason == "Stack ROLLBACK completed successfully"
-    assert result.error == rehearsal.Error(
+    assert result.error == simulation.Error(
         type="ResourceFailure",
         message="Resource CREATE failed: ValueError: resources.b: Test Resource failed b",
     )
 
 
 def test_after_a_failure_nothing_more_begins_and_the_next_update_makes_what_is_missing():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     failed = life.create(stack(BAD))
     assert [each.state for each in failed.resources] == [
         "CREATE_COMPLETE",
@@ -94,16 +94,16 @@ resources:
   b: {type: OS::Heat::TestResource, properties: {wait_secs: 4}}
   c: {type: OS::Heat::TestResource, depends_on: a}
 """
-    result = rehearsal.run(stack(text))
+    result = simulation.run(stack(text))
     assert lines(result.events) == told("S C>, a C>, b C>, a Cx, S Cx, b C.")
     assert [event.at_s for event in result.events] == [0, 0, 0, 2, 2, 4]
-    result = rehearsal.run(stack(text), rollback=True)
+    result = simulation.run(stack(text), rollback=True)
     rest = "S R>, b D>, a D>, a D., b D., S R."
     assert lines(result.events)[6:] == told(rest)
 
 
 def test_a_rolled_back_creation_leaves_an_empty_stack_that_can_be_updated():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     result = life.create(stack(BAD), rollback=True)
     assert (result.outputs, list(result.resources)) == ({}, [])
     before = len(result.events)
@@ -121,7 +121,7 @@ resources:
   a: {type: OS::Heat::TestResource, properties: {wait_secs: -1, action_wait_secs: {delete: 0}}}
   b: {type: OS::Heat::TestResource, depends_on: a}
 """
-    result = rehearsal.run(stack(text, timeout_s=60), rollback=True)
+    result = simulation.run(stack(text, timeout_s=60), rollback=True)
     trace = "S C>, a C!, S Cx, S R>, a D+, S R."
     assert lines(result.events) == told(trace)
     assert result.events[3].reason == "Timed out"
@@ -138,7 +138,7 @@ resources:
   a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}
   b: {type: OS::Heat::TestResource, depends_on: a}
 """
-    result = rehearsal.run(stack(text, timeout_s=60))
+    result = simulation.run(stack(text, timeout_s=60))
     assert result.status == "CREATE_FAILED"
     assert result.resources[1].state == "INIT_COMPLETE"
 
@@ -166,7 +166,7 @@ UPDATES = [
 
 @pytest.mark.parametrize(("before", "after", "trace"), UPDATES)
 def test_updates_go_as_heat_tells_them(before, after, trace):
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(updated(**before))
     result = life.update(updated(**after))
     assert result.status == "UPDATE_COMPLETE", result.error
@@ -174,7 +174,7 @@ def test_updates_go_as_heat_tells_them(before, after, trace):
 
 
 def test_a_replaced_resource_says_so_and_its_dependants_turn_to_the_new_one():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(updated())
     result = life.update(updated(salt="2"))
     reasons = [event.reason for event in result.events if event.resource == "b"]
@@ -183,7 +183,7 @@ def test_a_replaced_resource_says_so_and_its_dependants_turn_to_the_new_one():
 
 
 def test_what_stays_keeps_its_id():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     before = {each.name: each.physical_id for each in life.create(updated()).resources}
     after = {each.name: each.physical_id for each in life.update(updated(salt="2")).resources}
     assert {name for name in after if after[name] == before[name]} == {"a", "c"}
@@ -201,7 +201,7 @@ outputs:
   key: {value: {get_attr: [key, value]}}
 """
     mapped = {"resource_registry": {"My::R": "OS::Heat::RandomString"}}
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(stack(text))
     result = life.update(stack(text.replace("OS::Heat::RandomString", "My::R"), environment=mapped))
     assert lines(result.events)[len(created.events) :] == told("S U>, key U+, S U.")
@@ -211,7 +211,7 @@ outputs:
 
 
 def test_a_failed_update_without_rollback_stays_where_it_is():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(updated())
     failed = life.update(updated(**FAILING))
     assert failed.status == "UPDATE_FAILED"
@@ -222,7 +222,7 @@ def test_a_failed_update_without_rollback_stays_where_it_is():
 
 def test_a_failed_update_with_rollback_takes_the_old_ones_back():
     """What was replaced comes back with its id; what failed is made anew; removed is made again."""
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     gone = "\n  d: {type: OS::Heat::TestResource}"
     created = life.create(updated(more=gone))
     result = life.update(updated(**FAILING), rollback=True)
@@ -247,7 +247,7 @@ resources:
   a: {type: OS::Heat::TestResource, properties: {value: VALUE}}
   b: {type: OS::Heat::TestResource, properties: {update_replace_value: {get_attr: [a, output]}}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     life.create(stack(text.replace("VALUE", "x")))
     first = life.update(stack(text.replace("VALUE", "y")))
     assert lines(first.events)[6:] == told("S U>, a U+, b U+, b C+, b D+, S U.")
@@ -257,7 +257,7 @@ resources:
 
 
 def test_a_deletion_goes_backwards():
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(stack(GOOD))
     result = life.delete()
     assert result.status == "DELETE_COMPLETE"
@@ -274,7 +274,7 @@ resources:
     properties: {action_wait_secs: {delete: 100}}
   b: {type: OS::Heat::TestResource, properties: {action_wait_secs: {delete: 7}}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(stack(text))
     result = life.delete()
     times = {event.resource: event.at_s for event in result.events[len(created.events) :]}
@@ -291,7 +291,7 @@ resources:
 outputs:
   id: {value: {get_resource: a}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     result = life.create(stack(text))
     assert lines(result.events) == told("S C>, a A+, a K., S C.")
     assert result.events[3].reason == "CHECK not supported for OS::Heat::TestResource"
@@ -306,7 +306,7 @@ outputs:
 def test_hooks_are_announced_and_not_waited_for():
     hooks = {"a": {"hooks": ["pre-create", "post-create", "pre-update", "pre-delete"]}}
     environment = {"resource_registry": {"resources": hooks}}
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     result = life.create(stack(GOOD, environment=environment))
     said = [(event.state, event.reason) for event in result.events if event.resource == "a"]
     assert said == [
@@ -348,7 +348,7 @@ def test_hooks_are_announced_and_not_waited_for():
 def test_restricted_actions_fail_the_update(word, after, refused):
     environment = {"resource_registry": {"resources": {"[ab]": {"restricted_actions": word}}}}
     text = UPDATED.replace("FAIL", "false")
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     first = text.replace("VALUE", "x").replace("SALT", "1")
     created = life.create(stack(first, environment=environment))
     value, salt = after.get("value", "x"), after.get("salt", "1")
@@ -372,7 +372,7 @@ resources:
   a: {type: OS::Heat::None, condition: wanted}
   b: {type: OS::Heat::None, depends_on: a}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(stack(text, given={"use": True}))
     result = life.update(stack(text, given={"use": False}))
     assert lines(result.events)[len(created.events) :] == told("S U>, a D+, S U.")
@@ -384,7 +384,7 @@ resources:
   a: {type: OS::Heat::TestResource, properties: {wait_secs: WAIT}}
   b: {type: OS::Heat::TestResource, properties: {update_replace_value: {get_attr: [a, output]}}}
 """
-    life = rehearsal.Rehearsal()
+    life = simulation.Lifecycle()
     created = life.create(stack(text.replace("WAIT", "0")))
     result = life.update(stack(text.replace("WAIT", "1")))
     assert lines(result.events)[len(created.events) :] == told("S U>, a U+, S U.")

@@ -10,13 +10,13 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.rehearsal import events
-from bloomery.orchestration.rehearsal.rows import Row
-from bloomery.orchestration.rehearsal.world import World
 from bloomery.orchestration.resources import base, failures
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler import After, Timeout
 from bloomery.orchestration.scheduler.runner import Steps
+from bloomery.orchestration.simulation import events
+from bloomery.orchestration.simulation.rows import Row
+from bloomery.orchestration.simulation.simulation import Simulation
 
 RETRIES: Final = 5  # Heat: action_retry_limit
 JITTER_S: Final = 2.0
@@ -34,18 +34,18 @@ class ResourceFailed(Exception):
         self.cause = cause
 
 
-class Actor:
+class ResourceActions:
     """Acts on one row.  ``tell``: called with action, status and reason of each change."""
 
     def __init__(
-        self, row: Row, world: World, tell: Callable[[Row, Action, Status, str], None]
+        self, row: Row, simulation: Simulation, tell: Callable[[Row, Action, Status, str], None]
     ) -> None:
         self.row = row
-        self.world = world
+        self.simulation = simulation
         self.tell = tell
 
     def __str__(self) -> str:
-        where = self.row.surroundings
+        where = self.row.context
         kind = self.row.kind.__name__
         return f'{kind} "{self.row.name}" Stack "{where.stack_name}" [{where.stack_id}]'
 
@@ -97,7 +97,7 @@ class Actor:
             if replace:
                 raise base.UpdateReplace
             properties, policy, metadata = read()
-            self.world.hold(self.row, properties)
+            self.simulation.hold(self.row, properties)
             made = self.row.made(properties, policy)
             yield from self._worked(made, Action.UPDATE, definition, tmpl_diff, prop_diff)
             self.row.record.type = definition.type
@@ -120,7 +120,7 @@ class Actor:
                 if failed > RETRIES or not isinstance(exc.cause, errors.Conflict):
                     raise
             else:
-                self.world.release(self.row)
+                self.simulation.release(self.row)
                 return
             yield self._back_off(failed)
 
@@ -136,7 +136,7 @@ class Actor:
 
     def _creation(self, read: Callable[[], Values]) -> Steps:
         properties, policy, metadata = read()
-        self.world.hold(self.row, properties)
+        self.simulation.hold(self.row, properties)
         self.row.record.metadata = metadata
         self.row.keep(properties)
         yield from self._worked(self.row.made(properties, policy), Action.CREATE)
@@ -163,9 +163,9 @@ class Actor:
             if check(token):
                 return True
         except base.PollDelay as exc:
-            yield After(self.world.poll_s * max(exc.steps, 1))
+            yield After(self.simulation.poll_s * max(exc.steps, 1))
         else:
-            yield After(self.world.poll_s)
+            yield After(self.simulation.poll_s)
         return False
 
     def _recorded(self, action: Action, work: Callable[[], Any]) -> Steps:
@@ -184,7 +184,7 @@ class Actor:
             self._change(action, Status.FAILED, reason)
             raise
         except Exception as exc:  # kinds are plug-ins: what they raise is a failure of theirs
-            fault = self.world.explained(self.row.name, exc)
+            fault = self.simulation.fault_of(self.row.name, exc)
             self._change(action, Status.FAILED, str(fault))
             raise ResourceFailed(action, fault, exc) from exc
         self._change(action, Status.COMPLETE)
@@ -195,7 +195,7 @@ class Actor:
         self.tell(self.row, action, status, reason)
 
     def _back_off(self, failed: int) -> After:
-        return After(2.0**failed + self.world.random() * JITTER_S)
+        return After(2.0**failed + self.simulation.random() * JITTER_S)
 
 
 def _passing(cause: Exception) -> bool:

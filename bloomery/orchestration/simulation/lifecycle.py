@@ -5,28 +5,28 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from bloomery import errors
-from bloomery.orchestration.rehearsal import results
-from bloomery.orchestration.rehearsal.below import Below, arn_of
-from bloomery.orchestration.rehearsal.results import Result
-from bloomery.orchestration.rehearsal.rows import Row
-from bloomery.orchestration.rehearsal.stacks import Rehearsed
-from bloomery.orchestration.rehearsal.world import World
 from bloomery.orchestration.resources.states import Action
+from bloomery.orchestration.simulation import results
+from bloomery.orchestration.simulation.children import SimulatedChildren, arn_of
+from bloomery.orchestration.simulation.results import Result
+from bloomery.orchestration.simulation.rows import Row
+from bloomery.orchestration.simulation.simulation import Simulation
+from bloomery.orchestration.simulation.stacks import SimulatedStack
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.definition import Definition
 
 
-def run(stack: Stack, *, rollback: bool = False, world: World | None = None) -> Result:
+def run(stack: Stack, *, rollback: bool = False, simulation: Simulation | None = None) -> Result:
     """Validate a stack, create it in memory and tell what came of it.  Nothing is raised."""
-    return Rehearsal(world).create(stack, rollback=rollback)
+    return Lifecycle(simulation).create(stack, rollback=rollback)
 
 
-class Rehearsal:
+class Lifecycle:
     """One root stack through its life; each verb runs to its end and returns a result."""
 
-    def __init__(self, world: World | None = None) -> None:
-        self.world = world or World()
-        self.stack: Rehearsed | None = None
+    def __init__(self, simulation: Simulation | None = None) -> None:
+        self.simulation = simulation or Simulation()
+        self.stack: SimulatedStack | None = None
 
     def create(self, stack: Stack, *, rollback: bool = False) -> Result:
         return self._told(lambda: self._create(stack, rollback=rollback))
@@ -38,7 +38,7 @@ class Rehearsal:
     def delete(self) -> Result:
         return self._told(self._delete)
 
-    def _told(self, verb: Callable[[], Rehearsed]) -> Result:
+    def _told(self, verb: Callable[[], SimulatedStack]) -> Result:
         """What came of a verb, or why it was refused."""
         try:
             made = verb()
@@ -46,49 +46,49 @@ class Rehearsal:
             return Result(status=None, error=results.error_of(exc))
         return _result(made)
 
-    def _create(self, stack: Stack, *, rollback: bool) -> Rehearsed:
+    def _create(self, stack: Stack, *, rollback: bool) -> SimulatedStack:
         stack.validate()
         made = self._made(stack)
-        self.world.run(lambda: made.create(rollback=rollback))
+        self.simulation.run(lambda: made.create(rollback=rollback))
         return made
 
-    def _update(self, stack: Stack, *, rollback: bool) -> Rehearsed:
+    def _update(self, stack: Stack, *, rollback: bool) -> SimulatedStack:
         made = self._present()
         if made.action is Action.DELETE:
             raise errors.NotSupported(feature="Updating a stack that is being deleted")
         stack.validate()
-        new = known(stack, made.name, made.id)
-        if isinstance(made.side, Stack):
-            new.definition.parameters.check_immutable(made.side.definition.parameters)
+        new = with_id(stack, made.name, made.id)
+        if isinstance(made.template, Stack):
+            new.definition.parameters.check_immutable(made.template.definition.parameters)
         made.timeout_s = stack.timeout_s
-        self.world.run(lambda: made.update(new, rollback=rollback))
+        self.simulation.run(lambda: made.update(new, rollback=rollback))
         return made
 
-    def _delete(self) -> Rehearsed:
+    def _delete(self) -> SimulatedStack:
         made = self._present()
-        self.world.run(made.delete)
+        self.simulation.run(made.delete)
         return made
 
-    def _present(self) -> Rehearsed:
-        if self.stack is None or self.stack.id not in self.world.stacks:
+    def _present(self) -> SimulatedStack:
+        if self.stack is None or self.stack.id not in self.simulation.stacks:
             raise errors.NotFound(reason="cannot find the stack: create it first")
         return self.stack
 
-    def _made(self, stack: Stack) -> Rehearsed:
-        name, stack_id = stack.definition.identity.name, self.world.new_id()
-        made = Rehearsed(
-            known(stack, name, stack_id),
-            self.world,
+    def _made(self, stack: Stack) -> SimulatedStack:
+        name, stack_id = stack.definition.identity.name, self.simulation.new_id()
+        made = SimulatedStack(
+            with_id(stack, name, stack_id),
+            self.simulation,
             name=name,
             id=stack_id,
             timeout_s=stack.timeout_s,
         )
-        made.children = Below(made)
+        made.children = SimulatedChildren(made)
         self.stack = made
         return made
 
 
-def known(stack: Stack, name: str, stack_id: str) -> Stack:
+def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
     """The same stack with an id, as pseudo parameters tell it once it is stored."""
     definition = stack.definition
     identity = definition.identity
@@ -107,24 +107,24 @@ def known(stack: Stack, name: str, stack_id: str) -> Stack:
     return Stack(made, depth=stack.depth, timeout_s=stack.timeout_s)
 
 
-def _result(made: Rehearsed) -> Result:
+def _result(made: SimulatedStack) -> Result:
     return Result(
         status=f"{made.action}_{made.status}",
         reason=made.reason,
         error=made.failure,
         outputs={name: _output(made, name) for name in made.output_names()},
-        events=tuple(made.world.events),
+        events=tuple(made.simulation.events),
         resources=tuple(_resource(row) for row in made.rows.values()),
     )
 
 
-def _output(made: Rehearsed, name: str) -> results.Output:
-    assert isinstance(made.side, Stack)
-    description = made.side.definition.outputs[name].description
+def _output(made: SimulatedStack, name: str) -> results.Output:
+    assert isinstance(made.template, Stack)
+    description = made.template.definition.outputs[name].description
     try:
         return results.Output(description=description, value=made.output(name))
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
-        error = results.error_of(exc, made.world.discretion)
+        error = results.error_of(exc, made.simulation.discretion)
         return results.Output(description=description, error=error)
 
 

@@ -17,11 +17,11 @@ from typing import Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.graph import Cycle
-from bloomery.orchestration.plan import beside, sides
+from bloomery.orchestration.plan import output_changes, template_side
 from bloomery.orchestration.plan.actions import Key
-from bloomery.orchestration.plan.draft import Draft, Present
+from bloomery.orchestration.plan.builder import PlanBuilder, Present
 from bloomery.orchestration.plan.plans import Plan
-from bloomery.orchestration.plan.sides import Side
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.plan.transforms import (
     add,
     backward,
@@ -30,8 +30,8 @@ from bloomery.orchestration.plan.transforms import (
     clean,
     compare,
     forward,
-    joints,
     members,
+    noop_vertices,
     retain,
 )
 from bloomery.orchestration.resources.base import Record
@@ -45,55 +45,64 @@ STEPS: Final[tuple[ModuleType, ...]] = (
     clean,
     retain,
     backward,
-    joints,
+    noop_vertices,
     members,
     batches,
 )
 
 
-def plan(old: Side, new: Side, existing: Existing = None) -> Plan:
+def plan(old: TemplateSide, new: TemplateSide, existing: Existing = None) -> Plan:
     """Return what an update does; without ``existing``, all of ``old`` is there as it says.
 
     Raises CircularDependencyException, and what a value of the new template raises.
     """
-    begun = draft(old, new, existing)
-    found = made(begun)
-    return replace(found, outputs=beside.outputs(begun), differs=beside.differs(begun))
+    builder = begin(old, new, existing)
+    return replace(
+        finish(builder),
+        outputs=output_changes.outputs(builder),
+        differs=output_changes.differs(builder),
+    )
 
 
-def create(new: Side) -> Plan:
-    return made(draft(sides.NOTHING, new, {}))
+def create(new: TemplateSide) -> Plan:
+    return finish(begin(template_side.NOTHING, new, {}))
 
 
-def delete(old: Side, existing: Existing = None) -> Plan:
+def delete(old: TemplateSide, existing: Existing = None) -> Plan:
     """Return the end of a stack: what was created last goes first."""
-    return made(draft(old, sides.NOTHING, existing))
+    return finish(begin(old, template_side.NOTHING, existing))
 
 
-def rollback(failed: Side, previous: Side | None, existing: Existing = None) -> Plan:
+def rollback(
+    failed: TemplateSide, previous: TemplateSide | None, existing: Existing = None
+) -> Plan:
     """Return the way back from ``failed``, after it went wrong at some point.
 
     What was updated is updated back, what was made is deleted, what was deleted is made again and
     what was replaced is taken back, with its id, if it still stands (``Present.leftovers``).
     ``previous`` None: the failed action was the creation, and nothing remains.
     """
-    return made(draft(failed, previous or sides.NOTHING, existing, rollback=True))
+    return finish(begin(failed, previous or template_side.NOTHING, existing, rollback=True))
 
 
-# ------------------------------------------------------------------------------------- how
+# ------------------------------------------------------------------------------- its two halves
 
 
-def draft(old: Side, new: Side, existing: Existing, *, rollback: bool = False) -> Draft:
+def begin(
+    old: TemplateSide, new: TemplateSide, existing: Existing, *, rollback: bool = False
+) -> PlanBuilder:
+    """Return a builder to which no transform has been applied."""
     present = existing if isinstance(existing, Present) else Present(records=existing)
-    return Draft(old=old, new=new, present=present, rollback=rollback)
+    return PlanBuilder(old=old, new=new, present=present, rollback=rollback)
 
 
-def made(begun: Draft, steps: Iterable[ModuleType] = STEPS) -> Plan:
+def finish(builder: PlanBuilder, steps: Iterable[ModuleType] = STEPS) -> Plan:
+    """Apply the transforms.  Raises CircularDependencyException."""
     try:
         for step in steps:
-            step.apply(begun)
-        begun.graph.order()
+            step.apply(builder)
+        builder.graph.order()
     except Cycle as exc:
         names = [key.name for key in exc.keys if isinstance(key, Key)]
         raise errors.CircularDependencyException(cycle=" -> ".join([*names, names[0]])) from exc
-    return Plan(graph=begun.graph, actions=begun.actions)
+    return Plan(graph=builder.graph, actions=builder.actions)
