@@ -30,10 +30,8 @@ def since(version: str, *, cast: bool = False) -> Callable[[F], F]:
     return mark
 
 
-class Conductor(Protocol):
-    """What a conductor does for callers."""
-
-    # ------------------------------------------------------------------ nodes
+class Records(Protocol):
+    """Nodes and what belongs to them, as records."""
 
     @since("1.0")
     def create_node(self, request: Request, values: Json) -> None:
@@ -86,18 +84,18 @@ class Conductor(Protocol):
         """Remove these traits, or all.  Raises NodeTraitNotFound."""
 
     @since("1.0")
-    def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
-        """Return {interface: {"result": True} or {"result": False, "reason": text}}."""
+    def create_port(self, request: Request, values: Json) -> None:
+        """Store a validated port.  Needs no lock.  MACAlreadyExists and its like."""
 
     @since("1.0")
-    def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
-        """Return what this conductor remembers of the node's BMC, without asking it.
+    def update_port(self, request: Request, port_uuid: str, patch: list[Json]) -> None: ...
 
-        None where it never spoke with it.  Keys: address, last_contact_at, last_error,
-        last_error_at, left_alone, latency.
-        """
+    @since("1.0")
+    def destroy_port(self, request: Request, port_uuid: str) -> None: ...
 
-    # ------------------------------------------------------------------ verbs
+
+class Provisioning(Protocol):
+    """The verbs of provisioning, and the calls of agents."""
 
     @since("1.0")
     def do_node_deploy(
@@ -141,6 +139,9 @@ class Conductor(Protocol):
     def do_node_unrescue(self, request: Request, node_uuid: str) -> None: ...
 
     @since("1.0")
+    def inspect_hardware(self, request: Request, node_uuid: str) -> None: ...
+
+    @since("1.0")
     def heartbeat(
         self,
         request: Request,
@@ -152,10 +153,9 @@ class Conductor(Protocol):
     ) -> None:
         """An agent calls: go on with the flow that waits for it.  NodeLocked at once if busy."""
 
-    @since("1.0")
-    def inspect_hardware(self, request: Request, node_uuid: str) -> None: ...
 
-    # ------------------------------------------------------------------ power and management
+class Power(Protocol):
+    """Power, management and consoles: what is asked of a node's hardware."""
 
     @since("1.0")
     def change_node_power_state(
@@ -196,7 +196,25 @@ class Conductor(Protocol):
     def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
         """Return {"type": kind, "url": where}, as the driver has it; None while it is off."""
 
-    # ------------------------------------------------------------------ network
+    @since("1.0")
+    def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
+        """Return {interface: {"result": True} or {"result": False, "reason": text}}."""
+
+    @since("1.0")
+    def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
+        """Return what this conductor remembers of the node's BMC, without asking it.
+
+        None where it never spoke with it.  Keys: address, last_contact_at, last_error,
+        last_error_at, left_alone, latency.
+        """
+
+    @since("1.0")
+    def get_driver_properties(self, request: Request, driver: str) -> Json:
+        """Return {property: description} over the default interfaces of a hardware type."""
+
+
+class Network(Protocol):
+    """Virtual interfaces of nodes."""
 
     @since("1.0")
     def vif_attach(self, request: Request, node_uuid: str, vif_info: Json) -> None: ...
@@ -207,21 +225,9 @@ class Conductor(Protocol):
     @since("1.0")
     def vif_list(self, request: Request, node_uuid: str) -> list[Json]: ...
 
-    @since("1.0")
-    def create_port(self, request: Request, values: Json) -> None:
-        """Store a validated port.  Needs no lock.  MACAlreadyExists and its like."""
 
-    @since("1.0")
-    def update_port(self, request: Request, port_uuid: str, patch: list[Json]) -> None: ...
-
-    @since("1.0")
-    def destroy_port(self, request: Request, port_uuid: str) -> None: ...
-
-    # ------------------------------------------------------------------ drivers
-
-    @since("1.0")
-    def get_driver_properties(self, request: Request, driver: str) -> Json:
-        """Return {property: description} over the default interfaces of a hardware type."""
+class Conductor(Records, Provisioning, Power, Network, Protocol):
+    """What a conductor does for callers."""
 
 
 METHODS: Final[dict[str, tuple[str, bool]]] = {

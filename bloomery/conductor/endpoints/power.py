@@ -1,0 +1,121 @@
+"""Power, management and consoles: what is asked of a node's hardware."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery import errors
+from bloomery.conductor import boot_settings, console, power, runner
+from bloomery.conductor.endpoints import tasks
+from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.model.node import INTERFACES
+from bloomery.model.request import Request
+
+Json = dict[str, Any]
+
+
+class PowerEndpoints:
+    """Serves ``rpc.contract.Power``."""
+
+    runtime: ConductorRuntime
+
+    def change_node_power_state(
+        self,
+        request: Request,
+        node_uuid: str,
+        new_state: str,
+        timeout_s: float | None,
+    ) -> None:
+        with tasks.order(self.runtime, request, node_uuid, new_state) as (task, slot):
+            power.check(task, new_state)
+            was = task.node.power_state
+            power.begin(task, new_state)
+            flow = runner.plan(task, power.PHASE, power.steps(task, new_state, timeout_s))
+            task.save(flow.opening, power.notification(task, "start", new_state))
+            task.set_spawn_error_hook(power.undo, task.node, flow, was)
+            task.spawn_after(runner.launch, slot, flow)
+        self.runtime.on_events_written()
+
+    def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
+        with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
+            _set_boot(task, slot, "boot_mode", new_mode)
+
+    def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
+        with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
+            _set_boot(task, slot, "secure_boot", on)
+
+    def set_boot_device(
+        self,
+        request: Request,
+        node_uuid: str,
+        device: str,
+        persistent: bool,
+    ) -> None:
+        def work(task: TaskManager) -> None:
+            task.driver.management.validate(task)
+            task.driver.management.set_boot_device(task, device, persistent)
+            task.save()
+
+        tasks.in_worker(
+            self.runtime, request, node_uuid, work, purpose="set boot device", insists=True
+        )
+
+    def get_boot_device(self, request: Request, node_uuid: str) -> Json:
+        def work(task: TaskManager) -> Json:
+            task.driver.management.validate(task)
+            return task.driver.management.get_boot_device(task)
+
+        return tasks.in_worker(self.runtime, request, node_uuid, work, purpose="get boot device")
+
+    def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:
+        def work(task: TaskManager) -> list[str]:
+            return list(task.driver.management.get_supported_boot_devices(task))
+
+        return tasks.in_worker(
+            self.runtime, request, node_uuid, work, shared=True, purpose="list boot devices"
+        )
+
+    def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
+        with tasks.order(self.runtime, request, node_uuid, "console") as (task, slot):
+            task.driver.console.validate(task)
+            if task.node.console_enabled == enabled:
+                return
+            task.node.last_error = None
+            flow = runner.plan(task, console.PHASE, console.steps(enabled))
+            task.save(flow.opening, console.notification(task, "start"))
+            task.set_spawn_error_hook(console.undo, flow)
+            task.spawn_after(runner.launch, slot, flow)
+
+    def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
+        with tasks.shared(self.runtime, request, node_uuid) as task:
+            return console.show(task)
+
+    def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
+        with tasks.shared(self.runtime, request, node_uuid) as task:
+            return {kind: _validated(task, kind) for kind in INTERFACES if kind != "vendor"}
+
+    def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
+        with tasks.shared(self.runtime, request, node_uuid) as task:
+            return task.driver.power.describe_bmc(task)
+
+    def get_driver_properties(self, request: Request, driver: str) -> Json:
+        return dict(self.runtime.registry.properties_of(driver))
+
+
+def _validated(task: TaskManager, kind: str) -> Json:
+    """Return what validation says of one interface; only what we know by name is told."""
+    try:
+        task.driver.interface(kind).validate(task)
+    except errors.Invalid as exc:
+        return {"result": False, "reason": str(exc)}
+    return {"result": True}
+
+
+def _set_boot(task: TaskManager, slot: Slot, field: str, value: Any) -> None:
+    """Let a flow set the boot mode, or secure boot."""
+    flow = runner.plan(task, boot_settings.PHASE, boot_settings.steps(field, value))
+    task.save(flow.opening)
+    task.set_spawn_error_hook(boot_settings.undo, flow)
+    task.spawn_after(runner.launch, slot, flow)
