@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
+from bloomery.api import versions
 from bloomery.model.rules import attributes, idents
-from bloomery.operations import versions
 
 
 @dataclass(frozen=True, slots=True)

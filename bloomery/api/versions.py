@@ -11,6 +11,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bloomery import errors
+
 MIN: Final = 1
 MAX: Final = 115
 DEFAULT: Final = 1
@@ -77,3 +79,15 @@ def _minor(said: str) -> int:
     if major != 1 or not MIN <= minor <= MAX:
         raise Unacceptable(said, range_told=True)
     return minor
+
+
+def require(version: int, since: int, thing: str) -> None:
+    """Raise NotAcceptable if ``thing`` is newer than the client's version."""
+    if version < since:
+        raise refused(since, thing)
+
+
+def refused(since: int, thing: str) -> errors.NotAcceptable:
+    return errors.NotAcceptable(
+        reason=f"cannot use {thing} with this API version: ask with version 1.{since} or newer",
+    )

@@ -11,6 +11,7 @@ from bloomery import errors
 from bloomery.db import pagination, rows
 from bloomery.db.tables import CONDUCTOR_INTERFACES, CONDUCTORS
 from bloomery.model.conductor import Conductor, EnabledInterface
+from bloomery.model.page import Page
 
 _T = CONDUCTORS.c
 _I = CONDUCTOR_INTERFACES.c
@@ -79,26 +80,19 @@ def list_all(conn: sa.Connection) -> list[Conductor]:
     return [_value(row) for row in conn.execute(sa.select(CONDUCTORS).order_by(_T.id)).mappings()]
 
 
-def list_page(
-    conn: sa.Connection,
-    *,
-    sort_key: str,
-    descending: bool,
-    marker: str | None,
-    limit: int,
-) -> list[Conductor]:
-    """Return conductors in order, after the host name ``marker``.  Raises ConductorNotFound."""
+def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
+    """Return conductors; the marker is a host name.  Raises ConductorNotFound."""
     wanted = pagination.keyset(
         conn,
         sa.select(CONDUCTORS),
         CONDUCTORS,
-        sort_key,
-        descending,
-        marker,
+        page.sort_key,
+        page.descending,
+        page.marker,
         lambda unknown: errors.ConductorNotFound(conductor=unknown),
         "hostname",
     )
-    return [_value(row) for row in conn.execute(wanted.limit(limit)).mappings()]
+    return [_value(row) for row in conn.execute(wanted.limit(page.limit)).mappings()]
 
 
 def get(conn: sa.Connection, hostname: str) -> Conductor:

@@ -6,7 +6,7 @@ import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import fields
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -15,12 +15,14 @@ from bloomery.db import pagination, rows
 from bloomery.db.tables import NODE_HISTORY
 from bloomery.model.history import HistoryEntry
 from bloomery.model.node import Node
+from bloomery.model.page import Page
 from bloomery.model.request import Request
 
 _T = NODE_HISTORY.c
 _COLUMNS = tuple(f.name for f in fields(HistoryEntry))
 _WHOLE = sa.select(*(_T[name] for name in _COLUMNS))
 _INSERT = sa.insert(NODE_HISTORY)
+OLDEST_FIRST: Final = Page(sort_key="created_at")
 
 
 def entry(
@@ -78,23 +80,19 @@ def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> sa.RowMapping:
 def list_rows(
     conn: sa.Connection,
     node_uuid: str,
-    *,
-    sort_key: str = "created_at",
-    descending: bool = False,
-    marker: str | None = None,
-    limit: int | None = None,
+    page: Page = OLDEST_FIRST,
 ) -> Sequence[sa.RowMapping]:
-    """Return the entries of a node, oldest first by default."""
+    """Return the entries of a node.  Raises NodeHistoryNotFound when the marker is unknown."""
     wanted = pagination.keyset(
         conn,
         _WHOLE.where(_T.node_uuid == node_uuid),
         NODE_HISTORY,
-        sort_key,
-        descending,
-        marker,
+        page.sort_key,
+        page.descending,
+        page.marker,
         lambda unknown: errors.NodeHistoryNotFound(history=unknown),
     )
-    return conn.execute(wanted.limit(limit) if limit is not None else wanted).mappings().all()
+    return conn.execute(wanted.limit(page.limit)).mappings().all()
 
 
 def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:

@@ -26,6 +26,11 @@ class Conductor:
     created_at: datetime
     updated_at: datetime | None
 
+    @property
+    def alive(self) -> bool:
+        """May it be given work?"""
+        return self.online
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EnabledInterface:

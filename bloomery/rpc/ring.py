@@ -47,8 +47,8 @@ class _View:
 
 
 def alive(known: Iterable[Conductor]) -> list[Conductor]:
-    """Return the conductors that may be given work: those that are on line."""
-    return [one for one in known if one.online]
+    """Return the conductors that may be given work."""
+    return [one for one in known if one.alive]
 
 
 class Ring:

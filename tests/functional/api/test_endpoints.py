@@ -50,7 +50,7 @@ def test_declaration_is_complete(method, path, endpoint):
     if method in ("POST", "PATCH"):
         assert endpoint.body is not None
     if endpoint.since == 1:
-        assert endpoint.below is TooOld.NO_PAGE
+        assert endpoint.too_old is TooOld.NO_PAGE
 
 
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)
@@ -58,7 +58,7 @@ def test_older_client_is_kept_out(world, method, path, endpoint):
     if endpoint.since == 1:
         return
     answer = world.api.ask(method, filled(path, world.node()), version=endpoint.since - 1)
-    assert answer.status == endpoint.below.value[0]
+    assert answer.status == endpoint.too_old.value[0]
 
 
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)

@@ -9,6 +9,9 @@ from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import TooOld, endpoint
 from bloomery.api.routing import Rest
+from bloomery.api.views import conductors as views
+from bloomery.api.views import pagination, projection
+from bloomery.model import conductor as model
 from bloomery.operations import conductors
 
 SINCE: Final = 49
@@ -26,7 +29,9 @@ class Conductors(Rest):
 
     @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return conductors.show(call.context, asked)
+        page = pagination.read(call, asked, model.FIELDS)
+        shown = views.listed_fields(asked)
+        return views.page(call, asked, page, conductors.list_page(call.context, page), shown)
 
     @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=FIELDS)
     def get_one(
@@ -36,4 +41,6 @@ class Conductors(Rest):
         *,
         fields: tuple[str, ...] | None = None,
     ) -> dict[str, Any]:
-        return conductors.one(call.context, hostname, fields)
+        shown = views.DETAIL if fields is None else fields
+        projection.check_fields(shown, model.FIELDS, call.version, also=views.ALSO_ASKED)
+        return views.document(call, conductors.get(call.context, hostname), shown)

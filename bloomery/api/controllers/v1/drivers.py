@@ -10,7 +10,9 @@ from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
-from bloomery.operations import drivers
+from bloomery.api.views import conductors as views
+from bloomery.api.views import projection
+from bloomery.operations import conductors
 
 FIELDS: Final = {"fields": Arg(arguments.words, since=77)}
 LIST: Final = {
@@ -23,7 +25,7 @@ LIST: Final = {
 class Properties(Rest):
     @endpoint(rule="baremetal:driver:get_properties")
     def get(self, call: Call, driver: str) -> dict[str, Any]:
-        return drivers.properties(call.context, driver)
+        return conductors.get_driver_properties(call.context, driver)
 
 
 class Drivers(Rest):
@@ -32,12 +34,15 @@ class Drivers(Rest):
 
     @endpoint(rule="baremetal:driver:get", query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return drivers.show(
-            call.context,
-            kind=asked.get("type"),
-            detail=asked.get("detail"),
-            fields=asked.get("fields"),
-        )
+        """Return every driver; classic ones there are none."""
+        kind, detail, fields = asked.get("type"), asked.get("detail"), asked.get("fields")
+        views.check_driver_type(call, kind, detail=detail)
+        projection.refuse_both(fields, detail=detail)
+        views.check_driver_fields(call, fields)
+        drivers = [] if kind == "classic" else conductors.list_drivers(call.context)
+        return {
+            "drivers": [views.driver(call, each, fields, detail=bool(detail)) for each in drivers]
+        }
 
     @endpoint(rule="baremetal:driver:get", query=FIELDS)
     def get_one(
@@ -47,4 +52,5 @@ class Drivers(Rest):
         *,
         fields: tuple[str, ...] | None = None,
     ) -> dict[str, Any]:
-        return drivers.one(call.context, driver, fields)
+        views.check_driver_fields(call, fields)
+        return views.driver(call, conductors.get_driver(call.context, driver), fields)

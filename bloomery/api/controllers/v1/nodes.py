@@ -11,8 +11,7 @@ from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.controllers.v1 import (
-    node_hardware,
-    node_history,
+    node_facts,
     node_management,
     node_ports,
     node_states,
@@ -109,10 +108,10 @@ class Nodes(Rest):
         "management": node_management.Management(),
         "validate": Validate(),
         "traits": node_traits.Traits(),
-        "history": node_history.History(),
-        "bios": node_hardware.Bios(),
-        "firmware": node_hardware.Firmware(),
-        "inventory": node_hardware.Inventory(),
+        "history": node_facts.History(),
+        "bios": node_facts.Bios(),
+        "firmware": node_facts.Firmware(),
+        "inventory": node_facts.Inventory(),
         "vifs": node_vifs.Vifs(),
         "children": Children(),
         "ports": node_ports.Ports(),

@@ -1,0 +1,1 @@
+"""How a client of some microversion sees what operations return: fields, masks, links, pages."""

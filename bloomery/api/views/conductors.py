@@ -1,0 +1,124 @@
+"""Conductors and drivers as clients see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.api import versions
+from bloomery.api.call import Call
+from bloomery.api.views import links, pagination, projection
+from bloomery.model import conductor as model
+from bloomery.model import node
+from bloomery.model.conductor import Conductor
+from bloomery.model.page import Page
+from bloomery.rpc.ring import DriverFacts
+
+Json = dict[str, Any]
+
+DEFAULT: Final = ("hostname", "conductor_group", "alive")
+DETAIL: Final = tuple(model.FIELDS)
+ALSO_ASKED: Final = ("links",)
+TYPE_SINCE: Final = 30  # of drivers
+NODE_FIELDS_SINCE: Final = 31  # when nodes got the fields that drivers had shown one version before
+PROPERTIES_LINK_SINCE: Final = 14
+FIELDS_SINCE: Final = 77
+TYPES: Final = ("classic", "dynamic")
+
+
+def listed_fields(asked: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return the fields that a list of conductors shows."""
+    fields = asked.get("fields")
+    projection.refuse_both(fields, detail=asked.get("detail"))
+    if asked.get("detail"):
+        return DETAIL
+    if fields is None:
+        return DEFAULT
+    projection.check_fields(fields, model.FIELDS, 1, also=ALSO_ASKED)
+    return tuple(fields)
+
+
+def page(
+    call: Call,
+    asked: Mapping[str, Any],
+    page: Page,
+    conductors: Sequence[Conductor],
+    fields: tuple[str, ...],
+) -> Json:
+    """Return the document of a page of conductors."""
+    answer: Json = {"conductors": [document(call, each, fields) for each in conductors]}
+    if page.is_full(conductors):
+        answer["next"] = pagination.next_url(
+            call,
+            "conductors",
+            page,
+            conductors[-1].hostname,
+            detail=asked.get("detail"),
+            fields=None if asked.get("detail") else fields,
+        )
+    return answer
+
+
+def document(call: Call, conductor: Conductor, fields: Iterable[str]) -> Json:
+    shown = {name: getattr(conductor, name) for name in fields if name != "links"}
+    return shown | {"links": links.of(call.url, f"conductors/{conductor.hostname}")}
+
+
+# -------------------------------------------------------------------------------------- drivers
+
+
+def check_driver_type(call: Call, kind: str | None, *, detail: bool | None) -> None:
+    """Refuse unknown types; every driver is dynamic, but clients may ask for classic ones."""
+    if kind is not None or detail is not None:
+        versions.require(call.version, TYPE_SINCE, "type and detail of drivers")
+    if kind is not None and kind not in TYPES:
+        raise errors.Invalid(reason=f'Invalid driver type "{kind}": allowed are {TYPES}')
+
+
+def check_driver_fields(call: Call, fields: Iterable[str] | None) -> None:
+    if fields is None:
+        return
+    versions.require(call.version, FIELDS_SINCE, "fields of drivers")
+    allowed = {"name", "hosts", "type", "properties", "links"} | {
+        name for kind in _kinds(call) for name in _interface_fields(kind)
+    }
+    projection.check_fields(fields, {}, call.version, also=allowed)
+
+
+def _kinds(call: Call) -> list[str]:
+    """Return the kinds of interfaces that the version knows.
+
+    Most came with the type, some with a node's field of theirs.
+    """
+    since = {kind: node.FIELDS[f"{kind}_interface"].since for kind in node.INTERFACES}
+    return [kind for kind in since if since[kind] <= max(NODE_FIELDS_SINCE, call.version)]
+
+
+def _interface_fields(kind: str) -> tuple[str, str]:
+    return f"default_{kind}_interface", f"enabled_{kind}_interfaces"
+
+
+def driver(
+    call: Call,
+    facts: DriverFacts,
+    fields: Iterable[str] | None,
+    *,
+    detail: bool | None = None,
+) -> Json:
+    """Return the document of one driver; ``detail`` None: all that the version knows."""
+    shown: Json = {"name": facts.name, "hosts": list(facts.hosts)}
+    if call.version >= PROPERTIES_LINK_SINCE:
+        shown["properties"] = links.of(call.url, f"drivers/{facts.name}/properties")
+    if call.version >= TYPE_SINCE:
+        shown["type"] = "dynamic"
+    if detail is None:
+        detail = call.version >= TYPE_SINCE
+    if detail or fields is not None:
+        for kind in _kinds(call):
+            default, enabled = _interface_fields(kind)
+            shown[default] = facts.defaults.get(kind)
+            shown[enabled] = list(facts.enabled.get(kind, ()))
+    if fields is not None:
+        shown = {name: value for name, value in shown.items() if name in set(fields)}
+    return shown | {"links": links.of(call.url, f"drivers/{facts.name}")}

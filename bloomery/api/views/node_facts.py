@@ -1,0 +1,76 @@
+"""History, BIOS settings and firmware of a node as clients see them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.api.call import Call
+from bloomery.api.views import links, pagination
+from bloomery.model import hardware as model
+from bloomery.model import history
+from bloomery.model.fields import FieldTable
+from bloomery.model.page import Page
+
+Json = dict[str, Any]
+
+BIOS_SHORT: Final = ("name", "value")
+BIOS_ALWAYS: Final = ("created_at", "updated_at")  # shown whatever ``fields`` says
+HISTORY_SHORT: Final = ("uuid", "created_at", "severity", "event")
+MAX_SHORT_EVENT: Final = 255
+
+
+def known(fields: FieldTable, version: int) -> tuple[str, ...]:
+    """Return the names of the fields that ``version`` knows."""
+    return tuple(field.name for field in fields.values() if field.since <= version)
+
+
+def history_page(
+    call: Call,
+    ident: str,
+    page: Page,
+    rows: Sequence[sa.RowMapping],
+    *,
+    detail: bool | None,
+) -> Json:
+    """Return the document of a page of history."""
+    entries = [history_entry(call, ident, row, detail=bool(detail)) for row in rows]
+    answer: Json = {"history": entries}
+    if page.is_full(rows):
+        answer["next"] = pagination.next_url(
+            call,
+            f"nodes/{ident}/history",
+            page,
+            rows[-1]["uuid"],
+            detail=detail,
+            fields=None if detail else HISTORY_SHORT,
+        )
+    return answer
+
+
+def history_entry(call: Call, ident: str, row: sa.RowMapping, *, detail: bool = True) -> Json:
+    names = known(history.FIELDS, call.version)
+    entry = {name: row[name] for name in names if detail or name in HISTORY_SHORT}
+    if not detail:
+        entry["event"] = _short(entry["event"])
+    href = call.at(f"nodes/{ident}/history/{row['uuid']}")
+    return entry | {"links": [{"href": href, "rel": "self"}]}
+
+
+def _short(event: str) -> str:
+    return event if len(event) <= MAX_SHORT_EVENT else event[: MAX_SHORT_EVENT - 4] + "..."
+
+
+def bios_fields(call: Call, fields: Iterable[str] | None, *, detail: bool | None) -> list[str]:
+    """Return the fields that a list of BIOS settings shows."""
+    if detail:
+        return list(known(model.BIOS, call.version))
+    asked = BIOS_SHORT if fields is None else fields
+    return [name for name in (*asked, *BIOS_ALWAYS) if name in model.BIOS]
+
+
+def bios_setting(call: Call, ident: str, setting: Json, fields: Iterable[str]) -> Json:
+    path = f"nodes/{ident}/bios/{setting['name']}"
+    return {name: setting[name] for name in fields} | {"links": links.of(call.url, path)}

@@ -1,0 +1,77 @@
+"""Pages of lists as clients ask for them, and where the next one is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+from urllib.parse import urlencode
+
+from bloomery import errors
+from bloomery.api import versions
+from bloomery.api.call import Call
+from bloomery.model.fields import FieldTable
+from bloomery.model.page import Page
+
+
+def read(
+    call: Call,
+    asked: Mapping[str, Any],
+    fields: FieldTable,
+    *,
+    default_key: str = "id",
+    never: Iterable[str] = (),
+) -> Page:
+    """Return the page that the arguments limit, marker, sort_key and sort_dir ask for."""
+    return Page(
+        limit=_limit(call, asked.get("limit")),
+        marker=asked.get("marker"),
+        sort_key=_sort_key(call, asked.get("sort_key") or default_key, fields, never),
+        descending=_is_descending(asked.get("sort_dir", "asc")),
+    )
+
+
+def _limit(call: Call, asked: int | None) -> int:
+    most = call.services.conf.api.max_limit
+    if asked is None:
+        return most
+    if asked <= 0:
+        raise errors.InvalidParameterValue(reason=f"limit must be positive, not {asked}")
+    return min(asked, most)
+
+
+def _sort_key(call: Call, key: str, fields: FieldTable, never: Iterable[str]) -> str:
+    if key == "id":
+        return key
+    field = fields.get(key)
+    if field is None or not field.can_sort or key in never:
+        allowed = sorted(f.name for f in fields.values() if f.can_sort and f.name not in never)
+        raise errors.InvalidParameterValue(
+            reason=f"The sort_key value {key!r} is an invalid field for sorting; "
+            f"allowed are id, {', '.join(allowed)}",
+        )
+    versions.require(call.version, field.since, f"sort_key {key}")
+    return key
+
+
+def _is_descending(direction: str) -> bool:
+    if direction not in ("asc", "desc"):
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid sort direction: {direction}. Acceptable values are 'asc' or 'desc'",
+        )
+    return direction == "desc"
+
+
+def next_url(call: Call, path: str, page: Page, last: str, **more: Any) -> str:
+    """Return the address of the page after the one that ends with ``last``.
+
+    ``more`` are further arguments, written before limit and marker; those that are None stay
+    out.
+    """
+    arguments = {"sort_key": page.sort_key, "sort_dir": "desc" if page.descending else "asc"}
+    arguments |= {name: _written(value) for name, value in more.items() if value is not None}
+    arguments |= {"limit": str(page.limit), "marker": last}
+    return f"{call.at(path)}?{urlencode(arguments, safe=',')}"
+
+
+def _written(value: Any) -> str:
+    return ",".join(value) if isinstance(value, list | tuple) else str(value)

@@ -1,0 +1,129 @@
+"""From rows to what clients see: only what their version knows, secrets masked, ready for orjson.
+
+Objects are stored as JSON text.  Where masking could change nothing the text goes to the
+client as it is, undecoded; that is what makes long lists cheap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import orjson
+
+from bloomery import errors, secrets
+from bloomery.api import versions
+from bloomery.model.fields import FieldTable
+
+EMPTY: Final = orjson.Fragment("{}")
+MAX_PROJECTIONS: Final = 4096  # clients choose the fields
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Projection:
+    """What a document of one noun holds for one version: names shown, and columns to read.
+
+    ``extra`` columns are read for what is worked out of them, and not shown.
+    """
+
+    names: frozenset[str]
+    columns: tuple[str, ...]
+    extra: tuple[str, ...]
+    plain_objects: tuple[str, ...]
+    secret_objects: tuple[str, ...]
+
+    def values(self, row: Sequence[Any]) -> dict[str, Any]:
+        """Return the shown values and the extra ones of a row read by ``columns``."""
+        document = dict(zip(self.columns, row, strict=True))
+        for name in self.plain_objects:
+            document[name] = orjson.Fragment(document[name])
+        for name in self.secret_objects:
+            document[name] = masked(name, document[name])
+        return document
+
+    def finish(self, document: dict[str, Any]) -> dict[str, Any]:
+        """Drop what was only read for the sake of others."""
+        for name in self.extra:
+            del document[name]
+        return document
+
+
+def masked(name: str, text: str) -> Any:
+    """Return an object column with its secrets replaced, decoded only where it must be."""
+    if text == "{}":
+        return EMPTY
+    if not secrets.may_hold_secret(text):
+        return orjson.Fragment(text)
+    return secrets.mask(orjson.loads(text), instance_info=name == "instance_info")
+
+
+class Projections:
+    """The projections of one noun, each compiled once per version and set of fields.
+
+    ``needed`` columns are read in any case.
+    """
+
+    def __init__(self, fields: FieldTable, *needed: str) -> None:
+        self._fields = fields
+        self._needed = needed
+        self._compiled: dict[tuple[int, frozenset[str] | None], Projection] = {}
+
+    def of(self, version: int, asked: Iterable[str] | None) -> Projection:
+        """Return the projection for a client of ``version`` that asked for fields (None: all)."""
+        key = (version, None if asked is None else frozenset(asked))
+        projection = self._compiled.get(key)
+        if projection is None:
+            if len(self._compiled) > MAX_PROJECTIONS:
+                self._compiled.clear()
+            projection = self._compiled[key] = _compile(self._fields, self._needed, *key)
+        return projection
+
+
+def _compile(
+    fields: FieldTable,
+    needed: tuple[str, ...],
+    version: int,
+    asked: frozenset[str] | None,
+) -> Projection:
+    known = [field for field in fields.values() if field.since <= version]
+    shown = known if asked is None else [field for field in known if field.name in asked]
+    columns = [field.name for field in shown if field.column or field.name == "traits"]
+    extra = tuple(name for name in needed if name not in columns)
+    objects = [field for field in shown if field.column and field.kind == "object"]
+    return Projection(
+        names=frozenset(field.name for field in shown),
+        columns=(*columns, *extra),
+        extra=extra,
+        plain_objects=tuple(field.name for field in objects if not field.secret),
+        secret_objects=tuple(field.name for field in objects if field.secret),
+    )
+
+
+def check_fields(
+    asked: Iterable[str],
+    fields: FieldTable,
+    version: int,
+    *,
+    also: Iterable[str] = (),
+    never: Iterable[str] = (),
+) -> None:
+    """Refuse fields that the noun lacks (400) or that the client's version lacks (406)."""
+    allowed = (set(fields) | set(also)) - set(never)
+    unknown = [name for name in asked if name not in allowed]
+    if unknown:
+        raise errors.InvalidParameterValue(
+            reason=f'Field(s) "{", ".join(unknown)}" are not valid. '
+            f"Allowed are: {', '.join(sorted(allowed))}",
+        )
+    for name in asked:
+        if name in fields:
+            versions.require(version, fields[name].since, f"field {name}")
+
+
+def refuse_both(fields: Iterable[str] | None, *, detail: bool | None) -> None:
+    """``detail`` asks for all, ``fields`` for some: not both."""
+    if detail and fields is not None:
+        raise errors.InvalidParameterValue(
+            reason="Can't fetch a subset of fields with 'detail' set: give one of them",
+        )

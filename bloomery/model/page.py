@@ -1,0 +1,24 @@
+"""Which part of a list is asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Page:
+    """At most ``limit`` items (None: all) by ``sort_key``, ties by id, from behind ``marker``.
+
+    The marker is the UUID (of conductors: the host name) of an item that was seen before.
+    """
+
+    limit: int | None = None
+    marker: str | None = None
+    sort_key: str = "id"
+    descending: bool = False
+
+    def is_full(self, items: Sequence[Any]) -> bool:
+        """Another page may follow: also after an exactly full last one."""
+        return len(items) == self.limit
