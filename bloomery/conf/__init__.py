@@ -25,7 +25,7 @@ _PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
 GROUPS: dict[str, type[Any]] = {
     "DEFAULT": default.Default,
     "api": api.Api,
-    "bmc": redfish.Bmc,
+    "bmc": redfish.BmcOptions,
     "conductor": conductor.Conductor,
     "database": database.Database,
     "events": notifications.Events,
@@ -42,7 +42,7 @@ class Conf:
 
     default: default.Default = field(default_factory=default.Default)
     api: api.Api = field(default_factory=api.Api)
-    bmc: redfish.Bmc = field(default_factory=redfish.Bmc)
+    bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
     database: database.Database = field(default_factory=database.Database)
     events: notifications.Events = field(default_factory=notifications.Events)

@@ -41,7 +41,7 @@ class Redfish:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Bmc:
+class BmcOptions:
     call_timeout: int = option(60, "seconds that one call to a BMC may take in all", least=1)
     requests_at_once: int = option(2, "calls that one BMC gets at a time", least=1)
     writes_at_once: int = option(1, "calls among them that change something", least=1)

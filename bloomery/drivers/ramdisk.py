@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, stages
+from bloomery.drivers import base, substeps
 from bloomery.outcome import Outcome
 
 _NEEDS: Final = "ramdisk_boot"
@@ -33,7 +33,7 @@ class RamdiskDeploy(base.Deploy):
     @base.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
         """See whether the machine can boot so, switch off, prepare the boot, switch on."""
-        return stages.in_order(
+        return substeps.run_in_order(
             task,
             "ramdisk_deploy",
             lambda: task.driver.boot.check_machine(task),
@@ -44,7 +44,7 @@ class RamdiskDeploy(base.Deploy):
 
     def tear_down(self, task: base.DriverTask) -> Outcome:
         """Switch off and take the ISO away."""
-        return stages.in_order(
+        return substeps.run_in_order(
             task,
             "ramdisk_tear_down",
             lambda: task.driver.power.set_power_state(task, PowerState.OFF),

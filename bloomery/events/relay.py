@@ -17,7 +17,7 @@ from collections.abc import Sequence
 from bloomery.conf import Conf
 from bloomery.db import event_cursors
 from bloomery.db.engine import Database
-from bloomery.events.notifier import OsloSink
+from bloomery.events.oslo_sink import OsloSink
 from bloomery.events.sink_worker import Pace, SinkWorker
 from bloomery.events.sinks import LogSink, Sink
 from bloomery.events.trimmer import Trimmer

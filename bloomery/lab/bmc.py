@@ -15,7 +15,7 @@ from bloomery.lab.model import GENERIC, ROOT, Model, View
 from bloomery.lab.refusal import Refusal, missing
 from bloomery.lab.system import Spec, System
 
-__all__ = ["ROOT", "Bmc", "Rules"]
+__all__ = ["ROOT", "Rules", "SimulatedBmc"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,7 +40,7 @@ class Rules:
     restart_s: float = 3.0
 
 
-class Bmc:
+class SimulatedBmc:
     """One BMC; what came to it is counted.
 
     ``requests``, ``connections`` accepted, ``handshakes`` of TLS, ``logins`` that asked for a

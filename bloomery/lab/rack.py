@@ -22,7 +22,7 @@ from typing import Any, Final, Self
 
 from bloomery import errors
 from bloomery.lab import models
-from bloomery.lab.bmc import ROOT, Bmc, Rules
+from bloomery.lab.bmc import ROOT, Rules, SimulatedBmc
 from bloomery.lab.system import Spec, System
 from bloomery.lab.wire import Server
 
@@ -37,7 +37,7 @@ class Machine:
     username: str
     password: str
     system: System
-    bmc: Bmc
+    bmc: SimulatedBmc
 
     @property
     def uuid(self) -> str:
@@ -104,7 +104,7 @@ class Rack:
         rules = rules or Rules()
         rules = dataclasses.replace(rules, expands=rules.expands and make.expands)
         shares = [[spec] for spec in built] if apart or make is not models.GENERIC else [built]
-        self.bmcs = [Bmc(share, rules, make) for share in shares]
+        self.bmcs = [SimulatedBmc(share, rules, make) for share in shares]
         self._servers = [_server(b, port + n if port else 0) for n, b in enumerate(self.bmcs)]
         self._context = _tls(*tls) if tls else None
         self.machines = [
@@ -172,7 +172,7 @@ class Rack:
                     key.data.handle_request()
 
 
-def _server(bmc: Bmc, port: int) -> Server:
+def _server(bmc: SimulatedBmc, port: int) -> Server:
     try:
         return Server((HOST, port), bmc)
     except OSError as exc:

@@ -16,7 +16,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple, TypeAlias, TypeVar
 
-from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import Refusal, missing
 
 Json: TypeAlias = dict[str, Any]
@@ -66,7 +66,7 @@ def route(methods: str, pattern: str) -> Callable[[F], F]:
     return take
 
 
-def serve(bmc: Bmc, ask: Ask) -> Reply:
+def serve(bmc: SimulatedBmc, ask: Ask) -> Reply:
     """Answer one request as this make of BMC would.
 
     Raises Refusal: 404, 405, or what the resource says.
@@ -88,7 +88,7 @@ def serve(bmc: Bmc, ask: Ask) -> Reply:
     return reply._replace(document=bmc.view.shown(ask.path, reply.document))
 
 
-def _serve_generic(bmc: Bmc, ask: Ask) -> Reply:
+def _serve_generic(bmc: SimulatedBmc, ask: Ask) -> Reply:
     method = "GET" if ask.method == "HEAD" else ask.method
     below = ask.path.removeprefix(ROOT)
     folds = bmc.view is not None and bmc.view.model.folds_case
@@ -105,7 +105,7 @@ def _serve_generic(bmc: Bmc, ask: Ask) -> Reply:
     )  # fmt: skip
 
 
-def expanded(bmc: Bmc, reply: Reply) -> Reply:
+def expanded(bmc: SimulatedBmc, reply: Reply) -> Reply:
     """Put what a document refers to in the references' places, one level deep.
 
     Left as they are: Links, and what cannot be read.  Source: DSP0266, $expand=.($levels=1).
@@ -117,7 +117,7 @@ def expanded(bmc: Bmc, reply: Reply) -> Reply:
     return reply._replace(document=shown)
 
 
-def _fetched(bmc: Bmc, value: Any) -> Any:
+def _fetched(bmc: SimulatedBmc, value: Any) -> Any:
     if isinstance(value, list):
         return [_fetched(bmc, one) for one in value]
     if not isinstance(value, dict) or list(value) != ["@odata.id"]:

@@ -24,7 +24,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery.lab import refusal, resources, routing
-from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import Refusal
 from bloomery.lab.routing import Ask, Reply
 
@@ -42,7 +42,7 @@ class Server(http.server.ThreadingHTTPServer):
     daemon_threads = True
     request_queue_size = 512
 
-    def __init__(self, address: tuple[str, int], bmc: Bmc) -> None:
+    def __init__(self, address: tuple[str, int], bmc: SimulatedBmc) -> None:
         self.bmc = bmc
         self._open: set[socket.socket] = set()
         self._mutex = threading.Lock()

@@ -25,7 +25,7 @@ UNREACHABLE = errors.BmcUnreachable(node="it", address="bmc.test", reason="no ro
 AS_RECORDED = object()
 
 
-class Bmc:
+class FakeBmc:
     """What every BMC says, unless one of them is told apart in ``one``; and what was asked."""
 
     def __init__(self) -> None:
@@ -85,7 +85,7 @@ class Bmc:
 
 
 class _Power(FakePower):
-    def __init__(self, conf: Conf, bmc: Bmc) -> None:
+    def __init__(self, conf: Conf, bmc: FakeBmc) -> None:
         super().__init__(conf)
         self.bmc, self.name = bmc, "fake"
 

@@ -25,7 +25,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
-from bloomery.conf.redfish import Bmc, Redfish
+from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine, Rack
 from bloomery.lab.system import System
@@ -112,7 +112,7 @@ def conf() -> Conf:
         default=Default(enabled_hardware_types=("redfish",)),
         conductor=Conductor(**CONDUCTOR),
         redfish=Redfish(connect_timeout=2, read_timeout=3, power_on_conflict_retry_interval=1),
-        bmc=Bmc(
+        bmc=BmcOptions(
             call_timeout=int(BUDGETS[CALL]),
             breaker_failures=5,
             breaker_pause=1,

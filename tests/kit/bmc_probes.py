@@ -9,7 +9,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.redfish import Bmc
+from bloomery.conf.redfish import BmcOptions
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
@@ -23,7 +23,7 @@ SILENT = errors.BmcLeftAlone(node="n", address=ADDRESS, reason="no route", retry
 
 def a_silent_bmc_is_left_alone() -> None:
     """Two failures open the breaker; of ten calls no more than these reach the BMC."""
-    gateway = Gateway(Conf(bmc=Bmc(breaker_failures=2)))
+    gateway = Gateway(Conf(bmc=BmcOptions(breaker_failures=2)))
     asked = 0
     for _ in range(10):
         with (

@@ -24,8 +24,8 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
 from bloomery.db.tables import NODES
-from bloomery.drivers.bmc.breaker import Breaker
-from bloomery.drivers.bmc.gateway import Call, Gateway
+from bloomery.drivers.bmc.gateway import BmcCall, Gateway
+from bloomery.drivers.bmc.state import Breaker
 from bloomery.state_dir import StateDir
 from tests.kit import bmc_probes, crash_probes, probes
 from tests.kit.site import Site
@@ -188,7 +188,7 @@ def lease_check_off(patch: Patch) -> None:
 
 def lease_check_in_calls_off(patch: Patch) -> None:
     """The lease is looked at once for a call, however long that lasts."""
-    patch.setattr(Call, "assert_lease", lambda self: None)
+    patch.setattr(BmcCall, "assert_lease", lambda self: None)
 
 
 # --------------------------------------------------------------------------------- the probes

@@ -2,129 +2,37 @@
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import hmac
 import secrets
 import threading
 import time
-from collections import OrderedDict
+import weakref
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from typing import Any, Final
+from typing import Final, Generic, TypeVar
 
-from bloomery import clock as steady
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers.base import DriverTask
-from bloomery.drivers.bmc.breaker import Breaker
-from bloomery.drivers.bmc.latency import Latency
-from bloomery.drivers.bmc.slots import Slots
-from bloomery.drivers.shared import Shared
+from bloomery.drivers.bmc.state import BmcState, Breaker, Clock
 from bloomery.metrics import METRICS
 
-Clock = Callable[[], float]
+T = TypeVar("T")
 _SALT: Final = secrets.token_bytes(16)
 _LOGIN_BUSY_S: Final = 1.0  # after which one may look whether it is done
-_MOST_ACCOUNTS: Final = 32  # of one BMC whose refused logins are remembered
-
-
-class Bmc:
-    """What is known of one BMC."""
-
-    def __init__(self, address: str, conf: Conf, clock: Clock) -> None:
-        ours = conf.bmc
-        self.address = address
-        self.slots = Slots(ours.requests_at_once, ours.writes_at_once)
-        self.breaker = Breaker(ours.breaker_failures, ours.breaker_pause, clock)
-        self._login_pauses = ours.login_pause, ours.login_longest_pause
-        self._clock = clock
-        self._logins: OrderedDict[str, Breaker] = OrderedDict()
-        self._mutex = threading.Lock()
-        self.latency = Latency()
-        self.last_contact_at: datetime | None = None
-        self._heard_at: datetime | None = None  # as deadlines are measured
-        self.last_error: str | None = None
-        self.last_error_at: datetime | None = None
-
-    @property
-    def is_suspect(self) -> bool:
-        """Did the last call fail?  A suspect is asked once, and waits behind those that live."""
-        return self.breaker.failures > 0
-
-    def login(self, account: str) -> Breaker:
-        """Return what is known of an account; one that was never refused is closed.
-
-        ``account``: a key that differs with the password and does not contain it.
-        """
-        with self._mutex:
-            shortest_s, longest_s = self._login_pauses
-            found = self._logins.pop(account, None) or Breaker(
-                1, shortest_s, self._clock, longest_s
-            )
-            self._logins[account] = found
-            while len(self._logins) > _MOST_ACCOUNTS:
-                self._logins.popitem(last=False)
-            return found
-
-    def has_answered(self, since: datetime) -> bool:
-        """Tell whether it answered anybody after ``since``, a time of ``bloomery.clock``."""
-        return self._heard_at is not None and self._heard_at > since
-
-    def answered(self) -> None:
-        self.last_contact_at, self._heard_at = datetime.now(UTC), steady.now()
-        self.breaker.succeeded()
-
-    def failed(self, exc: errors.Failure) -> None:
-        """Remember what went wrong; silence counts for the breaker, a no is an answer."""
-        self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
-        if isinstance(exc, errors.BmcUnreachable):
-            self.breaker.failed(exc)
-        else:
-            self.answered()
-
-    def shown(self, account: str | None = None) -> dict[str, Any]:
-        """Return what the node's ``why`` says of its BMC, as JSON has it."""
-        latency = self.latency.summary()
-        breaker = self.breaker
-        return {
-            "address": self.address,
-            "last_contact_at": _text(self.last_contact_at),
-            "last_error": self.last_error,
-            "last_error_at": _text(self.last_error_at),
-            "left_alone": breaker.is_open,
-            "next_try_at": _text(breaker.next_try_at),
-            "login_refused": None if account is None else _refusal(self.login(account)),
-            "latency": None if latency is None else dataclasses.asdict(latency),
-        }
-
-
-def _refusal(login: Breaker) -> dict[str, Any] | None:
-    """Say since when a login is refused, how often it was tried, and when it will be again."""
-    if not login.is_open:
-        return None
-    return {
-        "since": _text(login.since),
-        "tries": login.failures,
-        "next_try_at": _text(login.next_try_at),
-    }
-
-
-def _text(at: datetime | None) -> str | None:
-    return None if at is None else at.isoformat()
 
 
 @dataclass(frozen=True, slots=True)
-class Call:
+class BmcCall:
     """One call to a BMC and the time that it has.
 
     ``lease``: what raises when the node is not, or no longer, ours; None for a call that is
     about no node.
     """
 
-    bmc: Bmc
+    bmc: BmcState
     driver: str
     deadline: float
     clock: Clock
@@ -154,17 +62,17 @@ class Gateway:
         self.conf = conf
         self.clock = clock
         self._mutex = threading.Lock()
-        self._bmcs: dict[str, Bmc] = {}
+        self._bmcs: dict[str, BmcState] = {}
 
-    def bmc(self, address: str) -> Bmc:
+    def bmc(self, address: str) -> BmcState:
         """Return the record of a BMC; one that was never asked has an empty one."""
         with self._mutex:
             found = self._bmcs.get(address)
             if found is None:
-                found = self._bmcs[address] = Bmc(address, self.conf, self.clock)
+                found = self._bmcs[address] = BmcState(address, self.conf, self.clock)
             return found
 
-    def bmcs(self) -> list[Bmc]:
+    def bmcs(self) -> list[BmcState]:
         """Return every BMC that was asked since the start."""
         with self._mutex:
             return list(self._bmcs.values())
@@ -172,7 +80,7 @@ class Gateway:
     @contextmanager
     def guard(
         self, address: str, task: DriverTask, *, write: bool, budget_s: float | None = None
-    ) -> Iterator[Call]:
+    ) -> Iterator[BmcCall]:
         """Let one call through, in its turn and within its time.
 
         ``budget_s``: of a call that may take less time than others; None: what the node's task
@@ -185,7 +93,7 @@ class Gateway:
         own_s = task.budget_s if budget_s is None else budget_s
         limit_s = min(self.conf.bmc.call_timeout, own_s or self.conf.bmc.call_timeout)
         deadline = self.clock() + limit_s
-        call = Call(bmc, task.node.driver, deadline, self.clock, task.assert_lease)
+        call = BmcCall(bmc, task.node.driver, deadline, self.clock, task.assert_lease)
         if not bmc.slots.enter(write=write, timeout_s=call.left_s()):
             busy = f"other calls kept it busy for {limit_s:g} s"
             raise errors.BmcUnreachable(node=task.node.uuid, address=address, reason=busy)
@@ -199,7 +107,7 @@ class Gateway:
             bmc.slots.leave(write=write)
 
     @contextmanager
-    def login(self, bmc: Bmc, account: str, task: DriverTask) -> Iterator[None]:
+    def login(self, bmc: BmcState, account: str, task: DriverTask) -> Iterator[None]:
         """Let work through that shows an account's password, or what it was exchanged for.
 
         Raises BmcLeftAlone while the account is left alone because its login was refused.
@@ -217,7 +125,7 @@ class Gateway:
         login.succeeded()
 
 
-def require(bmc: Bmc, breaker: Breaker, task: DriverTask, *, insists: bool = False) -> None:
+def require(bmc: BmcState, breaker: Breaker, task: DriverTask, *, insists: bool = False) -> None:
     """Raise BmcLeftAlone unless the breaker lets one through."""
     left_s = breaker.admit(insists=insists)
     if not left_s:
@@ -240,7 +148,7 @@ def login_busy(node: str, address: str) -> errors.BmcLeftAlone:
 
 
 @contextmanager
-def _reporting(bmc: Bmc) -> Iterator[None]:
+def _reporting(bmc: BmcState) -> Iterator[None]:
     """Tell the BMC's record how the call went."""
     try:
         yield
@@ -261,7 +169,27 @@ def account_key(*facts: str | None) -> str:
     return hmac.new(_SALT, repr(facts).encode(), hashlib.sha256).hexdigest()
 
 
-_GATEWAYS: Final = Shared(Gateway)
+class PerConf(Generic[T]):
+    """Makes its object when the first interface asks for it.
+
+    ``make`` must keep ``conf``: as long as the object lives, no other one has its identity.
+    """
+
+    def __init__(self, make: Callable[[Conf], T]) -> None:
+        self._make = make
+        self._made: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
+        self._mutex = threading.Lock()
+
+    def of(self, conf: Conf) -> T:
+        """Return the object of ``conf``."""
+        with self._mutex:
+            found = self._made.get(id(conf))
+            if found is None:
+                found = self._made[id(conf)] = self._make(conf)
+            return found
+
+
+_GATEWAYS: Final = PerConf(Gateway)
 
 
 def of(conf: Conf) -> Gateway:

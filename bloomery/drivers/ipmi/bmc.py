@@ -7,6 +7,8 @@ of ipmitool has its place at the gateway.
 
 from __future__ import annotations
 
+import threading
+import time
 from collections.abc import Callable
 from typing import Any
 
@@ -14,21 +16,72 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
-from bloomery.drivers.ipmi import info, tool, verdicts
-from bloomery.drivers.ipmi.pace import Pace
-
-PACE = Pace()
+from bloomery.drivers.ipmi import error_kinds, info, tool
 
 
-class Bmc:
+class RateLimit:
+    """When each BMC may get its next command, and which cipher suite it took last.
+
+    Kept for the process, because the minimum gap between two commands holds across interfaces
+    and callers; a BMC that is not asked any more costs an entry of some hundred bytes.  A test
+    hands in a ``clock`` and a ``pause`` of its own.
+    """
+
+    def __init__(
+        self,
+        clock: Callable[[], float] = time.monotonic,
+        pause: Callable[[float], object] = time.sleep,
+    ) -> None:
+        self.clock = clock
+        self.pause = pause
+        self._mutex = threading.Lock()
+        self._free_at: dict[str, float] = {}
+        self._suites: dict[str, int | None] = {}
+
+    def rest_s(self, key: str) -> float:
+        """How many seconds until the BMC may get a command."""
+        return max(0.0, self._free_at.get(key, 0.0) - self.clock())
+
+    def claim(self, key: str, gap_s: float, within_s: float) -> float | None:
+        """Take the next place in the row of commands; return how many seconds until its turn.
+
+        None, and no place taken, where that is not within so many seconds.
+        """
+        with self._mutex:
+            rest_s = self.rest_s(key)
+            if rest_s >= within_s:
+                return None
+            self._free_at[key] = self.clock() + rest_s + gap_s
+            return rest_s
+
+    def ended(self, key: str, gap_s: float) -> None:
+        """A command is over: the gap counts from here."""
+        with self._mutex:
+            self._free_at[key] = max(self._free_at.get(key, 0.0), self.clock() + gap_s)
+
+    def remember_suite(self, key: str, suite: int | None) -> None:
+        self._suites[key] = suite
+
+    def by_luck(self, key: str, suites: list[int | None]) -> list[int | None]:
+        """The suites in the order of trying: the one that worked last comes first."""
+        lucky = self._suites.get(key)
+        return sorted(suites, key=lambda suite: suite != lucky)
+
+
+RATE_LIMIT = RateLimit()
+
+
+class IpmiBmc:
     """Raises MissingParameterValue or InvalidParameterValue for a driver_info that is no use."""
 
-    def __init__(self, conf: Conf, task: base.DriverTask, pace: Pace = PACE) -> None:
+    def __init__(
+        self, conf: Conf, task: base.DriverTask, rate_limit: RateLimit = RATE_LIMIT
+    ) -> None:
         self.info = info.parse(task.driver_info)
         self._conf = conf.ipmi
         self._held = task
         self._gateway = gateway.of(conf)
-        self._pace = pace
+        self._rate_limit = rate_limit
         self._gap_s = float(self._conf.min_command_interval)
         limits_s = (self._conf.command_retry_timeout, task.budget_s)
         self._budget_s = min(float(limit_s) for limit_s in limits_s if limit_s is not None)
@@ -45,7 +98,7 @@ class Bmc:
 
     def rest_s(self) -> float:
         """How many seconds until it may get its next command."""
-        return self._pace.rest_s(self.info.key)
+        return self._rate_limit.rest_s(self.info.key)
 
     @property
     def keeps_boot_device(self) -> bool:
@@ -58,16 +111,16 @@ class Bmc:
 
         Raises BmcUnreachable, BmcRefused.
         """
-        began_at, tries = self._pace.clock(), 0
+        began_at, tries = self._rate_limit.clock(), 0
         while True:
             tries += 1
-            left_s = self._budget_s - (self._pace.clock() - began_at)
+            left_s = self._budget_s - (self._rate_limit.clock() - began_at)
             try:
                 return self.tell(*words, write=write, within_s=left_s)
             except errors.BmcLeftAlone:
                 raise
             except errors.BmcUnreachable as silent:
-                took_s = self._pace.clock() - began_at
+                took_s = self._rate_limit.clock() - began_at
                 if self._may_repeat(str(silent), tries, took_s):
                     continue
                 if tries == 1:
@@ -86,15 +139,15 @@ class Bmc:
             self._gateway.guard(self.info.key, self._held, write=write) as call,
             self._gateway.login(call.bmc, self._account, self._held),
         ):
-            give_up_at = self._pace.clock() + min(budget_s, call.left_s())
+            give_up_at = self._rate_limit.clock() + min(budget_s, call.left_s())
             self._pass_gap(give_up_at)
-            began_at = self._pace.clock()
+            began_at = self._rate_limit.clock()
             try:
                 said = self._run(words, give_up_at, call.assert_lease if write else _look)
-                call.took(self._pace.clock() - began_at)
+                call.took(self._rate_limit.clock() - began_at)
                 return said
             finally:
-                self._pace.ended(self.info.key, self._gap_s)
+                self._rate_limit.ended(self.info.key, self._gap_s)
 
     @property
     def _tries(self) -> int:
@@ -111,22 +164,22 @@ class Bmc:
         if not in_time or self._gateway.bmc(self.info.key).breaker.is_open:
             return False
         also = self._conf.additional_retryable_ipmi_errors
-        return not self._conf.use_ipmitool_retries or verdicts.is_put_off(text, also)
+        return not self._conf.use_ipmitool_retries or error_kinds.is_put_off(text, also)
 
     def _pass_gap(self, give_up_at: float) -> None:
         """Wait for this command's turn."""
-        left_s = give_up_at - self._pace.clock()
-        rest_s = self._pace.claim(self.info.key, self._gap_s, left_s)
+        left_s = give_up_at - self._rate_limit.clock()
+        rest_s = self._rate_limit.claim(self.info.key, self._gap_s, left_s)
         if rest_s is None:
             raise self._unreachable(f"other commands keep it busy for more than {left_s:.0f} s")
         if rest_s:
-            self._pace.pause(rest_s)
+            self._rate_limit.pause(rest_s)
 
     def _run(self, words: tuple[str, ...], give_up_at: float, may_run: Callable[[], None]) -> str:
         """Run with the first cipher suite that the BMC takes, asking ``may_run`` each time."""
         failed = tool.Failed("no cipher suite to try")
         for suite in self._suites():
-            left_s = max(1.0, give_up_at - self._pace.clock())
+            left_s = max(1.0, give_up_at - self._rate_limit.clock())
             may_run()
             try:
                 said = tool.run(
@@ -135,10 +188,10 @@ class Bmc:
                 )  # fmt: skip
             except tool.Failed as again:
                 failed = again
-                if not verdicts.is_about_suite(str(again)):
+                if not error_kinds.is_about_suite(str(again)):
                     break
             else:
-                self._pace.remember_suite(self.info.key, suite)
+                self._rate_limit.remember_suite(self.info.key, suite)
                 return said
         raise self._error(failed) from None
 
@@ -149,17 +202,17 @@ class Bmc:
         if self.info.cipher_suite is not None:
             return [self.info.cipher_suite]
         named: list[int | None] = [int(word) for word in self._conf.cipher_suite_versions]
-        return self._pace.by_luck(self.info.key, named[::-1]) or [None]
+        return self._rate_limit.by_luck(self.info.key, named[::-1]) or [None]
 
     def _error(self, failed: tool.Failed) -> errors.Failure:
         text, shown = str(failed), failed.shown
-        if verdicts.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
-            is_login = verdicts.is_login_refused(text)
+        if error_kinds.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
+            is_login = error_kinds.is_login_refused(text)
             kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
             return kind(
                 node=self._held.node.uuid,
                 address=self.info.key,
-                reason=verdicts.sentence(text, shown),
+                reason=error_kinds.sentence(text, shown),
             )
         return self._unreachable(shown)
 
@@ -171,26 +224,3 @@ class Bmc:
 
 def _look() -> None:
     """A look needs no lease."""
-
-
-class Ipmitool(base.Interface):
-    """What the interfaces named ``ipmitool`` share.  Raises CannotStart for wrong options."""
-
-    def __init__(self, conf: Conf) -> None:
-        super().__init__(conf)
-        self.gateway = gateway.of(conf)  # kept, so that it lives as long as we do
-        for word in conf.ipmi.cipher_suite_versions:
-            if not word.isdecimal():
-                raise errors.CannotStart(
-                    reason=f"cannot use the configuration, group [ipmi]: option "
-                    f"cipher_suite_versions takes numbers such as 3,17, not {word!r}",
-                )
-
-    def get_properties(self) -> dict[str, str]:
-        return dict(info.PROPERTIES)
-
-    def validate(self, task: base.DriverTask) -> None:
-        info.parse(task.driver_info)
-
-    def bmc(self, task: base.DriverTask) -> Bmc:
-        return Bmc(self.conf, task)

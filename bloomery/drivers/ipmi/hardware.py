@@ -1,12 +1,16 @@
-"""The hardware type ``ipmi``."""
+"""The hardware type ``ipmi``, and what its interfaces share."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from bloomery import errors
+from bloomery.conf import Conf
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import tool
+from bloomery.drivers.bmc import gateway
+from bloomery.drivers.ipmi import info, tool
+from bloomery.drivers.ipmi.bmc import IpmiBmc
 
 
 class IpmiHardware(base.HardwareType):
@@ -33,3 +37,26 @@ class IpmiHardware(base.HardwareType):
 
     def __init__(self) -> None:
         tool.require()
+
+
+class IpmitoolInterface(base.Interface):
+    """What the interfaces named ``ipmitool`` share.  Raises CannotStart for wrong options."""
+
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self.gateway = gateway.of(conf)  # kept, so that it lives as long as we do
+        for word in conf.ipmi.cipher_suite_versions:
+            if not word.isdecimal():
+                raise errors.CannotStart(
+                    reason=f"cannot use the configuration, group [ipmi]: option "
+                    f"cipher_suite_versions takes numbers such as 3,17, not {word!r}",
+                )
+
+    def get_properties(self) -> dict[str, str]:
+        return dict(info.PROPERTIES)
+
+    def validate(self, task: base.DriverTask) -> None:
+        info.parse(task.driver_info)
+
+    def bmc(self, task: base.DriverTask) -> IpmiBmc:
+        return IpmiBmc(self.conf, task)

@@ -13,10 +13,10 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base
-from bloomery.drivers.ipmi import info, plan, tool
-from bloomery.drivers.ipmi.bmc import Ipmitool
+from bloomery.drivers.ipmi import info, power_sequence, tool
+from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.drivers.ipmi.management import is_uefi
-from bloomery.drivers.ipmi.plan import Act, Mark
+from bloomery.drivers.ipmi.power_sequence import Act, Mark
 from bloomery.outcome import DONE, Again, Outcome
 
 _STATUS: Final = ("power", "status")
@@ -27,8 +27,8 @@ _READINGS: Final = {
 _LOOK_AGAIN_S: Final = 2.0
 
 
-class IpmitoolPower(Ipmitool, base.Power):
-    """What is remembered between turns stands in driver_internal_info: see ``plan``."""
+class IpmitoolPower(IpmitoolInterface, base.Power):
+    """What is remembered between turns stands in driver_internal_info: see ``power_sequence``."""
 
     def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return self.bmc(task).describe()
@@ -69,7 +69,7 @@ class IpmitoolPower(Ipmitool, base.Power):
         try:
             return request.take_turn()
         except errors.Failure:
-            plan.forget(task.node)
+            power_sequence.forget(task.node)
             raise
 
 
@@ -85,14 +85,16 @@ class _Request:
     ) -> None:
         self.task, self.conf, self.target, self.timeout_s = task, power.conf, target, timeout_s
         self.bmc = power.bmc(task)
-        boot_first = plan.boot_commands(
+        boot_first = power_sequence.boot_commands(
             task.node,
             forced=self.bmc.info.force_boot_device,
             keep_for_longer=self.bmc.keeps_boot_device,
             uefi=is_uefi(task.node),
         )
-        self.acts = plan.acts(task.node, target, boot_first)
-        self.mark = plan.recall(task.node, target, first_turn=task.turn == 0) or self._begin(0)
+        self.acts = power_sequence.acts(task.node, target, boot_first)
+        self.mark = power_sequence.recall(
+            task.node, target, first_turn=task.turn == 0
+        ) or self._begin(0)
 
     @property
     def act(self) -> Act:
@@ -103,7 +105,7 @@ class _Request:
 
         Raises PowerStateFailure, BmcUnreachable, BmcRefused, LockLost.
         """
-        rest_s, began_at = self.bmc.rest_s(), plan.now()
+        rest_s, began_at = self.bmc.rest_s(), power_sequence.now()
         if rest_s > 0:
             return self._again(rest_s)
         try:
@@ -120,7 +122,7 @@ class _Request:
         ours = self.conf.conductor
         own_s = ours.soft_power_off_timeout if act.soft else ours.power_state_change_timeout
         asked_for = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
-        return Mark(target=self.target, at=at, until=plan.deadline(asked_for or own_s))
+        return Mark(target=self.target, at=at, until=power_sequence.deadline(asked_for or own_s))
 
     def _tell(self) -> float | None:
         """Give the act's command; return when to look, None: nothing to see."""
@@ -140,7 +142,7 @@ class _Request:
             return None
         if self.mark.refused is not None:
             raise errors.PowerStateFailure(state=self.target, reason=self.mark.refused)
-        if plan.is_past(self.mark.until):
+        if power_sequence.is_past(self.mark.until):
             words = f"{tool.PROGRAM} {' '.join(self.act.words)}"
             raise errors.PowerStateFailure(
                 state=self.target,
@@ -152,7 +154,7 @@ class _Request:
     def _bear(self, silent: errors.BmcUnreachable, began_at: datetime) -> float:
         """Silence is borne for as long as one command may take."""
         since = self.mark.silent_since = self.mark.silent_since or began_at.isoformat()
-        lasted_s = (plan.now() - datetime.fromisoformat(since)).total_seconds()
+        lasted_s = (power_sequence.now() - datetime.fromisoformat(since)).total_seconds()
         if lasted_s >= self.conf.ipmi.command_retry_timeout:
             raise silent
         return _LOOK_AGAIN_S
@@ -163,14 +165,14 @@ class _Request:
         if self.mark.at + 1 < len(self.acts):
             self.mark = self._begin(self.mark.at + 1)
             return self._again(self.bmc.rest_s())
-        plan.forget(node)
+        power_sequence.forget(node)
         if self.act.until == PowerState.ON:
             node.driver_internal_info.pop("is_next_boot_persistent", None)
         node.power_state = self.act.until
         return DONE
 
     def _again(self, after_s: float) -> Again:
-        plan.remember(self.task.node, self.mark)
+        power_sequence.remember(self.task.node, self.mark)
         what = self.act.until or "its boot device to be set"
         return Again(after_s=max(after_s, self.bmc.rest_s()), reason=f"waiting for {what}")
 

@@ -10,7 +10,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.ipmi.bmc import Ipmitool
+from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.outcome import Again
 
 _BYTE: Final = re.compile(r"0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}")
@@ -29,7 +29,7 @@ _RESET: Final[dict[str, Any]] = {
 }
 
 
-class IpmitoolVendor(Ipmitool, base.Vendor):
+class IpmitoolVendor(IpmitoolInterface, base.Vendor):
     @base.clean_step(priority=0, argsinfo=_RAW, requires_ramdisk=False)
     @base.deploy_step(priority=0, argsinfo=_RAW)
     @base.service_step(argsinfo=_RAW, requires_ramdisk=False)

@@ -20,13 +20,13 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.bmc import gateway
-from bloomery.drivers.bmc.gateway import Bmc, Call
+from bloomery.drivers.bmc.gateway import BmcCall, PerConf
+from bloomery.drivers.bmc.state import BmcState
 from bloomery.drivers.redfish import driver_info, reading
 from bloomery.drivers.redfish.driver_info import Account
-from bloomery.drivers.shared import Shared
 
 if TYPE_CHECKING:
-    from bloomery.drivers.redfish.client import Client
+    from bloomery.drivers.redfish.client import RedfishClient
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
@@ -45,10 +45,10 @@ class Login:
         self.users = 0  # calls under way; guarded by the lock of the table
         self.is_kept = False  # does it stand in the table?
         self._lock = threading.Lock()
-        self.built: Client | None = None
+        self.built: RedfishClient | None = None
 
     @contextmanager
-    def turn(self, task: DriverTask, call: Call) -> Iterator[None]:
+    def turn(self, task: DriverTask, call: BmcCall) -> Iterator[None]:
         """Until the BMC has honoured this login, let one call through at a time."""
         if self.built is not None and self.built.wire.is_proven:
             yield
@@ -60,11 +60,11 @@ class Login:
         finally:
             self._lock.release()
 
-    def client(self, conf: Conf, call: Call) -> Client:
+    def client(self, conf: Conf, call: BmcCall) -> RedfishClient:
         from bloomery.drivers.redfish import client
 
         if self.built is None:
-            self.built = client.Client(self.account, conf, call)
+            self.built = client.RedfishClient(self.account, conf, call)
         return self.built
 
     def tokens(self) -> tuple[str, ...]:
@@ -80,7 +80,7 @@ class Access:
         self.documents = reading.Documents()
         self._mutex = threading.Lock()
         self._logins: OrderedDict[str, Login] = OrderedDict()
-        self._connected: OrderedDict[str, Client] = OrderedDict()
+        self._connected: OrderedDict[str, RedfishClient] = OrderedDict()
         self._most_connected = _most_connections()
         self._closers: ThreadPoolExecutor | None = None
         self._under_way: list[Future[None]] = []
@@ -89,7 +89,7 @@ class Access:
         """Raises MissingParameterValue and InvalidParameterValue."""
         return driver_info.parse(task.driver_info, self.conf.redfish)
 
-    def bmc(self, task: DriverTask) -> Bmc:
+    def bmc(self, task: DriverTask) -> BmcState:
         """Return what is known of the node's BMC."""
         return self.gateway.bmc(self.account(task).address)
 
@@ -125,7 +125,7 @@ class Access:
             return self._work(account, task, call, work)
 
     def _repeated(
-        self, account: Account, task: DriverTask, call: Call, work: Callable[[Any], T]
+        self, account: Account, task: DriverTask, call: BmcCall, work: Callable[[Any], T]
     ) -> T:
         """Do the work, once more if it failed and time is left; a suspect is asked once."""
         suspect = call.bmc.is_suspect
@@ -137,7 +137,9 @@ class Access:
                 raise
         return self._work(account, task, call, work)
 
-    def _work(self, account: Account, task: DriverTask, call: Call, work: Callable[[Any], T]) -> T:
+    def _work(
+        self, account: Account, task: DriverTask, call: BmcCall, work: Callable[[Any], T]
+    ) -> T:
         from bloomery.drivers.redfish import refusals
 
         key = _key(account)
@@ -175,7 +177,7 @@ class Access:
         if is_over:
             self._give_back_soon(login)
 
-    def _keep_connected(self, key: str, client: Client) -> None:
+    def _keep_connected(self, key: str, client: RedfishClient) -> None:
         """Close the connections of whoever was not asked for longest, if there are too many."""
         with self._mutex:
             self._connected.pop(key, None)
@@ -203,7 +205,7 @@ class Access:
         if bmc.is_suspect:
             return
         try:
-            login.built.give_back(Call(bmc, "redfish", clock() + _GIVE_BACK_S, clock))
+            login.built.give_back(BmcCall(bmc, "redfish", clock() + _GIVE_BACK_S, clock))
         except Exception as exc:  # noqa: BLE001  a courtesy: the BMC ends it by itself, later
             LOG.debug("no logout at %s: %s", bmc.address, type(exc).__name__)
 
@@ -241,9 +243,9 @@ def _may_help(exc: errors.Failure) -> bool:
 
 
 def _asked(
-    client: Client,
+    client: RedfishClient,
     account: Account,
-    call: Call,
+    call: BmcCall,
     reads: dict[str, Any] | None,
     work: Callable[[Any], T],
 ) -> T:
@@ -263,7 +265,7 @@ def _key(account: Account) -> str:
     )  # fmt: skip
 
 
-_ACCESSES: Final = Shared(Access)
+_ACCESSES: Final = PerConf(Access)
 
 
 def of(conf: Conf) -> Access:

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, stages
+from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish import boot_device, media
-from bloomery.drivers.redfish.interface import Redfish
+from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.model import capabilities
 from bloomery.outcome import Again, Outcome
 
@@ -20,7 +20,7 @@ _MOST_PAUSE_S: Final = 30.0
 _IN_POST: Final = "UnableToModifyDuringSystemPOST"
 
 
-class RedfishVirtualMedia(Redfish, base.Boot):
+class RedfishVirtualMedia(RedfishInterface, base.Boot):
     capabilities = frozenset({"iscsi_volume_boot", "ramdisk_boot", "ramdisk_boot_configdrive"})
 
     def get_properties(self) -> dict[str, str]:
@@ -49,7 +49,7 @@ class RedfishVirtualMedia(Redfish, base.Boot):
             raise errors.MissingParameterValue(
                 reason="driver_info/deploy_iso is missing: URL of the ISO with the agent",
             )
-        return stages.in_order(
+        return substeps.run_in_order(
             task,
             "redfish_boot",
             lambda: self.check_machine(task),
@@ -58,7 +58,7 @@ class RedfishVirtualMedia(Redfish, base.Boot):
         )
 
     def clean_up_ramdisk(self, task: base.DriverTask) -> Outcome:
-        return stages.in_order(
+        return substeps.run_in_order(
             task,
             "redfish_boot",
             lambda: task.driver.power.set_power_state(task, PowerState.OFF),
@@ -75,7 +75,7 @@ class RedfishVirtualMedia(Redfish, base.Boot):
                 lambda: self._eject(task),
                 lambda: self._choose(task, "disk", persistent=True),
             )
-        return stages.in_order(task, "redfish_boot", *parts)
+        return substeps.run_in_order(task, "redfish_boot", *parts)
 
     def clean_up_instance(self, task: base.DriverTask) -> None:
         self._eject(task)
@@ -86,7 +86,7 @@ class RedfishVirtualMedia(Redfish, base.Boot):
         image: str,
         *,
         persistent: bool,
-    ) -> tuple[stages.Part, ...]:
+    ) -> tuple[substeps.Part, ...]:
         """What it takes to boot from an image."""
         return (
             lambda: self._insert(task, image),

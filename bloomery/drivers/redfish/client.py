@@ -10,7 +10,7 @@ from sushy import connector as sushy_connector
 from sushy import exceptions as sushy_errors
 
 from bloomery.conf import Conf
-from bloomery.drivers.bmc.gateway import Call
+from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.session import SessionAuth
 from bloomery.drivers.redfish.wire import Wire
@@ -68,10 +68,10 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
         return exc.status_code == _UNAUTHORIZED or (exc.status_code == _FORBIDDEN and is_login)
 
 
-class Client:
+class RedfishClient:
     """A login at one BMC; built within a call, used by many."""
 
-    def __init__(self, account: Account, conf: Conf, call: Call) -> None:
+    def __init__(self, account: Account, conf: Conf, call: BmcCall) -> None:
         self.wire = Wire(account, conf)
         self._auth = SessionAuth(account, self.wire)
         self._system: str | None = None
@@ -107,7 +107,7 @@ class Client:
         if is_odd or isinstance(exc, sushy_errors.ResourceNotFoundError):
             self._system = None
 
-    def give_back(self, call: Call) -> None:
+    def give_back(self, call: BmcCall) -> None:
         """End the session at the BMC, within the call's time."""
         with self.wire.during(call):
             self._auth.give_back()

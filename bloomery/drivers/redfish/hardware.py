@@ -1,11 +1,13 @@
-"""The hardware type ``redfish``."""
+"""The hardware type ``redfish``, and what its interfaces share: the way to the BMC."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import ClassVar
 
+from bloomery.conf import Conf
 from bloomery.drivers import base
+from bloomery.drivers.redfish import access, driver_info
 
 
 class RedfishHardware(base.HardwareType):
@@ -26,3 +28,18 @@ class RedfishHardware(base.HardwareType):
         "storage": ("noop",),
         "vendor": ("no-vendor",),
     }
+
+
+class RedfishInterface(base.Interface):
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        self.access = access.of(conf)
+
+    def get_properties(self) -> dict[str, str]:
+        return dict(driver_info.PROPERTIES)
+
+    def validate(self, task: base.DriverTask) -> None:
+        self.access.account(task)
+
+    def close(self) -> None:
+        self.access.close()

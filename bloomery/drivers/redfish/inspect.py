@@ -15,7 +15,7 @@ from typing import Any, Final, TypeAlias
 from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, reading
-from bloomery.drivers.redfish.interface import Redfish
+from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Done
 
 Json: TypeAlias = dict[str, Any]
@@ -25,7 +25,7 @@ _LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
 _REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
 
 
-class RedfishInspect(Redfish, base.Inspect):
+class RedfishInspect(RedfishInterface, base.Inspect):
     def inspect_hardware(self, task: base.DriverTask) -> Done:
         """Read everything in one call.
 

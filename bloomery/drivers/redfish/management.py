@@ -8,12 +8,12 @@ from typing import Any
 from bloomery import errors
 from bloomery.drivers import base
 from bloomery.drivers.redfish import boot_device, reading, reset, sensors
-from bloomery.drivers.redfish.interface import Redfish
-from bloomery.drivers.redfish.settling import Setting
+from bloomery.drivers.redfish.bios_setting import BiosSetting
+from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
 
 
-class RedfishManagement(Redfish, base.Management):
+class RedfishManagement(RedfishInterface, base.Management):
     def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         """Return what the BMC takes; all that redfish knows while it does not answer."""
         try:
@@ -40,13 +40,13 @@ class RedfishManagement(Redfish, base.Management):
                 reason=f"redfish cannot set boot mode {mode!r}: it knows "
                 f"{', '.join(boot_device.MODES)}",
             )
-        return Setting(
+        return BiosSetting(
             access=self.access,
             task=task,
             what=f"boot mode {mode}",
             change=lambda system: boot_device.set_mode(system, mode),
             is_so=lambda system: boot_device.mode(system) == mode,
-        ).settle()
+        ).apply()
 
     def get_secure_boot_state(self, task: base.DriverTask) -> bool | None:
         """Return None where the BMC has no secure boot to show."""
@@ -59,13 +59,13 @@ class RedfishManagement(Redfish, base.Management):
                 reason=f"cannot enable secure boot on node {task.node.uuid}: it boots in mode "
                 "bios; set boot mode uefi first",
             )
-        return Setting(
+        return BiosSetting(
             access=self.access,
             task=task,
             what=f"secure boot {'on' if on else 'off'}",
             change=lambda system: system.secure_boot.set_enabled(on),
             is_so=lambda system: _secure_boot(system) == on,
-        ).settle()
+        ).apply()
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
         return self.access.read(task, sensors.read)

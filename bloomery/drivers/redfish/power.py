@@ -13,9 +13,9 @@ from typing import Any, Final, NamedTuple
 
 from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, stages
+from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish import boot_device, reset
-from bloomery.drivers.redfish.interface import Redfish
+from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import DONE, Again, Done, Outcome
 
 _READS: Final = {
@@ -30,25 +30,25 @@ _MOST_ORDERS: Final = 3  # that a BMC takes, or may have taken, without doing th
 _PATIENCE: Final = 1 / 3  # the share of the time left that an order has before it is repeated
 
 
-class _Order(NamedTuple):
+class _PowerAction(NamedTuple):
     reset_type: str
     ends: PowerState
-    pointless_when_there: bool
+    skip_if_there: bool
     first_look_s: float = 0.5
 
 
 _ORDERS: Final = {
-    PowerState.ON: _Order("On", PowerState.ON, pointless_when_there=True),
-    PowerState.OFF: _Order("ForceOff", PowerState.OFF, pointless_when_there=True),
-    PowerState.SOFT_OFF: _Order("GracefulShutdown", PowerState.OFF, pointless_when_there=True),
-    PowerState.SOFT_REBOOT: _Order("GracefulRestart", PowerState.ON, pointless_when_there=False),
-    PowerState.REBOOT: _Order(
-        "ForceRestart", PowerState.ON, pointless_when_there=False, first_look_s=_RESTART_S,
+    PowerState.ON: _PowerAction("On", PowerState.ON, skip_if_there=True),
+    PowerState.OFF: _PowerAction("ForceOff", PowerState.OFF, skip_if_there=True),
+    PowerState.SOFT_OFF: _PowerAction("GracefulShutdown", PowerState.OFF, skip_if_there=True),
+    PowerState.SOFT_REBOOT: _PowerAction("GracefulRestart", PowerState.ON, skip_if_there=False),
+    PowerState.REBOOT: _PowerAction(
+        "ForceRestart", PowerState.ON, skip_if_there=False, first_look_s=_RESTART_S,
     ),
 }  # fmt: skip
 
 
-class RedfishPower(Redfish, base.Power):
+class RedfishPower(RedfishInterface, base.Power):
     def describe_bmc(self, task: base.DriverTask) -> dict[str, Any]:
         return self.access.describe(task)
 
@@ -79,17 +79,17 @@ class RedfishPower(Redfish, base.Power):
     def _take_turn(
         self,
         task: base.DriverTask,
-        order: _Order,
+        order: _PowerAction,
         state: str,
         timeout_s: float | None,
     ) -> Outcome:
         memory = _recall(task, state)
         if memory is None:
-            if order.pointless_when_there and self.get_power_state(task) == order.ends:
+            if order.skip_if_there and self.get_power_state(task) == order.ends:
                 return DONE
             return self._ask(task, order, self._begin(task, state, timeout_s))
         is_there = self._reads(task, memory) == order.ends
-        if is_there and (order.pointless_when_there or memory.get("was_taken")):
+        if is_there and (order.skip_if_there or memory.get("was_taken")):
             _forget(task)
             return DONE
         if clock.now() > _at(memory, "until"):
@@ -110,7 +110,7 @@ class RedfishPower(Redfish, base.Power):
         def bring(state: PowerState) -> Outcome:
             return self._take_turn(task, _order(state), state, timeout_s)
 
-        outcome = stages.in_order(
+        outcome = substeps.run_in_order(
             task, "redfish_reboot", lambda: bring(PowerState.OFF), lambda: bring(PowerState.ON),
         )  # fmt: skip
         return _recorded(task, outcome, PowerState.ON)
@@ -133,7 +133,7 @@ class RedfishPower(Redfish, base.Power):
         task.node.driver_internal_info[_MEMORY] = memory
         return memory
 
-    def _ask(self, task: base.DriverTask, order: _Order, memory: dict[str, Any]) -> Outcome:
+    def _ask(self, task: base.DriverTask, order: _PowerAction, memory: dict[str, Any]) -> Outcome:
         """Ask the BMC; a refusal where the machine already is counts as done."""
         internal = task.node.driver_internal_info
         once = internal.get(boot_device.MEMORY)
@@ -160,12 +160,12 @@ class RedfishPower(Redfish, base.Power):
     def _refused(
         self,
         task: base.DriverTask,
-        order: _Order,
+        order: _PowerAction,
         memory: dict[str, Any],
         no: errors.BmcRefused,
     ) -> Outcome:
         status = no.facts.get("http_status") or 400
-        there = order.pointless_when_there and self._reads(task, memory) == order.ends
+        there = order.skip_if_there and self._reads(task, memory) == order.ends
         if there and status in (400, 409):
             _forget(task)
             return DONE
@@ -218,7 +218,7 @@ class RedfishPower(Redfish, base.Power):
         return errors.PowerStateFailure(state=state, reason=f"the BMC at {address} {words}")
 
 
-def _order(state: str) -> _Order:
+def _order(state: str) -> _PowerAction:
     try:
         return _ORDERS[PowerState(state)]
     except (KeyError, ValueError):
@@ -292,7 +292,7 @@ def _read(system: Any) -> str | None:
 
 
 def _reset(
-    system: Any, order: _Order, once: str | None, memory: dict[str, Any], *, again: bool
+    system: Any, order: _PowerAction, once: str | None, memory: dict[str, Any], *, again: bool
 ) -> None:
     """Reset; a boot device that does not last is set anew before each power on.
 

@@ -25,7 +25,7 @@ from requests.adapters import HTTPAdapter
 from urllib3.util import ssl_ as urllib3_ssl
 
 from bloomery.conf import Conf
-from bloomery.drivers.bmc.gateway import Call
+from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.redfish.driver_info import Account
 
 LOG = logging.getLogger(__name__)
@@ -70,7 +70,7 @@ class Wire(requests.Session):
     # ------------------------------------------------------------------------- calls
 
     @contextmanager
-    def during(self, call: Call, reads: Reads | None = None) -> Iterator[None]:
+    def during(self, call: BmcCall, reads: Reads | None = None) -> Iterator[None]:
         """Make this thread's requests in the name of ``call``; ``reads`` keeps what they read."""
         self._mine.call, self._mine.reads = call, {} if reads is None else reads
         self._mine.bare = False
@@ -97,9 +97,9 @@ class Wire(requests.Session):
         return None if self._mine.bare else self.token or self.basic
 
     @property
-    def call(self) -> Call:
+    def call(self) -> BmcCall:
         """The call that this thread's requests belong to."""
-        call: Call = self._mine.call
+        call: BmcCall = self._mine.call
         return call
 
     @property
@@ -273,7 +273,7 @@ def _require_no_page(answer: requests.Response) -> None:
         raise requests.exceptions.ContentDecodingError("its answer is not JSON")
 
 
-def _read(answer: requests.Response, call: Call) -> bytes:
+def _read(answer: requests.Response, call: BmcCall) -> bytes:
     """Read the body; one that drips, or never ends, is given up."""
     body = bytearray()
     for chunk in answer.iter_content(_CHUNK):

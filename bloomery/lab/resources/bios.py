@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import Rule, checked, needed
 from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, actions, collection, ref, route
 from bloomery.lab.system import BIOS, factory_bios
@@ -16,7 +16,7 @@ _KEYS: Final = ["ResetAllKeysToDefault", "DeleteAllKeys", "DeletePK"]
 
 
 @route("GET", "/Systems/*/Bios")
-def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     path = f"/Systems/{ident}/Bios"
     return {
         "@odata.type": "#Bios.v1_1_0.Bios",
@@ -32,7 +32,7 @@ def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET", "/Systems/*/Bios/Settings")
-def show_next(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show_next(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     return {
         "@odata.type": "#Bios.v1_1_0.Bios", "Id": "Settings", "Name": "BIOS at next boot",
         "Attributes": bmc.system(ident).bios_next,
@@ -40,7 +40,7 @@ def show_next(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("PATCH|PUT", "/Systems/*/Bios/Settings")
-def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     wanted = needed(checked(ask.body, {"Attributes": dict}), "Attributes")
     with system.lock:
@@ -49,18 +49,18 @@ def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("POST", "/Systems/*/Bios/Actions/Bios.ResetBios")
-def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     bmc.system(ident).bios_next = factory_bios()
     return NO_CONTENT
 
 
 @route("GET", "/Registries")
-def list_registries(bmc: Bmc, ask: Ask) -> Answer:
+def list_registries(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return collection("/Registries", "MessageRegistryFile", [_REGISTRY])
 
 
 @route("GET", f"/Registries/{_REGISTRY}")
-def show_registry_file(bmc: Bmc, ask: Ask) -> Answer:
+def show_registry_file(bmc: SimulatedBmc, ask: Ask) -> Answer:
     place = {"Language": "en", "Uri": f"{ROOT}/Registries/{_REGISTRY}/en"}
     return {
         "@odata.type": "#MessageRegistryFile.v1_1_0.MessageRegistryFile",
@@ -70,7 +70,7 @@ def show_registry_file(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET", f"/Registries/{_REGISTRY}/en")
-def show_registry(bmc: Bmc, ask: Ask) -> Answer:
+def show_registry(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return {
         "@odata.type": "#AttributeRegistry.v1_3_2.AttributeRegistry",
         "Id": _REGISTRY, "Name": "BIOS attributes", "Language": "en", "OwningEntity": "Lab",
@@ -92,7 +92,7 @@ def _entry(name: str, value: Any, rule: Rule) -> Json:
 
 
 @route("GET", "/Systems/*/SecureBoot")
-def show_secure(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show_secure(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system, path = bmc.system(ident), f"/Systems/{ident}/SecureBoot"
     return {
         "@odata.type": "#SecureBoot.v1_0_5.SecureBoot",
@@ -105,14 +105,14 @@ def show_secure(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("PATCH", "/Systems/*/SecureBoot")
-def change_secure(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def change_secure(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     body = checked(ask.body, {"SecureBootEnable": bool})
     bmc.system(ident).secure_next = needed(body, "SecureBootEnable")
     return NO_CONTENT
 
 
 @route("POST", "/Systems/*/SecureBoot/Actions/SecureBoot.ResetKeys")
-def reset_keys(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def reset_keys(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     body = checked(ask.body, {"ResetKeysType": _KEYS})
     bmc.system(ident).note(f"secure boot keys: {needed(body, 'ResetKeysType')}")
     return NO_CONTENT

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from bloomery.lab.bmc import Bmc
+from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import checked
 from bloomery.lab.resources.systems import LEDS
 from bloomery.lab.routing import HEALTHY, NO_CONTENT, Answer, Ask, ref, route
 
 
 @route("GET", "/Chassis/*")
-def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system, path = bmc.system(ident), f"/Chassis/{ident}"
     return {
         "@odata.type": "#Chassis.v1_14_0.Chassis",
@@ -24,14 +24,14 @@ def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("PATCH", "/Chassis/*")
-def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     system.led = checked(ask.body, {"IndicatorLED": LEDS}).get("IndicatorLED", system.led)
     return NO_CONTENT
 
 
 @route("GET", "/Chassis/*/Thermal")
-def thermal(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def thermal(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     on = bmc.system(ident).power == "On"
     return {
         "@odata.type": "#Thermal.v1_6_0.Thermal",
@@ -48,7 +48,7 @@ def thermal(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET", "/Chassis/*/Power")
-def power(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def power(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     on = bmc.system(ident).power == "On"
     return {
         "@odata.type": "#Power.v1_5_0.Power",

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from typing import Final
 
-from bloomery.lab.bmc import Bmc
+from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
 from bloomery.lab.routing import (
     HEALTHY,
@@ -29,7 +29,7 @@ _INSERT: Final[dict[str, Rule]] = {
 
 
 @route("GET", "/Managers/*")
-def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system, path = bmc.system(ident), f"/Managers/{ident}"
     return {
         "@odata.type": "#Manager.v1_9_0.Manager",
@@ -46,7 +46,7 @@ def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("POST", "/Managers/*/Actions/Manager.Reset")
-def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     needed(checked(ask.body, {"ResetType": _RESETS}), "ResetType")
     system.bmc_back_at = time.monotonic() + bmc.rules.restart_s
@@ -57,13 +57,13 @@ def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET", "/Managers/*/VirtualMedia")
-def list_media(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def list_media(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     path = f"/Managers/{ident}/VirtualMedia"
     return collection(path, "VirtualMedia", list(bmc.system(ident).media))
 
 
 @route("GET", "/Managers/*/VirtualMedia/*")
-def show_media(bmc: Bmc, ask: Ask, ident: str, device: str) -> Answer:
+def show_media(bmc: SimulatedBmc, ask: Ask, ident: str, device: str) -> Answer:
     path = f"/Managers/{ident}/VirtualMedia/{device}"
     system = _with_device(bmc, ident, device)
     url = system.media[device]
@@ -79,7 +79,7 @@ def show_media(bmc: Bmc, ask: Ask, ident: str, device: str) -> Answer:
     } | ({} if system.spec.media_by_patch else offered)  # fmt: skip
 
 
-def _with_device(bmc: Bmc, ident: str, device: str) -> System:
+def _with_device(bmc: SimulatedBmc, ident: str, device: str) -> System:
     system = bmc.system(ident)
     if device not in system.media:
         raise missing(device)
@@ -87,7 +87,7 @@ def _with_device(bmc: Bmc, ident: str, device: str) -> System:
 
 
 @route("PATCH", "/Managers/*/VirtualMedia/*")
-def change_media(bmc: Bmc, ask: Ask, ident: str, device: str) -> Answer:
+def change_media(bmc: SimulatedBmc, ask: Ask, ident: str, device: str) -> Answer:
     """Insert and eject, in the way of BMCs without the actions."""
     system = _with_device(bmc, ident, device)
     if not system.spec.media_by_patch:
@@ -102,7 +102,7 @@ def change_media(bmc: Bmc, ask: Ask, ident: str, device: str) -> Answer:
 
 
 @route("POST", "/Managers/*/VirtualMedia/*/Actions/VirtualMedia.(InsertMedia|EjectMedia)")
-def act(bmc: Bmc, ask: Ask, ident: str, device: str, action: str) -> Answer:
+def act(bmc: SimulatedBmc, ask: Ask, ident: str, device: str, action: str) -> Answer:
     system = _with_device(bmc, ident, device)
     if system.spec.media_by_patch:
         raise missing(ask.path)

@@ -6,7 +6,7 @@ import time
 import uuid
 from typing import Final
 
-from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import missing, needed
 from bloomery.lab.routing import NO_CONTENT, Answer, Ask, Json, Reply, collection, ref, route, stamp
 
@@ -20,7 +20,7 @@ _MONITORS: Final = "/TaskService/TaskMonitors"
 
 
 @route("GET", "")
-def root(bmc: Bmc, ask: Ask) -> Answer:
+def root(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return {
         "@odata.id": ROOT,
         "@odata.type": "#ServiceRoot.v1_5_0.ServiceRoot",
@@ -39,7 +39,7 @@ def _expansions(offered: bool) -> Json:
 
 
 @route("GET", "/SessionService")
-def session_service(bmc: Bmc, ask: Ask) -> Answer:
+def session_service(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return {
         "@odata.type": "#SessionService.v1_1_7.SessionService",
         "Id": "SessionService", "Name": "Sessions", "ServiceEnabled": True,
@@ -48,12 +48,12 @@ def session_service(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET", _SESSIONS)
-def list_sessions(bmc: Bmc, ask: Ask) -> Answer:
+def list_sessions(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return collection(_SESSIONS, "Session", [s["id"] for s in bmc.live_sessions().values()])
 
 
 @route("POST", _SESSIONS)
-def log_in(bmc: Bmc, ask: Ask) -> Answer:
+def log_in(bmc: SimulatedBmc, ask: Ask) -> Answer:
     user, password = needed(ask.body, "UserName"), needed(ask.body, "Password")
     token, ident = bmc.log_in(user, password)
     path = f"{ROOT}{_SESSIONS}/{ident}"
@@ -62,7 +62,7 @@ def log_in(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET|DELETE", f"{_SESSIONS}/*")
-def show_session(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show_session(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     found = next((s for s in bmc.live_sessions().values() if s["id"] == ident), None)
     if found is None:
         raise missing(f"session {ident}")
@@ -87,7 +87,7 @@ def accepted(task: str) -> Reply:
 
 
 @route("GET", "/TaskService")
-def task_service(bmc: Bmc, ask: Ask) -> Answer:
+def task_service(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return {
         "@odata.type": "#TaskService.v1_1_5.TaskService",
         "Id": "TaskService", "Name": "Tasks", "ServiceEnabled": True,
@@ -96,12 +96,12 @@ def task_service(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET", "/TaskService/Tasks")
-def list_tasks(bmc: Bmc, ask: Ask) -> Answer:
+def list_tasks(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return collection("/TaskService/Tasks", "Task", list(bmc.tasks))
 
 
 @route("GET|DELETE", "/TaskService/(Tasks|TaskMonitors)/*")
-def show_task(bmc: Bmc, ask: Ask, kind: str, ident: str) -> Answer:
+def show_task(bmc: SimulatedBmc, ask: Ask, kind: str, ident: str) -> Answer:
     shown = _task(bmc, ident)
     if ask.method == "DELETE":
         bmc.tasks.pop(ident, None)
@@ -111,7 +111,7 @@ def show_task(bmc: Bmc, ask: Ask, kind: str, ident: str) -> Answer:
     return shown
 
 
-def _task(bmc: Bmc, ident: str) -> Json:
+def _task(bmc: SimulatedBmc, ident: str) -> Json:
     task = bmc.tasks.get(ident)
     if task is None:
         raise missing(f"task {ident}")
@@ -131,7 +131,7 @@ def _task(bmc: Bmc, ident: str) -> Json:
 
 
 @route("GET", "/EventService")
-def event_service(bmc: Bmc, ask: Ask) -> Answer:
+def event_service(bmc: SimulatedBmc, ask: Ask) -> Answer:
     return {
         "@odata.type": "#EventService.v1_5_0.EventService",
         "Id": "EventService", "Name": "Events", "ServiceEnabled": True,
@@ -141,7 +141,7 @@ def event_service(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET|POST", _SUBSCRIPTIONS)
-def subscriptions(bmc: Bmc, ask: Ask) -> Answer:
+def subscriptions(bmc: SimulatedBmc, ask: Ask) -> Answer:
     """Kept, not delivered."""
     if ask.method == "GET":
         return collection(_SUBSCRIPTIONS, "EventDestination", list(bmc.events))
@@ -155,7 +155,7 @@ def subscriptions(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET|DELETE", f"{_SUBSCRIPTIONS}/*")
-def show_subscription(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show_subscription(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     found = bmc.events.get(ident)
     if found is None:
         raise missing(f"subscription {ident}")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.lab.bmc import ROOT, Bmc
+from bloomery.lab.bmc import ROOT, SimulatedBmc
 from bloomery.lab.refusal import Refusal, missing
 from bloomery.lab.resources import services
 from bloomery.lab.routing import (
@@ -24,13 +24,13 @@ _APPLY: Final = "@Redfish.OperationApplyTime"
 
 
 @route("GET", "/Systems/*/Storage")
-def list_controllers(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def list_controllers(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     bmc.system(ident)
     return collection(f"/Systems/{ident}/Storage", "Storage", ["1"])
 
 
 @route("GET", "/Systems/*/Storage/1")
-def show_controller(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show_controller(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     path, count = f"/Systems/{ident}/Storage/1", len(bmc.system(ident).spec.disks_gib)
     controller = {
         "MemberId": "0", "Name": "Lab RAID", "Status": HEALTHY, "SpeedGbps": 12,
@@ -46,7 +46,7 @@ def show_controller(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET", "/Systems/*/Storage/1/Drives/*")
-def show_drive(bmc: Bmc, ask: Ask, ident: str, number: str) -> Answer:
+def show_drive(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
     size_gib = item(bmc.system(ident).spec.disks_gib, number)
     return {
         "@odata.type": "#Drive.v1_7_0.Drive",
@@ -57,7 +57,7 @@ def show_drive(bmc: Bmc, ask: Ask, ident: str, number: str) -> Answer:
 
 
 @route("GET", "/Systems/*/Storage/1/Volumes")
-def list_volumes(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def list_volumes(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     path = f"/Systems/{ident}/Storage/1/Volumes"
     listed = collection(path, "Volume", [v["Id"] for v in bmc.system(ident).volumes])
     support = {
@@ -68,7 +68,7 @@ def list_volumes(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("POST", "/Systems/*/Storage/1/Volumes")
-def add_volume(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def add_volume(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     if ask.body.get("RAIDType", "RAID0") not in _LEVELS:
         raise Refusal(400, f"RAIDType must be one of {_LEVELS}", "PropertyValueNotInList")
@@ -89,7 +89,7 @@ def add_volume(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET|DELETE", "/Systems/*/Storage/1/Volumes/*")
-def show_volume(bmc: Bmc, ask: Ask, ident: str, number: str) -> Answer:
+def show_volume(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
     system = bmc.system(ident)
     with system.lock:
         found = next((v for v in system.volumes if v["Id"] == number), None)

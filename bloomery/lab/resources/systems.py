@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.lab.bmc import Bmc
+from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Rule, checked, needed
 from bloomery.lab.routing import (
     HEALTHY,
@@ -25,12 +25,12 @@ _KINDS: Final = {"Systems": "ComputerSystem", "Managers": "Manager", "Chassis": 
 
 
 @route("GET", "/(Systems|Managers|Chassis)")
-def list_machines(bmc: Bmc, ask: Ask, what: str) -> Answer:
+def list_machines(bmc: SimulatedBmc, ask: Ask, what: str) -> Answer:
     return collection(f"/{what}", _KINDS[what], list(bmc.systems))
 
 
 @route("GET", "/Systems/*")
-def show(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system, path = bmc.system(ident), f"/Systems/{ident}"
     return {
         "@odata.type": "#ComputerSystem.v1_13_0.ComputerSystem",
@@ -79,7 +79,7 @@ def _boot_rules(system: System) -> dict[str, Rule]:
 
 
 @route("PATCH", "/Systems/*")
-def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def change(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     body = checked(ask.body, {"Boot": dict, "IndicatorLED": LEDS, "AssetTag": str})
     boot = checked(body.get("Boot", {}), _boot_rules(system), "Boot")
@@ -95,7 +95,7 @@ def change(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("POST", "/Systems/*/Actions/ComputerSystem.Reset")
-def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     kind = needed(checked(ask.body, {"ResetType": list(system.spec.resets)}), "ResetType")
     system.reset(kind, stuck=ask.stuck)
@@ -103,13 +103,13 @@ def reset(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET", "/Systems/*/Processors")
-def list_processors(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def list_processors(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     bmc.system(ident)
     return collection(f"/Systems/{ident}/Processors", "Processor", ["0"])
 
 
 @route("GET", "/Systems/*/Processors/0")
-def show_processor(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def show_processor(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     cores = bmc.system(ident).spec.cpus
     return {
         "@odata.type": "#Processor.v1_11_0.Processor",
@@ -120,14 +120,14 @@ def show_processor(bmc: Bmc, ask: Ask, ident: str) -> Answer:
 
 
 @route("GET", "/Systems/*/EthernetInterfaces")
-def list_interfaces(bmc: Bmc, ask: Ask, ident: str) -> Answer:
+def list_interfaces(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     count = len(bmc.system(ident).spec.macs)
     path = f"/Systems/{ident}/EthernetInterfaces"
     return collection(path, "EthernetInterface", [str(n) for n in range(count)])
 
 
 @route("GET", "/Systems/*/EthernetInterfaces/*")
-def show_interface(bmc: Bmc, ask: Ask, ident: str, number: str) -> Answer:
+def show_interface(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
     mac = item(bmc.system(ident).spec.macs, number)
     return {
         "@odata.type": "#EthernetInterface.v1_6_0.EthernetInterface",

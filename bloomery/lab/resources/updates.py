@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.lab.bmc import Bmc
+from bloomery.lab.bmc import SimulatedBmc
 from bloomery.lab.refusal import Refusal, Rule, checked, missing, needed
 from bloomery.lab.resources import services
 from bloomery.lab.routing import HEALTHY, Answer, Ask, actions, collection, ref, route
@@ -22,7 +22,7 @@ _BODY: Final[dict[str, Rule]] = {
 
 
 @route("GET", "/UpdateService")
-def show(bmc: Bmc, ask: Ask) -> Answer:
+def show(bmc: SimulatedBmc, ask: Ask) -> Answer:
     offered = {"TransferProtocol@Redfish.AllowableValues": _PROTOCOLS}
     return {
         "@odata.type": "#UpdateService.v1_8_0.UpdateService",
@@ -33,13 +33,13 @@ def show(bmc: Bmc, ask: Ask) -> Answer:
 
 
 @route("GET", _INVENTORY)
-def inventory(bmc: Bmc, ask: Ask) -> Answer:
+def inventory(bmc: SimulatedBmc, ask: Ask) -> Answer:
     parts = [f"{s.id}.{part}" for s in bmc.systems.values() for part in s.firmware]
     return collection(_INVENTORY, "SoftwareInventory", parts)
 
 
 @route("GET", f"{_INVENTORY}/*")
-def show_part(bmc: Bmc, ask: Ask, name: str) -> Answer:
+def show_part(bmc: SimulatedBmc, ask: Ask, name: str) -> Answer:
     system, part = _part(bmc, name)
     return {
         "@odata.type": "#SoftwareInventory.v1_2_3.SoftwareInventory",
@@ -48,7 +48,7 @@ def show_part(bmc: Bmc, ask: Ask, name: str) -> Answer:
     }  # fmt: skip
 
 
-def _part(bmc: Bmc, name: str) -> tuple[System, str]:
+def _part(bmc: SimulatedBmc, name: str) -> tuple[System, str]:
     """Return the machine and the part that an entry of the inventory names: ID.BMC, ID.BIOS."""
     ident, _, part = name.rpartition(".")
     system = bmc.system(ident)
@@ -58,7 +58,7 @@ def _part(bmc: Bmc, name: str) -> tuple[System, str]:
 
 
 @route("POST", "/UpdateService/Actions/UpdateService.SimpleUpdate")
-def update(bmc: Bmc, ask: Ask) -> Answer:
+def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
     """Targets are entries of the inventory, or systems: the BMC's, if the file name says "bmc"."""
     body = checked(ask.body, _BODY)
     version = needed(body, "ImageURI").rsplit("/", 1)[-1] or "unknown"

@@ -11,7 +11,7 @@ import pytest
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
-from bloomery.conf.redfish import Bmc, Redfish
+from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
 from bloomery.lab.rack import Machine, Rack
 from tests.kit.stories import Stage
@@ -27,7 +27,7 @@ def conf() -> Conf:
         default=Default(enabled_hardware_types=("redfish",)),
         conductor=Conductor(power_state_change_timeout=int(BUDGET_S)),
         redfish=Redfish(connect_timeout=1, read_timeout=1, power_on_conflict_retry_interval=1),
-        bmc=Bmc(call_timeout=int(BUDGET_S), breaker_failures=3, breaker_pause=60),
+        bmc=BmcOptions(call_timeout=int(BUDGET_S), breaker_failures=3, breaker_pause=60),
     )
 
 

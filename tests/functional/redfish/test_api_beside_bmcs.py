@@ -18,7 +18,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
-from bloomery.conf.redfish import Bmc, Redfish
+from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.state_dir import StateDir
 from tests.functional.redfish.conftest import BUDGET_S
 from tests.kit.waiting import wait_for
@@ -37,7 +37,7 @@ def conf(**redfish: Any) -> Conf:
         default=Default(enabled_hardware_types=("redfish",)),
         conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5),
         redfish=Redfish(**redfish),
-        bmc=Bmc(breaker_failures=1000),
+        bmc=BmcOptions(breaker_failures=1000),
     )
 
 

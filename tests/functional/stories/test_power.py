@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.stories import full_pool
 from tests.kit.waiting import wait_for
 
@@ -22,7 +22,7 @@ def node(stage):
 
 @pytest.fixture
 def bmc():
-    return Bmc()
+    return FakeBmc()
 
 
 @pytest.fixture

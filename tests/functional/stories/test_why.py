@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 import pytest
 
 from bloomery.conductor.periodics import power_sync
-from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.waiting import wait_for
 
 PASSWORD = "hunter2-why"
@@ -18,7 +18,7 @@ HOLD = {"interface": "deploy", "step": "hold", "args": {}}
 
 @pytest.fixture
 def bmc():
-    return Bmc()
+    return FakeBmc()
 
 
 @pytest.fixture

@@ -14,7 +14,7 @@ from bloomery.conductor import runner
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.ipmi import Ipmi
-from bloomery.conf.redfish import Bmc
+from bloomery.conf.redfish import BmcOptions
 from bloomery.db import rows
 from bloomery.drivers import registry
 from bloomery.drivers.ipmi import power as ipmi_power
@@ -168,7 +168,7 @@ def test_a_driver_that_bears_silence_itself_has_no_endless_budget(make_site, mon
         Conf(),
         default=Default(enabled_hardware_types=("ipmi",)),
         ipmi=Ipmi(min_command_interval=0, command_retry_timeout=1),
-        bmc=Bmc(breaker_failures=1000),
+        bmc=BmcOptions(breaker_failures=1000),
     )
     site = make_site(registry=registry.load(conf), bmc_outage_budget=2)
     node = site.enrol(driver="ipmi", provision_state="manageable", driver_info=LEAST)

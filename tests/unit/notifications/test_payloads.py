@@ -7,7 +7,8 @@ from typing import Any
 
 import pytest
 
-from bloomery.notifications import levels, payloads
+from bloomery.events import oslo_sink
+from bloomery.notifications import payloads
 from bloomery.notifications.payloads import Payload
 
 EXAMPLES: list[dict[str, Any]] = json.loads(Path(__file__).with_name("examples.json").read_text())
@@ -68,7 +69,7 @@ def test_an_event_of_our_own_has_no_payload():
     assert payloads.find("node", "step") is None
 
 
-@pytest.mark.parametrize("least", levels.LEVELS)
+@pytest.mark.parametrize("least", oslo_sink.LEVELS)
 def test_a_level_lets_itself_and_what_is_above_pass(least: str):
-    passing = [level for level in levels.LEVELS if levels.passes(level, least)]
-    assert passing == list(levels.LEVELS[levels.LEVELS.index(least) :])
+    passing = [level for level in oslo_sink.LEVELS if oslo_sink.passes(level, least)]
+    assert passing == list(oslo_sink.LEVELS[oslo_sink.LEVELS.index(least) :])

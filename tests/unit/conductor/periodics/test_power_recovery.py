@@ -9,7 +9,7 @@ import pytest
 from bloomery import clock as clock_of_deadlines
 from bloomery import errors
 from bloomery.conductor.periodics.power_recovery import PowerRecovery
-from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
@@ -26,7 +26,7 @@ FAULTY = {
 
 @pytest.fixture
 def bmc():
-    return Bmc()
+    return FakeBmc()
 
 
 @pytest.fixture

@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics import lanes
 from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
-from tests.kit.bmc import UNREACHABLE, Bmc
+from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
 from tests.kit.stories import full_pool
 from tests.kit.waiting import wait_for
@@ -21,7 +21,7 @@ RETRIES = 3
 
 @pytest.fixture
 def bmc():
-    return Bmc()
+    return FakeBmc()
 
 
 @pytest.fixture

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.drivers.bmc.breaker import Breaker
+from bloomery.drivers.bmc.state import Breaker
 
 NO = RuntimeError("no")
 

@@ -8,11 +8,10 @@ import pytest
 from bloomery import clock as steady
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.redfish import Bmc
+from bloomery.conf.redfish import BmcOptions
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Gateway
-from bloomery.drivers.bmc.latency import Latency
-from bloomery.drivers.bmc.slots import Slots
+from bloomery.drivers.bmc.state import Latency, Slots
 from tests.kit.driver_task import FakeTask
 
 ADDRESS = "https://bmc-1"
@@ -35,7 +34,7 @@ def clock():
 
 @pytest.fixture
 def made(clock):
-    limits = Bmc(call_timeout=20, breaker_failures=2, breaker_pause=30)
+    limits = BmcOptions(call_timeout=20, breaker_failures=2, breaker_pause=30)
     return Gateway(dataclasses.replace(Conf(), bmc=limits), clock)
 
 
@@ -137,7 +136,7 @@ def test_one_write_and_two_calls_in_all_are_let_in_at_a_time(made, task):
 
 
 def test_a_bmc_that_stays_busy_is_told(task):
-    made = Gateway(dataclasses.replace(Conf(), bmc=Bmc(call_timeout=0)))
+    made = Gateway(dataclasses.replace(Conf(), bmc=BmcOptions(call_timeout=0)))
     with made.guard(ADDRESS, task, write=True), pytest.raises(errors.BmcUnreachable) as told:
         call(made, task, write=True)
     assert "other calls kept it busy for 0 s" in str(told.value)

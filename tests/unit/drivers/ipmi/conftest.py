@@ -9,8 +9,8 @@ import pytest
 
 from bloomery.conf import Conf
 from bloomery.conf.ipmi import Ipmi
-from bloomery.drivers.ipmi import bmc, tool
-from bloomery.drivers.ipmi.pace import Pace
+from bloomery.drivers.ipmi import bmc, hardware, tool
+from bloomery.drivers.ipmi.bmc import RateLimit
 from tests.kit.driver_task import FakeTask
 
 LEAST = {"ipmi_address": "bmc.example.org", "ipmi_cipher_suite": 3}
@@ -72,16 +72,16 @@ def made_up(monkeypatch, clock) -> MadeUp:
 
 
 @pytest.fixture
-def make_bmc(made_up, clock) -> Callable[..., bmc.Bmc]:
+def make_bmc(made_up, clock) -> Callable[..., bmc.IpmiBmc]:
     """Make a BMC; options of [ipmi] and keys of driver_info are told apart by their names."""
-    pace = Pace(clock, clock.pause)
+    rate_limit = RateLimit(clock, clock.pause)
     kept = []
 
-    def make(task: FakeTask | None = None, **said: object) -> bmc.Bmc:
+    def make(task: FakeTask | None = None, **said: object) -> bmc.IpmiBmc:
         options = {k: v for k, v in said.items() if not k.startswith("ipmi_")}
         keys = {k: v for k, v in said.items() if k.startswith("ipmi_")}
         conf = dataclasses.replace(Conf(), ipmi=Ipmi(**options))
-        kept.append(bmc.Ipmitool(conf))
-        return bmc.Bmc(conf, task or FakeTask(LEAST | keys), pace)
+        kept.append(hardware.IpmitoolInterface(conf))
+        return bmc.IpmiBmc(conf, task or FakeTask(LEAST | keys), rate_limit)
 
     return make

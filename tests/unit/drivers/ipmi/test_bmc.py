@@ -7,8 +7,8 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.ipmi import Ipmi
-from bloomery.drivers.ipmi import bmc, tool
-from bloomery.drivers.ipmi.pace import Pace
+from bloomery.drivers.ipmi import hardware, tool
+from bloomery.drivers.ipmi.bmc import RateLimit
 from tests.kit.driver_task import FakeTask
 from tests.unit.drivers.ipmi.conftest import LEAST
 
@@ -142,11 +142,11 @@ def test_a_row_of_commands_that_is_too_long_is_told(make_bmc, clock):
 
 
 def test_places_in_the_row_are_given_once(clock):
-    pace = Pace(clock, clock.pause)
-    assert [pace.claim("a", 5, 60) for _ in range(3)] == [0.0, 5.0, 10.0]
-    assert pace.claim("a", 5, 15) is None
-    assert pace.claim("b", 5, 60) == 0.0
-    assert pace.rest_s("a") == 15.0
+    rate_limit = RateLimit(clock, clock.pause)
+    assert [rate_limit.claim("a", 5, 60) for _ in range(3)] == [0.0, 5.0, 10.0]
+    assert rate_limit.claim("a", 5, 15) is None
+    assert rate_limit.claim("b", 5, 60) == 0.0
+    assert rate_limit.rest_s("a") == 15.0
 
 
 def test_what_changes_something_needs_the_lock(make_bmc, made_up):
@@ -159,7 +159,7 @@ def test_what_changes_something_needs_the_lock(make_bmc, made_up):
 def test_wrong_cipher_suites_keep_us_from_starting():
     conf = dataclasses.replace(Conf(), ipmi=Ipmi(cipher_suite_versions=("3", "best")))
     with pytest.raises(errors.CannotStart, match=r"\[ipmi\]: option cipher_suite_versions"):
-        bmc.Ipmitool(conf)
+        hardware.IpmitoolInterface(conf)
 
 
 def test_a_wrong_password_is_shown_once(make_bmc, made_up):

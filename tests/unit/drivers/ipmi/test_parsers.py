@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.ipmi import boot_device, management, sensors, vendor, verdicts
+from bloomery.drivers.ipmi import error_kinds, management, vendor
 from bloomery.model.node import Node
 
 BOOT = """\
@@ -65,13 +65,13 @@ Product ID                : 256 (0x0100)
     ],
 )
 def test_boot_device(data, device, persistent):
-    read = boot_device.parse(BOOT.format(data=data))
+    read = management.parse_boot_device(BOOT.format(data=data))
     assert read == {"boot_device": device, "persistent": persistent}
 
 
 @pytest.mark.parametrize("said", ["", "Boot parameter data: xyz\n", "Boot parameter data: 00\n"])
 def test_a_boot_device_that_is_not_told(said):
-    assert boot_device.parse(said) == {"boot_device": None, "persistent": None}
+    assert management.parse_boot_device(said) == {"boot_device": None, "persistent": None}
 
 
 @pytest.mark.parametrize(
@@ -88,17 +88,19 @@ def test_a_boot_device_that_is_not_told(said):
     ],
 )
 def test_boot_device_commands(device, persistent, uefi, vendor_name, words):
-    found = boot_device.command(device, persistent=persistent, uefi=uefi, vendor=vendor_name)
+    found = management.boot_device_command(
+        device, persistent=persistent, uefi=uefi, vendor=vendor_name
+    )
     assert " ".join(found) == words
 
 
 def test_unknown_boot_devices_are_refused():
     with pytest.raises(errors.InvalidParameterValue, match="IPMI takes pxe, disk, safe, cdrom"):
-        boot_device.command("usb", persistent=False, uefi=True, vendor=None)
+        management.boot_device_command("usb", persistent=False, uefi=True, vendor=None)
 
 
 def test_sensors_are_grouped_by_the_first_word_of_their_type():
-    read = sensors.parse(SDR)
+    read = management.parse_sensors(SDR)
     assert {kind: list(found) for kind, found in read.items()} == {
         "Temperature": ["CPU Temp (0x1)"],
         "Fan": ["Fan 1 (0x2)", "Sys Fan 2 (0x3)"],
@@ -117,7 +119,7 @@ def test_sensors_are_grouped_by_the_first_word_of_their_type():
 
 @pytest.mark.parametrize("said", ["", "\n\n", "nonsense", "a : b"])
 def test_no_sensors(said):
-    assert sensors.parse(said) == {}
+    assert management.parse_sensors(said) == {}
 
 
 @pytest.mark.parametrize(
@@ -189,14 +191,14 @@ def test_wrong_raw_bytes(said):
     ],
 )  # fmt: skip
 def test_verdicts(text, refusal, put_off, suite):
-    assert verdicts.is_refusal(text) is refusal
-    assert verdicts.is_put_off(text) is put_off
-    assert verdicts.is_about_suite(text) is suite
+    assert error_kinds.is_refusal(text) is refusal
+    assert error_kinds.is_put_off(text) is put_off
+    assert error_kinds.is_about_suite(text) is suite
 
 
 def test_what_the_operator_calls_retryable_is_no_refusal():
-    assert not verdicts.is_refusal("failed: Invalid command", ("Invalid command",))
-    assert verdicts.is_put_off("strange words", ("strange",))
+    assert not error_kinds.is_refusal("failed: Invalid command", ("Invalid command",))
+    assert error_kinds.is_put_off("strange words", ("strange",))
 
 
 @pytest.mark.parametrize(
@@ -209,4 +211,4 @@ def test_what_the_operator_calls_retryable_is_no_refusal():
     ],
 )
 def test_a_refusal_says_what_to_change(text, told):
-    assert verdicts.sentence(text, text).startswith(told)
+    assert error_kinds.sentence(text, text).startswith(told)

@@ -9,7 +9,7 @@ from bloomery.conductor.states import Power
 from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.ipmi import Ipmi
-from bloomery.drivers.ipmi import plan, tool
+from bloomery.drivers.ipmi import power_sequence, tool
 from bloomery.drivers.ipmi.management import IpmitoolManagement
 from bloomery.drivers.ipmi.power import IpmitoolPower
 from bloomery.outcome import DONE, Again
@@ -43,7 +43,7 @@ def ask(power, task, target, **more):
 
 def late(task):
     """Let the time of what is asked be up."""
-    task.node.driver_internal_info[plan.KEY]["until"] = plan.deadline(-1)
+    task.node.driver_internal_info[power_sequence.KEY]["until"] = power_sequence.deadline(-1)
 
 
 @pytest.mark.parametrize(
@@ -125,9 +125,11 @@ def test_power_that_does_not_change_is_told_when_the_time_is_up(power, task, mad
     ],
 )  # fmt: skip
 def test_each_request_has_its_time(power, task, target, timeout_s, own_s):
-    before = plan.now()
+    before = power_sequence.now()
     power.set_power_state(task, target, timeout_s)
-    until = plan.datetime.fromisoformat(task.node.driver_internal_info[plan.KEY]["until"])
+    until = power_sequence.datetime.fromisoformat(
+        task.node.driver_internal_info[power_sequence.KEY]["until"]
+    )
     assert own_s <= (until - before).total_seconds() < own_s + 1
 
 
@@ -153,7 +155,9 @@ def test_silence_that_lasts_is_told(power, task, made_up):
     made_up.answers["power on"] = [MUTE] * 9
     power.set_power_state(task, Power.ON)
     task.turn = 1
-    task.node.driver_internal_info[plan.KEY]["silent_since"] = plan.deadline(-61)
+    task.node.driver_internal_info[power_sequence.KEY]["silent_since"] = power_sequence.deadline(
+        -61
+    )
     with pytest.raises(errors.BmcUnreachable, match="no answer"):
         power.set_power_state(task, Power.ON)
     assert task.node.driver_internal_info == {}
@@ -179,7 +183,7 @@ def test_what_was_left_behind_does_not_count(power, task, made_up, change):
     power.set_power_state(task, Power.ON)
     task.turn = 0 if change == "first turn" else 1
     if change == "long ago":
-        task.node.driver_internal_info[plan.KEY]["until"] = plan.deadline(-61)
+        task.node.driver_internal_info[power_sequence.KEY]["until"] = power_sequence.deadline(-61)
     made_up.asked.clear()
     target = Power.OFF if change == "other target" else Power.ON
     power.set_power_state(task, target)

@@ -10,8 +10,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.conf.redfish import Bmc, Redfish
-from bloomery.drivers.bmc.gateway import Call
+from bloomery.conf.redfish import BmcOptions, Redfish
+from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.redfish import access
 from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Rack
@@ -32,7 +32,7 @@ class Clock:
 @pytest.fixture
 def conf():
     return dataclasses.replace(
-        Conf(), redfish=Redfish(connect_timeout=1, read_timeout=1), bmc=Bmc(login_pause=60)
+        Conf(), redfish=Redfish(connect_timeout=1, read_timeout=1), bmc=BmcOptions(login_pause=60)
     )
 
 
@@ -260,7 +260,7 @@ def test_who_waits_for_the_login_of_another_call_is_no_failure_of_the_bmc(way, t
     login = way._enter(access._key(account), account)
     impatient = FakeTask(task.driver_info)
     impatient.budget_s = 0.01
-    with login.turn(task, Call(way.bmc(task), "redfish", 1.0, lambda: 0.0)):
+    with login.turn(task, BmcCall(way.bmc(task), "redfish", 1.0, lambda: 0.0)):
         for _ in range(6):
             with pytest.raises(errors.BmcLeftAlone, match="another call is logging in"):
                 way.read(impatient, power)

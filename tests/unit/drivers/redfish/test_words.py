@@ -3,7 +3,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.drivers import stages
+from bloomery.drivers import substeps
 from bloomery.drivers.redfish import boot, inspect
 from bloomery.outcome import DONE, Again
 from tests.kit.bmc import UNREACHABLE
@@ -41,7 +41,7 @@ def test_stages_go_on_where_they_stood():
 
         return do
 
-    said = walk(task, lambda: stages.in_order(task, "x", part("a"), part("b"), part("c")))
+    said = walk(task, lambda: substeps.run_in_order(task, "x", part("a"), part("b"), part("c")))
     assert (done, len(said)) == (["a", "b", "b", "b", "c"], 2)
     assert task.node.driver_internal_info == {}
 
@@ -49,7 +49,7 @@ def test_stages_go_on_where_they_stood():
 def test_stages_begin_anew_in_a_new_run():
     task, done = FakeTask({}), []
     task.node.driver_internal_info = {"x": 1}
-    stages.in_order(task, "x", lambda: done.append("a"), lambda: done.append("b"))
+    substeps.run_in_order(task, "x", lambda: done.append("a"), lambda: done.append("b"))
     assert done == ["a", "b"]
 
 
@@ -61,7 +61,7 @@ def test_a_stage_that_fails_leaves_nothing_behind():
         raise errors.StepFailure(reason="no")
 
     with pytest.raises(errors.StepFailure):
-        stages.in_order(task, "x", lambda: None, broken)
+        substeps.run_in_order(task, "x", lambda: None, broken)
     assert task.node.driver_internal_info == {}
 
 
@@ -81,7 +81,7 @@ def test_a_stage_that_met_silence_is_done_again_and_none_before_it():
 
     def step():
         try:
-            return stages.in_order(task, "x", part("a"), part("b"), part("c"))
+            return substeps.run_in_order(task, "x", part("a"), part("b"), part("c"))
         except errors.BmcUnreachable:
             return AGAIN
 
@@ -99,9 +99,9 @@ def test_a_stage_within_a_stage_goes_on_where_it_stood():
         raise UNREACHABLE
 
     def inner():
-        return stages.in_order(task, "inner", lambda: done.append("done before"), silent)
+        return substeps.run_in_order(task, "inner", lambda: done.append("done before"), silent)
 
     with pytest.raises(errors.BmcUnreachable):
-        stages.in_order(task, "outer", lambda: done.append("done before"), inner)
+        substeps.run_in_order(task, "outer", lambda: done.append("done before"), inner)
     assert done == ["silent"]
     assert task.node.driver_internal_info == {"outer": 1, "inner": 1}

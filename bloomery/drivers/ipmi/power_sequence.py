@@ -15,7 +15,7 @@ from typing import Any, Final
 
 from bloomery import clock
 from bloomery.conductor.states import Power
-from bloomery.drivers.ipmi import boot_device
+from bloomery.drivers.ipmi import management
 from bloomery.model.node import Node
 
 KEY: Final = "ipmi_power"
@@ -81,10 +81,10 @@ def boot_commands(
     device = inner.get("persistent_boot_device")
     if not forced or device is None or inner.get("is_next_boot_persistent") is False:
         return []
-    said = boot_device.command(
+    said = management.boot_device_command(
         device, persistent=False, uefi=uefi, vendor=node.properties.get("vendor"),
     )  # fmt: skip
-    return [boot_device.KEEP_FOR_LONGER, said] if keep_for_longer else [said]
+    return [management.KEEP_BOOT_DEVICE, said] if keep_for_longer else [said]
 
 
 def recall(node: Node, target: str, *, first_turn: bool) -> Mark | None:

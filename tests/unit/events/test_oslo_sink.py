@@ -16,7 +16,7 @@ from bloomery.db import events
 from bloomery.db.engine import Database
 from bloomery.db.events import Stored
 from bloomery.events import snapshots
-from bloomery.events.notifier import OsloSink
+from bloomery.events.oslo_sink import OsloSink
 from bloomery.model.node import Node
 
 UUID = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"

@@ -18,7 +18,7 @@ from bloomery.outcome import DONE, Done, Outcome
 Part = Callable[[], Outcome | None]
 
 
-def in_order(task: DriverTask, name: str, *parts: Part) -> Outcome:
+def run_in_order(task: DriverTask, name: str, *parts: Part) -> Outcome:
     """Do the parts one after another; what one says other than Done is handed on."""
     memory = task.node.driver_internal_info
     at = memory.pop(name, 0) if task.turn else 0

@@ -16,12 +16,12 @@ from typing import Any, Final
 
 from bloomery.conf import Conf
 from bloomery.db.events import Stored
-from bloomery.events import context
-from bloomery.notifications import levels, payloads
+from bloomery.notifications import payloads
 
 LOG = logging.getLogger(__name__)
 
 EXCHANGE: Final = "ironic"
+LEVELS: Final = ("debug", "info", "warning", "error", "critical")  # from least to most
 _NEEDS_NO_BROKER: Final = frozenset({"log", "noop", "test"})
 
 
@@ -43,15 +43,20 @@ class OsloSink:
             self._outlet = _open(self._conf, self._config_files)
 
     def send(self, event: Stored) -> None:
-        if not levels.passes(event.level, self._least):
+        if not passes(event.level, self._least):
             return
         if (message := _message(event)) is not None:
-            self._outlet.send(context.of(event), message)
+            self._outlet.send(_request_context(event), message)
 
     def close(self) -> None:
         if self._outlet is not None:
             self._outlet.close()
             self._outlet = None
+
+
+def passes(level: str, least: str) -> bool:
+    """Tell whether a message of ``level`` is sent where ``least`` is asked."""
+    return LEVELS.index(level) >= LEVELS.index(least)
 
 
 def _message(event: Stored) -> dict[str, Any] | None:
@@ -74,6 +79,30 @@ def _message(event: Stored) -> dict[str, Any] | None:
         "priority": event.level.upper(),
         "payload": payload,
         "timestamp": f"{event.created_at:%Y-%m-%d %H:%M:%S.%f}",
+    }
+
+
+def _request_context(event: Stored) -> dict[str, Any]:
+    """Return the keys of a request context that consumers on AMQP know, with the request's id."""
+    return {
+        "user": None,
+        "project_id": None,
+        "system_scope": None,
+        "project": None,
+        "domain": None,
+        "user_domain": None,
+        "project_domain": None,
+        "is_admin": False,
+        "read_only": False,
+        "show_deleted": False,
+        "auth_token": None,
+        "request_id": event.request_id,
+        "global_request_id": None,
+        "resource_uuid": None,
+        "roles": [],
+        "user_identity": "- - - - -",
+        "is_admin_project": True,
+        "auth_token_info": None,
     }
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, stages
+from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish.access import Access
 from bloomery.outcome import Again, Done, Outcome
 
@@ -24,7 +24,7 @@ _LATE: Final = "redfish_setting_late"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Setting:
+class BiosSetting:
     """One value: how to set it, and how to tell that it is so.  ``what`` is told to users."""
 
     access: Access
@@ -33,9 +33,9 @@ class Setting:
     change: Callable[[Any], None]
     is_so: Callable[[Any], bool]
 
-    def settle(self) -> Outcome:
+    def apply(self) -> Outcome:
         """Take a turn.  Raises StepFailure when it takes longer than boot_mode_config_timeout."""
-        return stages.in_order(
+        return substeps.run_in_order(
             self.task, "redfish_setting",
             self._ask, self._restart, self._look, self._restore, self._judge,
         )  # fmt: skip

@@ -1,0 +1,253 @@
+"""What is known of one BMC: is it left alone, how many calls are under way, how fast it answers.
+
+A circuit breaker leaves alone for a while whoever failed too often, then lets one try through:
+
+closed --(failures in a row)--> open --(pause)--> half open: one try --> closed, or open again
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import statistics
+import threading
+import time
+from array import array
+from collections import OrderedDict
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any, Final
+
+from bloomery import clock as steady
+from bloomery import errors
+from bloomery.conf import Conf
+
+Clock = Callable[[], float]
+_KEPT: Final = 64  # requests of which the latency is known
+_MOST_ACCOUNTS: Final = 32  # of one BMC whose refused logins are remembered
+
+
+class BmcState:
+    """What is known of one BMC."""
+
+    def __init__(self, address: str, conf: Conf, clock: Clock) -> None:
+        ours = conf.bmc
+        self.address = address
+        self.slots = Slots(ours.requests_at_once, ours.writes_at_once)
+        self.breaker = Breaker(ours.breaker_failures, ours.breaker_pause, clock)
+        self._login_pauses = ours.login_pause, ours.login_longest_pause
+        self._clock = clock
+        self._logins: OrderedDict[str, Breaker] = OrderedDict()
+        self._mutex = threading.Lock()
+        self.latency = Latency()
+        self.last_contact_at: datetime | None = None
+        self._heard_at: datetime | None = None  # as deadlines are measured
+        self.last_error: str | None = None
+        self.last_error_at: datetime | None = None
+
+    @property
+    def is_suspect(self) -> bool:
+        """Did the last call fail?  A suspect is asked once, and waits behind those that live."""
+        return self.breaker.failures > 0
+
+    def login(self, account: str) -> Breaker:
+        """Return what is known of an account; one that was never refused is closed.
+
+        ``account``: a key that differs with the password and does not contain it.
+        """
+        with self._mutex:
+            shortest_s, longest_s = self._login_pauses
+            found = self._logins.pop(account, None) or Breaker(
+                1, shortest_s, self._clock, longest_s
+            )
+            self._logins[account] = found
+            while len(self._logins) > _MOST_ACCOUNTS:
+                self._logins.popitem(last=False)
+            return found
+
+    def has_answered(self, since: datetime) -> bool:
+        """Tell whether it answered anybody after ``since``, a time of ``bloomery.clock``."""
+        return self._heard_at is not None and self._heard_at > since
+
+    def answered(self) -> None:
+        self.last_contact_at, self._heard_at = datetime.now(UTC), steady.now()
+        self.breaker.succeeded()
+
+    def failed(self, exc: errors.Failure) -> None:
+        """Remember what went wrong; silence counts for the breaker, a no is an answer."""
+        self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
+        if isinstance(exc, errors.BmcUnreachable):
+            self.breaker.failed(exc)
+        else:
+            self.answered()
+
+    def shown(self, account: str | None = None) -> dict[str, Any]:
+        """Return what the node's ``why`` says of its BMC, as JSON has it."""
+        latency = self.latency.summary()
+        breaker = self.breaker
+        return {
+            "address": self.address,
+            "last_contact_at": _text(self.last_contact_at),
+            "last_error": self.last_error,
+            "last_error_at": _text(self.last_error_at),
+            "left_alone": breaker.is_open,
+            "next_try_at": _text(breaker.next_try_at),
+            "login_refused": None if account is None else _refusal(self.login(account)),
+            "latency": None if latency is None else dataclasses.asdict(latency),
+        }
+
+
+def _refusal(login: Breaker) -> dict[str, Any] | None:
+    """Say since when a login is refused, how often it was tried, and when it will be again."""
+    if not login.is_open:
+        return None
+    return {
+        "since": _text(login.since),
+        "tries": login.failures,
+        "next_try_at": _text(login.next_try_at),
+    }
+
+
+def _text(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+class Breaker:
+    """Counts failures in a row.  Whoever is admitted reports back exactly once.
+
+    ``longest_s``: the pause doubles with each further failure up to this; None: it stays.
+    """
+
+    def __init__(
+        self,
+        most: int,
+        pause_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        longest_s: float | None = None,
+    ) -> None:
+        self._most, self._pause_s, self._clock = most, pause_s, clock
+        self._longest_s = pause_s if longest_s is None else longest_s
+        self._mutex = threading.Lock()
+        self._failures = 0
+        self._next_try_at = 0.0
+        self._trying = False
+        self.since: datetime | None = None
+        self.last: Exception | None = None
+
+    @property
+    def is_open(self) -> bool:
+        return self._failures >= self._most
+
+    @property
+    def failures(self) -> int:
+        """How many calls in a row failed; 0 for one that answers."""
+        return self._failures
+
+    @property
+    def next_try_at(self) -> datetime | None:
+        """When the next try will be let through; None for one that is closed."""
+        if not self.is_open:
+            return None
+        left_s = max(self._next_try_at - self._clock(), 0.0)
+        return datetime.now(UTC) + timedelta(seconds=left_s)
+
+    def admit(self, *, insists: bool = False) -> float:
+        """Return 0: go ahead; or the seconds until the next try.
+
+        ``insists``: a person asked; the pause need not be over, but there is one try at a time.
+        """
+        with self._mutex:
+            if not self.is_open:
+                return 0.0
+            left_s = self._next_try_at - self._clock()
+            if (left_s <= 0 or insists) and not self._trying:
+                self._trying = True
+                return 0.0
+            return max(left_s, 1.0)
+
+    def succeeded(self) -> None:
+        with self._mutex:
+            self._failures, self._trying = 0, False
+            self.since = self.last = None
+
+    def failed(self, why: Exception) -> None:
+        with self._mutex:
+            if not self._failures:
+                self.since = datetime.now(UTC)
+            self._failures, self._trying, self.last = self._failures + 1, False, why
+            doublings = min(max(self._failures - self._most, 0), 32)
+            pause_s = min(self._pause_s * 2**doublings, self._longest_s)
+            self._next_try_at = self._clock() + pause_s
+
+    def abandoned(self) -> None:
+        """Whoever was admitted ended without an answer, for reasons of its own."""
+        with self._mutex:
+            self._trying = False
+
+    def told(self, left_s: float) -> str:
+        """Say why nobody is admitted."""
+        since = f"{self.since:%H:%M:%S} UTC" if self.since else "a moment ago"
+        times = "1 failure" if self._failures == 1 else f"{self._failures} failures in a row"
+        return f"left alone after {times} since {since}; next try in {left_s:.0f} s"
+
+
+class Slots:
+    """``most`` calls at a time, ``writes`` among them that change something."""
+
+    def __init__(self, most: int, writes: int) -> None:
+        self._most, self._writes_most = most, writes
+        self._busy = self._writing = 0
+        self._freed = threading.Condition()
+
+    def enter(self, *, write: bool, timeout_s: float) -> bool:
+        """Take a place; False when none came free in time."""
+        with self._freed:
+            if not self._freed.wait_for(lambda: self._is_room(write), timeout_s):
+                return False
+            self._busy += 1
+            self._writing += write
+            return True
+
+    def _is_room(self, write: bool) -> bool:
+        return self._busy < self._most and not (write and self._writing >= self._writes_most)
+
+    def leave(self, *, write: bool) -> None:
+        with self._freed:
+            self._busy -= 1
+            self._writing -= write
+            self._freed.notify_all()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    count: int
+    least_s: float
+    median_s: float
+    most_s: float
+
+
+class Latency:
+    """A ring of the last requests: 256 bytes for each BMC."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._last = array("f")
+        self._count = 0
+
+    def add(self, seconds: float) -> None:
+        with self._mutex:
+            if len(self._last) < _KEPT:
+                self._last.append(seconds)
+            else:
+                self._last[self._count % _KEPT] = seconds
+            self._count += 1
+
+    def summary(self) -> Summary | None:
+        """Return count of all and spread of the last requests; None before the first."""
+        with self._mutex:
+            last, count = list(self._last), self._count
+        if not last:
+            return None
+        return Summary(
+            count=count, least_s=min(last), median_s=statistics.median(last), most_s=max(last),
+        )  # fmt: skip
