@@ -297,6 +297,11 @@ class NotAuthorized(Failure):
     code, status = "forbidden", 403
 
 
+class Forbidden(NotAuthorized):
+    code = "forbidden.policy"
+    text = "cannot do this: policy {rule} does not allow it to you"
+
+
 class OperationNotPermitted(NotAuthorized):
     code = "forbidden.combination"
 

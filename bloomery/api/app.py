@@ -14,7 +14,7 @@ import webob
 from pecan import hooks
 from webob import exc as statuses
 
-from bloomery.api import replies, routing
+from bloomery.api import auth, replies, routing
 from bloomery.api.call import KEY
 from bloomery.api.controllers import root
 from bloomery.api.middleware import Middleware, Wsgi
@@ -49,8 +49,13 @@ def _described(error: statuses.HTTPException) -> str:
     return ""
 
 
-def make_app(services: Services, metrics: Wsgi | None = None) -> Wsgi:
-    """Return the WSGI application of a site; ``metrics`` answers /metrics."""
+def make_app(
+    services: Services, metrics: Wsgi | None = None, logins: auth.Auth | None = None
+) -> Wsgi:
+    """Return the WSGI application of a site; ``metrics`` answers /metrics.
+
+    ``logins`` tells callers apart; None: whoever the configuration names.
+    """
     routing.memoise_argspecs()
     logging.getLogger("pecan.core").setLevel(logging.CRITICAL)  # an odd Accept is no error of ours
     routed = pecan.Pecan(
@@ -60,4 +65,4 @@ def make_app(services: Services, metrics: Wsgi | None = None) -> Wsgi:
         guess_content_type_from_ext=False,
         default_renderer="json",
     )
-    return Middleware(routed, services, metrics)
+    return Middleware(routed, services, metrics, logins)

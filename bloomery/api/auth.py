@@ -9,6 +9,7 @@ served.
 from __future__ import annotations
 
 import base64
+import dataclasses
 import functools
 import hashlib
 import hmac
@@ -26,6 +27,7 @@ import bcrypt
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.model.request import Request
 
 LOG = logging.getLogger(__name__)
 
@@ -73,15 +75,18 @@ class Deferred(Exception):
 
 
 class Auth(Protocol):
-    def user(self, environ: Mapping[str, Any]) -> str | None:
-        """Return who asks.  Raises Unauthorized, Malformed, Busy, Deferred."""
+    def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
+        """Return the request with who asks.  Raises Unauthorized, Malformed, Busy, Deferred.
+
+        User, project, roles and scope come from here only; headers that claim them are ignored.
+        """
 
 
 class NoAuth:
     """Whoever reaches us is an operator; the server listens on loopback."""
 
-    def user(self, environ: Mapping[str, Any]) -> str | None:
-        return None
+    def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
+        return request
 
 
 class Logins:
@@ -120,7 +125,11 @@ class HttpBasic:
         except ValueError as exc:
             raise errors.CannotStart(reason=f"cannot use {path}: {exc}") from exc
 
-    def user(self, environ: Mapping[str, Any]) -> str | None:
+    def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
+        return dataclasses.replace(request, user=self.user(environ))
+
+    def user(self, environ: Mapping[str, Any]) -> str:
+        """Return the name that goes with the password."""
         name, password = _credentials(environ.get("HTTP_AUTHORIZATION", ""))
         proof = hmac.new(self._key, f"{name}\0".encode() + password, hashlib.sha256).digest()
         logins = self._current()

@@ -6,6 +6,7 @@ body itself, within limits, and shows Pecan neither: arguments are the declarati
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import time
 from collections.abc import Callable, Iterable
@@ -38,10 +39,17 @@ _OPAQUE: Final = "application/octet-stream"  # a type whose body Pecan leaves al
 class Middleware:
     """The outermost WSGI application."""
 
-    def __init__(self, inner: Wsgi, services: Services, metrics: Wsgi | None = None) -> None:
+    def __init__(
+        self,
+        inner: Wsgi,
+        services: Services,
+        metrics: Wsgi | None = None,
+        logins: auth.Auth | None = None,
+    ) -> None:
+        """``logins``: who tells callers apart; None: whoever the configuration names."""
         self._inner = inner
         self._site = services
-        self._auth = auth.chosen(services.conf)
+        self._auth = logins or auth.chosen(services.conf)
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
         if metrics is not None:
             self._plain["/metrics"] = metrics
@@ -82,12 +90,13 @@ class Middleware:
         path = environ.get("PATH_INFO", "")
         path.encode("latin-1").decode()  # WSGI's spelling of UTF-8
         is_public = auth.PUBLIC.fullmatch(path) is not None
-        user = None if is_public else self._auth.user(environ)
+        if not is_public:
+            request = self._auth.identify(request, environ)
         version = versions.negotiate(environ)
         conf = self._site.conf.api
         call = Call(
             services=self._site,
-            request=_who(request, user, environ),
+            request=_patient(request, environ),
             method=environ["REQUEST_METHOD"],
             url=_url(conf, environ),
             version=version.minor,
@@ -138,16 +147,12 @@ def _counted(start_response: Any, method: str) -> Any:
     return start
 
 
-def _who(request: Request, user: str | None, environ: dict[str, Any]) -> Request:
-    prefer = environ.get("HTTP_PREFER")
-    if user is None and prefer is None:
+def _patient(request: Request, environ: dict[str, Any]) -> Request:
+    """Return the request with how long its caller will wait for a busy node."""
+    wait = _WAIT.search(environ.get("HTTP_PREFER", ""))
+    if wait is None:
         return request
-    wait = _WAIT.search(prefer or "")
-    return Request(
-        request_id=request.request_id,
-        user=user,
-        wait_s=min(float(wait[1]), MAX_WAIT_S) if wait else None,
-    )
+    return dataclasses.replace(request, wait_s=min(float(wait[1]), MAX_WAIT_S))
 
 
 def _url(conf: Api, environ: dict[str, Any]) -> str:

@@ -12,6 +12,7 @@ import contextlib
 import dataclasses
 import logging
 from collections.abc import Iterator, Sequence
+from pathlib import Path
 from time import monotonic
 from typing import Self
 
@@ -24,6 +25,7 @@ from bloomery.db import nodes, schema
 from bloomery.events import relay
 from bloomery.metrics import Readings, Watched
 from bloomery.operations.context import Services
+from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
@@ -59,7 +61,8 @@ class Service:
         runtime = lifecycle.build(conf, self.db, sealer, on_events_written=self.relay.wake)
         self.conductor = lifecycle.ConductorService(runtime)
         rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
-        self.services = Services(db=self.db, rpc=rpc, conf=conf)
+        policies = Policies(conf, [*(Path(name).parent for name in config_files), self._home.path])
+        self.services = Services(db=self.db, rpc=rpc, conf=conf, policies=policies)
         server.raise_descriptor_limit()
         self.api = server.Server(app.make_app(self.services, scrape.make(self._watched())), conf)
 

@@ -32,6 +32,7 @@ GROUPS: dict[str, type[Any]] = {
     "fake": fake.Fake,
     "ipmi": ipmi.Ipmi,
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
+    "oslo_policy": api.OsloPolicy,
     "redfish": redfish.Redfish,
 }
 
@@ -41,6 +42,7 @@ class Conf:
     """Every value that was configured, read once at start."""
 
     default: default.Default = field(default_factory=default.Default)
+    oslo_policy: api.OsloPolicy = field(default_factory=api.OsloPolicy)  # before ``api`` is a field
     api: api.Api = field(default_factory=api.Api)
     bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)

@@ -1,10 +1,13 @@
-"""[api]: the REST API as its callers see it."""
+"""[api] and [oslo_policy]: the REST API as its callers see it, and who may ask what."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from bloomery.conf.declare import option
+
+POLICY_FILE: Final = "policy.yaml"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,4 +32,21 @@ class Api:
     insecure_listen: bool = option(
         False,
         "listen beyond loopback although auth_strategy is noauth: everybody is then an operator",
+    )
+    project_admin_can_manage_own_nodes: bool = option(
+        True,
+        "let an admin of a project enrol nodes of that project, and delete them",
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class OsloPolicy:
+    policy_file: str = option(
+        POLICY_FILE,
+        "YAML file of rules that differ from the defaults; looked for beside the configuration "
+        "file, then in the state dir",
+    )
+    policy_dirs: tuple[str, ...] = option(
+        ("policy.d",),
+        "folders of more such files, read after it in the order of their names",
     )

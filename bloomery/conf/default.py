@@ -25,6 +25,11 @@ class Default:
         "/etc/ironic/htpasswd",
         "file of user:bcrypt lines for auth_strategy=http_basic",
     )
+    rbac_service_role_elevated_access: bool = option(
+        False,
+        "let role service of the project rbac_service_project_name act on nodes of everybody",
+    )
+    rbac_service_project_name: str = option("service", "project of other services, by name")
     enabled_hardware_types: tuple[str, ...] = option(
         ("fake-hardware", "redfish"),
         "hardware types that this conductor serves",

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.model.request import Request
+from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 
 
@@ -17,6 +18,7 @@ class Services:
     db: Database
     rpc: Client
     conf: Conf
+    policies: Policies
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -28,6 +28,7 @@ BRIEF: Final = (
     "instance_uuid",
     "owner",
 )  # what checks look at
+OWNED: Final = ("uuid", "owner", "lessee")  # what policies look at
 
 
 def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:

@@ -17,6 +17,7 @@ from bloomery.db.engine import Meter
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, OBJECTS
 from bloomery.operations.context import Services
+from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
@@ -70,7 +71,7 @@ def build(path: Path, conf: Conf) -> tuple[Services, Any]:
     )
     conductor = FakeConductor(db)
     rpc = Client(Ring(db), InProcess({HOST: conductor}))
-    return Services(db=db, rpc=rpc, conf=conf), conductor
+    return Services(db=db, rpc=rpc, conf=conf, policies=Policies(conf)), conductor
 
 
 @pytest.fixture

@@ -25,6 +25,7 @@ from bloomery.conductor.periodics import agents, timeouts
 from bloomery.db import rows
 from bloomery.db.tables import NODES
 from bloomery.operations.context import Services
+from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client as RpcClient
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
@@ -54,7 +55,11 @@ class Stage:
         self.site = site
         runtime = site.runtime
         rpc = RpcClient(Ring(site.db), InProcess({runtime.host: site.service.manager}))
-        self.api = Client(app.make_app(Services(db=site.db, rpc=rpc, conf=runtime.conf)))
+        self.api = Client(
+            app.make_app(
+                Services(db=site.db, rpc=rpc, conf=runtime.conf, policies=Policies(runtime.conf))
+            )
+        )
 
     # ----------------------------------------------------------------------------- asking
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import dataclasses
 import os
 import threading
 import time
@@ -13,9 +14,10 @@ import bcrypt
 import pytest
 
 from bloomery import errors
-from bloomery.api import auth
+from bloomery.api import app, auth
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
+from tests.fakes.client import Client
 from tests.kit import slow_clients
 from tests.kit.waiting import wait_for
 
@@ -95,6 +97,27 @@ def test_name_of_the_caller_travels_with_the_request(world):
     world.conductor.create_node = lambda request, _values: seen.append(request.user)
     world.api.post("/v1/nodes", {"driver": "fake-hardware"}, headers=login("ann", "secret"))
     assert seen == ["ann"]
+
+
+CLAIMS = {
+    "X-Roles": "admin", "X-Project-Id": "p", "X-Project-Name": "service", "X-User-Id": "eve",
+    "OpenStack-System-Scope": "all", "X-Identity-Status": "Confirmed",
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("strategy", ["noauth", "http_basic"])
+def test_headers_that_claim_roles_are_ignored(world, conf, strategy):
+    seen = []
+    if strategy == "noauth":
+        conf = Conf()
+    services = dataclasses.replace(world.site, conf=conf)
+    world.conductor.create_node = lambda request, _values: seen.append(request)
+    client = Client(app.make_app(services))
+    client.post("/v1/nodes", {"driver": "fake-hardware"}, headers=login("ann", "secret") | CLAIMS)
+    (request,) = seen
+    assert request.user == ("ann" if strategy == "http_basic" else None)
+    assert (request.project, request.project_name, request.roles) == (None, None, ())
+    assert request.system_scope is None
 
 
 def test_right_password_is_paid_for_once(htpasswd, monkeypatch):

@@ -9,6 +9,7 @@ import pytest
 from bloomery.api import app
 from bloomery.conf import Conf
 from bloomery.operations.context import Services
+from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
@@ -21,7 +22,9 @@ from tests.kit.waiting import wait_for
 def api(make_site):
     made = make_site()
     rpc = Client(Ring(made.db), InProcess({HOST: made.service.manager}))
-    return ApiClient(app.make_app(Services(db=made.db, rpc=rpc, conf=Conf())))
+    return ApiClient(
+        app.make_app(Services(db=made.db, rpc=rpc, conf=Conf(), policies=Policies(Conf())))
+    )
 
 
 def ask(api, verb, ends_in, **along):

@@ -1,0 +1,89 @@
+"""Who may: every operation asks here first, with the name of its rule.
+
+    policy.authorize(ctx, "baremetal:conductor:get")
+    policy.authorize_node(ctx, "baremetal:node:set_power_state", "web-1")
+    project = policy.visible_project(ctx, "node", asked.get("project"))
+
+Where callers have no roles (``noauth``, ``http_basic``) whoever got in may do everything, and no
+rule is looked at, as in Ironic.  Two rules are asked in every mode: those that show secrets.
+"""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+from bloomery import errors
+from bloomery.operations import lookup
+from bloomery.operations.context import Context
+from bloomery.operations.policy_engine import Target
+
+LOG = logging.getLogger(__name__)
+
+
+def authorize(ctx: Context, rule: str, target: Target | None = None) -> None:
+    """Return if the caller may.  Raises Forbidden (403)."""
+    if ctx.services.policies.enforced and not may(ctx, rule, target):
+        raise _refused(ctx, rule)
+
+
+def may(ctx: Context, rule: str, target: Target | None = None) -> bool:
+    """Tell whether the caller may, without an error."""
+    policies = ctx.services.policies
+    return not policies.enforced or policies.allow(ctx.request, rule, target or {})
+
+
+def shows(ctx: Context, mask: str) -> bool:
+    """Ask ``show_password`` or ``show_instance_secrets``, which no mode of login grants."""
+    return ctx.services.policies.allow(ctx.request, mask, {})
+
+
+def node_target(node: Any) -> Target:
+    """Return what rules may compare with, of a row with ``owner`` and ``lessee``."""
+    return {"node.owner": node.owner, "node.lessee": node.lessee}
+
+
+def authorize_node(ctx: Context, *rules: str, ident: str) -> None:
+    """Return if the caller may do all of ``rules`` to the node.
+
+    Raises NodeNotFound (404) also to those who may not read it, else Forbidden.
+    """
+    if not ctx.services.policies.enforced:
+        return
+    node = lookup.row(ctx, ident, lookup.OWNED)
+    authorize_part(ctx, *rules, node=node, hidden=errors.NodeNotFound(node=ident))
+
+
+def authorize_part(ctx: Context, *rules: str, node: Any, hidden: errors.Failure) -> None:
+    """Return if the caller may do all of ``rules`` to what belongs to ``node``, a row.
+
+    Raises ``hidden`` to those who may not read the node, else Forbidden.
+    """
+    target = node_target(node)
+    if not may(ctx, "baremetal:node:get", target):
+        _refused(ctx, "baremetal:node:get")
+        raise hidden
+    for rule in rules:
+        authorize(ctx, rule, target)
+
+
+def visible_project(ctx: Context, noun: str, project: str | None = None) -> str | None:
+    """Return the project that a list of the caller's is limited to; None: it is not.
+
+    ``project``: the one asked for.  Who may not list everything sees what is of the own project,
+    and may ask for no other.  Raises Forbidden.
+    """
+    if may(ctx, f"baremetal:{noun}:list_all"):
+        return project
+    own = ctx.request.project
+    if own is None or project not in (None, own):
+        raise _refused(ctx, f"baremetal:{noun}:list_all")
+    authorize(ctx, f"baremetal:{noun}:list")
+    return own
+
+
+def _refused(ctx: Context, rule: str) -> errors.Forbidden:
+    who = ctx.request
+    LOG.info("request %s refused: policy %s, user %s, project %s, roles %s",
+             who.request_id, rule, who.user, who.project, who.roles)  # fmt: skip
+    return errors.Forbidden(rule=rule)

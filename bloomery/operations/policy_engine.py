@@ -1,0 +1,148 @@
+"""The rules in force: the table of defaults, and what policy files change of it.
+
+oslo.policy is loaded where it is needed only: where callers have roles, or a policy file is there.
+A file is read again when it changes; one that is of no use leaves the last rules in force.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Final
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.api import POLICY_FILE
+from bloomery.model.request import Request
+from bloomery.operations.policy_rules import RULES
+
+if TYPE_CHECKING:
+    from oslo_policy.policy import Enforcer
+
+LOG = logging.getLogger(__name__)
+
+Target = Mapping[str, str | None]
+_UNUSABLE: Final = (OSError, ValueError, TypeError, AttributeError)  # what oslo.policy lets out
+
+
+class Policies:
+    """``enforced``: callers have roles, and each operation must be allowed to them."""
+
+    def __init__(self, conf: Conf, folders: Sequence[Path] = (), *, enforced: bool = False) -> None:
+        """``folders``: where files that are named without a place are looked for, in order.
+
+        Raises CannotStart if a policy file is named and missing, or can't be used.
+        """
+        self.enforced = enforced
+        named = conf.oslo_policy
+        self._file = _placed(named.policy_file, folders)
+        self._dirs = [_placed(name, folders) for name in named.policy_dirs]
+        self._constants = _constants(conf)
+        self._signature: tuple[Any, ...] = ()
+        self._enforcer: Enforcer | None = None
+        if named.policy_file != POLICY_FILE and not self._file.is_file():
+            raise errors.CannotStart(
+                reason=f"cannot find {self._file} ([oslo_policy]policy_file)",
+            )
+        if enforced or self._files():
+            self._load_at_start()
+
+    def allow(self, request: Request, rule: str, target: Target) -> bool:
+        """Ask the engine.  Where none is loaded, nobody is allowed: it is the masks that ask."""
+        if self._enforcer is None:
+            return False
+        self._reload_if_changed()
+        credentials = _credentials(request)
+        facts = credentials | self._constants | _without_none(target)
+        return bool(self._enforcer.authorize(rule, facts, credentials))
+
+    def _files(self) -> list[Path]:
+        """Return the policy files that there are, in the order in which they are read."""
+        inside = (sorted(folder.glob("[!.]*")) for folder in self._dirs if folder.is_dir())
+        candidates = [self._file, *(path for paths in inside for path in paths)]
+        return [path for path in candidates if path.is_file()]
+
+    def _load_at_start(self) -> None:
+        try:
+            self._load(_signature(self._files()))
+        except _UNUSABLE as exc:
+            raise errors.CannotStart(reason=f"cannot use the policy files: {exc}") from exc
+
+    def _reload_if_changed(self) -> None:
+        """Two threads may both load: each gets the same rules."""
+        try:
+            signature = _signature(self._files())
+            if signature != self._signature:
+                self._signature = signature
+                self._load(signature)
+        except _UNUSABLE as exc:
+            LOG.warning("policy files: cannot use them, the last rules stay in force: %s", exc)
+
+    def _load(self, signature: tuple[Any, ...]) -> None:
+        self._enforcer = _enforcer(self._file, self._dirs)
+        self._signature = signature
+        LOG.info("policy files: loaded %s", [name for name, *_ in signature] or "only defaults")
+
+
+def _enforcer(file: Path, dirs: Sequence[Path]) -> Enforcer:
+    """Return an engine with everything read: it looks at no file again."""
+    from oslo_config import cfg
+    from oslo_policy import policy
+
+    source = cfg.ConfigOpts()
+    source(args=[], default_config_files=[], default_config_dirs=[])
+    enforcer = policy.Enforcer(source, policy_file=str(file))
+    source.set_override("policy_dirs", [str(folder) for folder in dirs], "oslo_policy")
+    enforcer.register_defaults(
+        [
+            policy.RuleDefault(
+                rule.name, rule.check, rule.description, scope_types=list(rule.scopes) or None
+            )
+            for rule in RULES
+        ]
+    )
+    enforcer.load_rules()
+    enforcer.use_conf = False
+    return enforcer
+
+
+def _placed(name: str, folders: Sequence[Path]) -> Path:
+    """Return where a file or folder is, or would be looked for last."""
+    places = [folder / name for folder in folders] or [Path(name)]
+    return next((place for place in places if place.exists()), places[-1])
+
+
+def _signature(files: Sequence[Path]) -> tuple[Any, ...]:
+    """Return what changes when one of the files does, or when one comes or goes."""
+    facts = ((path, path.stat()) for path in files)
+    return tuple((str(path), f.st_mtime_ns, f.st_size, f.st_ino) for path, f in facts)
+
+
+def _constants(conf: Conf) -> dict[str, str]:
+    """Return what rules may compare with besides the caller and the node."""
+    if not conf.default.rbac_service_role_elevated_access:
+        return {}
+    return {"config.service_project_name": conf.default.rbac_service_project_name}
+
+
+def _credentials(request: Request) -> dict[str, Any]:
+    """Return the caller as oslo.policy's checks know one.
+
+    What is not known is left out: a caller without a project is not of the project None.
+    """
+    return {
+        "roles": list(request.roles),
+        **_without_none(
+            {
+                "user_id": request.user,
+                "project_id": request.project,
+                "project_name": request.project_name,
+                "system_scope": request.system_scope,
+            }
+        ),
+    }
+
+
+def _without_none(facts: Target) -> dict[str, str]:
+    return {name: value for name, value in facts.items() if value is not None}

@@ -1,0 +1,147 @@
+"""Who may do what unless a policy file says otherwise: one line per rule.
+
+Names and defaults are Ironic's, so that a policy file written for Ironic works here.  A check is in
+the language of oslo.policy: ``project_id:%(node.owner)s`` compares the project of the caller with
+the owner of the node that is asked about.  A rule that no operation asks for is not listed.
+"""
+
+from __future__ import annotations
+
+from typing import Final, NamedTuple
+
+ANY_SCOPE: Final = ("system", "project")
+SYSTEM: Final = ("system",)
+
+
+class Rule(NamedTuple):
+    """A rule; ``scopes``: the kinds of token that it lets pass at all, empty: every kind."""
+
+    name: str
+    check: str
+    description: str
+    scopes: tuple[str, ...] = ANY_SCOPE
+
+
+def _any(*checks: str) -> str:
+    return " or ".join(f"({check})" for check in checks)
+
+
+_ADMIN: Final = "role:admin and system_scope:all"
+_SERVICE: Final = "role:service and system_scope:all"
+_OWNER: Final = "project_id:%(node.owner)s"
+_LESSEE: Final = "project_id:%(node.lessee)s"
+_OWNING_SERVICE: Final = f"role:service and {_OWNER}"
+_TENANT: Final = f"({_OWNER} or {_LESSEE})"
+
+# Whom a rule lets pass: people of the system first, then those of the node's projects.
+MEMBER: Final = _any("role:member and system_scope:all", "rule:service_role")
+READER: Final = _any("role:reader and system_scope:all", _SERVICE, "rule:service_role")
+ANY_READER: Final = "role:reader or role:service"
+TENANT_READER: Final = _any(READER, f"role:reader and {_TENANT}", _OWNING_SERVICE)
+OWNER_READER: Final = _any(READER, f"role:reader and {_OWNER}", _OWNING_SERVICE)
+TENANT_MEMBER: Final = _any(MEMBER, _SERVICE, f"role:member and {_TENANT}")
+OWNER_MEMBER: Final = _any(MEMBER, _SERVICE, f"role:member and {_OWNER}", _OWNING_SERVICE)
+OPERATOR: Final = _any(OWNER_MEMBER, f"(role:admin or role:manager) and {_LESSEE}")
+_OWNER_ADMIN: Final = _any(f"(role:admin or role:manager) and {_OWNER}", _OWNING_SERVICE)
+OWNER_ADMIN: Final = _any(MEMBER, _SERVICE, _OWNER_ADMIN)
+ADMIN_OR_OWNER_ADMIN: Final = _any(_ADMIN, _SERVICE, _OWNER_ADMIN)
+NOBODY: Final = "!"
+
+# Names that policy files may build upon, and the masks, which every mode of login asks.
+SHARED: Final = (
+    Rule("service_role", "role:service and project_name:%(config.service_project_name)s",
+         "Services that [DEFAULT]rbac_service_role_elevated_access trusts", ()),
+    Rule("admin_api", "role:admin or role:administrator", "Any admin (of old)", ()),
+    Rule("is_member", "(project_domain_id:default or project_domain_id:None) and "
+         "(project_name:demo or project_name:baremetal)", "One of two projects (of old)", ()),
+    Rule("is_observer", "rule:is_member and (role:observer or role:baremetal_observer)",
+         "Readers (of old)", ()),
+    Rule("is_admin", "rule:admin_api or (rule:is_member and role:baremetal_admin)",
+         "Admins (of old)", ()),
+    Rule("is_node_owner", _OWNER, "The project that owns the node", ()),
+    Rule("is_node_lessee", _LESSEE, "The project that a node is lent to", ()),
+    Rule("show_password", NOBODY, "See secrets in driver_info and driver_internal_info", ()),
+    Rule("show_instance_secrets", NOBODY, "See secrets in instance_info", ()),
+)  # fmt: skip
+
+_NODE: Final = (
+    ("create", _any(_ADMIN, _SERVICE), "Enrol a node of any owner"),
+    ("create:self_owned_node", "role:admin or role:service", "Enrol a node of one's own project"),
+    ("list", ANY_READER, "List the nodes of one's own project"),
+    ("list_all", READER, "List the nodes of everybody"),
+    ("get", TENANT_READER, "Read a node; without it, the node is not there (404)"),
+    ("get:filter_threshold", READER, "Read nodes without the four rules below being asked"),
+    ("get:last_error", OWNER_READER, "Read last_error"),
+    ("get:reservation", OWNER_READER, "Read which conductor holds the node"),
+    ("get:driver_internal_info", OWNER_READER, "Read driver_internal_info"),
+    ("get:driver_info", OWNER_READER, "Read driver_info"),
+    ("update", TENANT_MEMBER, "Change a field that has no rule of its own"),
+    ("update_extra", TENANT_MEMBER, "Change extra"),
+    ("update_instance_info", OPERATOR, "Change instance_info or instance_name"),
+    ("update_owner_provisioned", _ADMIN, "Change the owner of a node that is active"),
+    ("update:driver_info", OWNER_MEMBER, "Change driver_info"),
+    ("update:properties", OWNER_MEMBER, "Change properties"),
+    ("update:chassis_uuid", _ADMIN, "Move a node to a chassis"),
+    ("update:instance_uuid", OWNER_MEMBER, "Bind a node to an instance, or free it"),
+    ("update:lessee", OWNER_MEMBER, "Lend a node to a project"),
+    ("update:owner", MEMBER, "Give a node to a project"),
+    ("update:driver_interfaces", OWNER_ADMIN, "Change the driver or an interface"),
+    ("update:network_data", OWNER_MEMBER, "Change network_data"),
+    ("update:conductor_group", MEMBER, "Move a node to a group of conductors"),
+    ("update:name", OWNER_MEMBER, "Rename a node"),
+    ("update:retired", OWNER_MEMBER, "Retire a node, or take it back; retired_reason too"),
+    ("update:shard", _ADMIN, "Move a node to a shard"),
+    ("update:parent_node", MEMBER, "Put a node below another"),
+    ("update:disable_power_off", _ADMIN, "Forbid or allow powering a node off"),
+    ("disable_cleaning", _ADMIN, "Turn automated_clean of a node off"),
+    ("delete", _ADMIN, "Delete a node of any owner"),
+    ("delete:self_owned_node", f"role:admin and {_OWNER}", "Delete a node of one's own project"),
+    ("validate", OPERATOR, "Ask the interfaces of a node whether they have what they need"),
+    ("set_maintenance", OPERATOR, "Begin maintenance"),
+    ("clear_maintenance", OPERATOR, "End maintenance"),
+    ("get_boot_device", OWNER_ADMIN, "Read the boot device, and which are supported"),
+    ("set_boot_device", OWNER_ADMIN, "Choose the boot device"),
+    ("get_states", TENANT_READER, "Read the states of a node"),
+    ("set_power_state", TENANT_MEMBER, "Power a node on or off, or reboot it"),
+    ("set_boot_mode", TENANT_MEMBER, "Choose between BIOS and UEFI"),
+    ("set_secure_boot", TENANT_MEMBER, "Turn secure boot on or off"),
+    ("set_provision_state", OPERATOR, "Ask for a provision verb"),
+    ("set_provision_state:clean_steps", OPERATOR, "Name the steps of a cleaning"),
+    ("set_provision_state:service_steps", OPERATOR, "Name the steps of a servicing"),
+    ("get_console", OWNER_MEMBER, "Read where the console is"),
+    ("set_console_state", OWNER_MEMBER, "Start or stop the console"),
+    ("vif:list", TENANT_READER, "List attached virtual interfaces"),
+    ("vif:attach", OPERATOR, "Attach a virtual interface"),
+    ("vif:detach", OPERATOR, "Detach a virtual interface"),
+    ("traits:list", TENANT_READER, "Read the traits of a node"),
+    ("traits:set", OWNER_ADMIN, "Set or add traits"),
+    ("traits:delete", OWNER_ADMIN, "Delete traits"),
+    ("bios:get", TENANT_READER, "Read BIOS settings"),
+    ("firmware:get", TENANT_READER, "Read firmware versions"),
+    ("history:get", OWNER_READER, "Read the history of a node"),
+    ("inventory:get", OWNER_READER, "Read what inspection has seen"),
+)  # fmt: skip
+
+RULES: Final = (
+    *SHARED,
+    *(Rule(f"baremetal:node:{name}", check, text,
+           SYSTEM if name == "update_owner_provisioned" else ANY_SCOPE)
+      for name, check, text in _NODE),
+    *(Rule(f"baremetal:{noun}:{name}", check, text.format(noun=shown))
+      for noun, shown in (("port", "port"), ("portgroup", "port group"))
+      for name, check, text in (
+          ("get", TENANT_READER, "Read a {noun}"),
+          ("list", ANY_READER, "List the {noun}s of the nodes of one's own project"),
+          ("list_all", READER, "List the {noun}s of everybody"),
+          ("create", ADMIN_OR_OWNER_ADMIN, "Add a {noun} to a node"),
+          ("update", OWNER_ADMIN, "Change a {noun}"),
+          ("delete", ADMIN_OR_OWNER_ADMIN, "Delete a {noun}"),
+      )),
+    Rule("baremetal:chassis:get", READER, "Read chassis", SYSTEM),
+    Rule("baremetal:chassis:create", _ADMIN, "Create a chassis", SYSTEM),
+    Rule("baremetal:chassis:update", MEMBER, "Change a chassis", SYSTEM),
+    Rule("baremetal:chassis:delete", _ADMIN, "Delete a chassis", SYSTEM),
+    Rule("baremetal:driver:get", READER, "Read drivers", SYSTEM),
+    Rule("baremetal:driver:get_properties", READER, "Read what a driver asks of nodes", SYSTEM),
+    Rule("baremetal:conductor:get", READER, "Read conductors"),
+)  # fmt: skip

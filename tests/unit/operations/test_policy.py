@@ -1,0 +1,160 @@
+"""The engine: defaults, policy files, callers without roles, and rules asked in every mode."""
+
+from __future__ import annotations
+
+import dataclasses
+import os
+import subprocess
+import sys
+import time
+from types import SimpleNamespace
+
+import pytest
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.api import OsloPolicy
+from bloomery.conf.default import Default
+from bloomery.model.request import Request
+from bloomery.operations import policy
+from bloomery.operations.policy_engine import Policies
+from bloomery.operations.policy_rules import RULES
+
+pytest.importorskip("oslo_policy")
+
+POWER = "baremetal:node:set_power_state"
+
+
+def caller(*roles, **more):
+    return dataclasses.replace(Request.new(), roles=roles, **more)
+
+
+def context(policies, request=None):
+    services = SimpleNamespace(policies=policies)
+    return SimpleNamespace(services=services, request=request or caller())
+
+
+@pytest.fixture
+def enforced(tmp_path):
+    return Policies(Conf(), [tmp_path], enforced=True)
+
+
+def write(path, text):
+    path.write_text(text)
+    os.utime(path, ns=(time.time_ns(), time.time_ns() + 1))
+
+
+def test_names_of_rules_are_unique():
+    assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+def test_callers_without_roles_may_everything_but_see_secrets(tmp_path):
+    ctx = context(Policies(Conf(), [tmp_path]))
+    policy.authorize(ctx, POWER)
+    assert policy.visible_project(ctx, "node", "asked") == "asked"
+    assert not policy.shows(ctx, "show_password")
+
+
+def test_engine_is_loaded_only_where_it_is_asked():
+    program = (
+        "import sys; from bloomery.conf import Conf; "
+        "from bloomery.operations.policy_engine import Policies; Policies(Conf()); "
+        "sys.exit('oslo_policy' in sys.modules)"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True)
+
+
+def test_refusal_names_the_rule(enforced):
+    with pytest.raises(errors.Forbidden, match=POWER) as refused:
+        policy.authorize(context(enforced), POWER)
+    assert refused.value.status == 403
+
+
+def test_unknown_rule_is_an_error_of_ours(enforced):
+    with pytest.raises(Exception, match="nonsense"):
+        policy.authorize(context(enforced, caller("admin", system_scope="all")), "nonsense")
+
+
+def test_caller_without_a_project_owns_no_ownerless_node(enforced):
+    owner = policy.node_target(SimpleNamespace(owner=None, lessee=None))
+    assert not policy.may(context(enforced, caller("admin", "reader")), "baremetal:node:get", owner)
+
+
+def test_service_of_another_project_needs_the_option(tmp_path):
+    service = caller("service", project="p", project_name="service")
+    for trusted in (False, True):
+        conf = Conf(default=Default(rbac_service_role_elevated_access=trusted))
+        ctx = context(Policies(conf, [tmp_path], enforced=True), service)
+        assert policy.may(ctx, "baremetal:node:list_all") is trusted
+
+
+def test_system_rules_let_no_project_pass(enforced):
+    ctx = context(enforced, caller("admin", "reader", project="p"))
+    assert not policy.may(ctx, "baremetal:driver:get")
+
+
+def test_list_is_limited_to_the_callers_project(enforced):
+    ctx = context(enforced, caller("reader", project="p"))
+    assert policy.visible_project(ctx, "node") == "p"
+    assert policy.visible_project(ctx, "node", "p") == "p"
+    with pytest.raises(errors.Forbidden):
+        policy.visible_project(ctx, "node", "q")
+    with pytest.raises(errors.Forbidden):
+        policy.visible_project(context(enforced, caller("reader")), "node")
+    system = context(enforced, caller("reader", system_scope="all"))
+    assert policy.visible_project(system, "node", "q") == "q"
+
+
+def test_file_changes_a_rule_in_every_mode(tmp_path):
+    write(tmp_path / "policy.yaml", "show_password: user_id:ann\n")
+    policies = Policies(Conf(), [tmp_path / "nowhere", tmp_path])
+    assert policy.shows(context(policies, caller(user="ann")), "show_password")
+    assert not policy.shows(context(policies, caller(user="bob")), "show_password")
+
+
+def test_folder_counts_after_the_file(tmp_path):
+    write(tmp_path / "policy.yaml", f"'{POWER}': role:one\n")
+    (tmp_path / "policy.d").mkdir()
+    write(tmp_path / "policy.d" / "10.yaml", f"'{POWER}': role:two\n")
+    policies = Policies(Conf(), [tmp_path], enforced=True)
+    assert policy.may(context(policies, caller("two")), POWER)
+    assert not policy.may(context(policies, caller("one")), POWER)
+
+
+def test_changed_file_counts_at_once_and_a_broken_one_leaves_the_last(tmp_path, caplog):
+    path = tmp_path / "policy.yaml"
+    write(path, f"'{POWER}': role:one\n")
+    policies = Policies(Conf(), [tmp_path], enforced=True)
+    ctx = context(policies, caller("two"))
+    assert not policy.may(ctx, POWER)
+    write(path, f"'{POWER}': role:two\n")
+    assert policy.may(ctx, POWER)
+    for broken in ("{", "- a\n- b\n", "5\n"):
+        write(path, broken)
+        caplog.clear()
+        assert policy.may(ctx, POWER)
+        assert policy.may(ctx, POWER)
+        assert sum("stay in force" in line for line in caplog.messages) == 1
+    path.unlink()
+    assert not policy.may(ctx, POWER)
+
+
+@pytest.mark.parametrize("text", ["{", "- a\n", "5\n"])
+def test_broken_file_keeps_us_from_starting(tmp_path, text):
+    write(tmp_path / "policy.yaml", text)
+    with pytest.raises(errors.CannotStart, match="policy"):
+        Policies(Conf(), [tmp_path])
+
+
+def test_file_that_is_named_must_be_there(tmp_path):
+    conf = Conf(oslo_policy=OsloPolicy(policy_file="rules.yaml"))
+    with pytest.raises(errors.CannotStart, match=r"rules\.yaml"):
+        Policies(conf, [tmp_path])
+    write(tmp_path / "rules.yaml", "")
+    Policies(conf, [tmp_path])
+
+
+def test_check_that_is_no_check_lets_nobody_pass(tmp_path):
+    write(tmp_path / "policy.yaml", f"'{POWER}': 'role:one and'\n")
+    policies = Policies(Conf(), [tmp_path], enforced=True)
+    assert not policy.may(context(policies, caller("one")), POWER)
