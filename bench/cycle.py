@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
-from bench import bare, harness, inside
+from bench import bare, harness, inside, transition
 from bench.harness import Client, Line
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.runtime import ConductorRuntime
@@ -21,6 +21,7 @@ from bloomery.db.engine import Meter
 from bloomery.model.request import Request
 
 NODES = 40
+_COMMITS = 22  # that a cycle may make; so many bare ones are its floor
 WAY = (
     ("manage", "manageable"),
     ("provide", "available"),
@@ -34,17 +35,18 @@ _AT_REST = (
 
 
 def measure() -> Sequence[Line]:
-    http = Line(what="cycle of a node over HTTP", unit="ms", at_most=12, connections=1)
-    alone = Line(what="cycle of a node without HTTP", unit="ms")
-    commits = Line(what="commits of a cycle", unit="", at_most=22)
+    http = Line(what="cycle of a node over HTTP", unit="ms", at_most=10, ratio=True, connections=1)
+    alone = Line(what="cycle of a node without HTTP", unit="ms", ratio=True)
+    commits = Line(what="commits of a cycle", unit="", at_most=_COMMITS)
     with (
         harness.folder() as folder,
         harness.Server(folder / "home") as server,
         inside.conductor(folder / "inside") as runtime,
     ):
         for _ in harness.rounds():
-            http.add(_over_http(server, folder / "home"))
-            alone.add(_inside(runtime, folder / "inside"))
+            floor = transition.bare_commit_ms(folder / "floor.sqlite") * _COMMITS
+            http.add(_over_http(server, folder / "home"), floor)
+            alone.add(_inside(runtime, folder / "inside"), floor)
         commits.add(_commits(runtime, folder / "inside"))
     return http, alone, commits
 

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
+import dataclasses
 import time
 from collections.abc import Sequence
 from pathlib import Path
 
-from bench import harness, population
+from bench import harness, inside, population
 from bench.harness import Line, Server
+from bloomery.conductor.periodics.power_sync import PowerSync
 
 WINDOW_S = 8.0
 SYNC_S = 120  # the usual interval, which the cost of one pass is spread over
-_FIRST_S = 2
-_QUIET_S = 0.5
 
 
 def measure() -> Sequence[Line]:
@@ -28,11 +28,11 @@ def measure() -> Sequence[Line]:
             with harness.copy_of(home) as other:
                 for _ in harness.rounds():
                     sync.add(_pass_s(other) * 100 / SYNC_S)
-                    idle.add(_resting_share(resting))
+                    idle.add(_share(resting))
     return idle, sync
 
 
-def _resting_share(server: Server) -> float:
+def _share(server: Server) -> float:
     """Return percent of a core over a window."""
     before = server.cpu_s()
     time.sleep(WINDOW_S)
@@ -40,18 +40,14 @@ def _resting_share(server: Server) -> float:
 
 
 def _pass_s(home: Path) -> float:
-    """Return the CPU of one power sync: that of a fresh server from its rest to its next rest."""
-    with Server(home, {"conductor/sync_power_state_interval": _FIRST_S}) as server:
-        before = server.cpu_s()
-        harness.until(lambda: server.cpu_s() - before > 0.2, "the power sync")
-        harness.until(lambda: _rests(server), "the end of the power sync")
-        return server.cpu_s() - before
-
-
-def _rests(server: Server) -> bool:
-    before = server.cpu_s()
-    time.sleep(_QUIET_S)
-    return server.cpu_s() - before < 0.02
+    """Return the CPU of one power sync that does not pace itself."""
+    with inside.conductor(home) as runtime:
+        unpaced = dataclasses.replace(runtime.conf.conductor, sync_power_state_interval=1)
+        conf = dataclasses.replace(runtime.conf, conductor=unpaced)
+        sync = PowerSync(dataclasses.replace(runtime, conf=conf))
+        before = time.process_time()
+        sync.run()
+        return time.process_time() - before
 
 
 if __name__ == "__main__":

@@ -16,11 +16,12 @@ TURNS = 20  # of which one is told: a single one is too short to measure
 
 
 def measure() -> Sequence[Line]:
-    turn = Line(what=f"scheduler turn over {TASKS} ready tasks", unit="ms", at_most=10,
-                synchronous=None)  # fmt: skip
-    timed = Line(what=f"scheduler turn over {TASKS} tasks that are due", unit="ms", at_most=10,
+    turn = Line(what=f"scheduler turn over {TASKS} ready tasks", unit="ms", at_most=25,
+                ratio=True, synchronous=None)  # fmt: skip
+    timed = Line(what=f"scheduler turn over {TASKS} tasks that are due", unit="ms", at_most=50,
+                 ratio=True, synchronous=None)  # fmt: skip
+    chain = Line(what=f"chain of {TASKS} no-op tasks", unit="ms", at_most=100, ratio=True,
                  synchronous=None)  # fmt: skip
-    chain = Line(what=f"chain of {TASKS} no-op tasks", unit="ms", at_most=50, synchronous=None)
     for _ in harness.rounds():
         floor = _ms(_advance_alone) / TURNS
         turn.add(_ms(_turns(None)) / TURNS, floor)

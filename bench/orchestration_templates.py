@@ -36,14 +36,15 @@ def measure() -> Sequence[Line]:
     _whole(_text(FEW))  # plug-ins are found and loaded once
     text = _text(RESOURCES)
     whole = Line(what=f"template of {RESOURCES} resources: read, validate, plan", unit="s",
-                 at_most=0.25, synchronous=None)  # fmt: skip
+                 at_most=1, ratio=True, synchronous=None)  # fmt: skip
     update = Line(what=f"update that reaches {RESOURCES} resources: the same", unit="s",
-                  synchronous=None)  # fmt: skip
+                  ratio=True, synchronous=None)  # fmt: skip
     memory = Line(what=f"memory for {RESOURCES} resources", unit="MiB", at_most=40,
                   synchronous=None)  # fmt: skip
     slope = Line(what=f"growth from {FEW} to {MANY} resources", unit="exponent", at_most=1.1,
                  synchronous=None)  # fmt: skip
-    repeat = Line(what=f"repeat of {ELEMENTS} elements", unit="s", at_most=0.1, synchronous=None)
+    repeat = Line(what=f"repeat of {ELEMENTS} elements", unit="s", at_most=15, ratio=True,
+                  synchronous=None)  # fmt: skip
     old, looped = _validated(text), _looped()
     for _ in harness.rounds():
         floor = _cpu_s(lambda: _with_libyaml(text))

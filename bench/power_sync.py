@@ -86,7 +86,7 @@ class _Sync:
 
     def __init__(self, what: str) -> None:
         self.took = Line(what=what, unit="s", at_most=15)
-        self.cpu = Line(what=f"{what}: CPU of one", unit="ms", at_most=2.5)
+        self.cpu = Line(what=f"{what}: CPU of one", unit="ms", at_most=8, ratio=True)
 
     @property
     def lines(self) -> tuple[Line, Line]:

@@ -87,14 +87,14 @@ def _subjects(path: str) -> list[Subject]:
         return client.ask("PATCH", path, [{"op": "add", "path": "/extra/n", "value": number}])
 
     said = (
-        ("GET one node", get, GETS, 0.65, 1),
-        ("GET one node, at once", get, GETS, 0.8, 8),
-        ("POST a node", post, WRITES, 1.4, 1),
-        ("PATCH a node", patch, WRITES, 1.8, 1),
+        ("GET one node", get, GETS, 2.5, 1),
+        ("GET one node, at once", get, GETS, 3, 8),
+        ("POST a node", post, WRITES, 3, 1),
+        ("PATCH a node", patch, WRITES, 4.5, 1),
     )
     return [
         Subject(
-            line=Line(what=what, unit="ms", at_most=at_most, connections=connections),
+            line=Line(what=what, unit="ms", at_most=at_most, ratio=True, connections=connections),
             ask=ask,
             count=count,
         )

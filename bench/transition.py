@@ -19,7 +19,7 @@ from bloomery.conductor.task_manager import TaskManager
 
 COUNT = 300
 WAY = ("manage", "provide", "done")  # available, manageable, cleaning and back
-_MOST = 5
+_MOST = 4
 
 Clock = Callable[[], float]
 
@@ -52,6 +52,13 @@ def _timed(work: Callable[[], None]) -> tuple[float, float]:
 def _move(task: TaskManager) -> None:
     for number in range(COUNT):
         task.process_event(WAY[number % len(WAY)])
+
+
+def bare_commit_ms(path: Path) -> float:
+    """Return the CPU of one bare update and commit."""
+    path.unlink(missing_ok=True)
+    floor = _floor(path)
+    return _timed(lambda: _update(floor))[1]
 
 
 def _floor(path: Path) -> sqlite3.Connection:

@@ -31,10 +31,10 @@ _DRIVERS = {"DEFAULT/enabled_hardware_types": "fake-hardware,redfish"}
 
 
 def measure() -> Sequence[Line]:
-    waiting = Line(what=f"p99 of GET while {CALLERS} wait for one node", unit="ms", at_most=20,
-                   connections=CALLERS + 1)  # fmt: skip
-    asking = Line(what=f"p99 of GET while {ASKERS} ask mute BMCs", unit="ms", at_most=20,
-                  connections=ASKERS + 1)  # fmt: skip
+    waiting = Line(what=f"p99 of GET while {CALLERS} wait for one node", unit="ms", at_most=15,
+                   ratio=True, connections=CALLERS + 1)  # fmt: skip
+    asking = Line(what=f"p99 of GET while {ASKERS} ask mute BMCs", unit="ms", at_most=15,
+                  ratio=True, connections=ASKERS + 1)  # fmt: skip
     with harness.folder() as folder, Server(folder / "home", _DRIVERS) as server:
         task, other = _enrol(server, _fake(HELD_S)), _enrol(server, _fake(0))
         quiet = [_p99_ms(server, other) for _ in harness.rounds()]

@@ -1,6 +1,6 @@
 """The state dir: where one process keeps its database, its key and what it tells its clients.
 
-    with Home(path) as home:                     # makes it; one process at a time
+    with StateDir(path) as home:                 # makes it; one process at a time
         db = home.open_database(conf.database)
         schema.prepare(db)
         sealer = home.sealer(db)                 # makes the key once, and never a second one

@@ -131,8 +131,8 @@ def integer_or_null(name: str, value: Any) -> int | None:
 
 def words(name: str, value: Any) -> tuple[str, ...]:
     """A comma list: lower case, trimmed, without duplicates; it may come in several parts."""
-    subresources = value if isinstance(value, list) else [value]
-    told = [word.strip().lower() for part in subresources for word in text(name, part).split(",")]
+    parts = value if isinstance(value, list) else [value]
+    told = [word.strip().lower() for part in parts for word in text(name, part).split(",")]
     return tuple(dict.fromkeys(word for word in told if word))
 
 

@@ -120,12 +120,10 @@ class Endpoint:
                 reason=f"Missing mandatory parameter: {self.idents[count]}",
             )
         if count > most:
-            extra_segment_status = call.idents[most]
+            extra = call.idents[most]
             if self.extra_segment_status == 404:
-                raise errors.NotFound(
-                    reason=f"Not Found: nothing is called {extra_segment_status} here"
-                )
-            raise errors.Invalid(reason=f"Unexpected arguments: {extra_segment_status}")
+                raise errors.NotFound(reason=f"Not Found: nothing is called {extra} here")
+            raise errors.Invalid(reason=f"Unexpected arguments: {extra}")
 
     def _arguments(self, call: Call) -> dict[str, Any]:
         if self.named is not None:

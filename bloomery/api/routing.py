@@ -105,10 +105,10 @@ def endpoints(controller: Rest, path: str = "") -> Iterator[tuple[str, str, Endp
     for name, endpoint in declared(controller).items():
         shown = path + "".join(f"/{{{ident}}}" for ident in _own_idents(endpoint, path))
         yield name.split("_")[0].upper(), shown or "/", endpoint
-    for word, too_old in controller.children.items():
-        yield from endpoints(too_old, f"{path}/{word}")
-    for part, too_old in controller.subresources.items():
-        yield from endpoints(too_old, f"{path}/{{{_ident_name(path)}}}/{part}")
+    for word, child in controller.children.items():
+        yield from endpoints(child, f"{path}/{word}")
+    for part, child in controller.subresources.items():
+        yield from endpoints(child, f"{path}/{{{_ident_name(path)}}}/{part}")
 
 
 def _own_idents(endpoint: Endpoint, path: str) -> tuple[str, ...]:

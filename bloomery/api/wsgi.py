@@ -104,11 +104,11 @@ class Response:
         )
         return self._parts.append
 
-    def take(self, subresources: Iterable[bytes]) -> None:
+    def take(self, parts: Iterable[bytes]) -> None:
         try:
-            self._parts += subresources
+            self._parts += parts
         finally:
-            close = getattr(subresources, "close", None)
+            close = getattr(parts, "close", None)
             if close is not None:
                 close()
 

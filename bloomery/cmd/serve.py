@@ -38,6 +38,7 @@ def serve(
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
     settings = listening_on(conf.load(config_files), host_ip, port)
     warn_of(conf.unknown(config_files))
+    process.give_large_blocks_back()
     shutdown = process.Shutdown().listen()
     with process.ends_here():
         home = StateDir(state_dir)

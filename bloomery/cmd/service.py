@@ -1,6 +1,6 @@
 """A whole service in one process: built, started and stopped in one place.
 
-    with Home(path) as home, Service(conf, home) as service:
+    with StateDir(path) as home, Service(conf, home) as service:
         service.url                       # http://127.0.0.1:6385
 
 What is stopped last was started first.

@@ -1,0 +1,146 @@
+#!/usr/bin/env python3
+"""Print the files that one request walks through, in order, and how often it moves between them.
+
+The service runs in this process, on fake hardware; calls of its own functions are traced from the
+first line of the WSGI application until the answer is there and, for a verb, until its flow has
+ended.  A move is a call from one file into another.  ``doc/architecture.md`` shows the same way.
+
+    tools/route.py                 GET one node, and PUT a provision verb: counts
+    tools/route.py put             the files of the PUT in order, with the functions entered
+"""
+
+from __future__ import annotations
+
+import argparse
+import io
+import json
+import os
+import sys
+import tempfile
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from types import CodeType, FrameType
+from typing import Any, Final
+
+ROOT: Final = Path(__file__).resolve().parent.parent
+sys.path.insert(0, str(ROOT))
+os.environ.pop("OS_CLOUD", None)
+PACKAGE: Final = str(ROOT / "bloomery") + os.sep
+VERSION: Final = {"HTTP_X_OPENSTACK_IRONIC_API_VERSION": "1.115"}
+
+
+class Route:
+    """Calls between files of the package, noted by a profiler while ``active``."""
+
+    def __init__(self) -> None:
+        self.active = False
+        self.moves: list[tuple[str, str, str]] = []  # from file, into file, function
+
+    def note(self, frame: FrameType, event: str, _arg: Any) -> None:
+        if event != "call" or not self.active or not _is_ours(frame.f_code):
+            return
+        caller = frame.f_back
+        while caller is not None and not _is_ours(caller.f_code):
+            caller = caller.f_back
+        source = "" if caller is None else _file(caller.f_code)
+        if source != _file(frame.f_code):
+            self.moves.append((source, _file(frame.f_code), frame.f_code.co_name))
+
+    @property
+    def files(self) -> dict[str, list[str]]:
+        """The functions by which each file was entered, files in the order of their first."""
+        entered: dict[str, list[str]] = {}
+        for _source, target, function in self.moves:
+            names = entered.setdefault(target, [])
+            if function not in names:
+                names.append(function)
+        return entered
+
+    def summary(self) -> str:
+        return f"{len(self.files)} files, {len(self.moves)} moves"
+
+
+def _is_ours(code: CodeType) -> bool:
+    return code.co_filename.startswith(PACKAGE)
+
+
+def _file(code: CodeType) -> str:
+    return code.co_filename[len(PACKAGE) :]
+
+
+def _walk() -> dict[str, Route]:
+    """Serve one request of each kind on a fresh service, and note what each walks through."""
+    import bloomery.cmd  # noqa: F401  keeps eventlet out
+    from bloomery.cmd.service import Service
+    from bloomery.conf import Conf
+    from bloomery.conf.api import Api
+    from bloomery.state_dir import StateDir
+
+    with (
+        tempfile.TemporaryDirectory() as folder,
+        StateDir(Path(folder)) as state_dir,
+        Service(Conf(api=Api(port=0)), state_dir) as service,
+    ):
+        ask = _Client(service.api._app)  # noqa: SLF001  the HTTP server is threads and sockets
+        uuid = ask("POST", "/v1/nodes", {"driver": "fake-hardware"})["uuid"]
+        node, provision = f"/v1/nodes/{uuid}", f"/v1/nodes/{uuid}/states/provision"
+        for verb in ("manage", "provide"):
+            ask("PUT", provision, {"target": verb})
+            _rest(ask, node)
+        routes = {"get": Route(), "put": Route()}
+        _traced(routes["get"], lambda: ask("GET", node))
+        _traced(routes["put"], lambda: ask("PUT", provision, {"target": "active"}))
+        _rest(ask, node)
+    return routes
+
+
+class _Client:
+    """Asks a WSGI application."""
+
+    def __init__(self, app: Callable[..., Any]) -> None:
+        self._app = app
+
+    def __call__(self, method: str, path: str, body: Any = None) -> Any:
+        data = b"" if body is None else json.dumps(body).encode()
+        environ = VERSION | {
+            "REQUEST_METHOD": method, "PATH_INFO": path, "QUERY_STRING": "", "SCRIPT_NAME": "",
+            "CONTENT_TYPE": "application/json", "CONTENT_LENGTH": str(len(data)),
+            "SERVER_NAME": "localhost", "SERVER_PORT": "6385", "SERVER_PROTOCOL": "HTTP/1.1",
+            "wsgi.url_scheme": "http", "wsgi.input": io.BytesIO(data), "wsgi.errors": sys.stderr,
+        }  # fmt: skip
+        answer = b"".join(self._app(environ, lambda *_status: None))
+        return json.loads(answer) if answer else None
+
+
+def _traced(route: Route, work: Callable[[], Any]) -> None:
+    """Note this thread's calls: those of the flow's worker are another walk."""
+    sys.setprofile(route.note)
+    route.active = True
+    try:
+        work()
+    finally:
+        route.active = False
+        sys.setprofile(None)
+
+
+def _rest(ask: _Client, node: str) -> None:
+    """Wait until nobody works on the node."""
+    while ask("GET", node)["reservation"] is not None:
+        threading.Event().wait(0.02)
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
+    parser.add_argument("request", nargs="?", choices=("get", "put"))
+    chosen = parser.parse_args().request
+    for name, route in _walk().items():
+        print(f"{name}: {route.summary()}")
+        if name == chosen:
+            for file, functions in route.files.items():
+                print(f"  {file}: {', '.join(functions)}")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
