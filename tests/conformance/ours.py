@@ -6,7 +6,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.orchestration import simulation
-from bloomery.orchestration.resources import failures
+from bloomery.orchestration.resources import states
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.definition import Definition
@@ -17,7 +17,7 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
     try:
         result = simulation.run(_stack(case))
     except errors.Failure as exc:
-        told = {"type": failures.error_type(exc), "message": str(exc)}
+        told = {"type": states.error_type(exc), "message": str(exc)}
         return {"id": case["id"], "status": None, "error": told, "outputs": {}}
     return {"id": case["id"], **result.document()}
 

@@ -21,7 +21,7 @@ from bloomery.orchestration import plan as plans
 from bloomery.orchestration import scheduler, simulation
 from bloomery.orchestration.drawing import dot, svg
 from bloomery.orchestration.plan import printing
-from bloomery.orchestration.resources import failures
+from bloomery.orchestration.resources import states
 from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack
 
@@ -242,7 +242,7 @@ def faults_told(loaded: Loaded, *, as_json: bool) -> Iterator[None]:
 
 def _tell(exc: errors.Failure, loaded: Loaded) -> None:
     place = locating.located(exc, loaded.file_at_fault(exc), loaded.texts)
-    kind = failures.error_type(exc)
+    kind = states.error_type(exc)
     click.echo(tables.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)
 
 

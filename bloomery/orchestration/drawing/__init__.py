@@ -12,8 +12,7 @@ What is required stands left of what requires it.  The same picture is always dr
 byte, and whatever a name holds, the text stays well-formed.
 
 picture  what is drawn
-wording  names as they may be written: escaped, measured, shortened
-colours  which kind and which status gets which colour
+style    colours, and names as they may be written: escaped, measured, shortened
 layers   a column for each box, an order within the columns
 places   where in its column each box stands
 levels   one cluster arranged: columns, places, the way of each edge

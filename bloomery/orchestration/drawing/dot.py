@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Final
 
-from bloomery.orchestration.drawing import colours, wording
+from bloomery.orchestration.drawing import style
 from bloomery.orchestration.drawing.picture import OUTSIDE, Box, Picture, Tree
 
 _NAME_CHARS: Final = 48
@@ -27,7 +27,7 @@ def written(picture: Picture) -> str:
         f"digraph {title} {{",
         f"  graph [label={title}, {_GRAPH}];",
         f"  node [{_NODE}];",
-        f'  edge [color="{colours.LINE}", arrowsize=0.7];',
+        f'  edge [color="{style.LINE}", arrowsize=0.7];',
         *_inside(tree, ids),
         *(_edge(tree, ids, *pair) for pair in tree.edges if _can_be_drawn(tree, pair)),
         "}",
@@ -58,12 +58,12 @@ def _inside(tree: Tree, ids: list[str]) -> Iterator[str]:
 
 def _look(box: Box) -> str:
     label = "\\n".join(_text(part) for part in (box.name, box.kind, box.status) if part)
-    colour = colours.of_status(box.status) if box.status else colours.of_kind(box.kind)
+    colour = style.status_colour(box.status) if box.status else style.kind_colour(box.kind)
     return f'label="{label}", tooltip={_quoted(box.name)}, color="{colour}"'
 
 
 def _cluster_look(box: Box, depth: int) -> str:
-    fill, edge = colours.CLUSTERS[depth % len(colours.CLUSTERS)]
+    fill, edge = style.CLUSTERS[depth % len(style.CLUSTERS)]
     label = " \\n".join(_text(part) for part in (box.name, box.kind, box.status) if part)
     return (
         f'label="{label}"; tooltip={_quoted(box.name)}; style="rounded,filled"; '
@@ -96,7 +96,7 @@ def _ids(tree: Tree) -> list[str]:
     """Keys where they can be written as they are; a number besides where they cannot."""
     ids = []
     for at, box in enumerate(tree.boxes):
-        plain = wording.clean(box.key)
+        plain = style.clean(box.key)
         key = plain if plain == box.key else f"{plain} ({at})"
         while key != box.key and key in tree.number:
             key += "'"
@@ -115,8 +115,8 @@ def _text(text: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    return wording.clean(text).replace("\\", "\\\\").replace('"', '\\"')
+    return style.clean(text).replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _quoted(text: str) -> str:
-    return f'"{_escaped(text[: wording.TITLE_CHARS])}"'
+    return f'"{_escaped(text[: style.TITLE_CHARS])}"'

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Final
 
-from bloomery.orchestration.drawing import colours, layout, wording
+from bloomery.orchestration.drawing import layout, style
 from bloomery.orchestration.drawing.layout import Edge, Layout, Place
 from bloomery.orchestration.drawing.levels import Size
 from bloomery.orchestration.drawing.picture import Box, Picture, Tree
@@ -20,14 +20,14 @@ _WIDER: Final = 1.25  # than guessed: what a line may be in a font that stands i
 _CLUSTER_NAME: Final = 340.0  # the most that a cluster grows for its name
 
 _STYLE: Final = f"""
-text{{font-family:"Helvetica Neue",Helvetica,Arial,"Liberation Sans",sans-serif;fill:{colours.INK}}}
+text{{font-family:"Helvetica Neue",Helvetica,Arial,"Liberation Sans",sans-serif;fill:{style.INK}}}
 .t{{font-size:{_TITLE}px;font-weight:bold}}
 .n{{font-size:{_NAME}px;font-weight:bold}}
-.s{{font-size:{_SMALL}px;fill:{colours.FAINT}}}
-.c{{fill:{colours.PAPER};stroke:{colours.CARD_EDGE}}}
-.e path{{fill:none;stroke:{colours.LINE};stroke-width:1.3;stroke-opacity:.85}}
-.e .back{{stroke:{colours.AGAINST};stroke-dasharray:5 3}}
-.e path:hover{{stroke:{colours.INK};stroke-width:2.4}}
+.s{{font-size:{_SMALL}px;fill:{style.FAINT}}}
+.c{{fill:{style.PAPER};stroke:{style.CARD_EDGE}}}
+.e path{{fill:none;stroke:{style.LINE};stroke-width:1.3;stroke-opacity:.85}}
+.e .back{{stroke:{style.AGAINST};stroke-dasharray:5 3}}
+.e path:hover{{stroke:{style.INK};stroke-width:2.4}}
 """
 _HEAD: Final = (
     '<marker id="{name}" viewBox="0 0 8 8" refX="7.5" refY="4" markerWidth="7" markerHeight="7" '
@@ -43,12 +43,12 @@ def drawn(picture: Picture) -> str:
     size = _card_size(list(cards.values()))
     headers = {at: _header_width(box) for at, box in enumerate(tree.boxes) if at not in cards}
     made = layout.laid_out(tree, dict.fromkeys(cards, size), headers)
-    title = wording.shortened(picture.title, 900, _TITLE, bold=True)
+    title = style.shortened(picture.title, 900, _TITLE, bold=True)
     subtitle = _subtitle(tree)
-    heading = max(wording.width(title, _TITLE, bold=True), wording.width(subtitle, _SMALL)) * _WIDER
+    heading = max(style.width(title, _TITLE, bold=True), style.width(subtitle, _SMALL)) * _WIDER
     lines = [
         *_frame(max(made.width, heading) + 2 * _MARGIN, made.height + _TOP + _MARGIN),
-        f"<title>{wording.told(picture.title)}</title>",
+        f"<title>{style.title(picture.title)}</title>",
         _text("t", _MARGIN, _MARGIN + 14, title, ""),
         _text("s", _MARGIN, _MARGIN + 34, subtitle, ""),
         f'<g transform="translate({_MARGIN:g} {_TOP:g})">',
@@ -66,9 +66,9 @@ def _frame(width: float, height: float) -> list[str]:
     return [
         f'<svg xmlns="http://www.w3.org/2000/svg" {size} role="img">',
         f"<style>{_STYLE}</style>",
-        f"<defs>{_HEAD.format(name='to', colour=colours.LINE)}",
-        f"{_HEAD.format(name='back', colour=colours.AGAINST)}</defs>",
-        f'<rect width="100%" height="100%" fill="{colours.PAPER}"/>',
+        f"<defs>{_HEAD.format(name='to', colour=style.LINE)}",
+        f"{_HEAD.format(name='back', colour=style.AGAINST)}</defs>",
+        f'<rect width="100%" height="100%" fill="{style.PAPER}"/>',
     ]
 
 
@@ -95,10 +95,7 @@ def _card_size(boxes: Sequence[Box]) -> Size:
     """One size for all, so that columns are straight."""
     texts = [line for box in boxes for line in _lines(box)]
     widest = max(
-        (
-            wording.width(text[: wording.TITLE_CHARS], size, bold=bold)
-            for _, text, size, bold in texts
-        ),
+        (style.width(text[: style.TITLE_CHARS], size, bold=bold) for _, text, size, bold in texts),
         default=0,
     )
     lines = max((len(_lines(box)) for box in boxes), default=1)
@@ -111,7 +108,7 @@ def _card(box: Box, place: Place) -> str:
     lines = _lines(box)
     texts, y = list[str](), (height - len(lines) * _LINE) / 2 + 11.5
     for css, text, size, bold in lines:
-        short = wording.shortened(text, width - _LEFT - _RIGHT + 1, size, bold=bold)
+        short = style.shortened(text, width - _LEFT - _RIGHT + 1, size, bold=bold)
         texts.append(_text(css, _LEFT, y, short, box.status if text is box.status else ""))
         y += _LINE
     return (
@@ -119,32 +116,32 @@ def _card(box: Box, place: Place) -> str:
         f'<title>{_full(box)}</title><rect class="c" x=".5" y=".5" '
         f'width="{_n(width - 1)}" height="{_n(height - 1)}" rx="6"/>'
         f'<rect x="4" y="5" width="4" height="{_n(height - 10)}" rx="2" '
-        f'fill="{colours.of_kind(box.kind)}"/>{"".join(texts)}</svg>'
+        f'fill="{style.kind_colour(box.kind)}"/>{"".join(texts)}</svg>'
     )
 
 
 def _text(css: str, x: float, y: float, text: str, status: str) -> str:
-    style = f' style="fill:{colours.of_status(status)};font-weight:bold"' if status else ""
-    return f'<text class="{css}" x="{_n(x)}" y="{_n(y)}"{style}>{wording.escaped(text)}</text>'
+    look = f' style="fill:{style.status_colour(status)};font-weight:bold"' if status else ""
+    return f'<text class="{css}" x="{_n(x)}" y="{_n(y)}"{look}>{style.escaped(text)}</text>'
 
 
 def _full(box: Box) -> str:
     parts = [box.name, box.kind, box.status]
-    return "&#10;".join(wording.told(part) for part in parts if part)
+    return "&#10;".join(style.title(part) for part in parts if part)
 
 
 def _header(box: Box) -> tuple[str, str]:
     """The texts on a cluster: its name, and what else is known."""
-    name = wording.shortened(box.name, _CLUSTER_NAME / 2, _NAME, bold=True)
-    return name, wording.shortened(box.kind, _CLUSTER_NAME / 2, _SMALL)
+    name = style.shortened(box.name, _CLUSTER_NAME / 2, _NAME, bold=True)
+    return name, style.shortened(box.kind, _CLUSTER_NAME / 2, _SMALL)
 
 
 def _header_width(box: Box) -> float:
     name, kind = _header(box)
     return (
-        wording.width(name, _NAME, bold=True)
-        + wording.width(kind, _SMALL)
-        + wording.width(box.status, _SMALL, bold=True)
+        style.width(name, _NAME, bold=True)
+        + style.width(kind, _SMALL)
+        + style.width(box.status, _SMALL, bold=True)
         + 24
     )
 
@@ -157,18 +154,18 @@ def _clusters(tree: Tree, places: Mapping[int, Place]) -> Iterator[str]:
 
 def _cluster(box: Box, place: Place, depth: int) -> str:
     """A labelled box; the texts follow each other, however wide the font makes them."""
-    fill, edge = colours.CLUSTERS[depth % len(colours.CLUSTERS)]
+    fill, edge = style.CLUSTERS[depth % len(style.CLUSTERS)]
     name, kind = _header(box)
-    status = wording.clean(box.status[: wording.TITLE_CHARS])
-    paint = f"fill:{colours.of_status(status)};font-weight:bold"
+    status = style.clean(box.status[: style.TITLE_CHARS])
+    paint = f"fill:{style.status_colour(status)};font-weight:bold"
     return (
         f'<g><title>{_full(box)}</title><rect x="{_n(place.x)}" y="{_n(place.y)}" '
         f'width="{_n(place.width)}" height="{_n(place.height)}" rx="9" '
         f'fill="{fill}" stroke="{edge}"/>'
         f'<text x="{_n(place.x + layout.PADDING - 4)}" y="{_n(place.y + 19)}">'
-        f'<tspan class="n">{wording.escaped(name)}</tspan>'
-        f'<tspan class="s" dx="8">{wording.escaped(kind)}</tspan>'
-        f'<tspan class="s" dx="8" style="{paint}">{wording.escaped(status)}</tspan></text></g>'
+        f'<tspan class="n">{style.escaped(name)}</tspan>'
+        f'<tspan class="s" dx="8">{style.escaped(kind)}</tspan>'
+        f'<tspan class="s" dx="8" style="{paint}">{style.escaped(status)}</tspan></text></g>'
     )
 
 
@@ -190,7 +187,7 @@ def _edge(tree: Tree, path: str, edge: Edge) -> str:
     requirer, required = tree.boxes[edge.requirer].name, tree.boxes[edge.required].name
     return (
         f'<path d="{path}" {ends}>'
-        f"<title>{wording.told(requirer)} requires {wording.told(required)}</title></path>"
+        f"<title>{style.title(requirer)} requires {style.title(required)}</title></path>"
     )
 
 

@@ -14,8 +14,7 @@ This room imports nothing of ours, its error included.
 
 from __future__ import annotations
 
-from bloomery.orchestration.graph.cycles import Cycle
 from bloomery.orchestration.graph.dependencies import Graph
-from bloomery.orchestration.graph.walk import Walk
+from bloomery.orchestration.graph.walk import Cycle, Walk
 
 __all__ = ["Cycle", "Graph", "Walk"]

@@ -6,8 +6,7 @@ from collections import deque
 from collections.abc import Callable, Hashable, Iterable, Iterator, KeysView
 from typing import Generic, TypeVar
 
-from bloomery.orchestration.graph import cycles
-from bloomery.orchestration.graph.walk import Walk
+from bloomery.orchestration.graph.walk import Cycle, Walk, circle_among
 
 K = TypeVar("K", bound=Hashable)
 L = TypeVar("L", bound=Hashable)
@@ -124,12 +123,12 @@ class Graph(Generic[K]):
         ready = list(walk.first)
         while ready:
             ready += walk.finish(ready.pop())
-        return cycles.among(walk.left, self._requires)
+        return circle_among(walk.left, self._requires)
 
     def _refuse_rest(self, walk: Walk[K]) -> None:
-        circle = cycles.among(walk.left, self._requires)
+        circle = circle_among(walk.left, self._requires)
         if circle:
-            raise cycles.Cycle(circle)
+            raise Cycle(circle)
 
     # ------------------------------------------------------------------------- what is made of it
 

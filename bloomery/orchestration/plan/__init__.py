@@ -1,7 +1,7 @@
-"""From two templates and what exists to a list of actions; each transform a short file.
+"""From two templates and what exists to a list of actions, by a table of small transforms.
 
-A plan is a graph whose vertices say what is done (actions.py), made by a table of transforms
-(build.py) and shown to people and programs (printing.py).  It foresees; who walks it compares
+A plan is a graph whose vertices say what is done (plans.py), built by transforms (build.py) and
+shown to people and programs (printing.py).  It foresees; who walks it compares
 again at every vertex, because values come while it is walked (forecast.py)::
 
     made = plan.plan(old, new, records)

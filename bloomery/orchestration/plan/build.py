@@ -1,53 +1,38 @@
-"""How a plan is made: tables of transforms, one after the other.
+"""How a plan is built: a table of transforms, one after the other.
 
     plan(old, new, existing)      an update from one template to another
     create(new)                   a new stack
     delete(old, existing)         the end of a stack
     rollback(failed, previous, existing)   back, after an update has failed half-way
 
-``explain`` does the same and tells what each transform adds and takes away.
+``explain`` does the same step by step and says what each transform adds and takes away.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from types import ModuleType
-from typing import Final, TypeAlias
+from typing import Final, NamedTuple, TypeAlias
 
-from bloomery import errors
-from bloomery.orchestration.graph import Cycle
-from bloomery.orchestration.plan import output_changes, template_side
-from bloomery.orchestration.plan.actions import Key
-from bloomery.orchestration.plan.builder import PlanBuilder, Present
-from bloomery.orchestration.plan.plans import Plan
-from bloomery.orchestration.plan.template_side import TemplateSide
-from bloomery.orchestration.plan.transforms import (
-    add,
-    backward,
-    batches,
-    choose,
-    clean,
-    compare,
-    forward,
-    members,
-    noop_vertices,
-    retain,
-)
+from bloomery.orchestration.plan import tree_diff
+from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
+from bloomery.orchestration.plan.plans import Key, Plan
+from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
+from bloomery.orchestration.plan.transforms import edges, members, vertices
 from bloomery.orchestration.resources.base import Record
 
 Existing: TypeAlias = Present | Mapping[str, Record] | None
-STEPS: Final[tuple[ModuleType, ...]] = (
-    choose,
-    add,
-    forward,
-    compare,
-    clean,
-    retain,
-    backward,
-    noop_vertices,
-    members,
-    batches,
+TRANSFORMS: Final[tuple[Transform, ...]] = (
+    vertices.choose_rows,
+    vertices.add_resources,
+    edges.order_creation,
+    vertices.compare,
+    vertices.add_ends,
+    vertices.keep_retained,
+    edges.order_deletion,
+    edges.drop_noop_vertices,
+    members.add_members,
+    members.batch_members,
 )
 
 
@@ -58,19 +43,19 @@ def plan(old: TemplateSide, new: TemplateSide, existing: Existing = None) -> Pla
     """
     builder = begin(old, new, existing)
     return replace(
-        finish(builder),
-        outputs=output_changes.outputs(builder),
-        differs=output_changes.differs(builder),
+        builder.build(),
+        outputs=tree_diff.output_changes(builder),
+        differs=tree_diff.differs(builder),
     )
 
 
 def create(new: TemplateSide) -> Plan:
-    return finish(begin(template_side.NOTHING, new, {}))
+    return begin(NOTHING, new, {}).build()
 
 
 def delete(old: TemplateSide, existing: Existing = None) -> Plan:
     """Return the end of a stack: what was created last goes first."""
-    return finish(begin(old, template_side.NOTHING, existing))
+    return begin(old, NOTHING, existing).build()
 
 
 def rollback(
@@ -82,10 +67,7 @@ def rollback(
     what was replaced is taken back, with its id, if it still stands (``Present.leftovers``).
     ``previous`` None: the failed action was the creation, and nothing remains.
     """
-    return finish(begin(failed, previous or template_side.NOTHING, existing, rollback=True))
-
-
-# ------------------------------------------------------------------------------- its two halves
+    return begin(failed, previous or NOTHING, existing, rollback=True).build()
 
 
 def begin(
@@ -93,16 +75,57 @@ def begin(
 ) -> PlanBuilder:
     """Return a builder to which no transform has been applied."""
     present = existing if isinstance(existing, Present) else Present(records=existing)
-    return PlanBuilder(old=old, new=new, present=present, rollback=rollback)
+    return PlanBuilder(old=old, new=new, present=present, rollback=rollback, transforms=TRANSFORMS)
 
 
-def finish(builder: PlanBuilder, steps: Iterable[ModuleType] = STEPS) -> Plan:
-    """Apply the transforms.  Raises CircularDependencyException."""
-    try:
-        for step in steps:
-            step.apply(builder)
-        builder.graph.order()
-    except Cycle as exc:
-        names = [key.name for key in exc.keys if isinstance(key, Key)]
-        raise errors.CircularDependencyException(cycle=" -> ".join([*names, names[0]])) from exc
-    return Plan(graph=builder.graph, actions=builder.actions)
+# --------------------------------------------------------------------------------- step by step
+
+
+class Step(NamedTuple):
+    """One transform; each line is a vertex, its action and what it requires."""
+
+    name: str
+    summary: str
+    before: list[str]
+    after: list[str]
+
+    @property
+    def added(self) -> list[str]:
+        return [line for line in self.after if line not in set(self.before)]
+
+    @property
+    def removed(self) -> list[str]:
+        return [line for line in self.before if line not in set(self.after)]
+
+
+def explain(builder: PlanBuilder) -> Iterator[Step]:
+    """Apply each transform and yield the graph before and after it."""
+    before = _lines(builder)
+    for transform in builder.transforms:
+        transform(builder)
+        after = _lines(builder)
+        summary = (transform.__doc__ or "").partition("\n")[0]
+        yield Step(transform.__name__, summary, before, after)
+        before = after
+
+
+def explanation(builder: PlanBuilder) -> str:
+    """Return all steps for people: under each transform what it has changed."""
+    lines: list[str] = []
+    for step in explain(builder):
+        lines.append(f"{step.name}: {step.summary}")
+        lines += [f"  - {line}" for line in step.removed]
+        lines += [f"  + {line}" for line in step.added]
+    return "\n".join([*lines, ""])
+
+
+def _lines(builder: PlanBuilder) -> list[str]:
+    """Return the graph as text: ``make web: update <- make db``."""
+    return [_line(builder, key) for key in builder.graph.keys()]  # noqa: SIM118  # asks no order
+
+
+def _line(builder: PlanBuilder, key: Key) -> str:
+    action = builder.actions.get(key)
+    verb = f": {action.verb}" if action else ""
+    needs = ", ".join(sorted(str(need) for need in builder.graph.requires(key)))
+    return f"{key}{verb}{' <- ' if needs else ''}{needs}"

@@ -4,21 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
+from typing import TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.graph import Cycle, Graph
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge
+from bloomery.orchestration.plan.plans import MAKE, Action, Key, NestedPlan, Plan, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Status
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
-
-if TYPE_CHECKING:
-    from bloomery.orchestration.plan.nested import NestedPlan
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,13 +57,15 @@ class Budget:
 class PlanBuilder:
     """``records``: who stands for each name; ``surplus``: rows that stand for none.
 
-    A name in ``records`` without a row (None) exists as the old template says.
+    A name in ``records`` without a row (None) exists as the old template says.  Plans below
+    resources are built by the same ``transforms``.
     """
 
     old: TemplateSide
     new: TemplateSide
     present: Present
     rollback: bool = False
+    transforms: Sequence[Transform] = ()
     records: dict[str, Record | None] = field(default_factory=dict)
     surplus: list[Record] = field(default_factory=list)
     taken_back: set[str] = field(default_factory=set)
@@ -86,6 +85,17 @@ class PlanBuilder:
         self.after = Forecast(self.new.view, self.judge, self.present.live)
         self.before = Forecast(self.old.view)
         self.budget = Budget(self.new.view.limits)
+
+    def build(self) -> Plan:
+        """Apply the transforms, once.  Raises CircularDependencyException."""
+        try:
+            for transform in self.transforms:
+                transform(self)
+            self.graph.order()
+        except Cycle as exc:
+            names = [key.name for key in exc.keys if isinstance(key, Key)]
+            raise errors.CircularDependencyException(cycle=" -> ".join([*names, names[0]])) from exc
+        return Plan(graph=self.graph, actions=self.actions)
 
     def put(self, key: Key, action: Action) -> None:
         self.graph.add(key)
@@ -120,5 +130,6 @@ class PlanBuilder:
         return Knowledge.KNOWN if name in self.present.live else Knowledge.STEADY
 
 
+Transform: TypeAlias = Callable[[PlanBuilder], None]
 STAYS = frozenset({Verb.UNCHANGED, Verb.REFUSE})
 MADE_ANEW = frozenset({Verb.REPLACE, Verb.RECREATE, Verb.ADOPT})

@@ -14,13 +14,13 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.plan import tree_diff
-from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.builder import PlanBuilder, Present
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.forecast import Forecast, Knowledge, NotKnown
-from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.plan.plans import NestedPlan
 from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
-from bloomery.orchestration.resources import composite, members
+from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.stack import Stack, children
@@ -30,15 +30,6 @@ from bloomery.orchestration.template.view import ResourceView
 
 # Properties that say which members there are: none is planned while one of these is not known.
 SHAPING: Final = frozenset({"count", "index_var", "removal_policies", "resources"})
-
-
-@dataclass(frozen=True, slots=True)
-class NestedPlan:
-    """``was`` and ``made``: the resource as it was and as it will be, None where it is not."""
-
-    plan: Plan
-    was: composite.Composite | None
-    made: composite.Composite | None
 
 
 def is_composite(side: TemplateSide, name: str) -> bool:
@@ -75,25 +66,24 @@ Maker: TypeAlias = Callable[[], composite.Composite]
 def _nested_plan(
     builder: PlanBuilder, name: str, was: Maker | None, will_be: Maker | None
 ) -> NestedPlan | None:
-    from bloomery.orchestration.plan import build  # a plan below a plan: it leads here again
-
     if _is_anothers(builder, name):
         return None
     try:
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
         old, new = _below(builder, builder.old, before), _below(builder, builder.new, after)
-        inner = build.begin(old, new, None if before else {})
+        present = Present(records=None if before else {})
+        inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)
         inner.hidden, inner.secret = _secrets(builder, name, after or before)
         inner.budget = builder.budget
-        if isinstance(after, members.Membered):
+        if isinstance(after, composite.Membered):
             inner.absence = functools.partial(_absence, after)
-        return NestedPlan(build.finish(inner), before, after)
+        return NestedPlan(inner.build(), before, after)
     except (errors.Failure, NotKnown):
         return None
 
 
-def _absence(made: members.Membered, name: str) -> str:
+def _absence(made: composite.Membered, name: str) -> str:
     """Say why a group or a chain does not have a member any more."""
     if not isinstance(made, ResourceGroup):
         return "beyond the end of the new chain"
@@ -126,7 +116,7 @@ def _secrets(
     """Return which parameters of the stack below are secret, and whether all of it is."""
     mask, properties = Mask(builder), made.properties if made else ()
     keys = frozenset(key for key in properties if mask.secret(name, "properties", key))
-    return keys, bool(keys) and isinstance(made, members.Membered)
+    return keys, bool(keys) and isinstance(made, composite.Membered)
 
 
 # ------------------------------------------------------------------- the resource, as it would be

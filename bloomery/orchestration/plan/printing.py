@@ -16,9 +16,8 @@ import json
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bloomery.orchestration.plan.actions import CHANGES, Action, Key, Verb
 from bloomery.orchestration.plan.differences import Difference, NotSet, Unknown
-from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.plan.plans import CHANGES, Action, Key, Plan, Verb
 
 SIGNS: Final[Mapping[Verb, tuple[str, str]]] = {
     Verb.CREATE: ("+", "create"),

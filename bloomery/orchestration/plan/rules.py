@@ -12,10 +12,10 @@ from functools import cached_property
 from typing import Any, Final, NamedTuple
 
 from bloomery.orchestration.plan import changes, nested, tree_diff
-from bloomery.orchestration.plan.actions import Verb
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
+from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Resource, Status
@@ -193,7 +193,7 @@ STAYS: Final = frozenset({Verb.UPDATE, Verb.UNCHANGED})
 RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "replace"}
 
 
-def decision(candidate: Candidate) -> Decision:
+def decide(candidate: Candidate) -> Decision:
     """Return what the first rule says that answers, unless the environment forbids it."""
     found = next(said for rule in RULES if (said := rule(candidate)) is not None)
     if candidate.name in candidate.builder.taken_back:

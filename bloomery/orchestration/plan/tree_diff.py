@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from bloomery import errors
 from bloomery.orchestration.plan import forecast
-from bloomery.orchestration.plan.actions import MAKE, Key
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.forecast import Forecast, Judge, Knowledge
+from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
+from bloomery.orchestration.template.definitions import OutputDefinition
 from bloomery.orchestration.template.functions.base import Reference
 
 
@@ -98,3 +100,39 @@ def _part(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, A
     if steady and same(builder, old, new) and (needs or type(before) is not type(new)):
         return before, before
     return before, _plain(forecast.settled(new, builder.after), waiting(builder, needs))
+
+
+# ------------------------------------------------------------------ outputs, and the whole
+
+
+def output_changes(builder: PlanBuilder) -> dict[str, Verb]:
+    """Return by name what becomes of each output that is told otherwise than before.
+
+    One that only follows a resource is not among them: the resource is, in the plan.
+    """
+    old, new = builder.old.outputs, builder.new.outputs
+    verbs = {name: _verb(builder, old.get(name), each) for name, each in new.items()}
+    verbs |= {name: Verb.DELETE for name in old if name not in new}
+    return {name: verb for name, verb in verbs.items() if verb is not Verb.UNCHANGED}
+
+
+def _verb(builder: PlanBuilder, old: OutputDefinition | None, new: OutputDefinition) -> Verb:
+    if old is None:
+        return Verb.CREATE
+    same = old.enabled == new.enabled and (not new.enabled or _same_output(builder, old, new))
+    return Verb.UNCHANGED if same else Verb.UPDATE
+
+
+def _same_output(builder: PlanBuilder, old: OutputDefinition, new: OutputDefinition) -> bool:
+    try:
+        return same(builder, old.value, new.value)
+    except errors.Failure:  # an output may have a fault and spoils no plan
+        return bool(old.value == new.value)
+
+
+def differs(builder: PlanBuilder) -> bool:
+    """Whether anything differs at all, the order of resources and outputs too."""
+    old, new = builder.old, builder.new
+    if (*old.definitions, *old.outputs) != (*new.definitions, *new.outputs):
+        return True
+    return bool(old.said != new.said)

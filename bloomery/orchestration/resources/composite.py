@@ -6,17 +6,20 @@ handlers here make, change, watch and remove it.  Members are reached through ``
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
-from bloomery.orchestration.resources import base, failures
+from bloomery.orchestration.properties.schema import Attribute, Type
+from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Blueprint, Child, Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.functions import references
 from bloomery.orchestration.template.view import ResourceView, Walked
 
 MEMBER: Final = "resource."
+REFS: Final = "refs"
+ATTRIBUTES: Final = "attributes"
 
 
 class Composite(base.Resource):
@@ -102,11 +105,11 @@ class Composite(base.Resource):
         """Whether the child has ended ``action``; raises ChildFailed with its reason."""
         child = self.child()
         if child is None:
-            raise failures.ChildFailed("its stack is gone")
+            raise states.ChildFailed("its stack is gone")
         if child.status is Status.IN_PROGRESS or child.action is not action:
             return False
         if child.status is Status.FAILED:
-            raise failures.ChildFailed(child.reason)
+            raise states.ChildFailed(child.reason)
         return True
 
     # ------------------------------------------------------------------------ what may be asked
@@ -154,3 +157,56 @@ def unknown(attribute: str) -> errors.InvalidTemplateAttribute:
 def walked(value: Any, path: Sequence[Any]) -> Walked:
     """An answer in which ``path`` has been used."""
     return Walked(references.select(value, path))
+
+
+# ------------------------------------------------------------------------- groups and chains
+
+
+class Membered(Composite):
+    """A composite kind whose child has members called by their index, all alike.
+
+    Any attribute that it does not know is asked of each member, and gives a list.
+    """
+
+    dynamic_attributes: ClassVar[bool] = True
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        REFS: Attribute("The reference id of each member.", Type.LIST, cached=False),
+        ATTRIBUTES: Attribute(
+            "One attribute of each member by its name; the path begins with the attribute.",
+            Type.MAP,
+            cached=False,
+        ),
+    }
+
+    def get_reference_id(self) -> Any:
+        return self.record.physical_id or self.record.name
+
+    def members(self) -> dict[str, ResourceView]:
+        """The members in the order of their indices."""
+        return dict(sorted(super().members().items(), key=lambda item: in_order(item[0])))
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name.startswith(MEMBER):
+            return self.member_attribute(name, path)
+        members = self.members()
+        if name == REFS:
+            return walked([each.reference_id() for each in members.values()], path)
+        if name == ATTRIBUTES:
+            wanted, *beyond = path or self._refused()
+            return Walked({n: asked(m, str(wanted), beyond) for n, m in members.items()})
+        return Walked([asked(each, name, path) for each in members.values()])
+
+    @classmethod
+    def listed_attributes(cls) -> Iterable[str]:
+        return (name for name in cls.attributes_schema if name != ATTRIBUTES)  # it needs a path
+
+    def _refused(self) -> Sequence[Any]:
+        raise errors.StackValidationFailed(
+            reason=f"cannot tell all attributes of the members of {self.record.name} at once; "
+            "name one after it, as in [group, attributes, name]"
+        )
+
+
+def in_order(name: str) -> tuple[bool, int, str]:
+    """Sorts indices as numbers, and anything else after them."""
+    return (False, int(name), "") if name.isdecimal() else (True, 0, name)

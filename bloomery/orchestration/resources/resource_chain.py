@@ -7,10 +7,10 @@ from typing import Any, ClassVar
 
 from bloomery import errors
 from bloomery.orchestration.properties.schema import Schema, Type
-from bloomery.orchestration.resources import groups, members
+from bloomery.orchestration.resources import composite, groups
 
 
-class ResourceChain(members.Membered):
+class ResourceChain(composite.Membered):
     """Members are called 0, 1, 2 and so on; each waits for the one before it."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import batches, composite, groups, members
+from bloomery.orchestration.resources import composite, groups
 from bloomery.orchestration.resources.states import Action
 
 SKIPPED: Final = "skipped"
@@ -40,7 +40,7 @@ def _pace(description: str, more: Mapping[str, Schema]) -> Schema:
     return Schema(Type.MAP, description, schema={**more, **both})
 
 
-class ResourceGroup(members.Membered):
+class ResourceGroup(composite.Membered):
     """Members are called 0, 1, 2 and so on, without the names that were removed."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -105,7 +105,7 @@ class ResourceGroup(members.Membered):
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
-        **members.Membered.attributes_schema,
+        **composite.Membered.attributes_schema,
         REFS_MAP: Attribute("The reference id of each member by name.", Type.MAP, cached=False),
         REMOVED: Attribute("Names that are never used again.", Type.LIST, cached=False),
     }
@@ -191,16 +191,16 @@ class ResourceGroup(members.Membered):
         """The members that no policy removes."""
         return self._present().keys() - set(self.record.data[SKIPPED])
 
-    def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[batches.Batch]:
+    def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[groups.Batch]:
         floor = pace.get("min_in_service") or 0
         most = pace["max_batch_size"]
-        return list(batches.batches(target=self.count(), current=current, most=most, floor=floor))
+        return list(groups.batches(target=self.count(), current=current, most=most, floor=floor))
 
-    def _timed(self, steps: Sequence[batches.Batch], pace: Mapping[str, Any]) -> float:
+    def _timed(self, steps: Sequence[groups.Batch], pace: Mapping[str, Any]) -> float:
         timeout_s = self.context.timeout_s
-        return batches.time_of_each(len(steps), pause_s=pace["pause_time"], timeout_s=timeout_s)
+        return groups.time_of_each(len(steps), pause_s=pace["pause_time"], timeout_s=timeout_s)
 
-    def _plan(self, steps: Sequence[batches.Batch], pace: Mapping[str, Any]) -> None:
+    def _plan(self, steps: Sequence[groups.Batch], pace: Mapping[str, Any]) -> None:
         """Remember what is to come; the first batch follows what the child does now at once."""
         self.record.data[LEFT] = {
             "steps": [list(step) for step in steps],
@@ -213,7 +213,7 @@ class ResourceGroup(members.Membered):
     def _next(self) -> None:
         """Hand the next batch to the child."""
         left = self.record.data[LEFT]
-        batch = batches.Batch(*left["steps"].pop(0))
+        batch = groups.Batch(*left["steps"].pop(0))
         wanted = groups.names(batch.size, set(self.record.data[SKIPPED]))
         grown = groups.grown(self._present(), batch, wanted, self.count(), self.member)
         blueprint = self.blueprint(groups.document(grown), timeout_s=left["each_s"])

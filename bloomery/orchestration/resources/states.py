@@ -1,8 +1,19 @@
-"""What a resource or a stack is doing, and how it went: words of Heat's API."""
+"""What a resource or a stack is doing, how it went, and why it failed: words of Heat's API.
+
+Clients cut the texts of failures at their colons, and failures of child stacks chain through their
+parents::
+
+    str(states.fault_of("a", ValueError("it broke")))  # ValueError: resources.a: it broke
+    str(states.child_fault("n", "Resource CREATE failed: ValueError: resources.a: it broke"))
+    # ValueError: resources.n.resources.a: it broke
+"""
 
 from __future__ import annotations
 
 import enum
+import re
+from dataclasses import dataclass
+from typing import Final
 
 
 class Action(enum.StrEnum):
@@ -22,3 +33,47 @@ class Status(enum.StrEnum):
     IN_PROGRESS = "IN_PROGRESS"
     COMPLETE = "COMPLETE"
     FAILED = "FAILED"
+
+
+# ------------------------------------------------------------------------------------ failures
+
+STACK_PREFIX: Final = re.compile(r"\AResource [A-Z]+ failed: ")
+CHAINED: Final = re.compile(
+    r"\A(?:(?P<error>\w+): )?(?P<path>resources\.[^:]+): (?P<message>.*)\Z", re.DOTALL
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    error: str  # the class that was raised; empty where only a text is known
+    path: str  # from the stack that is told of
+    message: str
+
+    def __str__(self) -> str:
+        return ": ".join(part for part in (self.error, self.path, self.message) if part)
+
+
+class ChildFailed(Exception):
+    """The child stack of a composite resource ended in FAILED; the argument is its reason."""
+
+
+def fault_of(resource: str, exc: BaseException) -> Fault:
+    """Say how ``resource`` failed, seen from its stack."""
+    if isinstance(exc, ChildFailed):
+        return child_fault(resource, str(exc))
+    return Fault(error_type(exc), f"resources.{resource}", str(exc))
+
+
+def child_fault(resource: str, reason: str) -> Fault:
+    """Say how the child stack of ``resource`` failed, from the reason the child gives."""
+    text = STACK_PREFIX.sub("", reason)
+    if found := CHAINED.match(text):
+        return Fault(
+            found["error"] or "", f"resources.{resource}.{found['path']}", found["message"]
+        )
+    return Fault("", f"resources.{resource}", text)
+
+
+def error_type(exc: BaseException) -> str:
+    """The name of an error as Heat's API tells it."""
+    return getattr(exc, "wire_type", None) or type(exc).__name__

@@ -18,22 +18,26 @@ by the call::
 Nothing here sleeps or asks what time it is: a ``Clock`` is handed in, which waits for a moment or a
 wake-up.  Time-outs are thrown into the task, as an exception that ``except Exception`` lets pass.
 
-clock     what time it is, and how it is waited for
-waits     what a task may yield
-timeouts  what happens when a task's time is up
-runner    one task
-wrapping  one task that hands over to others
+waits     the clock, what a task may yield, and what happens when its time is up
+runner    one task, and one that hands over to others
 groups    many tasks
 """
 
 from __future__ import annotations
 
-from bloomery.orchestration.scheduler.clock import Clock, Simulated, Stuck
 from bloomery.orchestration.scheduler.groups import DependencyTaskGroup, PollingTaskGroup
-from bloomery.orchestration.scheduler.runner import TaskRunner
-from bloomery.orchestration.scheduler.timeouts import TimedCancel, Timeout
-from bloomery.orchestration.scheduler.waits import After, Wait, Woken, Yielded
-from bloomery.orchestration.scheduler.wrapping import wrappertask
+from bloomery.orchestration.scheduler.runner import TaskRunner, wrappertask
+from bloomery.orchestration.scheduler.waits import (
+    After,
+    Clock,
+    Simulated,
+    Stuck,
+    TimedCancel,
+    Timeout,
+    Wait,
+    Woken,
+    Yielded,
+)
 
 __all__ = [
     "After",

@@ -11,9 +11,8 @@ from functools import partial
 from typing import Any, Final, Generic, Self, TypeAlias, TypeVar
 
 from bloomery.orchestration import graph
-from bloomery.orchestration.scheduler.clock import Clock
 from bloomery.orchestration.scheduler.runner import Steps, Task, TaskRunner, described, next_wait
-from bloomery.orchestration.scheduler.waits import After, Yielded
+from bloomery.orchestration.scheduler.waits import After, Clock, Yielded
 
 K = TypeVar("K", bound=Hashable)
 Grace: TypeAlias = "float | Callable[[Any], float | None] | None"

@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.resources import base, failures
+from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler import After, Timeout
 from bloomery.orchestration.scheduler.runner import Steps
@@ -27,7 +27,7 @@ Values = tuple[Mapping[str, Any], Mapping[str, Any], Any]  # properties, update 
 class ResourceFailed(Exception):
     """An action on a resource failed; ``fault`` says how, as the stack will tell it."""
 
-    def __init__(self, action: Action, fault: failures.Fault, cause: Exception) -> None:
+    def __init__(self, action: Action, fault: states.Fault, cause: Exception) -> None:
         super().__init__(str(fault))
         self.action = action
         self.fault = fault

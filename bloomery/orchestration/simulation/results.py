@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bloomery.orchestration.resources.failures import error_type
+from bloomery.orchestration.resources.states import error_type
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.template.discretion import Discretion
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from bloomery.orchestration import scheduler
-from bloomery.orchestration.resources import failures
+from bloomery.orchestration.resources import states
 from bloomery.orchestration.scheduler.runner import Steps, next_wait
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.template.discretion import Discretion
@@ -51,9 +51,9 @@ class Simulation:
         self.events.append(event)
         self.on_event(event)
 
-    def fault_of(self, resource: str, exc: BaseException) -> failures.Fault:
+    def fault_of(self, resource: str, exc: BaseException) -> states.Fault:
         """Say how a resource failed, without what is hidden."""
-        fault = failures.told(resource, exc)
+        fault = states.fault_of(resource, exc)
         masked = self.discretion.masked
         return dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
 

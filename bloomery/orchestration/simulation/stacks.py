@@ -13,7 +13,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan.template_side import NOTHING, Nothing, TemplateSide
-from bloomery.orchestration.resources import base, failures
+from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.children import Children
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler.runner import Steps
@@ -279,8 +279,8 @@ RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
 def _explained(action: Action, exc: Exception) -> tuple[str, str]:
     """The type of a failure, and the reason that the stack gives for it."""
     if isinstance(exc, StackTimedOut):
-        return failures.error_type(exc), events.TIMED_OUT
+        return states.error_type(exc), events.TIMED_OUT
     if isinstance(exc, resource_actions.ResourceFailed):
         return RESOURCE_FAILURE, events.failed(exc.action, exc.fault)
-    kind = failures.error_type(exc)
+    kind = states.error_type(exc)
     return kind, events.failed(action, f"{kind}: {exc}")

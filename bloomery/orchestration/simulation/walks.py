@@ -11,10 +11,10 @@ from typing import TYPE_CHECKING, Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.plan import Plan, Present, rules
-from bloomery.orchestration.plan.actions import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.forecast import Knowledge
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources import base, states
 from bloomery.orchestration.resources.states import Status

@@ -1,1 +1,1 @@
-"""The steps of a plan: short files whose ``apply`` changes a builder; build.py orders them."""
+"""The steps of a plan: each a function that changes a builder; build.py orders them."""

@@ -1,23 +1,39 @@
-"""Put the members of groups, chains and nested templates into the graph, below their resource.
-
-They begin when all is there that the resource requires, and the resource is done when they are.
-"""
+"""Members of groups, chains and nested templates in the graph of the stack above them."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from dataclasses import replace
+import functools
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+from typing import Any, Final
 
+from bloomery import errors
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan import nested
-from bloomery.orchestration.plan.actions import BEGIN, CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.builder import PlanBuilder
-from bloomery.orchestration.plan.nested import NestedPlan
+from bloomery.orchestration.plan.plans import (
+    BATCH,
+    BEGIN,
+    CLEAN,
+    MAKE,
+    Action,
+    Key,
+    NestedPlan,
+    Phase,
+    Verb,
+)
+from bloomery.orchestration.resources import groups
+from bloomery.orchestration.resources.resource_group import ResourceGroup
+from bloomery.orchestration.stack import Stack
 
-MADE = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
+MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
 
 
-def apply(builder: PlanBuilder) -> None:
+def add_members(builder: PlanBuilder) -> None:
+    """Put the members of groups, chains and nested templates into the graph, below their resource.
+
+    They begin when all is there that the resource requires; the resource is done when they are.
+    """
     for key, action in list(builder.actions.items()):
         nested_plan = _nested_plan(builder, key, action)
         if nested_plan is not None and nested_plan.plan.changes:
@@ -27,13 +43,13 @@ def apply(builder: PlanBuilder) -> None:
 def _nested_plan(builder: PlanBuilder, key: Key, action: Action) -> NestedPlan | None:
     if key.phase == CLEAN:
         ends = action.verb is Verb.DELETE and key.name in builder.old.definitions
-        return nested.deleted(builder, key.name) if ends and _below(builder, key, action) else None
+        return nested.deleted(builder, key.name) if ends and _is_stack(builder, key) else None
     if action.verb in MADE and nested.is_composite(builder.new, key.name):
         builder.nested_plan[key.name] = nested.created(builder, key.name)
     return builder.nested_plan.get(key.name)
 
 
-def _below(builder: PlanBuilder, key: Key, action: Action) -> bool:
+def _is_stack(builder: PlanBuilder, key: Key) -> bool:
     """Whether a row that goes is a stack; one that was left over may be of another template."""
     return not key.part and nested.is_composite(builder.old, key.name)
 
@@ -41,17 +57,17 @@ def _below(builder: PlanBuilder, key: Key, action: Action) -> bool:
 def _merge(builder: PlanBuilder, owner: Key, nested_plan: NestedPlan) -> None:
     plan, begin = nested_plan.plan, _begin(builder.graph, owner)
     for key in plan.graph.keys():  # noqa: SIM118  # asks no order; iterating the graph would
-        member = below(owner, key)
+        member = _below(owner, key)
         builder.graph.add(owner, member)
         for need in plan.requires(key):
-            builder.graph.add(member, below(owner, need))
+            builder.graph.add(member, _below(owner, need))
         if begin is not None and not plan.requires(key):
             builder.graph.add(member, begin)
         if key in plan.actions:
             builder.actions[member] = _doubted(plan.actions[key], builder.actions[owner])
 
 
-def below(owner: Key, key: Key) -> Key:
+def _below(owner: Key, key: Key) -> Key:
     return Key(f"{owner.name}/{key.name}", key.phase, key.part)
 
 
@@ -59,14 +75,123 @@ def _begin(graph: Graph[Key], owner: Key) -> Key | None:
     """Return the no-op at which members begin; None where nothing is to be waited for."""
     needs = list(graph.requires(owner))
     begin = Key(owner.name, BEGIN, "" if owner.phase == MAKE else owner.phase)
-    _add_all(graph, begin, needs)
-    return begin if needs else None
-
-
-def _add_all(graph: Graph[Key], key: Key, needs: Iterable[Key]) -> None:
     for need in needs:
-        graph.add(key, need)
+        graph.add(begin, need)
+    return begin if needs else None
 
 
 def _doubted(action: Action, owner: Action) -> Action:
     return action if owner.certain else replace(action, certain=False)
+
+
+# ------------------------------------------------------------------------------------- batches
+
+STANDS_IN: Final = "stands in while others change"
+
+
+def batch_members(builder: PlanBuilder) -> None:
+    """Let members of a group change batch by batch, as its update policy says, with pauses between.
+
+    A batch waits for the one before it.  Where more must stay in service than the group could
+    spare, members stand in: made in an early batch, gone with the last.
+    """
+    for name, nested_plan in builder.nested_plan.items():
+        if nested_plan is not None and isinstance(nested_plan.after, ResourceGroup):
+            pace = _pace(nested_plan, nested_plan.after)
+            if pace and nested_plan.plan.changes:
+                _apply(_Batches(builder, name, nested_plan.after, pace), _present(nested_plan))
+
+
+def _apply(paced: _Batches, present: groups.Members) -> None:
+    try:
+        paced.apply(present)
+    except errors.Misplaced as exc:
+        raise exc.under("resources", paced.name) from exc
+
+
+def _pace(nested_plan: NestedPlan, group: ResourceGroup) -> Mapping[str, Any] | None:
+    """Return the policy that counts: rolling updates are for a changed definition only."""
+    if nested_plan.before is None:
+        return group.update_policy.get("batch_create")
+    changed = nested_plan.before.properties["resource_def"] != group.properties["resource_def"]
+    return group.update_policy.get("rolling_update") if changed else None
+
+
+def _present(nested_plan: NestedPlan) -> groups.Members:
+    return (
+        {} if nested_plan.before is None else groups.members_of(nested_plan.before.child_document())
+    )
+
+
+@dataclass(slots=True)
+class _Batches:
+    builder: PlanBuilder
+    name: str
+    group: ResourceGroup
+    pace: Mapping[str, Any]
+
+    def apply(self, present: groups.Members) -> None:
+        steps = list(
+            groups.batches(
+                target=self.group.count(),
+                current=len(present.keys() - set(self.group.skip_list())),
+                most=self.pace["max_batch_size"],
+                floor=self.pace.get("min_in_service") or 0,
+            )
+        )
+        assert isinstance(self.builder.new, Stack)
+        pause_s, timeout_s = self.pace["pause_time"], self.builder.new.timeout_s
+        groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=timeout_s)  # refuses too long
+        wait = None
+        for number, keys in enumerate(self._keys(steps, present), 1):
+            self._put(keys, wait)
+            wait = Key(self.name, BATCH, str(number))
+            if number < len(steps):
+                self._wait(wait, keys, f"batch {number} of {len(steps)}")
+
+    def _keys(self, steps: list[groups.Batch], present: groups.Members) -> Iterator[list[Key]]:
+        """Yield what is done in each batch."""
+        define = functools.cache(self.group.member)
+        skipped = set(self.group.skip_list())
+        for step in steps:
+            names = groups.names(step.size, skipped)
+            after = groups.grown(present, step, names, self.group.count(), define)
+            changed = [name for name in after if after[name] != present.get(name)]
+            gone = [name for name in present if name not in after]
+            yield [*self._members(changed), *(self._key(name, CLEAN) for name in gone)]
+            present = after
+
+    def _members(self, changed: list[str]) -> Iterator[Key]:
+        """Yield what is done to members that change; a replaced one goes in the same batch."""
+        for name in changed:
+            new, old = self._key(name, MAKE), self._key(name, CLEAN)
+            yield new
+            if new in self.builder.actions and old in self.builder.actions:
+                yield old
+
+    def _key(self, member: str, phase: Phase) -> Key:
+        return Key(f"{self.name}/{member}", phase)
+
+    # --------------------------------------------------------------------------- into the graph
+
+    def _put(self, keys: list[Key], wait: Key | None) -> None:
+        for key in keys:
+            if key not in self.builder.actions:
+                self._stand_in(key)
+            if wait is not None:
+                self.builder.graph.add(key, wait)
+
+    def _stand_in(self, key: Key) -> None:
+        """Put a member that is not there before nor after."""
+        verb = Verb.CREATE if key.phase == MAKE else Verb.DELETE
+        kind = str(self.group.properties["resource_def"]["type"])
+        self.builder.put(key, Action(verb=verb, type=kind, reason=STANDS_IN))
+        self.builder.graph.add(Key(self.name, MAKE), key)
+
+    def _wait(self, wait: Key, keys: list[Key], batch: str) -> None:
+        pause_s = float(self.pace["pause_time"])
+        reason = f"{pause_s:g} s after {batch}" if pause_s else f"for {batch}"
+        kind = self.builder.new.definitions[self.name].type
+        self.builder.put(wait, Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=pause_s))
+        for key in keys:
+            self.builder.graph.add(wait, key)

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from bloomery.orchestration.drawing import Box, Picture, dot, layout, svg, wording
+from bloomery.orchestration.drawing import Box, Picture, dot, layout, style, svg
 from bloomery.orchestration.drawing.picture import OUTSIDE, Tree
 
 SVG = "{http://www.w3.org/2000/svg}"
@@ -280,8 +280,8 @@ def test_whatever_a_name_holds_both_texts_stay_well_formed(name: str):
 
 
 def test_no_room_at_all_leaves_the_sign_of_what_is_missing():
-    assert wording.shortened("name", 1, 12) == "…"
-    assert wording.shortened("name", 99, 12) == "name"
+    assert style.shortened("name", 1, 12) == "…"
+    assert style.shortened("name", 99, 12) == "name"
 
 
 def test_a_node_that_requires_itself_is_drawn_so_and_a_cluster_is_not():

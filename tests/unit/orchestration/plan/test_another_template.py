@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan.actions import MAKE, Key, Verb
+from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.stack import Stack
 from tests.unit.orchestration.plan.stacks import resources
 

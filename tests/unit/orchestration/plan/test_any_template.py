@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present
-from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.template.definitions import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, ref, row, rows, thing

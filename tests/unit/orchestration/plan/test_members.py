@@ -11,8 +11,7 @@ from bloomery import errors
 from bloomery.orchestration import plan
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan import Present, printing
-from bloomery.orchestration.plan.actions import BATCH, CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.plans import Plan
+from bloomery.orchestration.plan.plans import BATCH, CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Action, Record
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.view import PlainResource

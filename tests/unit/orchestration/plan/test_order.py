@@ -6,9 +6,9 @@ import pytest
 
 from bloomery.orchestration import plan
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import Present, build, explain
-from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.plan.transforms import noop_vertices
+from bloomery.orchestration.plan import Present, build
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
+from bloomery.orchestration.plan.transforms import edges
 from bloomery.orchestration.template.definitions import DeletionPolicy
 from tests.unit.orchestration.plan.kit import (
     Template,
@@ -31,9 +31,9 @@ NUMBERS = {"a": "2", "b": "1", "c": "3"}
 
 def test_the_graph_is_that_of_the_reference() -> None:
     begun = build.begin(OLD, NEW, ROWS)
-    for step in build.STEPS:
-        if step is not noop_vertices:
-            step.apply(begun)
+    for transform in build.TRANSFORMS:
+        if transform is not edges.drop_noop_vertices:
+            transform(begun)
     seen = begun.graph.translate(lambda key: NUMBERS[key.name] + {MAKE: "u", CLEAN: "c"}[key.phase])
     assert set(seen.edges()) == {
         ("1u", "2u"),
@@ -332,22 +332,22 @@ def test_the_way_back_from_a_creation_is_the_end() -> None:
 
 
 def test_each_transform_tells_what_it_adds_and_takes() -> None:
-    steps = {step.name: step for step in explain.steps(build.begin(OLD, NEW, ROWS))}
-    assert list(steps) == [step.__name__.rpartition(".")[2] for step in build.STEPS]
-    assert steps["add"].added == ["make a: create", "make b: create", "make c: create"]
-    assert steps["forward"].taken == ["make b: create"]
-    assert steps["forward"].added == ["make b: create <- make a"]
+    steps = {step.name: step for step in build.explain(build.begin(OLD, NEW, ROWS))}
+    assert list(steps) == [each.__name__ for each in build.TRANSFORMS]
+    assert steps["add_resources"].added == ["make a: create", "make b: create", "make c: create"]
+    assert steps["order_creation"].removed == ["make b: create"]
+    assert steps["order_creation"].added == ["make b: create <- make a"]
     assert steps["compare"].added == ["make a: update", "make b: replace <- make a"]
-    assert steps["backward"].added == [
+    assert steps["order_deletion"].added == [
         "clean b: delete <- make b",
         "clean a <- clean b, make a",
     ]
-    assert steps["noop_vertices"].taken == ["clean a <- clean b, make a"]
+    assert steps["drop_noop_vertices"].removed == ["clean a <- clean b, make a"]
 
 
 def test_the_making_is_told_as_text() -> None:
-    said = explain.text(build.begin(OLD, NEW, ROWS))
-    assert "noop_vertices: Take away the no-op vertices that nothing waits for" in said
+    said = build.explanation(build.begin(OLD, NEW, ROWS))
+    assert "drop_noop_vertices: Take away the no-op vertices that nothing waits for" in said
     assert "\n  - clean a <- clean b, make a\n" in said
 
 

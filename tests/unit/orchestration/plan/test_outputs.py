@@ -6,7 +6,7 @@ from typing import Any
 
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import printing
-from bloomery.orchestration.plan.actions import Verb
+from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.stack import Stack
 from tests.unit.orchestration.plan.stacks import stack
 

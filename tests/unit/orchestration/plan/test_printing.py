@@ -9,7 +9,7 @@ import pytest
 
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present, printing
-from bloomery.orchestration.plan.actions import MAKE, Key
+from bloomery.orchestration.plan.plans import MAKE, Key
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.plan.kit import (
     Template,

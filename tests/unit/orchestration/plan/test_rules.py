@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan.actions import CLEAN, MAKE, Key, Verb
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.template.definitions import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, param, row, rows, template, thing
 

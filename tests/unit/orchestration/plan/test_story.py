@@ -10,7 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present, printing
-from bloomery.orchestration.plan.actions import MAKE, Key, Verb
+from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.base import Action, Record, Status
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.view import PlainResource

@@ -11,8 +11,8 @@ import pytest
 from bloomery import errors
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present, printing
-from bloomery.orchestration.plan.actions import MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
+from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import PlainResource, StackView

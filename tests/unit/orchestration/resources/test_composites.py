@@ -8,7 +8,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.resources import composite, failures
+from bloomery.orchestration.resources import composite, states
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.resources.states import Action, Status
@@ -278,7 +278,7 @@ def test_a_batch_that_fails_ends_the_sequence_and_the_next_update_starts_anew(ch
     changed(resource, resource_def=definition)
     token = resource.handle_update(None, {}, {"resource_def": definition})
     children.end(Status.FAILED, "Resource UPDATE failed: ValueError: resources.2: no")
-    with pytest.raises(failures.ChildFailed):
+    with pytest.raises(states.ChildFailed):
         resource.check_update_complete(token)
     changed(resource, count=1)
     token = resource.handle_update(None, {}, {"count": 1})
@@ -369,7 +369,7 @@ def test_a_child_that_is_gone_is_made_by_an_update(children):
     children.end()
     assert resource.check_update_complete(token)
     children.stacks.clear()
-    with pytest.raises(failures.ChildFailed, match="gone"):
+    with pytest.raises(states.ChildFailed, match="gone"):
         resource.check_update_complete(token)
 
 
@@ -394,19 +394,19 @@ def test_what_a_child_did_before_is_not_taken_for_what_it_does_now(children):
             "StackValidationFailed: resources.a: Bad: resources.a: no",
         ),
         (
-            failures.ChildFailed("Resource CREATE failed: ValueError: resources.b: x: y"),
+            states.ChildFailed("Resource CREATE failed: ValueError: resources.b: x: y"),
             "ValueError: resources.a.resources.b: x: y",
         ),
         (
-            failures.ChildFailed("Resource UPDATE failed: resources.b: Timed out"),
+            states.ChildFailed("Resource UPDATE failed: resources.b: Timed out"),
             "resources.a.resources.b: Timed out",
         ),
-        (failures.ChildFailed("Timed out"), "resources.a: Timed out"),
+        (states.ChildFailed("Timed out"), "resources.a: Timed out"),
         (ValueError(), "ValueError: resources.a"),
     ],
 )
 def test_a_failure_names_its_error_and_its_place(exc, text):
-    assert str(failures.told("a", exc)) == text
+    assert str(states.fault_of("a", exc)) == text
 
 
 def test_a_real_thing_in_error_says_its_status():

@@ -1,0 +1,97 @@
+"""What must come before what: creation against the new template, the end against the old one."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key
+
+
+def order_creation(builder: PlanBuilder) -> None:
+    """Order the new template: who requires another is made after it."""
+    definitions = builder.new.definitions
+    for name in definitions:
+        key = Key(name, MAKE)
+        for required in builder.new.required(name):
+            if required in definitions:  # depends_on may name what a condition has switched off
+                builder.graph.add(key, Key(required, MAKE))
+
+
+# ------------------------------------------------------------------------------------- the end
+
+
+def order_deletion(builder: PlanBuilder) -> None:
+    """Order the end of what exists: against the old template, after the new one is in place.
+
+    An old one goes after all that required it have gone or have been brought to their new
+    definition, and after whatever takes its place.  For that, the end of a row that stays is a
+    vertex too: a no-op.
+    """
+    ends = _ends(builder)
+    if not ends:
+        return
+    for name in (*builder.records, *builder.old.definitions):
+        ends.setdefault(name, [Key(name, CLEAN)])
+    for name, keys in ends.items():
+        replacement = Key(name, MAKE)
+        for key in keys:
+            builder.graph.add(key, replacement if replacement in builder.graph else None)
+    for name, keys in ends.items():
+        if name in builder.old.definitions:
+            _after_users(builder, name, keys, ends)
+
+
+def _ends(builder: PlanBuilder) -> dict[str, list[Key]]:
+    ends: dict[str, list[Key]] = {}
+    for key in builder.actions:
+        if key.phase == CLEAN:
+            ends.setdefault(key.name, []).append(key)
+    return ends
+
+
+def _after_users(
+    builder: PlanBuilder, user: str, keys: list[Key], ends: Mapping[str, list[Key]]
+) -> None:
+    """Let what ``user`` required end after it."""
+    for required in dict.fromkeys(builder.old.required(user)):
+        for end in ends.get(required, ()):
+            for key in keys:
+                builder.graph.add(end, key)
+
+
+# -------------------------------------------------------------------------------------- no-ops
+
+
+def drop_noop_vertices(builder: PlanBuilder) -> None:
+    """Take away the no-op vertices that nothing waits for, and those that save no edge.
+
+    A no-op is the end of a row that stays: no action, only a way from what must come before to
+    what must come after.
+    """
+    keys = builder.graph.keys()
+    ends = [key for key in keys if key.phase == CLEAN]
+    needed = _needed(builder, [key for key in ends if key in builder.actions])
+    for key in ends:
+        if key not in needed:
+            builder.graph.remove(key)
+        elif key not in builder.actions:
+            _bypass(builder.graph, key)
+
+
+def _bypass(graph: Graph[Key], noop: Key) -> None:
+    """Join what comes before and after directly, where that makes no more edges."""
+    if min(len(graph.requires(noop)), len(graph.required_by(noop))) <= 1:
+        graph.bypass(noop)
+
+
+def _needed(builder: PlanBuilder, todo: list[Key]) -> set[Key]:
+    """Return the ends that real ones wait for, and these themselves."""
+    needed = set(todo)
+    while todo:
+        for key in builder.graph.requires(todo.pop()):
+            if key.phase == CLEAN and key not in needed:
+                needed.add(key)
+                todo.append(key)
+    return needed

@@ -1,0 +1,188 @@
+"""What is done to each resource: one vertex to make it, one for the end of what goes away."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Final
+
+from bloomery.orchestration.plan import rules
+from bloomery.orchestration.plan.builder import PlanBuilder, gone
+from bloomery.orchestration.plan.changes import Change
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.rules import Candidate
+from bloomery.orchestration.plan.secrets import Mask
+from bloomery.orchestration.plan.template_side import NOTHING
+from bloomery.orchestration.resources.base import Record, Status
+from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
+
+NO_CHANGE: Final = Change()
+ROLLED_BACK: Final = "made by the update that is rolled back"
+LEFT_OVER: Final = "left over from an earlier update"
+EMPTY: Final = "nothing stands behind it: only its row goes"
+
+
+def choose_rows(builder: PlanBuilder) -> None:
+    """Choose the row that stands for each name: the newest, or an old one that a failure left.
+
+    An update that failed half-way leaves two rows of a replaced resource.  A rollback takes the old
+    one back.  So does an update while the new one is not usable: the old one may be all that is
+    wanted.
+    """
+    records = builder.present.records
+    if records is None:
+        builder.records.update(dict.fromkeys(builder.old.definitions))
+        return
+    builder.records.update(records)
+    for name, leftovers in builder.present.leftovers.items():
+        _choose(builder, name, leftovers)
+
+
+def _choose(builder: PlanBuilder, name: str, leftovers: Sequence[Record]) -> None:
+    current = builder.records.get(name)
+    best = _best(leftovers) if builder.rollback or not _usable(current) else None
+    if best is not None and name in builder.new.definitions:
+        builder.records[name] = best
+        builder.taken_back.add(name)
+        builder.surplus += [current] if current is not None else []
+    builder.surplus += [row for row in leftovers if row is not builder.records.get(name)]
+
+
+def _best(leftovers: Iterable[Record]) -> Record | None:
+    """Return the youngest usable one."""
+    return next((row for row in reversed(list(leftovers)) if _usable(row)), None)
+
+
+def _usable(record: Record | None) -> bool:
+    return record is not None and not gone(record) and record.status is Status.COMPLETE
+
+
+# ---------------------------------------------------------------------------------------- make
+
+
+def add_resources(builder: PlanBuilder) -> None:
+    """Give every resource of the new template its vertex; until compared, it is one to create."""
+    for name, definition in builder.new.definitions.items():
+        verb, reason = _verb(builder, definition)
+        builder.put(
+            Key(name, MAKE),
+            Action(verb=verb, type=definition.type, reason=reason, definition=definition),
+        )
+
+
+def _verb(builder: PlanBuilder, definition: ResourceDefinition) -> tuple[Verb, str]:
+    if definition.external_id is not None:
+        return Verb.ADOPT, "external_id: it is there already and stays another's"
+    if builder.rollback:
+        return Verb.RECREATE, "it is gone"
+    return Verb.CREATE, ""
+
+
+def compare(builder: PlanBuilder) -> None:
+    """Decide for each resource that exists: in place, anew, refused or unchanged (rules.py).
+
+    It goes in the order of creation, because what happens to a resource decides how well those know
+    their values that refer to it.
+    """
+    mask = Mask(builder)
+    for key in builder.graph.order():
+        if key.name in builder.records:
+            builder.actions[key] = _compared(builder, key, mask)
+
+
+def _compared(builder: PlanBuilder, key: Key, mask: Mask) -> Action:
+    candidate, planned = Candidate(builder, key.name), builder.actions[key]
+    decision = rules.decide(candidate)
+    if decision.verb is Verb.CREATE:
+        return replace(planned, reason=planned.reason or decision.reason, record=candidate.record)
+    change = candidate.examined or NO_CHANGE
+    return Action(
+        verb=decision.verb,
+        type=planned.type,
+        reason=decision.reason,
+        certain=decision.certain,
+        differences=mask.differences(key.name, change),
+        template_diff=(*(["properties"] if change.properties else []), *change.template),
+        called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
+        definition=planned.definition,
+        record=candidate.record,
+        properties=change.after if change.after and change.whole else None,
+    )
+
+
+# --------------------------------------------------------------------------------------- clean
+
+
+def add_ends(builder: PlanBuilder) -> None:
+    """Give what goes away a vertex for its end.
+
+    What is removed, and what was left over, is deleted.  What is replaced is deleted once the new
+    one is there and all that used the old one have turned to the new one.
+    """
+    for name, record in builder.records.items():
+        _end(builder, Key(name, CLEAN), record)
+    current = builder.present.records or {}
+    for record in builder.surplus:
+        newest = builder.rollback and current.get(record.name) is record
+        reason = EMPTY if gone(record) else ROLLED_BACK if newest else LEFT_OVER
+        _delete(builder, Key(record.name, CLEAN, record.uuid), record, reason)
+
+
+def _end(builder: PlanBuilder, key: Key, record: Record | None) -> None:
+    replacement = builder.actions.get(Key(key.name, MAKE))
+    if replacement is None:
+        _delete(builder, key, record, _absence(builder, key.name, record))
+    elif replacement.verb is Verb.REPLACE:
+        reason = "replaced" if replacement.certain else "if it is replaced"
+        _delete(builder, key, record, reason, certain=replacement.certain)
+
+
+def _absence(builder: PlanBuilder, name: str, record: Record | None) -> str:
+    if record is not None and gone(record):
+        return EMPTY
+    if builder.rollback:
+        return ROLLED_BACK
+    return builder.absence(name) if builder.new is not NOTHING else ""
+
+
+def _delete(
+    builder: PlanBuilder, key: Key, record: Record | None, reason: str, *, certain: bool = True
+) -> None:
+    definition = builder.old.definitions.get(key.name)
+    kind = record.type if record is not None else definition.type if definition else ""
+    builder.put(
+        key,
+        Action(
+            verb=Verb.DELETE,
+            type=kind,
+            reason=reason,
+            certain=certain,
+            definition=definition,
+            record=record,
+        ),
+    )
+
+
+def keep_retained(builder: PlanBuilder) -> None:
+    """Keep what must not be deleted: deletion policy Retain, and what is another's."""
+    for key, action in builder.actions.items():
+        if action.verb is Verb.DELETE and (why := _why_kept(action)):
+            reason = f"{action.reason}; {why}" if action.reason else why
+            builder.actions[key] = replace(action, verb=_end_verb(action), reason=reason)
+
+
+def _end_verb(action: Action) -> Verb:
+    snapshot = action.definition and action.definition.deletion_policy is DeletionPolicy.SNAPSHOT
+    return Verb.DELETE if snapshot else Verb.KEEP
+
+
+def _why_kept(action: Action) -> str:
+    if action.definition is None:
+        return ""
+    if action.definition.external_id is not None:
+        return "external_id: it is another's"
+    if action.definition.deletion_policy is DeletionPolicy.RETAIN:
+        return "deletion policy Retain"
+    if action.definition.deletion_policy is DeletionPolicy.SNAPSHOT:
+        return "deletion policy Snapshot: a snapshot first"
+    return ""
