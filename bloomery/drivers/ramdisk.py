@@ -52,13 +52,13 @@ class RamdiskDeploy(base.Deploy):
         )
 
 
-def _check_iso(given: Any) -> None:
-    if given is None:
+def _check_iso(url: Any) -> None:
+    if url is None:
         raise errors.MissingParameterValue(
             reason="instance_info/boot_iso is missing: the URL of the ISO to boot",
         )
-    scheme = urllib.parse.urlsplit(given).scheme if isinstance(given, str) else ""
+    scheme = urllib.parse.urlsplit(url).scheme if isinstance(url, str) else ""
     if scheme not in _SCHEMES:
         raise errors.InvalidParameterValue(
-            reason=f"instance_info/boot_iso must be a URL of {', '.join(_SCHEMES)}, not {given!r}",
+            reason=f"instance_info/boot_iso must be a URL of {', '.join(_SCHEMES)}, not {url!r}",
         )

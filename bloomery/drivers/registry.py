@@ -28,7 +28,7 @@ class Registry:
         defaults: Mapping[str, str | None],
     ) -> None:
         self.types = dict(types)
-        self.interfaces = {kind: dict(found) for kind, found in interfaces.items()}
+        self.interfaces = {kind: dict(by_name) for kind, by_name in interfaces.items()}
         self._defaults = dict(defaults)
         self._built: dict[tuple[str, ...], Driver] = {}
 
@@ -102,38 +102,38 @@ class Registry:
         return str(own) if own else self.default_for(node.driver, kind)
 
     def _build(self, names: Sequence[str]) -> Driver:
-        found: dict[str, Any] = {
+        chosen: dict[str, Any] = {
             kind: self.interfaces[kind][name] for kind, name in zip(INTERFACES, names, strict=True)
         }
-        return Driver(**found)
+        return Driver(**chosen)
 
     def close(self) -> None:
         """Let each interface give back what it keeps; called once, when the conductor ends."""
-        for found in self.interfaces.values():
-            for interface in found.values():
+        for by_name in self.interfaces.values():
+            for interface in by_name.values():
                 interface.close()
 
     def enabled(self) -> list[EnabledInterface]:
         """Return every pair of hardware type and interface that works here."""
-        found = []
+        pairs = []
         for driver in self.types:
             for kind in INTERFACES:
                 default = self.default_for(driver, kind)
-                found += [
+                pairs += [
                     EnabledInterface(
                         hardware_type=driver, kind=kind, name=name, default=name == default,
                     )
                     for name in self.interfaces[kind]
                     if self._fits(driver, kind, name)
                 ]  # fmt: skip
-        return found
+        return pairs
 
     def properties_of(self, driver: str) -> dict[str, str]:
         """Return {driver_info key: description} over the default interfaces of a type."""
-        found: dict[str, str] = {}
+        properties: dict[str, str] = {}
         for kind in INTERFACES:
-            found |= self.interfaces[kind][self.default_for(driver, kind)].get_properties()
-        return found
+            properties |= self.interfaces[kind][self.default_for(driver, kind)].get_properties()
+        return properties
 
 
 def load(conf: Conf) -> Registry:
@@ -144,7 +144,7 @@ def load(conf: Conf) -> Registry:
     """
     types = _load_types(conf.default.enabled_hardware_types)
     interfaces = {
-        kind: _load_interfaces(kind, _wanted(conf, types, kind), conf) for kind in INTERFACES
+        kind: _load_interfaces(kind, _enabled_names(conf, types, kind), conf) for kind in INTERFACES
     }
     defaults = {kind: getattr(conf.default, f"default_{kind}_interface") for kind in INTERFACES}
     registry = Registry(types, interfaces, defaults)
@@ -153,31 +153,31 @@ def load(conf: Conf) -> Registry:
 
 
 def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
-    found = _entry_points("bloomery.hardware.types")
-    missing = [name for name in names if name not in found]
+    installed = _entry_points("bloomery.hardware.types")
+    missing = [name for name in names if name not in installed]
     if missing or not names:
         raise errors.DriverNotFoundInEntrypoint(
             names=", ".join(missing) or "(none named)",
-            installed=", ".join(found),
+            installed=", ".join(installed),
         )
-    return {name: found[name]() for name in dict.fromkeys(names)}
+    return {name: installed[name]() for name in dict.fromkeys(names)}
 
 
-def _wanted(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
+def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
     """The configured names; none: what each enabled hardware type prefers."""
     named = getattr(conf.default, f"enabled_{kind}_interfaces")
     return list(dict.fromkeys(named or [hw.supported[kind][0] for hw in types.values()]))
 
 
 def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, Interface]:
-    found = _entry_points(f"bloomery.hardware.interfaces.{kind}")
+    installed = _entry_points(f"bloomery.hardware.interfaces.{kind}")
     loaded = {}
     for name in names:
-        if name not in found:
+        if name not in installed:
             raise errors.InterfaceNotFoundInEntrypoint(
-                kind=kind, name=name, node="", enabled=", ".join(found),
+                kind=kind, name=name, node="", enabled=", ".join(installed),
             )  # fmt: skip
-        loaded[name] = found[name](conf)
+        loaded[name] = installed[name](conf)
         loaded[name].name = name
     return loaded
 

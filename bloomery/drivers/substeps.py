@@ -1,10 +1,10 @@
 """Do several things in one step, over as many turns as they take.
 
-    return stages.in_order(held, "ramdisk_deploy", off, boot, on)
+    return substeps.run_in_order(task, "ramdisk_deploy", off, boot, on)
 
-Where it stands is remembered on the node.  A part during which the BMC was silent is done once
-more when the same turn is taken again; in turn 0 all parts are, as what is remembered then may be
-of another run of the step.  Each must land in the same place when it is done again.
+The position is kept in ``driver_internal_info``.  A substep during which the BMC was silent is
+repeated when the same turn is taken again; turn 0 begins with the first one, as the position may
+be left from another run of the step.  Each must be idempotent.
 """
 
 from __future__ import annotations
@@ -15,21 +15,21 @@ from bloomery import errors
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import DONE, Done, Outcome
 
-Part = Callable[[], Outcome | None]
+Substep = Callable[[], Outcome | None]
 
 
-def run_in_order(task: DriverTask, name: str, *parts: Part) -> Outcome:
-    """Do the parts one after another; what one says other than Done is handed on."""
+def run_in_order(task: DriverTask, name: str, *substeps: Substep) -> Outcome:
+    """Run the substeps one after another; an outcome other than Done is handed on."""
     memory = task.node.driver_internal_info
     at = memory.pop(name, 0) if task.turn else 0
     memory.pop(name, None)
-    for position, part in enumerate(parts[at:], start=at):
+    for position, substep in enumerate(substeps[at:], start=at):
         try:
-            said = part() or DONE
+            outcome = substep() or DONE
         except errors.BmcUnreachable:
             memory[name] = position
             raise
-        if not isinstance(said, Done):
+        if not isinstance(outcome, Done):
             memory[name] = position
-            return said
+            return outcome
     return DONE

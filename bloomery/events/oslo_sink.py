@@ -35,23 +35,23 @@ class OsloSink:
         self._conf = conf
         self._config_files = config_files
         self._least = conf.default.notification_level or "critical"
-        self._outlet: Any = None
+        self._transport: Any = None
 
     def open(self) -> None:
         """Load the drivers; a broker is connected to when the first message leaves."""
-        if self._outlet is None:
-            self._outlet = _open(self._conf, self._config_files)
+        if self._transport is None:
+            self._transport = _open(self._conf, self._config_files)
 
     def send(self, event: Stored) -> None:
         if not passes(event.level, self._least):
             return
         if (message := _message(event)) is not None:
-            self._outlet.send(_request_context(event), message)
+            self._transport.send(_request_context(event), message)
 
     def close(self) -> None:
-        if self._outlet is not None:
-            self._outlet.close()
-            self._outlet = None
+        if self._transport is not None:
+            self._transport.close()
+            self._transport = None
 
 
 def passes(level: str, least: str) -> bool:
@@ -111,16 +111,16 @@ def _open(conf: Conf, config_files: Sequence[str]) -> Any:
 
     from bloomery.notifications import oslo_transport
 
-    ours = conf.oslo_messaging_notifications
+    options = conf.oslo_messaging_notifications
     source = cfg.ConfigOpts()
     source(args=[], project="bloomery", default_config_files=list(config_files))
-    url = ours.transport_url
-    if url is None and set(ours.driver) <= _NEEDS_NO_BROKER:
+    url = options.transport_url
+    if url is None and set(options.driver) <= _NEEDS_NO_BROKER:
         url = "fake://"
     return oslo_transport.OsloTransport(
         source,
         url=url,
         exchange=EXCHANGE,
-        drivers=list(ours.driver),
+        drivers=list(options.driver),
         topics=list(conf.default.versioned_notifications_topics),
     )

@@ -122,8 +122,8 @@ class SinkWorker:
         try:
             if self._cursor is not None:
                 self._acknowledge()
-            if (held := self._cursor) is not None:
-                self._db.transact(lambda conn: event_cursors.release(conn, held))
+            if (cursor := self._cursor) is not None:
+                self._db.transact(lambda conn: event_cursors.release(conn, cursor))
             self.sink.close()
         except Exception as exc:  # noqa: BLE001  the next process tells what was not noted
             LOG.warning("sink %s ended badly: %s", self.sink.name, errors.brief(exc))
@@ -162,25 +162,25 @@ class SinkWorker:
 
     def _take_cursor(self) -> bool:
         with self._db.read() as conn:
-            found = event_cursors.find(conn, self.sink.name)
-        if found is None:
+            cursor = event_cursors.find(conn, self.sink.name)
+        if cursor is None:
             self._db.transact(lambda conn: event_cursors.add_missing(conn, [self.sink.name]))
             return self._take_cursor()
-        if not self._may_take(found):
+        if not self._may_take(cursor):
             return False
-        taken = self._db.transact(lambda conn: event_cursors.take(conn, found, self._holder))
+        taken = self._db.transact(lambda conn: event_cursors.take(conn, cursor, self._holder))
         if taken is not None:
             self._cursor, self._passed = taken, taken.last_id
             self._written_at, self._seen = self._clock(), None
         return taken is not None
 
-    def _may_take(self, found: Cursor) -> bool:
+    def _may_take(self, cursor: Cursor) -> bool:
         """Is nobody reading?  A reader whose row stood still long enough is dead."""
-        if not self._leased or found.holder is None:
+        if not self._leased or cursor.holder is None:
             return True
         now = self._clock()
-        if self._seen is None or self._seen[0] != found:
-            self._seen = (found, now)
+        if self._seen is None or self._seen[0] != cursor:
+            self._seen = (cursor, now)
         return now - self._seen[1] >= self._pace.lease_s
 
     def _renew(self) -> None:

@@ -3,7 +3,7 @@
 BMCs are slow, few-threaded and sometimes mute, and one that is dead must not cost the living
 ones anything.  So every call goes through its BMC's guard:
 
-    with gateway.guard(address, held, write=True) as call:
+    with gateway.guard(address, task, write=True) as call:
         ...                                # call.left_s() says how much time is left
 
 which lets few calls in at a time, gives each a deadline, leaves a BMC alone that failed too

@@ -67,10 +67,10 @@ class Gateway:
     def bmc(self, address: str) -> BmcState:
         """Return the record of a BMC; one that was never asked has an empty one."""
         with self._mutex:
-            found = self._bmcs.get(address)
-            if found is None:
-                found = self._bmcs[address] = BmcState(address, self.conf, self.clock)
-            return found
+            state = self._bmcs.get(address)
+            if state is None:
+                state = self._bmcs[address] = BmcState(address, self.conf, self.clock)
+            return state
 
     def bmcs(self) -> list[BmcState]:
         """Return every BMC that was asked since the start."""
@@ -135,7 +135,7 @@ def require(bmc: BmcState, breaker: Breaker, task: DriverTask, *, insists: bool 
     why = f"it refused {why}" if isinstance(last, errors.BmcRefused) else why
     raise errors.BmcLeftAlone(
         node=task.node.uuid, address=bmc.address, retry_after_s=left_s, cause=why,
-        reason=f"{why} ({breaker.told(left_s)})",
+        reason=f"{why} ({breaker.sentence(left_s)})",
     )  # fmt: skip
 
 
@@ -177,16 +177,16 @@ class PerConf(Generic[T]):
 
     def __init__(self, make: Callable[[Conf], T]) -> None:
         self._make = make
-        self._made: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
+        self._by_conf: weakref.WeakValueDictionary[int, T] = weakref.WeakValueDictionary()
         self._mutex = threading.Lock()
 
     def of(self, conf: Conf) -> T:
         """Return the object of ``conf``."""
         with self._mutex:
-            found = self._made.get(id(conf))
-            if found is None:
-                found = self._made[id(conf)] = self._make(conf)
-            return found
+            shared = self._by_conf.get(id(conf))
+            if shared is None:
+                shared = self._by_conf[id(conf)] = self._make(conf)
+            return shared
 
 
 _GATEWAYS: Final = PerConf(Gateway)

@@ -31,11 +31,11 @@ class BmcState:
     """What is known of one BMC."""
 
     def __init__(self, address: str, conf: Conf, clock: Clock) -> None:
-        ours = conf.bmc
+        limits = conf.bmc
         self.address = address
-        self.slots = Slots(ours.requests_at_once, ours.writes_at_once)
-        self.breaker = Breaker(ours.breaker_failures, ours.breaker_pause, clock)
-        self._login_pauses = ours.login_pause, ours.login_longest_pause
+        self.slots = Slots(limits.requests_at_once, limits.writes_at_once)
+        self.breaker = Breaker(limits.breaker_failures, limits.breaker_pause, clock)
+        self._login_pauses = limits.login_pause, limits.login_longest_pause
         self._clock = clock
         self._logins: OrderedDict[str, Breaker] = OrderedDict()
         self._mutex = threading.Lock()
@@ -57,13 +57,13 @@ class BmcState:
         """
         with self._mutex:
             shortest_s, longest_s = self._login_pauses
-            found = self._logins.pop(account, None) or Breaker(
+            breaker = self._logins.pop(account, None) or Breaker(
                 1, shortest_s, self._clock, longest_s
             )
-            self._logins[account] = found
+            self._logins[account] = breaker
             while len(self._logins) > _MOST_ACCOUNTS:
                 self._logins.popitem(last=False)
-            return found
+            return breaker
 
     def has_answered(self, since: datetime) -> bool:
         """Tell whether it answered anybody after ``since``, a time of ``bloomery.clock``."""
@@ -81,7 +81,7 @@ class BmcState:
         else:
             self.answered()
 
-    def shown(self, account: str | None = None) -> dict[str, Any]:
+    def describe(self, account: str | None = None) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC, as JSON has it."""
         latency = self.latency.summary()
         breaker = self.breaker
@@ -184,7 +184,7 @@ class Breaker:
         with self._mutex:
             self._trying = False
 
-    def told(self, left_s: float) -> str:
+    def sentence(self, left_s: float) -> str:
         """Say why nobody is admitted."""
         since = f"{self.since:%H:%M:%S} UTC" if self.since else "a moment ago"
         times = "1 failure" if self._failures == 1 else f"{self._failures} failures in a row"

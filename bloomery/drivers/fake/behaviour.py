@@ -38,15 +38,15 @@ def act(
 
     Raises StepFailure after ``limit_s`` where ``driver_info`` says that it takes longer.
     """
-    told = _told(task)
-    _misbehave(told, task, kind, method)
-    own_s = _number(told, "delay", kind, method)
+    script = _script(task)
+    _misbehave(script, task, kind, method)
+    own_s = _number(script, "delay", kind, method)
     too_slow = limit_s is not None and own_s > limit_s
     if task.turn == 0:
-        delay_s = limit_s if too_slow else _delay_s(conf, told, kind, method)
+        delay_s = limit_s if too_slow else _delay_s(conf, script, kind, method)
         if delay_s:
             return Again(after_s=delay_s, reason=f"fake {kind}.{method} takes {delay_s:g} s")
-        if _number(told, "wait", kind, method):
+        if _number(script, "wait", kind, method):
             return WaitForCall(reason="waiting for the fake agent to call back", then="same")
     elif too_slow:
         raise errors.StepFailure(reason=f"fake {kind}.{method} took more than {limit_s:g} s")
@@ -55,9 +55,9 @@ def act(
 
 def answer(conf: Conf, task: DriverTask, kind: str, method: str) -> None:
     """Behave as told in a plain call, which keeps its caller waiting as a slow BMC would."""
-    told = _told(task)
-    _misbehave(told, task, kind, method)
-    delay_s = _delay_s(conf, told, kind, method)
+    script = _script(task)
+    _misbehave(script, task, kind, method)
+    delay_s = _delay_s(conf, script, kind, method)
     if delay_s > 0:
         _never.wait(delay_s)
 
@@ -68,7 +68,7 @@ def agent_call(task: DriverTask) -> Heartbeat | None:
     ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.
     """
     since = task.node.provision_updated_at
-    waits_s = [s for s in _map(_told(task), "wait").values() if _is_number(s)]
+    waits_s = [s for s in _map(_script(task), "wait").values() if _is_number(s)]
     if since is None or any(s < 0 for s in waits_s):
         return None
     is_over = _waited_s(task.node.uuid, since) >= max(waits_s, default=0)
@@ -77,10 +77,10 @@ def agent_call(task: DriverTask) -> Heartbeat | None:
 
 def _waited_s(node: str, since: datetime) -> float:
     """Ask the wall once, when a wait is first seen: it may be set while somebody waits."""
-    known, now = _waits.get(node), clock.now()
-    if known is None or known[0] != since:
-        known = _waits[node] = since, now - max(_wall() - since, timedelta(0))
-    return (now - known[1]).total_seconds()
+    began, now = _waits.get(node), clock.now()
+    if began is None or began[0] != since:
+        began = _waits[node] = since, now - max(_wall() - since, timedelta(0))
+    return (now - began[1]).total_seconds()
 
 
 def validate(task: DriverTask) -> None:
@@ -90,14 +90,14 @@ def validate(task: DriverTask) -> None:
 
 def check(driver_info: Mapping[str, Any]) -> None:
     """As ``validate``, for what is yet to be written."""
-    told = driver_info.get("fake")
-    if told is None:
+    script = driver_info.get("fake")
+    if script is None:
         return
-    if not isinstance(told, dict) or not set(told) <= set(_SHAPES):
+    if not isinstance(script, dict) or not set(script) <= set(_SHAPES):
         raise errors.InvalidParameterValue(
             reason=f"driver_info/fake takes an object with {', '.join(_SHAPES)} only",
         )
-    for name, value in told.items():
+    for name, value in script.items():
         if not _has_shape(value, _SHAPES[name]):
             raise errors.InvalidParameterValue(
                 reason=f"driver_info/fake/{name} takes a "
@@ -115,48 +115,48 @@ def _has_shape(value: Any, shape: type) -> bool:
     return isinstance(value, dict) and all(_is_number(number) for number in value.values())
 
 
-def _told(task: DriverTask) -> Mapping[str, Any]:
-    told = task.driver_info.get("fake")
-    return told if isinstance(told, dict) else {}
+def _script(task: DriverTask) -> Mapping[str, Any]:
+    script = task.driver_info.get("fake")
+    return script if isinstance(script, dict) else {}
 
 
-def _misbehave(told: Mapping[str, Any], task: DriverTask, kind: str, method: str) -> None:
-    if _named(told, "silent", kind, method):
+def _misbehave(script: Mapping[str, Any], task: DriverTask, kind: str, method: str) -> None:
+    if _named(script, "silent", kind, method):
         _never.wait(_SILENCE_S)
         raise errors.BmcUnreachable(
             node=task.node.uuid, address="fake", reason=f"no answer within {_SILENCE_S:g} s",
         )  # fmt: skip
-    every = int(_number(told, "flap", kind, method))
+    every = int(_number(script, "flap", kind, method))
     flapped = every > 0 and next(_calls[task.node.uuid, f"{kind}.{method}"]) % every == 0
-    if flapped or _named(told, "fail", kind, method):
+    if flapped or _named(script, "fail", kind, method):
         raise errors.BmcRefused(
             node=task.node.uuid, address="fake", reason=f"{kind}.{method} was told to fail",
         )  # fmt: skip
 
 
-def _named(told: Mapping[str, Any], what: str, kind: str, method: str) -> bool:
-    names = told.get(what)
+def _named(script: Mapping[str, Any], what: str, kind: str, method: str) -> bool:
+    names = script.get(what)
     return isinstance(names, list) and (kind in names or f"{kind}.{method}" in names)
 
 
-def _number(told: Mapping[str, Any], what: str, kind: str, method: str) -> float:
-    found = _map(told, what)
-    value = found.get(f"{kind}.{method}", found.get(kind, 0))
+def _number(script: Mapping[str, Any], what: str, kind: str, method: str) -> float:
+    numbers = _map(script, what)
+    value = numbers.get(f"{kind}.{method}", numbers.get(kind, 0))
     return float(value) if _is_number(value) else 0.0
 
 
-def _map(told: Mapping[str, Any], what: str) -> Mapping[str, Any]:
+def _map(script: Mapping[str, Any], what: str) -> Mapping[str, Any]:
     """Return a map of the behaviour; rows of before ``check`` may hold anything in its place."""
-    found = told.get(what)
-    return found if isinstance(found, dict) else {}
+    numbers = script.get(what)
+    return numbers if isinstance(numbers, dict) else {}
 
 
 def _is_number(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= _MOST
 
 
-def _delay_s(conf: Conf, told: Mapping[str, Any], kind: str, method: str) -> float:
-    own = _number(told, "delay", kind, method)
+def _delay_s(conf: Conf, script: Mapping[str, Any], kind: str, method: str) -> float:
+    own = _number(script, "delay", kind, method)
     return own or _configured_s(getattr(conf.fake, f"{kind}_delay", "0"))
 
 

@@ -79,7 +79,7 @@ class IpmiBmc:
     ) -> None:
         self.info = info.parse(task.driver_info)
         self._conf = conf.ipmi
-        self._held = task
+        self._task = task
         self._gateway = gateway.of(conf)
         self._rate_limit = rate_limit
         self._gap_s = float(self._conf.min_command_interval)
@@ -88,13 +88,13 @@ class IpmiBmc:
 
     def describe(self) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC."""
-        return self._gateway.bmc(self.info.key).shown(self._account)
+        return self._gateway.bmc(self.info.key).describe(self._account)
 
     @property
     def _account(self) -> str:
         """What a refused login is remembered by."""
-        ours = self.info
-        return gateway.account_key(ours.key, ours.username, ours.password, ours.kg_key.hex())
+        info = self.info
+        return gateway.account_key(info.key, info.username, info.password, info.kg_key.hex())
 
     def rest_s(self) -> float:
         """How many seconds until it may get its next command."""
@@ -136,16 +136,16 @@ class IpmiBmc:
         """
         budget_s = self._budget_s if within_s is None else within_s
         with (
-            self._gateway.guard(self.info.key, self._held, write=write) as call,
-            self._gateway.login(call.bmc, self._account, self._held),
+            self._gateway.guard(self.info.key, self._task, write=write) as call,
+            self._gateway.login(call.bmc, self._account, self._task),
         ):
             give_up_at = self._rate_limit.clock() + min(budget_s, call.left_s())
             self._pass_gap(give_up_at)
             began_at = self._rate_limit.clock()
             try:
-                said = self._run(words, give_up_at, call.assert_lease if write else _look)
+                output = self._run(words, give_up_at, call.assert_lease if write else _look)
                 call.took(self._rate_limit.clock() - began_at)
-                return said
+                return output
             finally:
                 self._rate_limit.ended(self.info.key, self._gap_s)
 
@@ -182,7 +182,7 @@ class IpmiBmc:
             left_s = max(1.0, give_up_at - self._rate_limit.clock())
             may_run()
             try:
-                said = tool.run(
+                output = tool.run(
                     self.info, words, suite=suite, patience=self._patience,
                     within_s=left_s if self._conf.kill_on_timeout else None,
                 )  # fmt: skip
@@ -192,7 +192,7 @@ class IpmiBmc:
                     break
             else:
                 self._rate_limit.remember_suite(self.info.key, suite)
-                return said
+                return output
         raise self._error(failed) from None
 
     def _suites(self) -> list[int | None]:
@@ -205,20 +205,20 @@ class IpmiBmc:
         return self._rate_limit.by_luck(self.info.key, named[::-1]) or [None]
 
     def _error(self, failed: tool.Failed) -> errors.Failure:
-        text, shown = str(failed), failed.shown
+        text, masked_text = str(failed), failed.masked_text
         if error_kinds.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
             is_login = error_kinds.is_login_refused(text)
             kind = errors.BmcLoginRefused if is_login else errors.BmcRefused
             return kind(
-                node=self._held.node.uuid,
+                node=self._task.node.uuid,
                 address=self.info.key,
-                reason=error_kinds.sentence(text, shown),
+                reason=error_kinds.sentence(text, masked_text),
             )
-        return self._unreachable(shown)
+        return self._unreachable(masked_text)
 
     def _unreachable(self, reason: str) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(
-            node=self._held.node.uuid, address=self.info.key, reason=reason,
+            node=self._task.node.uuid, address=self.info.key, reason=reason,
         )  # fmt: skip
 
 

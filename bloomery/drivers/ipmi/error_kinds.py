@@ -51,12 +51,12 @@ def is_about_suite(text: str) -> bool:
     return _has(text, _SUITES)
 
 
-def sentence(text: str, shown: str) -> str:
+def sentence(text: str, masked_text: str) -> str:
     """Return what the message means, before the message as it may be shown."""
     if is_about_suite(text):
-        return f"it does not take this ipmi_cipher_suite: {shown}"
-    meaning = next((told for part, told in _REFUSALS.items() if part in text), "")
-    return f"{meaning}: {shown}" if meaning else shown
+        return f"it does not take this ipmi_cipher_suite: {masked_text}"
+    meaning = next((meaning for part, meaning in _REFUSALS.items() if part in text), "")
+    return f"{meaning}: {masked_text}" if meaning else masked_text
 
 
 def _has(text: str, parts: Sequence[str]) -> bool:

@@ -81,27 +81,27 @@ class Info:
         return f"{host}:{self.port or 623}"
 
 
-def parse(said: Mapping[str, Any]) -> Info:
+def parse(driver_info: Mapping[str, Any]) -> Info:
     """Read driver_info.  Raises MissingParameterValue, InvalidParameterValue."""
-    version = _choice(said, "ipmi_protocol_version", tuple(_INTERFACES))
-    bridge = _bridge(said)
+    version = _choice(driver_info, "ipmi_protocol_version", tuple(_INTERFACES))
+    bridge = _bridge(driver_info)
     return Info(
-        address=_address(said),
-        username=_username(said),
-        password=_password(said, version),
-        port=_number(said, "ipmi_port", 1, 65535),
-        priv_level=_choice(said, "ipmi_priv_level", _LEVELS),
+        address=_address(driver_info),
+        username=_username(driver_info),
+        password=_password(driver_info, version),
+        port=_number(driver_info, "ipmi_port", 1, 65535),
+        priv_level=_choice(driver_info, "ipmi_priv_level", _LEVELS),
         interface=_INTERFACES[version],
-        cipher_suite=_cipher_suite(said, version),
-        kg_key=_kg_key(said),
+        cipher_suite=_cipher_suite(driver_info, version),
+        kg_key=_kg_key(driver_info),
         target_channel=bridge.get("ipmi_target_channel"),
         target_address=bridge.get("ipmi_target_address"),
         transit_channel=bridge.get("ipmi_transit_channel"),
         transit_address=bridge.get("ipmi_transit_address"),
-        local_address=_byte(said, "ipmi_local_address"),
-        terminal_port=_number(said, "ipmi_terminal_port", 1, 65535),
-        force_boot_device=_yes(said, "ipmi_force_boot_device") or False,
-        disable_boot_timeout=_yes(said, "ipmi_disable_boot_timeout"),
+        local_address=_byte(driver_info, "ipmi_local_address"),
+        terminal_port=_number(driver_info, "ipmi_terminal_port", 1, 65535),
+        force_boot_device=_yes(driver_info, "ipmi_force_boot_device") or False,
+        disable_boot_timeout=_yes(driver_info, "ipmi_disable_boot_timeout"),
     )
 
 
@@ -115,8 +115,8 @@ def _missing(keys: list[str], why: str) -> errors.MissingParameterValue:
     return errors.MissingParameterValue(reason=f"cannot reach the BMC without {named}: {why}")
 
 
-def _text(said: Mapping[str, Any], key: str) -> str | None:
-    value = said.get(key)
+def _text(driver_info: Mapping[str, Any], key: str) -> str | None:
+    value = driver_info.get(key)
     if value is None or value == "":
         return None
     if not isinstance(value, str) or any(char in value for char in "\0\r\n"):
@@ -124,8 +124,8 @@ def _text(said: Mapping[str, Any], key: str) -> str | None:
     return value
 
 
-def _address(said: Mapping[str, Any]) -> str:
-    address = _text(said, "ipmi_address")
+def _address(driver_info: Mapping[str, Any]) -> str:
+    address = _text(driver_info, "ipmi_address")
     if address is None:
         raise _missing(["ipmi_address"], "give its IP address or host name")
     if not _is_ip(address) and not _HOST_NAME.fullmatch(address):
@@ -141,34 +141,34 @@ def _is_ip(address: str) -> bool:
     return True
 
 
-def _username(said: Mapping[str, Any]) -> str | None:
-    name = _text(said, "ipmi_username")
+def _username(driver_info: Mapping[str, Any]) -> str | None:
+    name = _text(driver_info, "ipmi_username")
     if name is not None and len(name.encode()) > _MOST_USERNAME_BYTES:
         raise _wrong("ipmi_username", f"at most {_MOST_USERNAME_BYTES} bytes long")
     return name
 
 
-def _password(said: Mapping[str, Any], version: str) -> str:
-    password = _text(said, "ipmi_password") or ""
+def _password(driver_info: Mapping[str, Any], version: str) -> str:
+    password = _text(driver_info, "ipmi_password") or ""
     most = _MOST_PASSWORD_BYTES[version]
     if len(password.encode()) > most:
         raise _wrong("ipmi_password", f"at most {most} bytes long for IPMI {version}")
     return password
 
 
-def _choice(said: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
+def _choice(driver_info: Mapping[str, Any], key: str, allowed: tuple[str, ...]) -> str:
     """One of ``allowed``; the first when nothing is said."""
-    value = said.get(key)
+    value = driver_info.get(key)
     if value is None or value == "":
         return allowed[0]
-    found = next((word for word in allowed if str(value).upper() == word.upper()), None)
-    if found is None:
+    choice = next((word for word in allowed if str(value).upper() == word.upper()), None)
+    if choice is None:
         raise _wrong(key, f"one of {', '.join(allowed)}")
-    return found
+    return choice
 
 
-def _number(said: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
-    value = said.get(key)
+def _number(driver_info: Mapping[str, Any], key: str, least: int, most: int) -> int | None:
+    value = driver_info.get(key)
     if value is None or value == "":
         return None
     number = _as_int(value, 10)
@@ -177,9 +177,9 @@ def _number(said: Mapping[str, Any], key: str, least: int, most: int) -> int | N
     return number
 
 
-def _byte(said: Mapping[str, Any], key: str) -> str | None:
+def _byte(driver_info: Mapping[str, Any], key: str) -> str | None:
     """A channel or an address: a number below 256, as a number or text such as ``0x20``."""
-    value = said.get(key)
+    value = driver_info.get(key)
     if value is None or value == "":
         return None
     number = _as_int(value, 0)
@@ -197,20 +197,20 @@ def _as_int(value: Any, base: int) -> int | None:
         return None
 
 
-def _cipher_suite(said: Mapping[str, Any], version: str) -> int | None:
-    suite = _number(said, "ipmi_cipher_suite", 0, 255)
+def _cipher_suite(driver_info: Mapping[str, Any], version: str) -> int | None:
+    suite = _number(driver_info, "ipmi_cipher_suite", 0, 255)
     if suite is not None and version == "1.5":
         raise _wrong("ipmi_cipher_suite", "left out with ipmi_protocol_version 1.5")
     return suite
 
 
-def _kg_key(said: Mapping[str, Any]) -> bytes:
+def _kg_key(driver_info: Mapping[str, Any]) -> bytes:
     """The key without the zeros that only fill it up.
 
     Zeros inside are refused: ipmitool takes such a key on its command line only, where everybody
     on the machine can read it.
     """
-    text = _text(said, "ipmi_hex_kg_key") or ""
+    text = _text(driver_info, "ipmi_hex_kg_key") or ""
     if text and not _HEX.fullmatch(text):
         raise _wrong("ipmi_hex_kg_key", "an even number of hexadecimal digits")
     key = bytes.fromhex(text)
@@ -226,17 +226,17 @@ def _kg_key(said: Mapping[str, Any]) -> bytes:
     return key
 
 
-def _bridge(said: Mapping[str, Any]) -> dict[str, str | None]:
+def _bridge(driver_info: Mapping[str, Any]) -> dict[str, str | None]:
     """The channels and addresses that the kind of bridging needs; no others."""
-    kind = _choice(said, "ipmi_bridging", tuple(_BRIDGE_KEYS))
-    found = {key: _byte(said, key) for key in _BRIDGE_KEYS[kind]}
-    if missing := [key for key, value in found.items() if value is None]:
+    kind = _choice(driver_info, "ipmi_bridging", tuple(_BRIDGE_KEYS))
+    addresses = {key: _byte(driver_info, key) for key in _BRIDGE_KEYS[kind]}
+    if missing := [key for key, value in addresses.items() if value is None]:
         raise _missing(missing, f"ipmi_bridging is {kind}")
-    return found
+    return addresses
 
 
-def _yes(said: Mapping[str, Any], key: str) -> bool | None:
-    value = said.get(key)
+def _yes(driver_info: Mapping[str, Any], key: str) -> bool | None:
+    value = driver_info.get(key)
     if value is None or value == "":
         return None
     try:

@@ -77,15 +77,15 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
         bmc = self.bmc(task)
-        said = bmc.ask(*_SENSORS)
-        found = parse_sensors(said)
-        if said.strip() and not found:
+        output = bmc.ask(*_SENSORS)
+        readings = parse_sensors(output)
+        if output.strip() and not readings:
             raise errors.BmcRefused(
                 node=task.node.uuid, address=bmc.info.key,
                 reason=f"its sensors cannot be read from: "
-                f"{tool.masked(bmc.info, said.strip())[:200]}",
+                f"{tool.masked(bmc.info, output.strip())[:200]}",
             )  # fmt: skip
-        return dict(found)
+        return dict(readings)
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.bmc(task).tell("power", "diag", write=True)
@@ -95,18 +95,18 @@ class IpmitoolManagement(IpmitoolInterface, base.Management):
         return parse_vendor(self.bmc(task).ask("mc", "info"))
 
 
-def parse_vendor(said: str) -> str | None:
-    pairs = (line.partition(":") for line in said.splitlines())
+def parse_vendor(output: str) -> str | None:
+    pairs = (line.partition(":") for line in output.splitlines())
     facts = {name.strip(): value.strip() for name, _, value in pairs}
     name = facts.get("Manufacturer Name", "").lower()
-    known = _VENDORS.get(facts.get("Manufacturer ID", ""))
-    return known or (None if not name or name.startswith("unknown") else name)
+    vendor = _VENDORS.get(facts.get("Manufacturer ID", ""))
+    return vendor or (None if not name or name.startswith("unknown") else name)
 
 
 def is_uefi(node: Node) -> bool:
     """Does the node boot by UEFI?  As its instance, else as the node, says; UEFI if neither."""
-    for said in (node.instance_info, node.properties):
-        mode = capabilities.of(said).get("boot_mode")
+    for where in (node.instance_info, node.properties):
+        mode = capabilities.of(where).get("boot_mode")
         if mode:
             return mode == "uefi"
     return (node.boot_mode or _DEFAULT_BOOT_MODE) == "uefi"
@@ -143,9 +143,9 @@ def _check_boot_device(device: str) -> None:
         )
 
 
-def parse_boot_device(said: str) -> dict[str, Any]:
+def parse_boot_device(output: str) -> dict[str, Any]:
     """Read the answer to ``chassis bootparam get 5``; None for what it leaves open."""
-    data = _BOOT_DATA.search(said)
+    data = _BOOT_DATA.search(output)
     if data is None:
         return {"boot_device": None, "persistent": None}
     flags = bytes.fromhex(data[1][:4])
@@ -153,21 +153,21 @@ def parse_boot_device(said: str) -> dict[str, Any]:
     return {"boot_device": device, "persistent": bool(flags[0] & 0x40)}
 
 
-def parse_sensors(said: str) -> dict[str, dict[str, dict[str, str]]]:
+def parse_sensors(output: str) -> dict[str, dict[str, dict[str, str]]]:
     """Read records of ``name : value`` lines, as ``ipmitool sdr -v`` prints them.
 
     Returns {first word of the type: {sensor id: {name: value}}}.  Records of other kinds (FRU
     locators, event-only ones without a type) are left out.
     """
-    found: dict[str, dict[str, dict[str, str]]] = {}
-    for record in _records(said):
+    readings: dict[str, dict[str, dict[str, str]]] = {}
+    for record in _records(output):
         kind = next((v for name, v in record.items() if name.startswith(_SENSOR_TYPE)), "").split()
         if _SENSOR_ID in record and kind:
-            found.setdefault(kind[0], {})[record[_SENSOR_ID]] = record
-    return found
+            readings.setdefault(kind[0], {})[record[_SENSOR_ID]] = record
+    return readings
 
 
-def _records(said: str) -> Iterator[dict[str, str]]:
-    for block in said.replace("\r\n", "\n").split("\n\n"):
+def _records(output: str) -> Iterator[dict[str, str]]:
+    for block in output.replace("\r\n", "\n").split("\n\n"):
         pairs = (line.partition(":") for line in block.splitlines() if ":" in line)
         yield {name.strip(): value.strip() for name, _, value in pairs}

@@ -109,7 +109,7 @@ class _Request:
         if rest_s > 0:
             return self._again(rest_s)
         try:
-            after_s = self._look() if self.mark.told else self._tell()
+            after_s = self._look() if self.mark.sent else self._tell()
         except errors.BmcUnreachable as silent:
             after_s = self._bear(silent, began_at)
         else:
@@ -119,8 +119,8 @@ class _Request:
     def _begin(self, at: int) -> Mark:
         """Stand before the act; its time runs from here."""
         act = self.acts[at]
-        ours = self.conf.conductor
-        own_s = ours.soft_power_off_timeout if act.soft else ours.power_state_change_timeout
+        limits = self.conf.conductor
+        own_s = limits.soft_power_off_timeout if act.soft else limits.power_state_change_timeout
         asked_for = self.timeout_s if act.soft or self.target not in _SOFT_TARGETS else None
         return Mark(target=self.target, at=at, until=power_sequence.deadline(asked_for or own_s))
 
@@ -132,7 +132,7 @@ class _Request:
             if self.act.until is None:
                 raise
             self.mark.refused = no.facts["reason"]
-        self.mark.told = True
+        self.mark.sent = True
         return None if self.act.until is None else self.act.settle_s
 
     def _look(self) -> float | None:
@@ -180,6 +180,6 @@ class _Request:
 _SOFT_TARGETS: Final = (PowerState.SOFT_OFF, PowerState.SOFT_REBOOT)
 
 
-def _reading(said: str) -> str:
+def _reading(output: str) -> str:
     """``error`` for whatever is neither on nor off."""
-    return _READINGS.get(said.strip(), PowerState.ERROR)
+    return _READINGS.get(output.strip(), PowerState.ERROR)

@@ -49,13 +49,13 @@ _ACTS: Final[dict[str, tuple[Act, ...]]] = {
 class Mark:
     """How far a request has come.
 
-    ``told``: the act's command was given; ``refused``: the BMC answered no, which counts only
+    ``sent``: the act's command was given; ``refused``: the BMC answered no, which counts only
     if the power state does not say yes.
     """
 
     target: str
     at: int = 0
-    told: bool = False
+    sent: bool = False
     refused: str | None = None
     until: str = ""  # when the act must have worked, ISO 8601
     silent_since: str | None = None
@@ -65,26 +65,26 @@ def acts(node: Node, target: str, boot_first: Sequence[tuple[str, ...]]) -> list
     """Return the acts of a request; ``boot_first`` goes before each power on."""
     if target == Power.REBOOT and node.disable_power_off:
         return [_RESET]
-    found = []
+    sequence = []
     for act in _ACTS[target]:
         if act is _ON:
-            found += [Act(words=words, until=None) for words in boot_first]
-        found.append(act)
-    return found
+            sequence += [Act(words=words, until=None) for words in boot_first]
+        sequence.append(act)
+    return sequence
 
 
 def boot_commands(
     node: Node, *, forced: bool, keep_for_longer: bool, uefi: bool
 ) -> list[tuple[str, ...]]:
     """Return what sets the persistent boot device anew; nothing where it need not be forced."""
-    inner = node.driver_internal_info
-    device = inner.get("persistent_boot_device")
-    if not forced or device is None or inner.get("is_next_boot_persistent") is False:
+    memory = node.driver_internal_info
+    device = memory.get("persistent_boot_device")
+    if not forced or device is None or memory.get("is_next_boot_persistent") is False:
         return []
-    said = management.boot_device_command(
+    command = management.boot_device_command(
         device, persistent=False, uefi=uefi, vendor=node.properties.get("vendor"),
     )  # fmt: skip
-    return [management.KEEP_BOOT_DEVICE, said] if keep_for_longer else [said]
+    return [management.KEEP_BOOT_DEVICE, command] if keep_for_longer else [command]
 
 
 def recall(node: Node, target: str, *, first_turn: bool) -> Mark | None:

@@ -45,12 +45,12 @@ class Patience:
 class Failed(Exception):
     """ipmitool ended without success; the text is what it said, without noise.
 
-    ``shown``: what of it may be told, without what a BMC echoes of its login.
+    ``masked_text``: what of it may be told, without what a BMC echoes of its login.
     """
 
-    def __init__(self, said: str, shown: str | None = None) -> None:
-        super().__init__(said)
-        self.shown = said if shown is None else shown
+    def __init__(self, output: str, masked_text: str | None = None) -> None:
+        super().__init__(output)
+        self.masked_text = output if masked_text is None else masked_text
 
 
 def require() -> None:
@@ -109,23 +109,23 @@ def run(
         line = command(info, words, suite=suite, patience=patience, password_file=path)
         done = _execute(line, descriptor, _environment(info), within_s)
     if done.returncode:
-        said = f"{_printable(done.stderr)}\n{_printable(done.stdout)}"
+        output = f"{_printable(done.stderr)}\n{_printable(done.stdout)}"
         otherwise = f"{PROGRAM} ended with {done.returncode}"
-        raise Failed(_explain(said) or otherwise, _explain(masked(info, said)) or otherwise)
+        raise Failed(_explain(output) or otherwise, _explain(masked(info, output)) or otherwise)
     return _printable(done.stdout)
 
 
-def masked(info: Info, said: str) -> str:
+def masked(info: Info, output: str) -> str:
     """Return what may be told of ipmitool's words: without what a BMC echoes of its login.
 
     What is shorter than a few characters cannot be told from any other word.
     """
     for secret in (info.password, info.kg_key.decode(errors="replace")):
         if len(secret) >= _LEAST_MASKED:
-            said = said.replace(secret, secrets.MASK)
+            output = output.replace(secret, secrets.MASK)
     if info.kg_key:
-        said = re.sub(info.kg_key.hex(), secrets.MASK, said, flags=re.IGNORECASE)
-    return said
+        output = re.sub(info.kg_key.hex(), secrets.MASK, output, flags=re.IGNORECASE)
+    return output
 
 
 @contextlib.contextmanager
@@ -140,8 +140,8 @@ def _in_memory(content: bytes) -> Iterator[int]:
 
 
 def _environment(info: Info) -> dict[bytes, bytes]:
-    ours = {name: value for name, value in os.environb.items() if name != _KG_KEY}
-    return ours | ({_KG_KEY: info.kg_key} if info.kg_key else {})
+    inherited = {name: value for name, value in os.environb.items() if name != _KG_KEY}
+    return inherited | ({_KG_KEY: info.kg_key} if info.kg_key else {})
 
 
 @functools.cache
@@ -151,12 +151,12 @@ def tie() -> tuple[str, ...]:
     That thread waits for the program: so it ends first only if the whole process was killed,
     and a successor is not to meet a command of ours.
     """
-    found = shutil.which("setpriv")
-    if found is None:
+    setpriv = shutil.which("setpriv")
+    if setpriv is None:
         return ()
-    line = (found, "--pdeathsig", "KILL")
+    line = (setpriv, "--pdeathsig", "KILL")
     can = subprocess.run(
-        (*line, found, "--version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
+        (*line, setpriv, "--version"), stdin=subprocess.DEVNULL, capture_output=True, check=False,
     )  # fmt: skip
     return () if can.returncode else line
 
@@ -181,9 +181,9 @@ def _execute(
         raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
 
 
-def _explain(said: str) -> str:
+def _explain(output: str) -> str:
     """Return what ipmitool said that helps: without noise, and the vague only if alone."""
-    lines = [line.strip(" >\t") for line in said.splitlines()]
+    lines = [line.strip(" >\t") for line in output.splitlines()]
     lines = [line for line in lines if line and not line.startswith(_NOISE)]
     if any(line.startswith(_SILENCE) for line in lines):
         return _NO_ANSWER
@@ -191,6 +191,6 @@ def _explain(said: str) -> str:
     return "".join(char if char.isprintable() else "?" for char in "; ".join(plain)[:500])
 
 
-def _printable(said: bytes) -> str:
+def _printable(output: bytes) -> str:
     """What a BMC sent that is no UTF-8 becomes question marks."""
-    return said.decode(errors="surrogateescape").encode(errors="replace").decode()
+    return output.decode(errors="surrogateescape").encode(errors="replace").decode()

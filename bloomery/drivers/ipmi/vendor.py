@@ -54,12 +54,12 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
         return None
 
 
-def parse_bytes(said: Any) -> list[str]:
+def parse_bytes(text: Any) -> list[str]:
     """Read ``0x06 0x01``.  Raises InvalidParameterValue."""
-    found = said.split() if isinstance(said, str) else []
-    wrong = [word for word in found if not _BYTE.fullmatch(word) or int(word, 0) > 0xFF]
-    if len(found) < 2 or wrong:
+    words = text.split() if isinstance(text, str) else []
+    wrong = [word for word in words if not _BYTE.fullmatch(word) or int(word, 0) > 0xFF]
+    if len(words) < 2 or wrong:
         raise errors.InvalidParameterValue(
             reason="argument raw_bytes must be two bytes or more, such as 0x06 0x01",
         )
-    return found
+    return words

@@ -4,6 +4,6 @@
 the only module that knows sushy, and that is loaded when the first BMC is asked: it costs 8 MiB
 and a tenth of a second that a site without Redfish need not pay.
 
-    self.access.read(held, lambda system: system.power_state)
-    self.access.change(held, lambda system: system.reset_system(kind))
+    self.access.read(task, lambda system: system.power_state)
+    self.access.change(task, lambda system: system.reset_system(kind))
 """

@@ -96,7 +96,7 @@ class Access:
     def describe(self, task: DriverTask) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC."""
         account = self.account(task)
-        return self.gateway.bmc(account.address).shown(_key(account))
+        return self.gateway.bmc(account.address).describe(_key(account))
 
     # ---------------------------------------------------------------------------- calls
 
@@ -144,9 +144,9 @@ class Access:
 
         key = _key(account)
         login = self._enter(key, account)
-        told = refusals.translating(account, task.node.uuid, self.conf.redfish, login.tokens)
+        translated = refusals.translating(account, task.node.uuid, self.conf.redfish, login.tokens)
         try:
-            with login.turn(task, call), self.gateway.login(call.bmc, key, task), told:
+            with login.turn(task, call), self.gateway.login(call.bmc, key, task), translated:
                 client = login.client(self.conf, call)
                 self._keep_connected(key, client)
                 return _asked(client, account, call, task.reads, work)

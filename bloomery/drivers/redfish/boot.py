@@ -86,7 +86,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
         image: str,
         *,
         persistent: bool,
-    ) -> tuple[substeps.Part, ...]:
+    ) -> tuple[substeps.Substep, ...]:
         """What it takes to boot from an image."""
         return (
             lambda: self._insert(task, image),
@@ -114,22 +114,22 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def _sync_mode(self, task: base.DriverTask) -> Outcome | None:
         """Bring the boot mode to what the node asks for, where it asks for one."""
-        wanted = wanted_mode(task.node.instance_info, task.node.properties)
-        if wanted is None:
+        mode = requested_mode(task.node.instance_info, task.node.properties)
+        if mode is None:
             return None
-        return task.driver.management.set_boot_mode(task, wanted)
+        return task.driver.management.set_boot_mode(task, mode)
 
     def _choose(self, task: base.DriverTask, device: str, *, persistent: bool) -> Outcome | None:
         """Choose the boot device; while the machine is in POST, some BMCs refuse."""
-        ours = self.conf.redfish
+        limits = self.conf.redfish
         try:
             boot_device.choose(self.access, task, device, persistent=persistent)
         except errors.BmcRefused as no:
             in_post = _IN_POST in str(no.facts.get("message_id"))
-            if not in_post or not _may_retry(task, "redfish_post", ours.post_boot_retry_attempts):
+            if not in_post or not _may_retry(task, "redfish_post", limits.post_boot_retry_attempts):
                 raise
             tries = task.node.driver_internal_info["redfish_post"]
-            pause_s = min(_MOST_PAUSE_S, ours.post_boot_retry_delay * 2.0 ** (tries - 1))
+            pause_s = min(_MOST_PAUSE_S, limits.post_boot_retry_delay * 2.0 ** (tries - 1))
             return Again(after_s=pause_s, reason="the machine is in POST")
         _settled(task, "redfish_post")
         return None
@@ -150,12 +150,12 @@ def _settled(task: base.DriverTask, key: str) -> None:
     task.node.driver_internal_info.pop(key, None)
 
 
-def wanted_mode(instance_info: Mapping[str, Any], properties: Mapping[str, Any]) -> str | None:
+def requested_mode(instance_info: Mapping[str, Any], properties: Mapping[str, Any]) -> str | None:
     """Return the boot mode that an instance, or else its node, is said to need."""
     for where in (instance_info, properties):
-        said = capabilities.of(where).get("boot_mode")
-        if said in boot_device.MODES:
-            return said
+        mode = capabilities.of(where).get("boot_mode")
+        if mode in boot_device.MODES:
+            return mode
     return None
 
 

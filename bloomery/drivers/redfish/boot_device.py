@@ -128,8 +128,8 @@ def supported(system: Any) -> list[str]:
 
 def chosen(system: Any) -> dict[str, Any]:
     """Return {"boot_device": name or None, "persistent": bool or None}."""
-    told = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
-    device = _device(system, _value(system, "target") or told or "")
+    reported = (system.json.get("Boot") or {}).get("BootSourceOverrideTarget")
+    device = _device(system, _value(system, "target") or reported or "")
     enabled = _value(system, "enabled")
     if device is None or enabled == "Disabled":
         return {"boot_device": None, "persistent": None}

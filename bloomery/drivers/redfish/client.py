@@ -38,13 +38,13 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
 
     def _op(self, method: str, path: str = "", *args: Any, **more: Any) -> Any:
         """Make a request; one whose session the BMC forgot is made again in a new one."""
-        shown = self._session.shows
+        credential = self._session.shows
         try:
             return self._once(method, path, *args, **more)
         except sushy_errors.AccessError as exc:
-            if not self._is_session_gone(exc, shown):
+            if not self._is_session_gone(exc, credential):
                 raise
-        self._auth.renew(shown)
+        self._auth.renew(credential)
         return self._once(method, path, *args, **more)
 
     def _once(self, method: str, path: str, *args: Any, **more: Any) -> Any:
@@ -55,9 +55,9 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
             exc.asked, exc.login = (method, path), self._is_login_refused(exc)
             raise
 
-    def _is_session_gone(self, exc: Any, shown: Any) -> bool:
+    def _is_session_gone(self, exc: Any, credential: Any) -> bool:
         """Tell whether a new session may help: by the book 401 says so, 403 to some old ones."""
-        if not isinstance(shown, str):
+        if not isinstance(credential, str):
             return False
         return bool(exc.status_code == _UNAUTHORIZED or self._auth.is_old())
 

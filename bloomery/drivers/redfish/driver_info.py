@@ -81,12 +81,12 @@ def _choice(info: Mapping[str, Any], key: str, choices: tuple[str, ...]) -> str 
 
 def _address(info: Mapping[str, Any]) -> tuple[str, str]:
     """Return scheme, host and port as a URL, and the path of the service root."""
-    given = _text(info, "redfish_address")
-    if not given:
+    value = _text(info, "redfish_address")
+    if not value:
         raise errors.MissingParameterValue(
             reason="driver_info/redfish_address is missing: the URL or host of the BMC",
         )
-    parts = _split(given if "://" in given else f"https://{given}")
+    parts = _split(value if "://" in value else f"https://{value}")
     root = f"{parts.path.rstrip('/')}/" if parts.path.strip("/") else _ROOT
     return f"{parts.scheme}://{parts.netloc}", root
 
@@ -107,26 +107,26 @@ def _split(url: str) -> urllib.parse.SplitResult:
 
 
 def _system(info: Mapping[str, Any]) -> str | None:
-    given = _text(info, "redfish_system_id")
-    if given is None:
+    value = _text(info, "redfish_system_id")
+    if value is None:
         return None
-    if not given.startswith("/") or given.startswith("//") or any(c in given for c in "?#\r\n"):
+    if not value.startswith("/") or value.startswith("//") or any(c in value for c in "?#\r\n"):
         raise _wrong("redfish_system_id", "must be a path such as /redfish/v1/Systems/1")
-    return urllib.parse.quote(given, safe="/%:@+,=~")
+    return urllib.parse.quote(value, safe="/%:@+,=~")
 
 
 def _verify(info: Mapping[str, Any], conf: Redfish) -> bool | str:
-    given = info.get("redfish_verify_ca", conf.verify_ca)
-    if isinstance(given, bool):
-        return given
-    if not isinstance(given, str):
+    value = info.get("redfish_verify_ca", conf.verify_ca)
+    if isinstance(value, bool):
+        return value
+    if not isinstance(value, str):
         raise _wrong("redfish_verify_ca", "must be true, false, or a path")
     try:
-        return strutils.bool_from_string(given, strict=True)
+        return strutils.bool_from_string(value, strict=True)
     except ValueError:
-        if Path(given).exists():
-            return given
+        if Path(value).exists():
+            return value
     raise _wrong(
         "redfish_verify_ca",
-        f"must be true, false, or the path of a file or directory that exists, not {given!r}",
+        f"must be true, false, or the path of a file or directory that exists, not {value!r}",
     )

@@ -28,8 +28,8 @@ _FACTS: Final = {  # our name: the registry's
 
 class RedfishBios(RedfishInterface, base.Bios):
     def cache_bios_settings(self, task: base.DriverTask) -> Done | None:
-        found = self.access.read(task, lambda system: settings(system, self.access.documents))
-        return None if found is None else Done(result={"bios_settings": found})
+        rows = self.access.read(task, lambda system: settings(system, self.access.documents))
+        return None if rows is None else Done(result={"bios_settings": rows})
 
 
 def settings(system: Any, documents: reading.Documents) -> list[Json] | None:
@@ -43,9 +43,9 @@ def settings(system: Any, documents: reading.Documents) -> list[Json] | None:
         return None
     name = bios.get("AttributeRegistry")
     machine = (system.manufacturer, system.json.get("Model"), system.bios_version)
-    known = documents.get((*machine, name), lambda: _registry(system, name))
+    registry = documents.get((*machine, name), lambda: _registry(system, name))
     return [
-        {"name": name, "value": _text(value)} | known.get(name, {})
+        {"name": name, "value": _text(value)} | registry.get(name, {})
         for name, value in sorted((bios.get("Attributes") or {}).items())
     ]
 
@@ -90,24 +90,24 @@ def _entries(system: Any, file: Json) -> dict[str, Json]:
 
 
 def _facts(entry: Json) -> Json:
-    facts: Json = {ours: entry.get(theirs) for ours, theirs in _FACTS.items()}
+    facts: Json = {name: entry.get(key) for name, key in _FACTS.items()}
     allowed = [value.get("ValueName") for value in entry.get("Value") or ()]
     return facts | {"allowable_values": allowed or None}
 
 
 class RedfishFirmware(RedfishInterface, base.Firmware):
     def cache_firmware_components(self, task: base.DriverTask) -> Done | None:
-        found = self.access.read(task, components)
-        return Done(result={"firmware": found}) if found else None
+        rows = self.access.read(task, components)
+        return Done(result={"firmware": rows}) if rows else None
 
 
 def components(system: Any) -> list[Json]:
     """Return what the BMC tells of ``bios`` and ``bmc``."""
-    found: list[Json] = []
+    versions: list[Json] = []
     if system.bios_version:
-        found.append({"component": "bios", "current_version": system.bios_version})
+        versions.append({"component": "bios", "current_version": system.bios_version})
     manager = next(reading.managers(system), None)
     if manager is not None and manager.firmware_version:
         version = {"component": "bmc", "current_version": manager.firmware_version}
-        found.append(version | {"model": manager.model})
-    return found
+        versions.append(version | {"model": manager.model})
+    return versions

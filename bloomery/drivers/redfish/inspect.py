@@ -33,9 +33,9 @@ class RedfishInspect(RedfishInterface, base.Inspect):
         HardwareInspectionFailure for what must be there and neither says.
         """
         inventory = self.access.read(task, look)
-        found = _properties(inventory)
-        known = task.node.properties | found
-        missing = [name for name in _REQUIRED if known.get(name) in (None, "")]
+        facts = _properties(inventory)
+        properties = task.node.properties | facts
+        missing = [name for name in _REQUIRED if properties.get(name) in (None, "")]
         if missing:
             raise errors.HardwareInspectionFailure(
                 reason=f"the BMC of node {task.node.uuid} does not tell {', '.join(missing)}: "
@@ -44,7 +44,7 @@ class RedfishInspect(RedfishInterface, base.Inspect):
         return Done(
             result={
                 "inventory": {"inventory": inventory, "plugin_data": {}},
-                "node": {"properties": _merged(task.node.properties, found, inventory)},
+                "node": {"properties": _merged(task.node.properties, facts, inventory)},
                 "ports": [nic["mac_address"] for nic in inventory["interfaces"]],
             },
         )
@@ -137,17 +137,17 @@ def _interfaces(system: Any) -> list[Json]:
 def _properties(inventory: Json) -> Json:
     """Return what schedulers ask for."""
     sizes = [disk["size"] for disk in inventory["disks"] if (disk["size"] or 0) >= _LEAST_DISK]
-    found = {
+    facts = {
         "memory_mb": inventory["memory"]["physical_mb"],
         "cpus": inventory["cpu"]["count"],
         "cpu_arch": inventory["cpu"]["architecture"],
         "local_gb": (min(sizes) >> 30) - 1 if sizes else None,
     }
-    return {name: value for name, value in found.items() if value is not None}
+    return {name: value for name, value in facts.items() if value is not None}
 
 
-def _merged(properties: Mapping[str, Any], found: Json, inventory: Json) -> Json:
-    merged = dict(properties) | found
+def _merged(properties: Mapping[str, Any], facts: Json, inventory: Json) -> Json:
+    merged = dict(properties) | facts
     mode = inventory["boot"]["current_boot_mode"]
     if mode is not None:
         merged["capabilities"] = with_boot_mode(properties.get("capabilities"), mode)

@@ -190,15 +190,15 @@ class RedfishPower(RedfishInterface, base.Power):
         """Read the power state; a BMC that is silent for once is no reason to give up."""
         memory["silent"] = False
         try:
-            found = self.get_power_state(task)
+            state = self.get_power_state(task)
         except errors.BmcUnreachable as silent:
             memory.update(silent=True, last=silent.facts["reason"])
             return None
         except errors.BmcRefused:
             _forget(task)
             raise
-        memory["last"] = f"it reads {found}"
-        return found
+        memory["last"] = f"it reads {state}"
+        return state
 
     def _late(self, task: base.DriverTask, state: str, memory: dict[str, Any]) -> errors.Failure:
         """Say that time is up; a BMC that is silent by now was not seen to fail at it."""

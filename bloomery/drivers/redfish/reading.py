@@ -115,9 +115,9 @@ def members(system: Any, document: Mapping[str, Any], name: str) -> Iterator[Jso
         if not isinstance(member, dict):
             continue
         is_link = set(member) == {"@odata.id"}
-        shown = optional(fetch, system, member["@odata.id"]) if is_link else member
-        if shown:
-            yield shown
+        content = optional(fetch, system, member["@odata.id"]) if is_link else member
+        if content:
+            yield content
 
 
 class Documents:
@@ -133,18 +133,18 @@ class Documents:
 
         Nothing is kept that is empty, nor under a key with a gap: it might fit other machines.
         """
-        known = tuple(part for part in key if part)
-        if len(known) < len(key):
+        parts = tuple(part for part in key if part)
+        if len(parts) < len(key):
             return read()
         with self._mutex:
-            if known in self._kept:
-                self._kept.move_to_end(known)
-                kept: T = self._kept[known]
+            if parts in self._kept:
+                self._kept.move_to_end(parts)
+                kept: T = self._kept[parts]
                 return kept
-        found = read()
+        document = read()
         with self._mutex:
-            if found:
-                self._kept[known] = found
+            if document:
+                self._kept[parts] = document
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
-        return found
+        return document

@@ -36,47 +36,49 @@ def translating(
     account: Account,
     node: str,
     conf: Redfish,
-    shown: Callable[[], tuple[str, ...]] = tuple,
+    tokens: Callable[[], tuple[str, ...]] = tuple,
 ) -> Iterator[None]:
     """Raise one of our errors for whatever sushy and requests raise.
 
-    ``shown`` returns the tokens that the BMC knows.  Raises BmcUnreachable, BmcLoginRefused,
+    ``tokens`` returns the tokens that the BMC knows.  Raises BmcUnreachable, BmcLoginRefused,
     BmcRefused with the facts ``http_status`` and ``message_id`` where the BMC gave them, and
     InvalidParameterValue for what sushy does not even ask.
     """
 
-    def said(kind: type[errors.Failure], reason: str, **more: Any) -> errors.Failure:
+    def failure(kind: type[errors.Failure], reason: str, **more: Any) -> errors.Failure:
         return kind(node=node, address=account.address, reason=reason, **more)
 
     def clean(words: object) -> str:
-        return _clean(str(words), account, shown())
+        return _clean(str(words), account, tokens())
 
     try:
         yield
     except sushy_errors.ConnectionError as exc:
-        raise said(errors.BmcUnreachable, _silence(exc, conf, clean)) from None
+        raise failure(errors.BmcUnreachable, _silence(exc, conf, clean)) from None
     except sushy_errors.HTTPError as exc:
-        told = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
-        kind, reason = _answer(exc, told, account)
-        raise said(kind, reason, http_status=exc.status_code, message_id=clean(exc.code)) from None
+        answer = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
+        kind, reason = _answer(exc, answer, account)
+        raise failure(
+            kind, reason, http_status=exc.status_code, message_id=clean(exc.code)
+        ) from None
     except sushy_errors.UnknownDefaultError:
         reason = "it has more than one system, or none: set driver_info/redfish_system_id"
-        raise said(errors.BmcRefused, reason) from None
+        raise failure(errors.BmcRefused, reason) from None
     except sushy_errors.InvalidParameterValueError as exc:
         reason = f"the BMC of node {node} at {account.address} does not offer it: "
         raise errors.InvalidParameterValue(reason=reason + _plain(clean(exc))) from None
     except sushy_errors.SushyError as exc:
-        raise said(errors.BmcRefused, _plain(clean(exc))) from None
+        raise failure(errors.BmcRefused, _plain(clean(exc))) from None
     except requests.JSONDecodeError:
-        raise said(errors.BmcUnreachable, "its answer is not JSON") from None
+        raise failure(errors.BmcUnreachable, "its answer is not JSON") from None
     except LoginBusy:
         raise gateway.login_busy(node, account.address) from None
     except TimeoutError as exc:
-        raise said(errors.BmcUnreachable, str(exc)) from None
+        raise failure(errors.BmcUnreachable, str(exc)) from None
     except (requests.RequestException, *_ODD) as exc:
         reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
         LOG.debug("%s: %s", account.address, reason)
-        raise said(errors.BmcUnreachable, reason) from None
+        raise failure(errors.BmcUnreachable, reason) from None
 
 
 def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
@@ -141,41 +143,41 @@ def _innermost(exc: BaseException) -> str:
     return str(getattr(seen, "strerror", None) or seen) or type(seen).__name__
 
 
-def _answer(exc: Any, told: str, account: Account) -> tuple[type[errors.Failure], str]:
+def _answer(exc: Any, answer: str, account: Account) -> tuple[type[errors.Failure], str]:
     """Which error an HTTP status stands for, and what it says."""
     method, path = getattr(exc, "asked", ("", ""))
     match exc:
         case sushy_errors.AccessError() if getattr(exc, "login", False):
             return errors.BmcLoginRefused, (
-                f"the user name or the password ({told}): check driver_info/redfish_username and "
+                f"the user name or the password ({answer}): check driver_info/redfish_username and "
                 "redfish_password"
             )
         case sushy_errors.AccessError():
             return errors.BmcRefused, (
-                f"the user of driver_info/redfish_username may not do that ({told})"
+                f"the user of driver_info/redfish_username may not do that ({answer})"
             )
         case sushy_errors.ResourceNotFoundError():
-            return errors.BmcRefused, _missing(path, told, account)
+            return errors.BmcRefused, _missing(path, answer, account)
         case sushy_errors.MissingXAuthToken():
             return (
                 errors.BmcRefused,
                 "it gave no token for a session: set redfish_auth_type to basic",
             )
         case sushy_errors.ServerSideError() if method == "GET" or _is_login(path):
-            return errors.BmcUnreachable, f"it answers {told}"
+            return errors.BmcUnreachable, f"it answers {answer}"
         case _:
-            return errors.BmcRefused, told
+            return errors.BmcRefused, answer
 
 
 def _is_login(path: str) -> bool:
     return path.rstrip("/").endswith("/Sessions")
 
 
-def _missing(path: str, told: str, account: Account) -> str:
+def _missing(path: str, answer: str, account: Account) -> str:
     """Name the document that is not there; only a few of them stand in driver_info."""
-    asked = path.partition("?")[0].rstrip("/")
-    if account.system is not None and asked == account.system.rstrip("/"):
-        return f"{told}: check driver_info/redfish_system_id"
-    if asked == account.root.rstrip("/"):
-        return f"{told}: there is no Redfish at this address: check driver_info/redfish_address"
-    return f"{told}: it has no {asked}" if asked else told
+    document = path.partition("?")[0].rstrip("/")
+    if account.system is not None and document == account.system.rstrip("/"):
+        return f"{answer}: check driver_info/redfish_system_id"
+    if document == account.root.rstrip("/"):
+        return f"{answer}: there is no Redfish at this address: check driver_info/redfish_address"
+    return f"{answer}: it has no {document}" if document else answer

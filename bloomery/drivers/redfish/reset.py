@@ -74,9 +74,9 @@ def _action(system: Any) -> dict[str, Any]:
 def _allowed(system: Any) -> list[str] | None:
     """Return the reset types that the BMC takes, in its words; None where it does not tell."""
     action = _action(system)
-    told: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
-    if not told and action.get("@Redfish.ActionInfo"):
+    words: list[str] = action.get("ResetType@Redfish.AllowableValues") or []
+    if not words and action.get("@Redfish.ActionInfo"):
         info = reading.optional(reading.fetch, system, action["@Redfish.ActionInfo"]) or {}
         named = [p for p in info.get("Parameters") or () if p.get("Name") == "ResetType"]
-        told = [word for p in named for word in p.get("AllowableValues") or ()]
-    return told or None
+        words = [word for p in named for word in p.get("AllowableValues") or ()]
+    return words or None

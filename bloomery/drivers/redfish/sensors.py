@@ -1,4 +1,4 @@
-"""Sensors of a machine and its chassis, in the reference's shape."""
+"""Sensors of a machine and its chassis, in Ironic's shape."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def read(system: Any) -> Json:
     What cannot be read is left out.  Newer BMCs have ThermalSubsystem and PowerSubsystem in the
     places of Thermal and Power; where a chassis has both, the older one counts if it has any.
     """
-    found: Json = {
+    sensors: Json = {
         "Extra": {
             "Manufacturer": system.manufacturer, "Model": system.model, "UUID": system.uuid,
         },
@@ -46,8 +46,8 @@ def read(system: Any) -> Json:
         )  # fmt: skip
         for part in parts:
             for kind, readings in part.items():
-                found[kind] |= readings
-    return found
+                sensors[kind] |= readings
+    return sensors
 
 
 def _thermal(chassis: Any, where: str) -> Json | None:
@@ -139,8 +139,8 @@ def _condition(part: Json) -> Json:
 
 def _plain(part: Any, names: Sequence[str]) -> Json:
     """What is known of a part, and its state and health, as plain JSON."""
-    shown = {name: _word(getattr(part, name, None)) for name in names}
-    return shown | {name: _word(getattr(part.status, name, None)) for name in ("state", "health")}
+    values = {name: _word(getattr(part, name, None)) for name in names}
+    return values | {name: _word(getattr(part.status, name, None)) for name in ("state", "health")}
 
 
 def _word(value: Any) -> Any:

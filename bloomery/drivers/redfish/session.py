@@ -93,13 +93,13 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
 
     def _open_session(self) -> None:
         url = self._sessions()
-        said = self._connector.post(
+        answer = self._connector.post(
             url, data={"UserName": self._username, "Password": self._password}
         )
-        token = said.headers.get("X-Auth-Token")
+        token = answer.headers.get("X-Auth-Token")
         if token is None:
-            raise sushy_errors.MissingXAuthToken(method="POST", url=url, response=said)
-        self._session = said.headers.get("Location") or _own_id(said)
+            raise sushy_errors.MissingXAuthToken(method="POST", url=url, response=answer)
+        self._session = answer.headers.get("Location") or _own_id(answer)
         self._wire.token = token
 
     def _sessions(self) -> str:
@@ -126,9 +126,9 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         """Keep the session: this is called whenever the root object is collected."""
 
 
-def _own_id(said: requests.Response) -> str | None:
+def _own_id(answer: requests.Response) -> str | None:
     try:
-        named = said.json().get("@odata.id")
+        named = answer.json().get("@odata.id")
     except (ValueError, AttributeError):
         return None
     return str(named) if named else None

@@ -131,7 +131,7 @@ def test_a_driver_that_is_not_there_is_named():
 def test_messages_of_a_broker_go_to_a_queue_per_topic_and_level(db: Database, happen):
     sink = opened("info", "messagingv2", url="fake:///")
     sink.send(stored(db, happen(snapshot=SHOT, level="error")))
-    exchanges = sink._outlet._transport._driver._exchange_manager._exchanges
+    exchanges = sink._transport._transport._driver._exchange_manager._exchanges
     topics = {topic for topic, _ in exchanges["ironic"]._topic_queues}
     assert topics == {"ironic_versioned_notifications.error"}
 
@@ -140,7 +140,7 @@ def test_a_delivery_that_fails_is_not_lost_in_a_driver_s_log(
     db: Database, happen, monkeypatch, caplog
 ):
     sink = opened("info", "messagingv2", url="fake:///")
-    broker = sink._outlet._transport._driver
+    broker = sink._transport._transport._driver
 
     def refuse(*args: object, **more: object) -> None:
         raise ConnectionRefusedError("the broker is away")

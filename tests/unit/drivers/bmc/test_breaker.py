@@ -78,7 +78,7 @@ def test_a_try_that_is_abandoned_lets_the_next_one_try(breaker, clock):
 
 def test_it_says_how_often_since_when_and_until_when(breaker):
     fail(breaker, 3)
-    told = breaker.told(breaker.admit())
+    told = breaker.sentence(breaker.admit())
     assert told.startswith("left alone after 3 failures in a row since ")
     assert told.endswith("next try in 30 s")
 

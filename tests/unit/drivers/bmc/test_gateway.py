@@ -84,7 +84,7 @@ def test_a_no_is_an_answer_and_no_silence(made, task):
     for _ in range(5):
         with pytest.raises(errors.BmcRefused):
             call(made, task, REFUSED)
-    shown = made.bmc(ADDRESS).shown()
+    shown = made.bmc(ADDRESS).describe()
     assert shown["left_alone"] is False
     assert shown["last_contact_at"] is not None
     assert "not now" in shown["last_error"]
@@ -105,7 +105,7 @@ def test_an_error_of_ours_counts_for_nothing(made, task):
     for _ in range(5):
         with pytest.raises(ZeroDivisionError):
             call(made, task, ZeroDivisionError())
-    assert made.bmc(ADDRESS).shown()["last_error"] is None
+    assert made.bmc(ADDRESS).describe()["last_error"] is None
     call(made, task)
 
 

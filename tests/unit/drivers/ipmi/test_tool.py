@@ -230,24 +230,26 @@ def test_no_part_of_a_password_is_told(run, program, tmp_path, before, password)
     program(f"cat {tmp_path}/said >&2", "exit 1")
     with pytest.raises(tool.Failed) as told:
         run(password)
-    assert "******" in told.value.shown
-    assert len(told.value.shown) <= 500
-    assert not [part for part in password.split() if part in told.value.shown and len(part) > 1]
-    assert password[:6] not in told.value.shown
+    assert "******" in told.value.masked_text
+    assert len(told.value.masked_text) <= 500
+    assert not [
+        part for part in password.split() if part in told.value.masked_text and len(part) > 1
+    ]
+    assert password[:6] not in told.value.masked_text
 
 
 def test_what_a_bmc_echoes_of_its_login_is_masked(run, program):
     program("echo 'no: user admin, pa55word, key C0FFEE' >&2", "exit 1")
     with pytest.raises(tool.Failed) as told:
         run()
-    assert told.value.shown == "no: user admin, ******, key ******"
+    assert told.value.masked_text == "no: user admin, ******, key ******"
 
 
 def test_what_was_masked_means_what_it_meant(run, program):
     program("echo 'RAKP 2 HMAC is invalid' >&2", "exit 1")
     with pytest.raises(tool.Failed, match=r"^RAKP 2 HMAC is invalid$") as told:
         run("invalid")
-    assert told.value.shown == "RAKP 2 HMAC is ******"
+    assert told.value.masked_text == "RAKP 2 HMAC is ******"
 
 
 LASTING = """

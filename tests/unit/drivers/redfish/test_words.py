@@ -22,7 +22,7 @@ AGAIN = Again(after_s=1, reason="not yet")
     ],
 )
 def test_an_instance_chooses_the_boot_mode_before_its_node(instance, properties, mode):
-    assert boot.wanted_mode(instance, properties) == mode
+    assert boot.requested_mode(instance, properties) == mode
 
 
 def test_a_found_boot_mode_leaves_other_capabilities_alone():
