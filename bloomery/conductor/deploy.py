@@ -9,7 +9,8 @@ from bloomery import errors
 from bloomery.conductor import cleanup, internal_info, step_lists
 from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model import capabilities
+from bloomery.model.rules import nodes as rules
+from bloomery.model.rules import verbs
 from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
@@ -20,8 +21,7 @@ def check(task: TaskManager, *, rebuild: bool) -> None:
     """Raise unless the node may be deployed now."""
     node = task.node
     action = "rebuild" if rebuild else "deploy"
-    if node.maintenance:
-        raise errors.NodeInMaintenance(node=node.uuid, action=action)
+    verbs.refuse_in_maintenance(node, action)
     if rebuild and node.protected:
         raise errors.NodeProtected(node=node.uuid, action=action)
     _check_boot_mode(task)
@@ -37,11 +37,8 @@ def check(task: TaskManager, *, rebuild: bool) -> None:
 def _check_boot_mode(task: TaskManager) -> None:
     """Raise BootModeNotAllowed where the node asks for a boot mode that the operator forbids."""
     holders = (task.node.instance_info, task.node.properties)
-    asked = (capabilities.of(holder).get("boot_mode") for holder in holders)
-    wanted = next(filter(None, asked), None)
-    option = "disallowed_deployment_boot_modes"
-    if wanted in getattr(task.runtime.conf.conductor, option):
-        raise errors.BootModeNotAllowed(mode=wanted, option=f"[conductor]{option}")
+    disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
+    rules.refuse_boot_mode(holders, disallowed, "[conductor]disallowed_deployment_boot_modes")
 
 
 def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]] | None) -> list[Step]:

@@ -9,20 +9,18 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import console, crud_events, row_updates, states, task_manager
+from bloomery.conductor import console, crud_events, row_updates, task_manager
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.runtime import Context
-from bloomery.conductor.states import State
 from bloomery.db import nodes, rows
 from bloomery.model import node as model
-from bloomery.model.node import INTERFACES, Node
+from bloomery.model.node import Node
+from bloomery.model.rules import nodes as rules
 
 Json = dict[str, Any]
 
 _NOT_COLUMNS: Final = frozenset({"id", "traits"})
-_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), Node)
-_INTERFACE_FIELDS: Final = frozenset(f"{kind}_interface" for kind in INTERFACES)
-_MAX_TRAITS: Final = 50
+_PATCHER: Final = Patcher(rules.ATTRIBUTES, Node)
 
 
 # ------------------------------------------------------------------------------------- create
@@ -71,8 +69,7 @@ def _check_driver_info(context: Context, driver: str, driver_info: Json) -> None
 
 
 def _require_chassis(conn: sa.Connection, uuid: str | None) -> None:
-    if uuid is not None and not nodes.chassis_exists(conn, uuid):
-        raise errors.InvalidParameterValue(reason=f"Chassis {uuid} could not be found.")
+    rules.require_chassis(uuid, exists=uuid is not None and nodes.chassis_exists(conn, uuid))
 
 
 def _encoded(node: Node) -> Json:
@@ -91,8 +88,8 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
     event = crud_events.new(context, "node", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
-        _refuse_while_busy(node, patch)
-        changed = _changed(context, node, patch, _PATCHER.apply(node, prepared), reset_interfaces)
+        rules.refuse_while_busy(node, patch)
+        changed = _changed(context, node, _PATCHER.apply(node, prepared), reset_interfaces)
         event.changed(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
@@ -105,130 +102,35 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
     runtime.on_events_written()
 
 
-def _refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
-    """409 while the node is on its way somewhere, but for giving up an instance in maintenance."""
-    only_disowns = [(op["op"], op["path"]) for op in patch] == [("remove", "/instance_uuid")]
-    if node.maintenance and only_disowns:
-        return
-    if node.target_provision_state and node.provision_state not in states.UPDATE_ALLOWED_STATES:
-        raise errors.InvalidState(
-            reason=f"Node {node.uuid} can not be updated while a state transition is in progress "
-            f'("{node.provision_state}" on the way to "{node.target_provision_state}").',
-        )
-
-
 def _changed(
     context: Context,
     node: Node,
-    patch: Sequence[Json],
     changed: Json,
     reset: bool,
 ) -> Json:
     """Return what the patch changes, with what the rules between fields change along."""
-    _apply_rules(node, changed, patch)
-    if changed.keys() & (_INTERFACE_FIELDS | {"driver"}) or reset:
+    changed = rules.with_consequences(node, changed)
+    if changed.keys() & (rules.INTERFACE_FIELDS | {"driver"}) or reset:
         chosen = _interfaces_after(context, node, changed, reset)
-        changed = {n: v for n, v in changed.items() if n not in _INTERFACE_FIELDS} | chosen
+        changed = {n: v for n, v in changed.items() if n not in rules.INTERFACE_FIELDS} | chosen
     if "driver_info" in changed:
         driver = changed.get("driver", node.driver)
         _check_driver_info(context, driver, changed["driver_info"])
-    _refuse_in_state(node, changed)
+    rules.refuse_in_state(node, changed)
     return changed
-
-
-def _apply_rules(node: Node, changed: Json, patch: Sequence[Json]) -> None:
-    """The rules between fields (spec: node fields, and protected, retired, maintenance)."""
-    if "conductor_group" in changed:
-        changed["conductor_group"] = changed["conductor_group"].lower()
-    if changed.get("maintenance") is False:
-        changed |= {"maintenance_reason": None, "fault": None}
-    _apply_instance_rules(node, changed)
-    _apply_guard_rules(node, changed, "protected", (State.ACTIVE, State.RESCUE))
-    _apply_guard_rules(node, changed, "retired", None)
-    _check_numbers(changed.get("properties") or {})
-    if any((op["path"], op.get("value")) == ("/network_data", {}) for op in patch):
-        raise errors.InvalidParameterValue(
-            reason="Invalid network_data: {} names no links; remove /network_data to clear it",
-        )
-
-
-def _apply_instance_rules(node: Node, changed: Json) -> None:
-    if changed.get("instance_uuid") and node.instance_uuid:
-        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
-    shown = (changed.get("instance_info") or {}).get("display_name")
-    if shown and node.instance_name is None and "instance_name" not in changed:
-        changed["instance_name"] = str(shown)[:255]
-    if "instance_uuid" in changed and changed["instance_uuid"] is None:
-        changed["allocation_uuid"] = None
-
-
-def _apply_guard_rules(
-    node: Node,
-    changed: Json,
-    flag: str,
-    allowed: tuple[State, ...] | None,
-) -> None:
-    """A flag that guards the node, and the reason that may stand only beside it."""
-    on = changed.get(flag, getattr(node, flag))
-    reason = f"{flag}_reason"
-    if changed.get(flag) and allowed is not None and node.provision_state not in allowed:
-        raise errors.InvalidState(
-            reason=f'cannot make node {node.uuid} {flag} in state "{node.provision_state}": '
-            f"only in {' or '.join(allowed)}",
-        )
-    if changed.get(flag) and flag == "retired" and node.provision_state == State.AVAILABLE:
-        raise errors.InvalidState(
-            reason=f"cannot retire node {node.uuid} while it is available: manage it first",
-        )
-    if not on:
-        if changed.get(reason):
-            raise errors.InvalidParameterValue(
-                reason=f"cannot set {reason} of node {node.uuid}: it is not {flag}",
-            )
-        if flag in changed:
-            changed[reason] = None
-
-
-def _check_numbers(properties: Json) -> None:
-    for name in ("memory_mb", "local_gb"):
-        value = properties.get(name)
-        if value is None:
-            continue
-        if not str(value).isdecimal():
-            raise errors.InvalidParameterValue(
-                reason=f"Invalid properties/{name}: {value!r} is not a whole number of at least 0",
-            )
 
 
 def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) -> Json:
     """Return the interface fields that change: defaults filled in, and all checked."""
     future = copy.copy(node)
     if reset:
-        for name in _INTERFACE_FIELDS:
+        for name in rules.INTERFACE_FIELDS:
             setattr(future, name, None)
     for name, value in changed.items():
         setattr(future, name, value)
     _choose_interfaces(context, future)
-    wanted = {name: getattr(future, name) for name in _INTERFACE_FIELDS}
+    wanted = {name: getattr(future, name) for name in rules.INTERFACE_FIELDS}
     return {name: value for name, value in wanted.items() if value != getattr(node, name)}
-
-
-def _refuse_in_state(node: Node, changed: Json) -> None:
-    """Interfaces and resource class change only where nothing depends on them."""
-    if "driver" in changed and node.console_enabled:
-        raise errors.Conflict(
-            reason=f"cannot change the driver of node {node.uuid}: stop its console first",
-        )
-    fixed = changed.keys() & _INTERFACE_FIELDS
-    if "resource_class" in changed and node.resource_class is not None:
-        fixed = fixed | {"resource_class"}
-    if not fixed or node.maintenance or node.provision_state in states.INTERFACE_CHANGE_STATES:
-        return
-    raise errors.InvalidState(
-        reason=f"cannot change {', '.join(sorted(fixed))} of node {node.uuid} in state "
-        f'"{node.provision_state}": only in {", ".join(sorted(states.INTERFACE_CHANGE_STATES))}, '
-        "or in maintenance",
-    )
 
 
 # ----------------------------------------------------------------------- delete, maintenance
@@ -240,7 +142,7 @@ def destroy(context: Context, uuid: str) -> None:
 
     def work(conn: sa.Connection, node: Node) -> bool:
         event.gone(node)
-        _require_deletable(context, node)
+        _check_deletable(context, node)
         if node.console_enabled:
             return False
         nodes.delete(conn, uuid)
@@ -257,27 +159,15 @@ def _destroy_with_console(context: Context, uuid: str, event: crud_events.CrudEv
     """Hold the node while its console is asked to stop; it stays where that one refuses."""
     with task_manager.acquire(context, uuid, purpose="delete") as task:
         event.gone(task.node)
-        _require_deletable(context, task.node)
+        _check_deletable(context, task.node)
         if task.node.console_enabled:
             console.stop(task, "console_set", event.between)
         task.save(lambda conn: nodes.delete(conn, uuid), event, release=True)
 
 
-def _require_deletable(context: Context, node: Node) -> None:
-    if node.protected:
-        raise errors.NodeProtected(node=node.uuid, action="delete")
-    if node.maintenance:
-        return
-    if node.instance_uuid is not None:
-        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
-    allowed = set(states.DELETE_ALLOWED_STATES)
-    if context.runtime.conf.conductor.allow_deleting_available_nodes:
-        allowed.add(State.AVAILABLE)
-    if node.provision_state not in allowed:
-        raise errors.InvalidState(
-            reason=f"Can not delete node {node.uuid} while it is in state "
-            f'"{node.provision_state}": only in {", ".join(sorted(allowed))}, or in maintenance',
-        )
+def _check_deletable(context: Context, node: Node) -> None:
+    allowed = context.runtime.conf.conductor.allow_deleting_available_nodes
+    rules.check_deletable(node, also_available=allowed)
 
 
 def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -> None:
@@ -311,10 +201,7 @@ def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: b
             nodes.remove_traits(conn, uuid, None)
         after = wanted(node)
         event.changed(node, after, touched=False)
-        if len(after["traits"]) > _MAX_TRAITS:
-            raise errors.InvalidParameterValue(
-                reason=f"cannot set more than {_MAX_TRAITS} traits on node {uuid}",
-            )
+        rules.check_number_of_traits(node, after["traits"])
         nodes.add_traits(conn, uuid, traits)
         event(conn)
 

@@ -11,21 +11,20 @@ and changed in place.  Secrets are closed: a path ends at one, and never leads i
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Collection, Sequence
+from collections.abc import Sequence
 from dataclasses import MISSING, dataclass
 from typing import Any, Final
 
 import jsonpatch
 import jsonpointer
-import jsonschema_rs
 import orjson
-from oslo_utils import strutils
 
 from bloomery import errors, secrets
 from bloomery.conf import Conf
 from bloomery.db import rows
-from bloomery.model.fields import FieldTable, schema_of
+from bloomery.model.fields import patchable
 from bloomery.model.rules import attributes
+from bloomery.model.rules.attributes import Checker
 from bloomery.secrets import Sealer
 
 Json = dict[str, Any]
@@ -84,19 +83,12 @@ class Prepared:
 class Patcher:
     """Applies patches to the patchable fields of one noun."""
 
-    def __init__(self, fields: FieldTable, patchable: Collection[str], noun: type) -> None:
+    def __init__(self, checker: Checker, noun: type) -> None:
         """``noun``: the dataclass whose defaults stand for what a patch removes."""
-        self._patchable = tuple(patchable)
-        self._secret = frozenset(n for n in patchable if n in fields and fields[n].secret)
-        self._booleans = frozenset(n for n in patchable if n in fields and fields[n].kind == "bool")
+        self._checker = checker
+        self._patchable = tuple(sorted(patchable(checker.fields)))
+        self._secret = frozenset(n for n in self._patchable if checker.fields[n].secret)
         self._defaults = _defaults_of(noun)
-        self._validators = {
-            name: jsonschema_rs.validator_for(
-                schema_of(fields[name]), mask=secrets.MASK if fields[name].secret else None,
-            )
-            for name in patchable
-            if name in fields
-        }  # fmt: skip
 
     # ------------------------------------------------------------------ before the transaction
 
@@ -141,20 +133,9 @@ class Patcher:
         """Return a field as it goes into the row: within its limits, its secrets sealed."""
         if isinstance(value, dict | list):
             _check_size(name, value, patch.limits)
-        value = self._checked(name, value)
+        unset = value is None
+        value = self._defaults.get(name) if unset else self._checker.cleaned(name, value)
         return patch.sealer.seal(value) if name in self._secret else value
-
-    def _checked(self, name: str, value: Any) -> Any:
-        """Return the value as its field takes it; removed and null ones are the default."""
-        if value is None:
-            return self._defaults.get(name)
-        if name in self._booleans and not isinstance(value, bool):
-            return _boolean(name, value)
-        validator = self._validators.get(name)
-        if validator is not None and not validator.is_valid(value):
-            problem = next(validator.iter_errors(value)).message
-            raise errors.InvalidParameterValue(reason=f"Schema error for patch: /{name}: {problem}")
-        return value
 
 
 def _refuse_inside_secret(segments: Sequence[str], shown: str) -> None:
@@ -248,13 +229,3 @@ def _defaults_of(noun: type) -> Json:
         f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
         for f in dataclasses.fields(noun)
     }
-
-
-def _boolean(name: str, value: Any) -> bool:
-    try:
-        return strutils.bool_from_string(str(value), strict=True)
-    except ValueError:
-        raise errors.InvalidParameterValue(
-            reason=f"Invalid {name}: Unrecognized value {value!r}, "
-            "acceptable values are true, false, yes, no, on, off, 1, 0",
-        ) from None

@@ -16,10 +16,11 @@ from bloomery.db import nodes, ports, rows
 from bloomery.model import port as model
 from bloomery.model.node import Node
 from bloomery.model.port import Port
+from bloomery.model.rules import ports as rules
 
 Json = dict[str, Any]
 
-_PATCHER: Final = Patcher(model.FIELDS, sorted(model.PATCHABLE), Port)
+_PATCHER: Final = Patcher(rules.ATTRIBUTES, Port)
 _WIRED: Final = frozenset(
     {"portgroup_uuid", "pxe_enabled", "local_link_connection", "physical_network"},
 )

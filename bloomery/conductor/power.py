@@ -10,6 +10,7 @@ from bloomery.conductor.runner import Flow, Phase, Transition
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager, Write
 from bloomery.db import rows
+from bloomery.model.rules import verbs
 from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
@@ -19,6 +20,7 @@ _REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
 def check(task: TaskManager, target: str) -> None:
     """Raise unless the node may be asked for ``target``."""
     node = task.node
+    verbs.check_power_target(node, target)
     task.driver.power.validate(task)
     supported = task.driver.power.get_supported_power_states(task)
     if target not in supported:
@@ -26,10 +28,6 @@ def check(task: TaskManager, target: str) -> None:
             reason=f"power interface {node.power_interface} of node {node.uuid} does not support "
             f'"{target}": it supports {", ".join(supported)}',
         )
-    if node.disable_power_off and target in (Power.OFF, Power.SOFT_OFF):
-        raise errors.PowerStateFailure(
-            state=target, reason=f"disable_power_off is set on node {node.uuid}",
-        )  # fmt: skip
 
 
 def steps(task: TaskManager, target: str, timeout_s: float | None) -> list[Step]:

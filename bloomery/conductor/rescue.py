@@ -9,6 +9,7 @@ from bloomery.conductor import cleanup, internal_info
 from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
+from bloomery.model.rules import verbs
 from bloomery.model.step import Run, Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
@@ -20,8 +21,7 @@ _PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
 def check(task: TaskManager, action: str) -> None:
     """Raise unless the node may be rescued, or brought back."""
     node = task.node
-    if node.maintenance:
-        raise errors.NodeInMaintenance(node=node.uuid, action=action)
+    verbs.refuse_in_maintenance(node, action)
     try:
         task.driver.power.validate(task)
         task.driver.rescue.validate(task)

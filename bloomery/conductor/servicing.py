@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
-from bloomery import errors
 from bloomery.conductor import cleanup, internal_info, step_lists
 from bloomery.conductor.runner import Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.rules import verbs
 from bloomery.model.step import Step, StepRun, internal_step
 from bloomery.outcome import Outcome
 
@@ -18,9 +18,7 @@ _TEAR_DOWN: Final = internal_step("deploy", "tear_down_service")
 
 def check(task: TaskManager) -> None:
     """Raise unless the node may be serviced now."""
-    node = task.node
-    if node.maintenance:
-        raise errors.NodeInMaintenance(node=node.uuid, action="service")
+    verbs.refuse_in_maintenance(task.node, "service")
     task.driver.power.validate(task)
     task.driver.network.validate(task)
 

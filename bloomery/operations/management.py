@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery import errors
-from bloomery.model.rules import idents
+from bloomery.model.rules import attributes, idents
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
 
@@ -37,6 +37,7 @@ def vifs(ctx: Context, ident: str) -> Json:
 def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
     """Attach a virtual interface; keys beyond ``id`` go to the network interface as they are."""
     node = lookup.row(ctx, ident)
+    attributes.refuse_sealed_in(vif)
     vif_id = vif["id"]
     if not (idents.is_uuid(vif_id) or idents.is_logical_name(vif_id)):
         raise errors.InvalidParameterValue(

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import node as model
+from bloomery.model.rules import nodes as rules
 from bloomery.model.rules import patches
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import node_values, versions
@@ -54,11 +55,6 @@ def _check_reset(ctx: Context, patch: Patch) -> None:
         )
 
 
-def only_frees_instance(patch: Patch) -> bool:
-    """Is it exactly the removal of /instance_uuid?"""
-    return [(one["op"], one["path"]) for one in patch] == [("remove", "/instance_uuid")]
-
-
 def cleaned(ctx: Context, node: Any, patch: Patch) -> Patch:
     """Return the patch with its values as they are to be stored."""
     return [_operation(ctx, node, one) for one in patch]
@@ -86,12 +82,12 @@ def _value(ctx: Context, node: Any, name: str, value: Any) -> Any:
     if name == "name":
         node_values.check_name(value, ctx.version)
     if name == "conductor_group":
-        return str(node_values.CHECKER.cleaned(name, value) or _EMPTY_GROUP).lower()
-    value = node_values.CHECKER.cleaned(name, value)
+        return str(rules.ATTRIBUTES.cleaned(name, value) or _EMPTY_GROUP).lower()
+    value = rules.ATTRIBUTES.cleaned(name, value)
     if name == "properties":
-        node_values.check_properties(value)
+        rules.check_properties(value)
     if name == "network_data":
-        node_values.check_network_data(value)
+        rules.check_network_data(value)
     if name == "chassis_uuid" and value is not None:
         node_values.check_chassis(ctx, value)
     if name == "parent_node" and value is not None:
@@ -104,12 +100,8 @@ def _check_inner(operation: Json) -> None:
     parts = operation["path"].split("/")[1:]
     if parts[0] not in model.OBJECTS:
         raise errors.PatchError(patch=operation["path"], reason=f"{parts[0]} has no members")
-    if (
-        operation["op"] != "remove"
-        and parts[0] == "properties"
-        and parts[1] in node_values.INT_LIKE
-    ):
-        node_values.check_int_like(parts[1], operation["value"])
+    if operation["op"] != "remove" and parts[0] == "properties" and parts[1] in rules.SIZES:
+        rules.check_size(parts[1], operation["value"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,9 +11,10 @@ from collections.abc import Iterable
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor.states import UPDATE_ALLOWED_STATES, State
+from bloomery.conductor.states import State
 from bloomery.model import node as model
 from bloomery.model.rules import attributes
+from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import lookup, node_documents, node_patches, node_values, versions
 from bloomery.operations.context import Context
@@ -21,7 +22,6 @@ from bloomery.operations.context import Context
 Json = dict[str, Any]
 
 ENROLL_SINCE: Final = 11
-OBJECT_FIELDS: Final = ("driver_info", "instance_info", "properties", "extra", "network_data")
 ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST takes them and learns better
 
 
@@ -71,12 +71,13 @@ def _check_values(ctx: Context, given: Json) -> None:
             reason="cannot set owner while creating a node: without projects (auth_strategy is "
             "not keystone) it is set by PATCH",
         )
-    for name in OBJECT_FIELDS:
-        attributes.refuse_sealed(given.get(name), name)
-    node_values.check_properties(given.get("properties"))
-    node_values.check_boot_mode(ctx.services.conf, given.get("properties"))
+    attributes.refuse_sealed_in(given)
+    properties = given.get("properties")
+    rules.check_properties(properties)
+    disallowed = ctx.services.conf.api.disallowed_enrollment_boot_modes
+    rules.refuse_boot_mode([properties], disallowed, "[api]disallowed_enrollment_boot_modes")
     if given.get("network_data"):
-        node_values.check_network_data(given["network_data"])
+        rules.check_network_data(given["network_data"])
     if "chassis_uuid" in given:
         node_values.check_chassis(ctx, given["chassis_uuid"])
 
@@ -85,7 +86,7 @@ def _stored(ctx: Context, given: Json) -> Json:
     """Return what the conductor is to store: words as booleans, idents as UUIDs, defaults."""
     defaults = ctx.services.conf.default
     cleaned = {
-        name: node_values.CHECKER.cleaned(name, value)
+        name: rules.ATTRIBUTES.cleaned(name, value)
         for name, value in given.items()
         if name not in ONLY_ACCEPTED
     }
@@ -121,14 +122,10 @@ def update(ctx: Context, ident: str, patch: Patch, reset_interfaces: bool | None
 
 
 def _check_state(ctx: Context, node: Any, patch: Patch) -> None:
-    if node_patches.only_frees_instance(patch) and node.maintenance:
+    rules.refuse_while_busy(node, patch)
+    if rules.frees_instance_only(patch) and node.maintenance:
         return
     state = node.provision_state
-    if node.target_provision_state is not None and state not in UPDATE_ALLOWED_STATES:
-        raise errors.Conflict(
-            reason=f"Node {node.uuid} can not be updated while a state transition is in "
-            f"progress ({state} to {node.target_provision_state}).",
-        )
     if state == State.INSPECTING and ctx.version >= node_documents.INSPECT_WAIT_SINCE:
         raise errors.Conflict(
             reason=f"Cannot update node {node.uuid} while it is in state {state}; "

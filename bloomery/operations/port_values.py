@@ -6,14 +6,13 @@ import re
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.model import port as model
-from bloomery.model.rules import attributes, idents
+from bloomery.model.rules import idents
+from bloomery.model.rules import ports as rules
 from bloomery.operations import lookup, versions
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-CHECKER: Final = attributes.Checker("port", model.FIELDS)
 LINK_KEYS: Final = frozenset(
     {
         "port_id", "switch_id", "hostname", "switch_info", "network_type",
@@ -42,7 +41,7 @@ PATCH_GATED: Final = frozenset(
 
 def cleaned(ctx: Context, name: str, value: Any) -> Any:
     """Return a value as it is stored.  Raises Invalid, naming the attribute."""
-    value = CHECKER.cleaned(name, value)
+    value = rules.ATTRIBUTES.cleaned(name, value)
     if name == "address":
         return idents.mac(value)
     if name == "local_link_connection":

@@ -66,8 +66,7 @@ def _row(ctx: Context, ident: str, columns: Iterable[str]) -> Any:
 def create(ctx: Context, body: Json) -> Json:
     """Add a port to a node; return it as it was stored.  ``body`` has passed the schema."""
     _check_versions(ctx, body)
-    for name in model.OBJECTS:
-        attributes.refuse_sealed(body.get(name), name)
+    attributes.refuse_sealed_in(body)
     node = _node(ctx, body)
     values = {
         name: port_values.cleaned(ctx, name, value)

@@ -13,9 +13,8 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import states
 from bloomery.conductor.states import State
-from bloomery.model.rules import attributes
+from bloomery.model.rules import attributes, verbs
 from bloomery.operations import lookup, provision_arguments, versions
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
@@ -48,11 +47,10 @@ def set_provision_state(ctx: Context, ident: str, body: Json) -> None:
     verb = body.get("target")
     if verb in SINCE:
         versions.require(ctx.version, SINCE[verb], f"the verb {verb}")
-    for name in ("configdrive", "clean_steps", "deploy_steps", "service_steps"):
-        attributes.refuse_sealed(body.get(name), name)
+    attributes.refuse_sealed_in(body)
     provision_arguments.check_allowed_steps(ctx.services.conf, body)
-    if verb in ("active", "rebuild") and node.maintenance:
-        raise errors.NodeInMaintenance(action=verb, node=node.uuid)
+    if verb in ("active", "rebuild"):
+        verbs.refuse_in_maintenance(node, verb)
     _check_state(node, verb)
     said = provision_arguments.read(ctx, str(verb), body)
     _check_late_versions(ctx, node, str(verb))
@@ -68,27 +66,16 @@ def set_provision_state(ctx: Context, ident: str, body: Json) -> None:
 
 def _check_state(node: Any, verb: Any) -> None:
     """The state must have an edge for the verb; a busy node is busy for any word."""
-    if verb in states.VERBS and states.allows(node.provision_state, states.VERBS[verb]):
-        return
-    if node.reservation is not None:
+    try:
+        verbs.require_edge(node, verb)
+    except errors.InvalidStateRequested:
+        if node.reservation is None:
+            raise
         raise errors.NodeLocked(
             node=node.uuid,
             holder=node.reservation,
             action=node.reserved_for or "",
-        )
-    raise errors.InvalidStateRequested(
-        action=verb,
-        node=node.uuid,
-        state=node.provision_state,
-        advice=_advice(node.provision_state),
-    )
-
-
-def _advice(state: str | None) -> str:
-    verbs = states.verbs_from(state)
-    if not verbs:
-        return " Wait until it has left that state."
-    return f" Possible now: {', '.join(verbs)}."
+        ) from None
 
 
 def _check_late_versions(ctx: Context, node: Any, verb: str) -> None:

@@ -12,6 +12,7 @@ from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.model.node import INTERFACES
 from bloomery.model.request import Request
+from bloomery.model.rules import verbs
 
 Json = dict[str, Any]
 
@@ -40,10 +41,12 @@ class PowerEndpoints:
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
+            verbs.check_boot_mode(task.node, new_mode)
             _set_boot(task, slot, "boot_mode", new_mode)
 
     def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
         with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
+            verbs.check_secure_boot(task.node, on)
             _set_boot(task, slot, "secure_boot", on)
 
     def set_boot_device(

@@ -40,6 +40,7 @@ from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
 from bloomery.model.request import Request
+from bloomery.model.rules import verbs
 from bloomery.model.step import Step
 
 Json = dict[str, Any]
@@ -60,7 +61,7 @@ class ProvisioningEndpoints:
     ) -> None:
         event = "rebuild" if rebuild else "deploy"
         with tasks.order(self.runtime, request, node_uuid, event) as (task, slot):
-            _require_edge(task, event, "active")
+            verbs.require_edge(task.node, "rebuild" if rebuild else "active")
             deploy.check(task, rebuild=rebuild)
             deploy.begin(task, configdrive)
             planned = deploy.steps(task, deploy_steps)
@@ -68,14 +69,14 @@ class ProvisioningEndpoints:
 
     def do_node_tear_down(self, request: Request, node_uuid: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "undeploy") as (task, slot):
-            _require_edge(task, "delete", "deleted")
+            verbs.require_edge(task.node, "deleted")
             undeploy.check(task)
             planned = undeploy.steps(task)
             _start(task, slot, "delete", undeploy.PHASE, planned, room=_ROOM_TO_UNDEPLOY)
 
     def do_provisioning_action(self, request: Request, node_uuid: str, action: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, action) as (task, slot):
-            _require_edge(task, action, action)
+            verbs.require_edge(task.node, action)
             if action == "provide":
                 self._provide(task, slot)
             elif action == "manage" and task.node.provision_state == State.ENROLL:
@@ -89,7 +90,7 @@ class ProvisioningEndpoints:
             elif action == "abort":
                 abort.ask(task, slot)
             else:
-                raise _refused(task.node, action)
+                raise verbs.refused(task.node, action)
 
     def _provide(self, task: TaskManager, slot: Slot) -> None:
         node = task.node
@@ -108,7 +109,7 @@ class ProvisioningEndpoints:
         disable_ramdisk: bool,
     ) -> None:
         with tasks.order(self.runtime, request, node_uuid, "clean") as (task, slot):
-            _require_edge(task, "clean", "clean")
+            verbs.require_edge(task.node, "clean")
             self._refuse_maintenance(task.node, "clean")
             clean.begin(task)
             task.node.driver_internal_info["cleaning_disable_ramdisk"] = disable_ramdisk
@@ -126,7 +127,7 @@ class ProvisioningEndpoints:
         disable_ramdisk: bool,
     ) -> None:
         with tasks.order(self.runtime, request, node_uuid, "service") as (task, slot):
-            _require_edge(task, "service", "service")
+            verbs.require_edge(task.node, "service")
             servicing.check(task)
             servicing.begin(task, disable_ramdisk)
             planned = servicing.steps(task, service_steps, disable_ramdisk)
@@ -134,20 +135,20 @@ class ProvisioningEndpoints:
 
     def do_node_rescue(self, request: Request, node_uuid: str, rescue_password: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "rescue") as (task, slot):
-            _require_edge(task, "rescue", "rescue")
+            verbs.require_edge(task.node, "rescue")
             rescue.check(task, "rescue")
             rescue.begin(task, rescue_password)
             _start(task, slot, "rescue", rescue.PHASE, rescue.rescue_steps(task))
 
     def do_node_unrescue(self, request: Request, node_uuid: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "unrescue") as (task, slot):
-            _require_edge(task, "unrescue", "unrescue")
+            verbs.require_edge(task.node, "unrescue")
             rescue.check(task, "unrescue")
             _start(task, slot, "unrescue", rescue.UNRESCUE, rescue.unrescue_steps(task))
 
     def inspect_hardware(self, request: Request, node_uuid: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "inspect") as (task, slot):
-            _require_edge(task, "inspect", "inspect")
+            verbs.require_edge(task.node, "inspect")
             inspect.check(task)
             inspect.begin(task)
             _start(task, slot, "inspect", inspect.PHASE, inspect.steps(task))
@@ -168,8 +169,8 @@ class ProvisioningEndpoints:
         agent.heartbeat(Context(runtime=self.runtime, request=request), node_uuid, heartbeat)
 
     def _refuse_maintenance(self, node: Node, action: str) -> None:
-        if node.maintenance and not self.runtime.conf.conductor.allow_provisioning_in_maintenance:
-            raise errors.NodeInMaintenance(node=node.uuid, action=action)
+        if not self.runtime.conf.conductor.allow_provisioning_in_maintenance:
+            verbs.refuse_in_maintenance(node, action)
 
 
 class _Room(NamedTuple):
@@ -248,13 +249,3 @@ def _undo(task: TaskManager, flow: Flow) -> Any:
         task.save(flow.cancelled, entry, told)
 
     return put_back
-
-
-def _require_edge(task: TaskManager, event: str, verb: str) -> None:
-    """The state may have changed since the API looked: refuse as it would have."""
-    if not states.allows(task.node.provision_state, event):
-        raise _refused(task.node, verb)
-
-
-def _refused(node: Node, verb: str) -> errors.InvalidStateRequested:
-    return errors.InvalidStateRequested(action=verb, node=node.uuid, state=node.provision_state)

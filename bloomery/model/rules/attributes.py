@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, Final
 
 import jsonschema_rs
@@ -47,12 +48,18 @@ def refuse_sealed(value: Any, where: str) -> None:
             refuse_sealed(inner, where)
 
 
+def refuse_sealed_in(body: Mapping[str, Any]) -> None:
+    """Refuse a sealed value in any argument or attribute; the sentence names that one."""
+    for name, value in body.items():
+        refuse_sealed(value, name)
+
+
 class Checker:
-    """Knows, for one noun, what each attribute may hold."""
+    """Knows, for one noun, what each attribute may hold; its schemas are compiled once."""
 
     def __init__(self, thing: str, fields: FieldTable) -> None:
         self._thing = thing
-        self._fields = fields
+        self.fields = fields
         self._validators = {
             name: jsonschema_rs.validator_for(
                 schema_of(field),
@@ -66,10 +73,10 @@ class Checker:
         try:
             self._validators[name].validate(value)
         except jsonschema_rs.ValidationError as exc:
-            raise errors.Invalid(
+            raise errors.InvalidParameterValue(
                 reason=f"Schema error for {self._thing}: {name}: {shortened(exc.message)}",
             ) from None
-        return self._by_kind(self._fields[name], value)
+        return self._by_kind(self.fields[name], value)
 
     def _by_kind(self, field: Field, value: Any) -> Any:
         if value is None:

@@ -14,12 +14,12 @@ from hypothesis import strategies as st
 
 from bloomery import errors, secrets
 from bloomery.conductor.patches import Limits, Patcher
-from bloomery.model import node as model
 from bloomery.model.node import Node
+from bloomery.model.rules import nodes
 from bloomery.secrets import Sealer
 
 SEALER = Sealer(Fernet.generate_key())
-PATCHER = Patcher(model.FIELDS, sorted(model.PATCHABLE), Node)
+PATCHER = Patcher(nodes.ATTRIBUTES, Node)
 LIMITS = Limits(depth=25, size_kib=1024)
 
 

@@ -1,0 +1,265 @@
+"""What a node may hold, and when it may be changed or deleted.
+
+``node`` is a ``Node``, or a row of the columns that are looked at; ``changed`` the fields that a
+patch changes, with their new values.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from functools import lru_cache
+from typing import Any, Final, TypeAlias
+
+import jsonschema_rs
+
+from bloomery import errors
+from bloomery.conductor import states
+from bloomery.conductor.states import State
+from bloomery.model import capabilities
+from bloomery.model import node as model
+from bloomery.model.node import INTERFACES, Node
+from bloomery.model.rules import attributes
+
+Json: TypeAlias = dict[str, Any]
+
+ATTRIBUTES: Final = attributes.Checker("node", model.FIELDS)
+SIZES: Final = ("memory_mb", "local_gb")  # among the properties
+INTERFACE_FIELDS: Final = frozenset(f"{kind}_interface" for kind in INTERFACES)
+MOST_TRAITS: Final = 50
+_SIZE: Final = re.compile(r"[0-9]{1,18}")  # fits into the integers of every client
+_CUSTOM_TRAIT: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
+_MOST_TRAIT: Final = 255  # characters
+_NAMED: Final = {
+    "type": "object",
+    "required": ["id", "type"],
+    "properties": {"id": {"type": "string"}},
+}
+_NETWORK_DATA: Final = jsonschema_rs.validator_for(
+    {
+        "type": "object",
+        "required": ["links", "networks", "services"],
+        "properties": {
+            "links": {"type": "array", "items": _NAMED},
+            "networks": {
+                "type": "array",
+                "items": _NAMED | {"required": ["id", "type", "link"]},
+            },
+            "services": {
+                "type": "array",
+                "items": {"type": "object", "required": ["type", "address"]},
+            },
+        },
+    },
+)
+
+
+# ------------------------------------------------------------------------------------- values
+
+
+def check_properties(properties: Json | None) -> None:
+    """memory_mb and local_gb are sizes."""
+    for name in SIZES:
+        check_size(name, (properties or {}).get(name))
+
+
+def check_size(name: str, value: Any) -> None:
+    """Raise unless a property is a whole number of at least 0: an integer, digits, or null."""
+    is_count = type(value) is int and value >= 0
+    is_digits = isinstance(value, str) and _SIZE.fullmatch(value) is not None
+    if value is not None and not is_count and not is_digits:
+        shown = attributes.shortened(repr(value))
+        raise errors.InvalidParameterValue(
+            reason=f"Schema error for node: properties/{name} must be an integer of at least 0 "
+            f"or null, not {shown}",
+        )
+
+
+def check_network_data(value: Any) -> None:
+    """Network data are links, networks and services, as OpenStack's metadata have them."""
+    try:
+        _NETWORK_DATA.validate(value)
+    except jsonschema_rs.ValidationError as exc:
+        place = "/".join(str(part) for part in ("network_data", *exc.instance_path))
+        raise errors.InvalidParameterValue(
+            reason=f"Schema error for node: {place}: {attributes.shortened(exc.message)}",
+        ) from None
+
+
+def refuse_boot_mode(
+    holders: Iterable[Mapping[str, Any] | None],
+    disallowed: Collection[str],
+    option: str,
+) -> None:
+    """Raise BootModeNotAllowed where the first boot mode among capabilities is ruled out.
+
+    ``holders``: instance_info, properties, in the order in which they count; ``option``: the name
+    of the operator's list.
+    """
+    if disallowed:
+        modes = (capabilities.of(holder).get("boot_mode") for holder in holders)
+        mode = next(filter(None, modes), None)
+        if mode in disallowed:
+            raise errors.BootModeNotAllowed(mode=mode, option=option)
+
+
+def require_chassis(uuid: str | None, *, exists: bool) -> None:
+    """Raise unless the chassis that a node is to be in exists; None takes it out of any."""
+    if uuid is not None and not exists:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot set chassis_uuid to {uuid}: Chassis {uuid} could not be found.",
+        )
+
+
+def check_trait(trait: Any) -> None:
+    """Raise Invalid unless it is a standard trait or a custom one."""
+    is_text = isinstance(trait, str) and 0 < len(trait) <= _MOST_TRAIT
+    if not is_text or not (_CUSTOM_TRAIT.fullmatch(trait) or trait in _standard_traits()):
+        raise errors.Invalid(
+            reason=f"Schema error for trait: {attributes.shortened(repr(trait))} must be a "
+            "standard trait of os-traits, or CUSTOM_ followed by A-Z, 0-9 and _ "
+            f"({_MOST_TRAIT} characters at most)",
+        )
+
+
+@lru_cache(maxsize=1)
+def _standard_traits() -> frozenset[str]:
+    import os_traits  # a second of work that most sites never need
+
+    return frozenset(os_traits.get_traits())
+
+
+def check_number_of_traits(node: Node, traits: Collection[str]) -> None:
+    if len(traits) > MOST_TRAITS:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot set more than {MOST_TRAITS} traits on node {node.uuid}",
+        )
+
+
+# ------------------------------------------------------------------------- updates: the states
+
+
+def frees_instance_only(patch: Sequence[Json]) -> bool:
+    """Is it exactly the removal of /instance_uuid?"""
+    return [(operation["op"], operation["path"]) for operation in patch] == [
+        ("remove", "/instance_uuid"),
+    ]
+
+
+def refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
+    """Raise InvalidState while the node is on its way somewhere.
+
+    An instance may be given up in maintenance.
+    """
+    if node.maintenance and frees_instance_only(patch):
+        return
+    if node.target_provision_state and node.provision_state not in states.UPDATE_ALLOWED_STATES:
+        raise errors.InvalidState(
+            reason=f"Node {node.uuid} can not be updated while a state transition is in progress "
+            f'("{node.provision_state}" on the way to "{node.target_provision_state}").',
+        )
+
+
+def refuse_in_state(node: Node, changed: Json) -> None:
+    """Interfaces and resource class change only where nothing depends on them."""
+    if "driver" in changed and node.console_enabled:
+        raise errors.Conflict(
+            reason=f"cannot change the driver of node {node.uuid}: stop its console first",
+        )
+    fixed = changed.keys() & INTERFACE_FIELDS
+    if "resource_class" in changed and node.resource_class is not None:
+        fixed = fixed | {"resource_class"}
+    if not fixed or node.maintenance or node.provision_state in states.INTERFACE_CHANGE_STATES:
+        return
+    raise errors.InvalidState(
+        reason=f"cannot change {', '.join(sorted(fixed))} of node {node.uuid} in state "
+        f'"{node.provision_state}": only in {", ".join(sorted(states.INTERFACE_CHANGE_STATES))}, '
+        "or in maintenance",
+    )
+
+
+# ------------------------------------------------------------------- updates: between the fields
+
+
+def with_consequences(node: Node, changed: Json) -> Json:
+    """Return ``changed`` with what follows from it in other fields.
+
+    Maintenance that ends takes its reason and fault along, a guard its reason, an instance its
+    allocation.  Raises NodeAssociated, InvalidState, InvalidParameterValue.
+    """
+    changed = dict(changed)
+    if "conductor_group" in changed:
+        changed["conductor_group"] = changed["conductor_group"].lower()
+    if changed.get("maintenance") is False:
+        changed |= {"maintenance_reason": None, "fault": None}
+    check_properties(changed.get("properties"))
+    return (
+        changed
+        | _of_instance(node, changed)
+        | _of_protection(node, changed)
+        | (_of_retirement(node, changed))
+    )
+
+
+def _of_instance(node: Node, changed: Json) -> Json:
+    consequences: Json = {}
+    if changed.get("instance_uuid") and node.instance_uuid:
+        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+    shown = (changed.get("instance_info") or {}).get("display_name")
+    if shown and node.instance_name is None and "instance_name" not in changed:
+        consequences["instance_name"] = str(shown)[:255]
+    if "instance_uuid" in changed and changed["instance_uuid"] is None:
+        consequences["allocation_uuid"] = None
+    return consequences
+
+
+def _of_protection(node: Node, changed: Json) -> Json:
+    allowed = (State.ACTIVE, State.RESCUE)
+    if changed.get("protected") and node.provision_state not in allowed:
+        raise errors.InvalidState(
+            reason=f'cannot make node {node.uuid} protected in state "{node.provision_state}": '
+            f"only in {' or '.join(allowed)}",
+        )
+    return _reason_beside(node, changed, "protected")
+
+
+def _of_retirement(node: Node, changed: Json) -> Json:
+    if changed.get("retired") and node.provision_state == State.AVAILABLE:
+        raise errors.InvalidState(
+            reason=f"cannot retire node {node.uuid} while it is available: manage it first",
+        )
+    return _reason_beside(node, changed, "retired")
+
+
+def _reason_beside(node: Node, changed: Json, flag: str) -> Json:
+    """A reason may stand only beside its flag."""
+    reason = f"{flag}_reason"
+    if changed.get(flag, getattr(node, flag)):
+        return {}
+    if changed.get(reason):
+        raise errors.InvalidParameterValue(
+            reason=f"cannot set {reason} of node {node.uuid}: it is not {flag}",
+        )
+    return {reason: None} if flag in changed else {}
+
+
+# ------------------------------------------------------------------------------------- delete
+
+
+def check_deletable(node: Node, *, also_available: bool) -> None:
+    """Raise unless the node may be deleted; ``also_available``: also in state available.
+
+    Raises NodeProtected, NodeAssociated, InvalidState.  In maintenance only protection counts.
+    """
+    if node.protected:
+        raise errors.NodeProtected(node=node.uuid, action="delete")
+    if node.maintenance:
+        return
+    if node.instance_uuid is not None:
+        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+    allowed = states.DELETE_ALLOWED_STATES | ({State.AVAILABLE} if also_available else set())
+    if node.provision_state not in allowed:
+        raise errors.InvalidState(
+            reason=f"Can not delete node {node.uuid} while it is in state "
+            f'"{node.provision_state}": only in {", ".join(sorted(allowed))}, or in maintenance',
+        )

@@ -1,0 +1,95 @@
+"""What may be asked of a node's states: provision verbs, power, boot mode, secure boot.
+
+``node`` is a ``Node``, or a row of the columns that are looked at.
+"""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor import states
+from bloomery.conductor.states import Power, State
+from bloomery.model.node import Node
+
+BOOT_MODES: Final = ("bios", "uefi")
+
+
+# --------------------------------------------------------------------------------- provision
+
+
+def require_edge(node: Node, verb: str | None) -> None:
+    """Raise InvalidStateRequested unless the node's state has an edge for the verb."""
+    if verb not in states.VERBS or not states.allows(node.provision_state, states.VERBS[verb]):
+        raise refused(node, verb)
+
+
+def refused(node: Node, verb: str | None) -> errors.InvalidStateRequested:
+    verbs = states.verbs_from(node.provision_state)
+    return errors.InvalidStateRequested(
+        action=verb,
+        node=node.uuid,
+        state=node.provision_state,
+        advice=f" Possible now: {', '.join(verbs)}."
+        if verbs
+        else " Wait until it has left that state.",
+    )
+
+
+def refuse_in_maintenance(node: Node, verb: str) -> None:
+    """Raise NodeInMaintenance; it speaks of the event, as ``active`` is no verb."""
+    if node.maintenance:
+        raise errors.NodeInMaintenance(node=node.uuid, action=states.VERBS[verb])
+
+
+# ------------------------------------------------------------------------------------- power
+
+
+def check_power_target(node: Node, target: Any) -> None:
+    """Raise unless the node may be brought to that power state now.
+
+    Raises InvalidStateRequested, PowerStateFailure (spec: rules for PUT states/power).
+    """
+    if target not in states.POWER_TARGETS:
+        raise errors.InvalidStateRequested(
+            action=target,
+            node=node.uuid,
+            state=node.power_state,
+            advice=f" Possible: {', '.join(states.POWER_TARGETS)}.",
+        )
+    if node.provision_state in (State.CLEANING, State.CLEANWAIT):
+        raise errors.InvalidStateRequested(
+            action=target,
+            node=node.uuid,
+            state=node.provision_state,
+            advice=" Wait until cleaning has ended.",
+        )
+    if node.disable_power_off and target in (Power.OFF, Power.SOFT_OFF):
+        raise errors.PowerStateFailure(
+            state=target,
+            reason=f"disable_power_off is set on node {node.uuid}; rebooting is allowed",
+        )
+
+
+# --------------------------------------------------------------------- boot mode, secure boot
+
+
+def check_boot_mode(node: Node, mode: Any) -> None:
+    """Raise unless the node may be asked for a boot mode; a driver may still refuse it."""
+    if mode not in BOOT_MODES:
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid boot mode {mode!r}: allowed are {', '.join(BOOT_MODES)}",
+        )
+    _require_stable(node, f"boot mode {mode}")
+
+
+def check_secure_boot(node: Node, on: bool) -> None:
+    _require_stable(node, f"secure boot {on}")
+
+
+def _require_stable(node: Node, setting: str) -> None:
+    if node.provision_state in states.UNSTABLE_STATES:
+        raise errors.Conflict(
+            reason=f"cannot change to {setting} on node {node.uuid} while it is in state "
+            f'"{node.provision_state}": wait for a stable state',
+        )
