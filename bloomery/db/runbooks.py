@@ -20,11 +20,12 @@ class RunbookSteps:
     steps: list[dict[str, Any]]
     traits: list[str]
     disable_ramdisk: bool
+    owner: str | None
 
 
 def find(conn: sa.Connection, ident: str) -> RunbookSteps | None:
     """Return the steps of the runbook with this UUID or name."""
-    wanted = sa.select(_T.steps, _T.traits, _T.disable_ramdisk)
+    wanted = sa.select(_T.steps, _T.traits, _T.disable_ramdisk, _T.owner)
     row = conn.execute(wanted.where(sa.or_(_T.uuid == ident, _T.name == ident))).one_or_none()
     if row is None:
         return None
@@ -32,4 +33,5 @@ def find(conn: sa.Connection, ident: str) -> RunbookSteps | None:
         steps=rows.load(row.steps),
         traits=rows.load(row.traits),
         disable_ramdisk=row.disable_ramdisk,
+        owner=row.owner,
     )

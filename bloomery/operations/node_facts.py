@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.db import hardware, history
 from bloomery.model.page import Page
 from bloomery.model.rules import idents
-from bloomery.operations import lookup
+from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -21,12 +21,14 @@ def list_history(
     ctx: Context, node_uuid: str, page: Page = history.OLDEST_FIRST
 ) -> Sequence[sa.RowMapping]:
     """Return a page of what happened to a node."""
+    policy.authorize_node(ctx, node_uuid, "baremetal:node:history:get")
     with ctx.services.db.read() as conn:
         return history.list_rows(conn, node_uuid, page)
 
 
 def get_history_entry(ctx: Context, ident: str, uuid: str) -> sa.RowMapping:
     """Return one entry.  Raises NodeHistoryNotFound."""
+    policy.authorize_node(ctx, ident, "baremetal:node:history:get")
     if not idents.is_uuid(uuid):
         raise errors.InvalidUUID(argument="event_ident", value=uuid)
     node_uuid = lookup.uuid_of(ctx, ident)
@@ -36,6 +38,7 @@ def get_history_entry(ctx: Context, ident: str, uuid: str) -> sa.RowMapping:
 
 def list_bios_settings(ctx: Context, ident: str) -> list[Json]:
     """Return the BIOS settings by name."""
+    policy.authorize_node(ctx, ident, "baremetal:node:bios:get")
     uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
         return hardware.list_bios(conn, uuid)
@@ -43,6 +46,7 @@ def list_bios_settings(ctx: Context, ident: str) -> list[Json]:
 
 def get_bios_setting(ctx: Context, ident: str, name: str) -> Json:
     """Return one BIOS setting.  Raises BIOSSettingNotFound."""
+    policy.authorize_node(ctx, ident, "baremetal:node:bios:get")
     uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
         setting = hardware.find_bios(conn, uuid, name)
@@ -53,6 +57,7 @@ def get_bios_setting(ctx: Context, ident: str, name: str) -> Json:
 
 def list_firmware(ctx: Context, ident: str) -> list[Json]:
     """Return the firmware components, with the versions seen first, now and flashed last."""
+    policy.authorize_node(ctx, ident, "baremetal:node:firmware:get")
     uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
         return hardware.list_firmware(conn, uuid)
@@ -60,6 +65,7 @@ def list_firmware(ctx: Context, ident: str) -> list[Json]:
 
 def get_inventory(ctx: Context, ident: str) -> Json:
     """Return what the last inspection read.  Raises InventoryNotFound."""
+    policy.authorize_node(ctx, ident, "baremetal:node:inventory:get")
     uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
         inventory = hardware.find_inventory(conn, uuid)

@@ -144,4 +144,6 @@ RULES: Final = (
     Rule("baremetal:driver:get", READER, "Read drivers", SYSTEM),
     Rule("baremetal:driver:get_properties", READER, "Read what a driver asks of nodes", SYSTEM),
     Rule("baremetal:conductor:get", READER, "Read conductors"),
+    Rule("baremetal:runbook:use", _any(MEMBER, "role:manager and project_id:%(runbook.owner)s",
+         "role:service"), "Name a runbook in place of steps"),
 )  # fmt: skip

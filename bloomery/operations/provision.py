@@ -15,7 +15,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.model.rules import attributes, verbs
-from bloomery.operations import lookup, provision_arguments, versions
+from bloomery.operations import lookup, policy, provision_arguments, versions
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
@@ -43,6 +43,7 @@ ABORT_SINCE: Final = {State.INSPECTWAIT: 41, State.DEPLOYWAIT: 110}
 
 def set_provision_state(ctx: Context, ident: str, body: Json) -> None:
     """Hand a provision verb to the node's conductor; returns once it is committed there."""
+    policy.authorize_node(ctx, ident, "baremetal:node:set_provision_state", *_step_rules(body))
     node = lookup.row(ctx, ident)
     verb = body.get("target")
     if verb in SINCE:
@@ -62,6 +63,12 @@ def set_provision_state(ctx: Context, ident: str, body: Json) -> None:
         said=said,
     )
     ORDERS[str(verb)](order)
+
+
+def _step_rules(body: Json) -> list[str]:
+    """Return the further rules that who names steps is asked; a runbook has a rule of its own."""
+    named = [] if body.get("runbook") else ["clean_steps", "service_steps"]
+    return [f"baremetal:node:set_provision_state:{name}" for name in named if body.get(name)]
 
 
 def _check_state(node: Any, verb: Any) -> None:

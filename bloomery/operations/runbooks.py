@@ -7,6 +7,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.db import runbooks as db
+from bloomery.operations import policy
 from bloomery.operations.context import Context
 
 
@@ -24,6 +25,7 @@ def plan(ctx: Context, ident: str) -> Plan:
         found = db.find(conn, ident)
     if found is None:
         raise errors.RunbookNotFound(runbook=ident)
+    policy.authorize(ctx, "baremetal:runbook:use", {"runbook.owner": found.owner})
     if not found.traits:
         raise errors.InvalidRunbook(runbook=ident, reason="it has no traits configured")
     steps = sorted(found.steps, key=lambda step: int(step["order"]))

@@ -6,11 +6,12 @@ from typing import Any
 
 from bloomery.db import nodes as db
 from bloomery.model.rules import nodes as rules
-from bloomery.operations import lookup
+from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 
 
 def show(ctx: Context, ident: str) -> dict[str, Any]:
+    policy.authorize_node(ctx, ident, "baremetal:node:traits:list")
     uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
         return {"traits": sorted(db.traits_of(conn, uuid))}
@@ -18,6 +19,7 @@ def show(ctx: Context, ident: str) -> dict[str, Any]:
 
 def replace(ctx: Context, ident: str, traits: list[Any]) -> None:
     """Give the node exactly these traits."""
+    policy.authorize_node(ctx, ident, "baremetal:node:traits:set")
     for trait in traits:
         rules.check_trait(trait)
     node = lookup.row(ctx, ident)
@@ -33,6 +35,7 @@ def add(ctx: Context, ident: str, trait: str) -> None:
 
 def remove(ctx: Context, ident: str, trait: str | None = None) -> None:
     """Take one trait, or all, away.  One that is not there is not found, however it is spelt."""
+    policy.authorize_node(ctx, ident, "baremetal:node:traits:delete")
     node = lookup.row(ctx, ident)
     gone = None if trait is None else [trait]
     lookup.conductor_of(ctx, node).remove_node_traits(ctx.request, node.uuid, gone)

@@ -15,7 +15,7 @@ from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
 from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun
-from bloomery.operations import lookup
+from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
@@ -43,6 +43,7 @@ def explain(ctx: Context, ident: str) -> Json:
     Times are ISO 8601, ages in seconds.  ``contact`` is null where no agent or BMC was heard of;
     ``bmc`` is what the node's conductor remembers of it, null when that one cannot be asked.
     """
+    policy.authorize_node(ctx, ident, "baremetal:node:get")
     uuid = lookup.uuid_of(ctx, ident)
     now = datetime.now(UTC)
     with ctx.services.db.read() as conn:

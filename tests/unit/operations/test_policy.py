@@ -20,8 +20,6 @@ from bloomery.operations import policy
 from bloomery.operations.policy_engine import Policies
 from bloomery.operations.policy_rules import RULES
 
-pytest.importorskip("oslo_policy")
-
 POWER = "baremetal:node:set_power_state"
 
 

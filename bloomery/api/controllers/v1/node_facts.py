@@ -13,7 +13,7 @@ from bloomery.api.views import node_facts as views
 from bloomery.api.views import pagination, projection
 from bloomery.model import hardware as model
 from bloomery.model import history
-from bloomery.operations import lookup, node_facts
+from bloomery.operations import node_facts, policy
 
 BIOS_SINCE: Final = 40
 BIOS_DETAIL_SINCE: Final = 74
@@ -31,7 +31,7 @@ HISTORY_LIST: Final = {**arguments.PAGING, "detail": Arg(arguments.boolean)}
 class History(Rest):
     @endpoint(rule="baremetal:node:history:get", since=HISTORY_SINCE, query=HISTORY_LIST)
     def get_all(self, call: Call, node: str, **asked: Any) -> dict[str, Any]:
-        uuid = lookup.uuid_of(call.context, node)
+        uuid = policy.readable_node(call.context, node)
         page = pagination.read(call, asked, history.FIELDS, default_key="created_at")
         rows = node_facts.list_history(call.context, uuid, page)
         return views.history_page(call, node, page, rows, detail=asked.get("detail"))
