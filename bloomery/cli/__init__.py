@@ -1,1 +1,1 @@
-"""The operator's side: it speaks HTTP with a service, and nothing else."""
+"""The operator's side: HTTP with a service, and ``template/``, which needs files alone."""

@@ -30,7 +30,7 @@ COMMANDS: Final = {
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
     "template": Command(
-        "bloomery.cmd.template:template", "Check, simulate, compare and draw templates of Heat."
+        "bloomery.cli.template:template", "Check, simulate, compare and draw templates of Heat."
     ),
     "lab": Command("bloomery.cmd.lab:lab", "Run simulated racks of servers."),
 }

@@ -57,7 +57,7 @@ class Limits:
 LIMITS: Final = Limits()
 
 
-class Patience:
+class Deadline:
     """How long a validation may go on; one for a stack and all below it.
 
     Each function has limits of its own, and a template has room for thousands of them.
@@ -70,7 +70,7 @@ class Patience:
         self._until = math.inf
 
     @contextlib.contextmanager
-    def begun(self) -> Iterator[None]:
+    def started(self) -> Iterator[None]:
         """Count from here; inside of another count that one goes on."""
         outer = self._until
         self._until = min(outer, time.thread_time() + self._limits.validation_s)

@@ -30,7 +30,7 @@ from bloomery.orchestration import plan, simulation
 from bloomery.orchestration.drawing import Box, Picture, dot, svg
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.plan import printing
-from bloomery.orchestration.properties import shape
+from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, files, merging, parse, versions
 from bloomery.orchestration.template.definition import Definition
@@ -174,9 +174,9 @@ class Judge:
     def shown(self, stack: Stack) -> None:
         for name in stack.order:
             said, kind = stack.definitions[name].type, stack.kind(name)
-            _as_json(shape.shown(said, kind, with_description=True))
-            for dialect in shape.Dialect:
-                _as_json(shape.template(said, kind, dialect))
+            _as_json(resource_types.shown(said, kind, with_description=True))
+            for dialect in resource_types.Dialect:
+                _as_json(resource_types.template(said, kind, dialect))
         drawn = picture(stack)
         svg.drawn(drawn).encode()
         dot.written(drawn).encode()

@@ -10,7 +10,7 @@ import pytest
 from bloomery.orchestration import simulation
 from bloomery.orchestration.drawing import svg
 from bloomery.orchestration.plan import printing
-from bloomery.orchestration.template import discretion
+from bloomery.orchestration.template import redaction
 from bloomery.orchestration.template.functions import lists, text, yaql
 from tests.kit import fuzz_templates
 
@@ -45,7 +45,7 @@ MUTANTS: dict[str, tuple[Any, str, Any]] = {
     "a simulation raises": (simulation.Lifecycle, "delete", _forgets),
     "a function takes too long": (text.Digest, "result", _dawdles),
     "a function takes 400 MiB": (yaql.Yaql, "result", _hoards),
-    "a message tells a secret": (discretion.Discretion, "masked", _blurts),
+    "a message tells a secret": (redaction.Redaction, "masked", _blurts),
     "a plan forgets a key": (printing, "document", _forgets),
 }
 

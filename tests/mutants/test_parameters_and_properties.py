@@ -17,8 +17,8 @@ from bloomery.orchestration.properties import constraints, translation, values
 from bloomery.orchestration.properties.constraints import AllowedPattern, Length, Range
 from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.properties.values import Properties
-from bloomery.orchestration.template import parameter_kinds, parameter_schemas
-from bloomery.orchestration.template.parameter_kinds import Kind
+from bloomery.orchestration.template import parameter_schemas, parameter_types
+from bloomery.orchestration.template.parameter_types import ParameterType
 from bloomery.orchestration.template.parameters import Parameters, hot_schema
 
 # ------------------------------------------------------------------------------------ the probes
@@ -168,9 +168,11 @@ class _Waiting(values.Literal):
 # ----------------------------------------------------------------------------------- the mutants
 
 
-def _last_refusal(rules: Any, value: Any, means: Any = constraints.MEANS) -> str | None:
+def _last_refusal(
+    rules: Any, value: Any, context: Any = constraints.CONSTRAINT_CONTEXT
+) -> str | None:
     """Ask the rules from behind, and keep the descriptions to ourselves."""
-    found = [rule.refusal(value, means) for rule in rules]
+    found = [rule.refusal(value, context) for rule in rules]
     return next((why for why in reversed(found) if why), None)
 
 
@@ -225,27 +227,27 @@ MUTANTS = (
         parameter_schemas, "_finished", lambda declared, key: declared, a_default_keeps_to_the_rules
     ),
     Mutant(
-        parameter_kinds,
+        parameter_types,
         "_CONVERTERS",
-        _converters(parameter_kinds, Kind.LIST, _trimmed),
+        _converters(parameter_types, ParameterType.LIST, _trimmed),
         lists_are_not_trimmed,
     ),
     Mutant(
-        parameter_kinds,
+        parameter_types,
         "_CONVERTERS",
-        _converters(parameter_kinds, Kind.LIST, lambda text: text.split(",")),
+        _converters(parameter_types, ParameterType.LIST, lambda text: text.split(",")),
         empty_text_is_an_empty_list,
     ),
     Mutant(
-        parameter_kinds,
+        parameter_types,
         "_CONVERTERS",
-        _converters(parameter_kinds, Kind.NUMBER, float),
+        _converters(parameter_types, ParameterType.NUMBER, float),
         numbers_keep_their_form,
     ),
     Mutant(
-        parameter_kinds,
+        parameter_types,
         "_CONVERTERS",
-        _converters(parameter_kinds, Kind.JSON, str),
+        _converters(parameter_types, ParameterType.JSON, str),
         scalar_json_is_read,
     ),
     Mutant(Parameters, "raw", _raw("_defaults", "_given"), the_stack_beats_the_environment),
@@ -283,7 +285,9 @@ MUTANTS = (
         values,
         "_CONVERTERS",
         _converters(
-            values, Type.BOOLEAN, lambda said: parameter_kinds.convert(Kind.BOOLEAN, said, LIMITS)
+            values,
+            Type.BOOLEAN,
+            lambda said: parameter_types.convert(ParameterType.BOOLEAN, said, LIMITS),
         ),
         booleans_of_properties_are_two_words,
     ),

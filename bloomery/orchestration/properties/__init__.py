@@ -6,5 +6,5 @@ custom       constraints by name, found through entry points
 constraints  what a value must keep to; parameters use the same ones
 translation  old spellings of properties made new
 values       one resource's properties: checked, converted, defaults filled in, with paths
-shape        a kind as clients see it: its schema, and a template that wraps it
+resource_types  a kind as clients see it: its schema, and a template that wraps it
 """

@@ -6,7 +6,7 @@ makes no sense (InvalidSchemaError).  It is then asked about values that have th
     rules = [Range(1, 512), Custom("ip_addr")]
     refusal(rules, 0)  # "0 is not between 1 and 512"
 
-What a custom constraint asks of the world is handed in as ``Means``.
+What a custom constraint asks of the world is handed in as ``ConstraintContext``.
 """
 
 from __future__ import annotations
@@ -31,16 +31,16 @@ def _utc_now() -> dt.datetime:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Means:
-    """What constraints may use; ``context`` is for custom ones that ask a service."""
+class ConstraintContext:
+    """What constraints may use; ``service`` is for custom ones that ask a service."""
 
     limits: Limits = LIMITS
     find: Callable[[str], custom.Check | None] = custom.find
-    context: Any = None
+    service: Any = None
     now: Callable[[], dt.datetime] = _utc_now
 
 
-MEANS: Final = Means()
+CONSTRAINT_CONTEXT: Final = ConstraintContext()
 
 
 class Constraint(Protocol):
@@ -52,17 +52,19 @@ class Constraint(Protocol):
     @property
     def description(self) -> str | None: ...
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         """Why ``value`` breaks the constraint, as one sentence for users; None if it does not."""
 
     def shown(self) -> dict[str, Any]:
         """The constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
 
 
-def refusal(rules: Iterable[Constraint], value: Any, means: Means = MEANS) -> str | None:
+def refusal(
+    rules: Iterable[Constraint], value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT
+) -> str | None:
     """Why ``value`` breaks the first rule that it breaks; a rule's description is its sentence."""
     for rule in rules:
-        why = rule.refusal(value, means)
+        why = rule.refusal(value, context)
         if why is not None:
             return rule.description or why
     return None
@@ -88,7 +90,7 @@ class Length:
             if not isinstance(bound, int):
                 raise _fault(f"min and max of a length are whole numbers, not {bound}")
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         if not isinstance(value, str | Sequence | Mapping):
             return f"{quoted(value)} has no length"
         if _within(len(value), self.min, self.max):
@@ -113,7 +115,7 @@ class Range:
     def __post_init__(self) -> None:
         _bounds(self)
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         if isinstance(value, int | float) and _within(value, self.min, self.max):
             return None
         return f"{quoted(value)} is not {_said(self.min, self.max)}"
@@ -144,7 +146,7 @@ class Modulo:
         if offset * step < 0:
             raise _fault("step and offset of a modulo have one sign")
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         if isinstance(value, int | float) and value % self.step == self.offset:
             return None
         return f"{quoted(value)} is not {self.offset} more than a multiple of {self.step}"
@@ -168,7 +170,7 @@ class AllowedValues:
         if isinstance(self.values, str) or not isinstance(self.values, Sequence):
             raise _fault("allowed_values must be a list")
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         allowed = self.values if self.compared is None else self.compared
         if _among(value if isinstance(value, list) else [value], allowed):
             return None
@@ -199,9 +201,9 @@ class AllowedPattern:
         if not isinstance(self.pattern, str):
             raise _fault("allowed_pattern must be text")
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         try:
-            if isinstance(value, str) and patterns.fullmatch(self.pattern, value, means.limits):
+            if isinstance(value, str) and patterns.fullmatch(self.pattern, value, context.limits):
                 return None
         except errors.StackValidationFailed as exc:
             return str(exc.facts["reason"])
@@ -225,11 +227,11 @@ class Custom:
         if not isinstance(self.name, str):
             raise _fault("custom_constraint must be the name of one")
 
-    def refusal(self, value: Any, means: Means = MEANS) -> str | None:
-        check = means.find(self.name)
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
+        check = context.find(self.name)
         if check is None:
             return f"the custom constraint {quoted(self.name)} is not known here"
-        why = check(value, means)
+        why = check(value, context)
         return None if why is None else f"{quoted(value)} is refused by {self.name}: {why}"
 
     def shown(self) -> dict[str, Any]:

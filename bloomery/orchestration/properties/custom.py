@@ -1,7 +1,7 @@
 """Custom constraints: checks that templates call by name, found through entry points.
 
-A check is a function of the value and of ``constraints.Means`` that says why it refuses the value,
-or None.  A site adds its own under ``bloomery.constraints`` in its package's entry points::
+A check is a function of the value and of a ``ConstraintContext`` that says why it refuses the
+value, or None.  A site adds its own under ``bloomery.constraints`` in its package's entry points::
 
     ip_addr = bloomery.orchestration.properties.custom:ip_addr
 
@@ -21,7 +21,7 @@ from oslo_utils import timeutils
 if TYPE_CHECKING:
     import datetime as dt
 
-    from bloomery.orchestration.properties.constraints import Means
+    from bloomery.orchestration.properties.constraints import ConstraintContext
 
 GROUP: Final = "bloomery.constraints"
 
@@ -30,7 +30,7 @@ _NAME_CHARS: Final = 255  # RFC 1035, 2.3.4
 
 
 class Check(Protocol):
-    def __call__(self, value: Any, means: Means) -> str | None: ...
+    def __call__(self, value: Any, context: ConstraintContext) -> str | None: ...
 
 
 def find(name: str) -> Check | None:
@@ -45,21 +45,20 @@ def _checks() -> dict[str, Check]:
 
 
 class _TextCheck(Protocol):
-    def __call__(self, text: str, means: Means) -> str | None: ...
+    def __call__(self, text: str, context: ConstraintContext) -> str | None: ...
 
 
 def _of_text(check: _TextCheck) -> Check:
     """Keep what is no text, or more than anybody writes, from ``check``."""
 
     @functools.wraps(check)
-    def checked(value: Any, means: Means) -> str | None:
+    def checked(value: Any, context: ConstraintContext) -> str | None:
         if not isinstance(value, str):
             return "it must be text"
-        if len(value) > means.limits.custom_text_chars:
-            return (
-                f"it has more than {means.limits.custom_text_chars} characters (custom_text_chars)"
-            )
-        return check(value, means)
+        most = context.limits.custom_text_chars
+        if len(value) > most:
+            return f"it has more than {most} characters (custom_text_chars)"
+        return check(value, context)
 
     return checked
 
@@ -68,24 +67,24 @@ def _of_text(check: _TextCheck) -> Check:
 
 
 @_of_text
-def ip_addr(text: str, means: Means) -> str | None:
+def ip_addr(text: str, context: ConstraintContext) -> str | None:
     return None if _is_address(text) else "write an address such as 192.0.2.7 or 2001:db8::7"
 
 
 @_of_text
-def mac_addr(text: str, means: Means) -> str | None:
+def mac_addr(text: str, context: ConstraintContext) -> str | None:
     import netaddr
 
     return None if netaddr.valid_mac(text) else "write an address such as 52:54:00:12:34:56"
 
 
 @_of_text
-def net_cidr(text: str, means: Means) -> str | None:
+def net_cidr(text: str, context: ConstraintContext) -> str | None:
     return None if _is_network(text) else "write a network such as 192.0.2.0/24 or 2001:db8::/32"
 
 
 @_of_text
-def ip_or_cidr(text: str, means: Means) -> str | None:
+def ip_or_cidr(text: str, context: ConstraintContext) -> str | None:
     if _is_address(text) or _is_network(text):
         return None
     return "write an address such as 192.0.2.7 or a network such as 192.0.2.0/24"
@@ -109,19 +108,19 @@ def _is_network(text: str) -> bool:
 
 
 @_of_text
-def dns_name(text: str, means: Means) -> str | None:
+def dns_name(text: str, context: ConstraintContext) -> str | None:
     return _name_fault(text) if text else None
 
 
 @_of_text
-def rel_dns_name(text: str, means: Means) -> str | None:
+def rel_dns_name(text: str, context: ConstraintContext) -> str | None:
     if text.endswith("."):
         return "a relative name has no dot at its end"
     return _name_fault(text) if text else None
 
 
 @_of_text
-def dns_domain(text: str, means: Means) -> str | None:
+def dns_domain(text: str, context: ConstraintContext) -> str | None:
     if not text:
         return None
     if not text.endswith("."):
@@ -144,7 +143,7 @@ def _name_fault(text: str) -> str | None:
 
 
 @_of_text
-def cron_expression(text: str, means: Means) -> str | None:
+def cron_expression(text: str, context: ConstraintContext) -> str | None:
     import croniter
 
     try:
@@ -156,7 +155,7 @@ def cron_expression(text: str, means: Means) -> str | None:
 
 
 @_of_text
-def timezone(text: str, means: Means) -> str | None:
+def timezone(text: str, context: ConstraintContext) -> str | None:
     import zoneinfo
 
     try:
@@ -168,7 +167,7 @@ def timezone(text: str, means: Means) -> str | None:
 
 
 @_of_text
-def json_string(text: str, means: Means) -> str | None:
+def json_string(text: str, context: ConstraintContext) -> str | None:
     try:
         if text:
             json.loads(text)
@@ -180,18 +179,18 @@ def json_string(text: str, means: Means) -> str | None:
 
 
 @_of_text
-def iso_8601(text: str, means: Means) -> str | None:
+def iso_8601(text: str, context: ConstraintContext) -> str | None:
     return _NO_TIME if _time(text) is None else None
 
 
 @_of_text
-def expiration(text: str, means: Means) -> str | None:
+def expiration(text: str, context: ConstraintContext) -> str | None:
     if not text:
         return None
     at = _time(text)
     if at is None:
         return _NO_TIME
-    return None if at > means.now() else "the time has passed"
+    return None if at > context.now() else "the time has passed"
 
 
 _NO_TIME: Final = "write a time such as 2030-12-31T12:00:00Z"

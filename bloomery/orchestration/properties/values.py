@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints, translation
-from bloomery.orchestration.properties.constraints import MEANS, Means
+from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import (
     integer_of,
     is_number,
@@ -61,13 +61,13 @@ class Job:
     """How strictly one value is converted: ``check`` looks at constraints and unknown keys."""
 
     check: bool
-    means: Means
+    context: ConstraintContext
 
 
 class Properties:
     """The properties of one resource over a schema, a tree and who reads it."""
 
-    __slots__ = ("_description", "_means", "_reader", "_rules", "_schemas", "_tree")
+    __slots__ = ("_context", "_description", "_reader", "_rules", "_schemas", "_tree")
 
     def __init__(
         self,
@@ -76,7 +76,7 @@ class Properties:
         reader: Reader = LITERAL,
         *,
         rules: Sequence[translation.Rule] = (),
-        means: Means = MEANS,
+        context: ConstraintContext = CONSTRAINT_CONTEXT,
         description: str = "",
     ) -> None:
         """``description``: the resource's, the default of a property that is called so."""
@@ -84,7 +84,7 @@ class Properties:
         self._tree = tree
         self._reader = reader
         self._rules = rules
-        self._means = means
+        self._context = context
         self._description = description
 
     def validate(self, *, with_values: bool = True) -> None:
@@ -99,7 +99,7 @@ class Properties:
         given, settled = self._given()
         if check:
             self._check_names(given)
-        strict, lax = Job(check, self._means), Job(False, self._means)
+        strict, lax = Job(check, self._context), Job(False, self._context)
         unsettled = self._unsettled(given) if check and settled else frozenset()
         if not settled:
             strict = lax
@@ -181,7 +181,7 @@ def converted(schema: Schema, given: Any, job: Job) -> Any:
         given = schema.default if schema.default is not None else _EMPTY[schema.type]
     value = _CONVERTERS[schema.type](schema, given, job)
     if job.check and schema.constraints and not (schema.takes_text and isinstance(given, str)):
-        why = constraints.refusal(schema.constraints, value, job.means)
+        why = constraints.refusal(schema.constraints, value, job.context)
         if why is not None:
             raise _fault(why)
     return value
@@ -197,13 +197,13 @@ def _fault(reason: str) -> errors.StackValidationFailed:
 def _string(schema: Schema, given: Any, job: Job) -> str:
     if isinstance(given, str):
         return given
-    if isinstance(given, int) and is_number(given, job.means.limits):
+    if isinstance(given, int) and is_number(given, job.context.limits):
         return str(given)
     raise _fault(f"{quoted(given)} is not text: quote it")
 
 
 def _integer(schema: Schema, given: Any, job: Job) -> int:
-    limits = job.means.limits
+    limits = job.context.limits
     if is_number(given, limits):
         return int(given)
     try:
@@ -213,7 +213,7 @@ def _integer(schema: Schema, given: Any, job: Job) -> int:
 
 
 def _number(schema: Schema, given: Any, job: Job) -> int | float:
-    limits = job.means.limits
+    limits = job.context.limits
     if is_number(given, limits):
         return given  # type: ignore[no-any-return]
     try:

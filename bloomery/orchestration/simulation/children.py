@@ -69,7 +69,7 @@ class SimulatedChildren:
         definition = Definition(
             versions.template_class(document)(document, files, limits=limits),
             template.definition.environment.child(
-                blueprint.owner, found=template.found(blueprint.owner)
+                blueprint.owner, found=template.resolved_type(blueprint.owner)
             ),
             name=name,
             id=stack_id,
@@ -77,8 +77,8 @@ class SimulatedChildren:
             project_id=template.definition.identity.project_id,
             given=blueprint.parameters,
             facade=RowFacade(parent.rows[blueprint.owner]),
-            means=template.definition.means,
-            above=template.definition.discretion,
+            constraint_context=template.definition.constraint_context,
+            above=template.definition.redaction,
         )
         others = (
             len(each.seen) for each in parent.simulation.stacks.values() if each.id != stack_id

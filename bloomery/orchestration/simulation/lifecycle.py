@@ -101,7 +101,7 @@ def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
         project_id=identity.project_id,
         given=definition.given,
         facade=definition.facade,
-        means=definition.means,
+        constraint_context=definition.constraint_context,
         above=definition.above,
     )
     return Stack(made, depth=stack.depth, timeout_s=stack.timeout_s)
@@ -124,7 +124,7 @@ def _output(made: SimulatedStack, name: str) -> results.Output:
     try:
         return results.Output(description=description, value=made.output(name))
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
-        error = results.error_of(exc, made.simulation.discretion)
+        error = results.error_of(exc, made.simulation.redaction)
         return results.Output(description=description, error=error)
 
 

@@ -8,9 +8,9 @@ from typing import Any, Final
 
 from bloomery.orchestration.resources.states import error_type
 from bloomery.orchestration.simulation.events import Event
-from bloomery.orchestration.template.discretion import Discretion
+from bloomery.orchestration.template.redaction import Redaction
 
-_OPEN: Final = Discretion()  # nothing is hidden
+_OPEN: Final = Redaction()  # nothing is hidden
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,8 +24,8 @@ class Error:
         return {"type": self.type, "message": self.message}
 
 
-def error_of(exc: BaseException, discretion: Discretion = _OPEN) -> Error:
-    return Error(type=error_type(exc), message=discretion.masked(str(exc)))
+def error_of(exc: BaseException, redaction: Redaction = _OPEN) -> Error:
+    return Error(type=error_type(exc), message=redaction.masked(str(exc)))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -14,8 +14,8 @@ from bloomery.orchestration import scheduler
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.scheduler.runner import Steps, next_wait
 from bloomery.orchestration.simulation.events import Event
-from bloomery.orchestration.template.discretion import Discretion
 from bloomery.orchestration.template.functions import shapes
+from bloomery.orchestration.template.redaction import Redaction
 
 if TYPE_CHECKING:
     from bloomery.orchestration.simulation.rows import Row
@@ -38,7 +38,7 @@ class Simulation:
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = _new_id
     on_event: Callable[[Event], object] = _ignore
-    discretion: Discretion = field(default_factory=Discretion)  # of all templates up to now
+    redaction: Redaction = field(default_factory=Redaction)  # of all templates up to now
     poll_s: float = 1.0  # between two looks at what is not done yet
     events: list[Event] = field(default_factory=list)
     stacks: dict[str, SimulatedStack] = field(default_factory=dict)
@@ -54,7 +54,7 @@ class Simulation:
     def fault_of(self, resource: str, exc: BaseException) -> states.Fault:
         """Say how a resource failed, without what is hidden."""
         fault = states.fault_of(resource, exc)
-        masked = self.discretion.masked
+        masked = self.redaction.masked
         return dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
 
     def hold(self, row: Row, properties: Mapping[str, Any]) -> None:

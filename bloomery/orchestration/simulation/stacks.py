@@ -114,7 +114,7 @@ class SimulatedStack:
         if self.status is not Status.IN_PROGRESS:
             return
         kind, reason = _explained(self.action, exc)
-        reason = self.simulation.discretion.masked(reason)
+        reason = self.simulation.redaction.masked(reason)
         self.failure = results.Error(type=kind, message=reason)
         self._set_state(self.action, Status.FAILED, reason)
 
@@ -162,7 +162,7 @@ class SimulatedStack:
         self.template = new
         if isinstance(new, Stack):
             self.environment = new.definition.environment
-            self.simulation.discretion |= new.definition.discretion
+            self.simulation.redaction |= new.definition.redaction
         for name in new.definitions:
             if name not in self.rows:
                 self.rows[name] = self._row(name)

@@ -128,7 +128,7 @@ class Walk:
 
     def _refuse(self, row: Row, exc: Exception) -> None:
         fault = self.stack.simulation.fault_of(row.name, exc)
-        said = self.stack.simulation.discretion.masked(str(exc))
+        said = self.stack.simulation.redaction.masked(str(exc))
         self.stack.tell(row, states.Action.UPDATE, Status.FAILED, said)
         raise resource_actions.ResourceFailed(states.Action.UPDATE, fault, exc)
 

@@ -61,14 +61,14 @@ def child_stack(stack: Stack, made: composite.Composite) -> Stack:
     definition = Definition(
         template,
         stack.definition.environment.child(
-            found.name, made.child_parameters(), stack.found(found.name)
+            found.name, made.child_parameters(), stack.resolved_type(found.name)
         ),
         name=made.physical_resource_name(),
         project_id=stack.definition.identity.project_id,
         facade=ParentFacade(found, stack),
-        means=stack.definition.means,
-        above=stack.definition.discretion,
-        patience=stack.definition.patience,
+        constraint_context=stack.definition.constraint_context,
+        above=stack.definition.redaction,
+        deadline=stack.definition.deadline,
     )
     return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
 
@@ -79,7 +79,7 @@ def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
     if issubclass(kind, nested.NestedStack):
         yield kind.source
     if isinstance(parent, ParentFacade):
-        yield from _sources(parent.stack, parent.stack.kind(parent.found.name))
+        yield from _sources(parent.stack, parent.stack.kind(parent.definition.name))
 
 
 def _template_of(stack: Stack, made: composite.Composite) -> Template:
@@ -91,17 +91,17 @@ def _template_of(stack: Stack, made: composite.Composite) -> Template:
 class ParentFacade:
     """The resource above a nested stack, for its ``resource_facade`` (a ``Facade``)."""
 
-    __slots__ = ("found", "stack")
+    __slots__ = ("definition", "stack")
 
-    def __init__(self, found: ResourceDefinition, stack: Stack) -> None:
-        self.found = found
+    def __init__(self, definition: ResourceDefinition, stack: Stack) -> None:
+        self.definition = definition
         self.stack = stack
 
     def metadata(self) -> Any:
-        return functions.resolve(self.found.metadata, self.stack.view)
+        return functions.resolve(self.definition.metadata, self.stack.view)
 
     def deletion_policy(self) -> str:
-        return self.found.deletion_policy.value
+        return self.definition.deletion_policy.value
 
     def update_policy(self) -> Any:
-        return functions.resolve(self.found.update_policy, self.stack.view)
+        return functions.resolve(self.definition.update_policy, self.stack.view)

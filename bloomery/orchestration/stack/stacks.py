@@ -15,7 +15,7 @@ from bloomery.orchestration.template import reading
 from bloomery.orchestration.template.definition import Definition, View
 from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
-from bloomery.orchestration.template.registry import Found
+from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import StackView
 
 
@@ -42,7 +42,7 @@ class Stack:
         """Raise the first fault, in Heat's order; ``strict`` False looks at no values."""
         from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
 
-        with self.definition.discreet(), self.definition.patience.begun():
+        with self.definition.redacted(), self.definition.deadline.started():
             validation.validate(
                 self,
                 validation.ValidationLevel.VALUES if strict else validation.ValidationLevel.SHAPE,
@@ -71,7 +71,7 @@ class Stack:
         """
         if name not in self._kinds:
             try:
-                found = self.found(name)
+                found = self.resolved_type(name)
                 self._kinds[name] = found.kind or self._nested(name, str(found.template))
             except errors.StackValidationFailed as exc:
                 raise exc.under(*self.path(name, Key.TYPE)) from exc
@@ -87,7 +87,7 @@ class Stack:
             word, name = self.path(name)
             raise exc.under(word, f"{name}<{source}>") from exc
 
-    def found(self, name: str) -> Found:
+    def resolved_type(self, name: str) -> ResolvedType:
         """What the type of a resource came to.  Raises StackValidationFailed."""
         registry = self.definition.environment.registry
         return registry.find(self.definitions[name].type, name)
@@ -174,7 +174,7 @@ class Stack:
             schemas = {key: one for key, one in schemas.items() if key not in without}
             if isinstance(tree, dict):
                 tree = {key: value for key, value in tree.items() if key not in without}
-        with self.definition.discreet():
+        with self.definition.redacted():
             return self.reading(name, schemas, tree, view).resolved()
 
     def reading(
@@ -186,7 +186,7 @@ class Stack:
             tree,
             reading.Reader(view),
             rules=self.kind(name).translation_rules,
-            means=self.definition.means,
+            context=self.definition.constraint_context,
             description=self.definitions[name].description,
         )
 

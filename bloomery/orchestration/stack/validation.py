@@ -89,7 +89,7 @@ class _Checker:
         self._sound: set[tuple[type[base.Resource], str]] = set()
 
     def check(self, name: str) -> None:
-        self._stack.definition.patience.tick()
+        self._stack.definition.deadline.tick()
         kind, found = self._stack.kind(name), self._stack.definitions[name]
         if issubclass(kind, composite.Composite):
             self._check(found, kind)  # what is below may depend on the name

@@ -16,8 +16,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final, NamedTuple, TypeVar
 
 from bloomery import errors
-from bloomery.orchestration.limits import Limits, Patience
-from bloomery.orchestration.properties.constraints import MEANS, Means
+from bloomery.orchestration.limits import Deadline, Limits
+from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.template import parameter_schemas, parameters, sections
 from bloomery.orchestration.template.definitions import (
     NO_DESCRIPTION,
@@ -26,14 +26,14 @@ from bloomery.orchestration.template.definitions import (
     ResourceDefinition,
 )
 from bloomery.orchestration.template.dialect import Identity, Key, Section, Template
-from bloomery.orchestration.template.discretion import Discretion
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import ABSENT, Function
 from bloomery.orchestration.template.parser import Parser
+from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Facade, ResourceView
 
-NOTHING_HIDDEN: Final = Discretion()
+NOTHING_HIDDEN: Final = Redaction()
 CONDITION_ERROR: Final = "Condition validation error"
 
 T = TypeVar("T")
@@ -59,13 +59,13 @@ class Definition:
         given: Mapping[str, Any] | None = None,
         facade: Facade | None = None,
         lenient: bool = False,
-        means: Means = MEANS,
-        above: Discretion = NOTHING_HIDDEN,
-        patience: Patience | None = None,
+        constraint_context: ConstraintContext = CONSTRAINT_CONTEXT,
+        above: Redaction = NOTHING_HIDDEN,
+        deadline: Deadline | None = None,
     ) -> None:
         """``lenient``: values of parameters may be missing, as ``POST validate`` wants it.
 
-        ``above``: what is hidden in the stack above, whose values may come down; ``patience``: how
+        ``above``: what is hidden in the stack above, whose values may come down; ``deadline``: how
         long it has for everything.
         """
         self.template = template
@@ -74,9 +74,9 @@ class Definition:
         self.given = {**environment.parameters, **(given or {})}
         self.facade = facade
         self.lenient = lenient
-        self.means = means
+        self.constraint_context = constraint_context
         self.above = above
-        self.patience = patience or Patience(template.limits)
+        self.deadline = deadline or Deadline(template.limits)
         self._fault: errors.Misplaced | None = None  # the innermost of conditions in conditions
         self._decided: dict[str, bool] = {}
         self._deciding: list[str] = []
@@ -103,28 +103,28 @@ class Definition:
             given=self.given,
             facade=self.facade,
             lenient=True,
-            means=self.means,
+            constraint_context=self.constraint_context,
             above=self.above,
-            patience=self.patience,
+            deadline=self.deadline,
         )
 
     # ------------------------------------------------------------------------------ what is hidden
 
     @functools.cached_property
-    def discretion(self) -> Discretion:
+    def redaction(self) -> Redaction:
         """Masks in messages the values of hidden parameters, here and in the stacks above."""
         try:
-            return self.above | Discretion(self.parameters.secrets())
+            return self.above | Redaction(self.parameters.secrets())
         except errors.Failure:  # parameters that cannot be read
             return self.above
 
     @contextlib.contextmanager
-    def discreet(self) -> Iterator[None]:
+    def redacted(self) -> Iterator[None]:
         """Let what is raised inside tell no value of a hidden parameter."""
         try:
             yield
         except errors.Failure as exc:
-            masked = self.discretion.fault(exc)
+            masked = self.redaction.fault(exc)
             if masked is exc:
                 raise
             raise masked from None
@@ -145,12 +145,12 @@ class Definition:
             self.environment.parameter_defaults,
             self.template.pseudo_parameters(self.identity),
             lenient=self.lenient,
-            means=self.means,
-            tick=self.patience.tick,
+            context=self.constraint_context,
+            tick=self.deadline.tick,
         )
 
     def _declared(self, name: str, body: Any) -> parameter_schemas.Schema:
-        self.patience.tick()
+        self.deadline.tick()
         return self.template.parameter_schema(name, body)
 
     def check_groups(self) -> None:
@@ -464,7 +464,7 @@ class View:
         return self._definition.limits
 
     def tick(self) -> None:
-        self._definition.patience.tick()
+        self._definition.deadline.tick()
 
     @property
     def facade(self) -> Facade | None:

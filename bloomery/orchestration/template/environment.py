@@ -17,7 +17,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import kinds as offered
-from bloomery.orchestration.template.registry import Found, Kinds, Registry
+from bloomery.orchestration.template.registry import Kinds, Registry, ResolvedType
 
 PARAMETERS: Final = "parameters"
 DEFAULTS: Final = "parameter_defaults"
@@ -107,7 +107,7 @@ class Environment:
         self,
         resource_name: str,
         parameters: Mapping[str, Any] | None = None,
-        found: Found | None = None,
+        found: ResolvedType | None = None,
     ) -> Environment:
         """Return the environment of the nested stack that a resource is.
 

@@ -19,7 +19,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import environment, files, parse
-from bloomery.orchestration.template.parameter_kinds import CFN_WORDS, Kind, convert
+from bloomery.orchestration.template.parameter_types import CFN_WORDS, ParameterType, convert
 
 OVERWRITE: Final = "overwrite"
 MERGE: Final = "merge"
@@ -29,8 +29,8 @@ DEFAULT: Final = "default"
 VERSION_KEYS: Final = ("heat_template_version", "TemplateFormatVersion")
 VALUES: Final = (environment.PARAMETERS, environment.DEFAULTS)
 
-WORDS: Final[Mapping[str, Kind]] = {
-    **{kind.value: kind for kind in Kind},
+WORDS: Final[Mapping[str, ParameterType]] = {
+    **{kind.value: kind for kind in ParameterType},
     **{word: kind for kind, word in CFN_WORDS.items()},
 }
 
@@ -42,7 +42,7 @@ class _Unmergeable(Exception):
 def merged(
     names: Sequence[str],
     texts: Mapping[str, str],
-    kinds: Mapping[str, Kind],
+    kinds: Mapping[str, ParameterType],
     limits: Limits = LIMITS,
 ) -> dict[str, Any]:
     """Return one document with every section, from the files called ``names`` in that order.
@@ -68,13 +68,13 @@ def over(stored: Mapping[str, Any], document: Mapping[str, Any]) -> dict[str, An
 
 def kinds_of(
     document: Mapping[str, Any], texts: Mapping[str, str], limits: Limits = LIMITS
-) -> dict[str, Kind]:
+) -> dict[str, ParameterType]:
     """Return the kind of every parameter that the template or one of the files declares.
 
     The template's own declaration counts before that of a file.  What is no template is passed
     over: if it is used as one, whoever reads it says what is wrong.
     """
-    found: dict[str, Kind] = {}
+    found: dict[str, ParameterType] = {}
     for text in texts.values():
         if any(key in text for key in VERSION_KEYS):  # most files are scripts: do not read those
             try:
@@ -84,7 +84,7 @@ def kinds_of(
     return found | _declared(document)
 
 
-def _declared(document: Mapping[str, Any]) -> dict[str, Kind]:
+def _declared(document: Mapping[str, Any]) -> dict[str, ParameterType]:
     section = document.get("parameters", document.get("Parameters"))
     if not isinstance(section, dict):
         return {}
@@ -115,7 +115,7 @@ def _documents(
 class _Merge:
     """What the files up to now have come to."""
 
-    def __init__(self, kinds: Mapping[str, Kind], limits: Limits) -> None:
+    def __init__(self, kinds: Mapping[str, ParameterType], limits: Limits) -> None:
         self.sections: dict[str, Any] = {
             name: shape()
             for name, shape in environment.SECTIONS.items()
@@ -176,15 +176,15 @@ class _Merge:
         except (_Unmergeable, errors.StackValidationFailed) as exc:
             raise errors.InvalidMergeStrategyForParam(strategy=strategy, param=name) from exc
 
-    def _of_kind(self, kind: Kind, strategy: str, old: Any, new: Any) -> Any:
-        if kind is Kind.BOOLEAN or isinstance(old, bool) or isinstance(new, bool):
+    def _of_kind(self, kind: ParameterType, strategy: str, old: Any, new: Any) -> Any:
+        if kind is ParameterType.BOOLEAN or isinstance(old, bool) or isinstance(new, bool):
             raise _Unmergeable
         pair = convert(kind, old, self._limits), convert(kind, new, self._limits)
-        if kind is Kind.STRING:
+        if kind is ParameterType.STRING:
             return _text(old, new, *pair)
-        if kind is Kind.NUMBER:
+        if kind is ParameterType.NUMBER:
             return _sum(*pair)
-        if kind is Kind.LIST:
+        if kind is ParameterType.LIST:
             joined = [*pair[0], *pair[1]]
             return ",".join(joined) if isinstance(old, str) and isinstance(new, str) else joined
         return _deep(*pair) if strategy == DEEP_MERGE else _shallow(*pair)

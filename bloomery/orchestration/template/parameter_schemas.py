@@ -20,12 +20,16 @@ from bloomery import errors
 from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import constraints, schema
-from bloomery.orchestration.properties.constraints import MEANS, Constraint, Means
+from bloomery.orchestration.properties.constraints import (
+    CONSTRAINT_CONTEXT,
+    Constraint,
+    ConstraintContext,
+)
 from bloomery.orchestration.properties.scalars import number_of, quoted
-from bloomery.orchestration.template.parameter_kinds import (
+from bloomery.orchestration.template.parameter_types import (
     CFN_WORDS,
     PROPERTY_TYPES,
-    Kind,
+    ParameterType,
     convert,
     text,
 )
@@ -39,7 +43,7 @@ class Schema:
     """One parameter.  ``default`` is as written; None means that there is none."""
 
     name: str
-    kind: Kind
+    kind: ParameterType
     label: Any = None
     description: Any = ""
     default: Any = None
@@ -48,20 +52,20 @@ class Schema:
     constraints: tuple[Constraint, ...] = ()
     tags: tuple[Any, ...] = ()
 
-    def value(self, given: Any, means: Means = MEANS) -> Any:
+    def value(self, given: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
         """Return what templates see of ``given``; StackValidationFailed if it may not be given."""
         try:
-            value = convert(self.kind, given, means.limits)
+            value = convert(self.kind, given, context.limits)
         except errors.StackValidationFailed as exc:
             raise self._refused(str(exc.facts["reason"])) from exc
-        if (why := constraints.refusal(self.constraints, value, means)) is not None:
+        if (why := constraints.refusal(self.constraints, value, context)) is not None:
             raise self._refused(why)
         return value
 
-    def lenient(self, given: Any, means: Means = MEANS) -> Any:
+    def lenient(self, given: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
         """Return what templates see of ``given``, constraints aside; null if there is no such."""
         try:
-            return convert(self.kind, given, means.limits)
+            return convert(self.kind, given, context.limits)
         except errors.StackValidationFailed:
             return None
 
@@ -69,7 +73,9 @@ class Schema:
         """Spell a value of this parameter as a stack shows it."""
         if self.hidden:
             return MASK
-        return "" if value is None and self.kind is not Kind.JSON else text(self.kind, value)
+        return (
+            "" if value is None and self.kind is not ParameterType.JSON else text(self.kind, value)
+        )
 
     def as_property(self) -> schema.Schema:
         """Return the property that this is of a resource which the template stands for."""
@@ -132,7 +138,7 @@ _HOT_KEYS: Final = frozenset(
     {"type", "label", "description", "default", "hidden", "constraints", "immutable"}
 )
 HOT_PSEUDO: Final = frozenset({"OS::stack_name", "OS::stack_id", "OS::project_id", "OS::region"})
-_HOT_KINDS: Final = {kind.value: kind for kind in Kind}
+_HOT_KINDS: Final = {kind.value: kind for kind in ParameterType}
 
 
 def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) -> Schema:
@@ -160,7 +166,7 @@ def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) 
     )
 
 
-def _hot_rules(rules: Any, kind: Kind, offered: set[str]) -> Iterator[Constraint]:
+def _hot_rules(rules: Any, kind: ParameterType, offered: set[str]) -> Iterator[Constraint]:
     if rules is None:
         return
     if not isinstance(rules, list):
@@ -173,7 +179,7 @@ def _hot_rules(rules: Any, kind: Kind, offered: set[str]) -> Iterator[Constraint
             raise exc.under("constraints", index) from exc
 
 
-def _hot_rule(rule: Any, kind: Kind, words: set[str]) -> Constraint:
+def _hot_rule(rule: Any, kind: ParameterType, words: set[str]) -> Constraint:
     rule = _checked_map(rule, words | {"description"}, "a constraint")
     named = [word for word in rule if word != "description"]
     if len(named) != 1:
@@ -230,7 +236,7 @@ def cfn_schema(name: str, body: Any) -> Schema:
     )
 
 
-def _cfn_rules(body: Mapping[str, Any], kind: Kind) -> Iterator[Constraint]:
+def _cfn_rules(body: Mapping[str, Any], kind: ParameterType) -> Iterator[Constraint]:
     for word, keys in _CFN_RULES:
         for key in sorted(keys.keys() & body.keys())[:1]:
             rule = body[key] if keys[key] == "" else _cfn_bounds(body, keys)
@@ -262,13 +268,13 @@ def _finished(declared: Schema, key: str) -> Schema:
     wanted or a constraint has to look at it.
     """
     rules = [rule for rule in declared.constraints if not isinstance(rule, constraints.Custom)]
-    if declared.default is None or not (rules or declared.kind is Kind.LIST):
+    if declared.default is None or not (rules or declared.kind is ParameterType.LIST):
         return declared
     try:
         value = convert(declared.kind, declared.default, LIMITS)
         why = constraints.refusal(rules, value)
     except errors.StackValidationFailed as exc:
-        why = str(exc.facts["reason"]) if declared.kind is not Kind.JSON else None
+        why = str(exc.facts["reason"]) if declared.kind is not ParameterType.JSON else None
     if why is None:
         return declared
     if declared.hidden:
@@ -276,7 +282,9 @@ def _finished(declared: Schema, key: str) -> Schema:
     raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under(key)
 
 
-def _kind(body: Mapping[str, Any], key: str, kinds: Mapping[str, Kind], name: str) -> Kind:
+def _kind(
+    body: Mapping[str, Any], key: str, kinds: Mapping[str, ParameterType], name: str
+) -> ParameterType:
     if key not in body:
         raise _fault(f"parameter {name!r} needs a {key}: one of {', '.join(kinds)}")
     said = body[key]
@@ -287,47 +295,47 @@ def _kind(body: Mapping[str, Any], key: str, kinds: Mapping[str, Kind], name: st
     ).under(key)
 
 
-def _rule(word: str, body: Any, kind: Kind, description: Any) -> Constraint:
+def _rule(word: str, body: Any, kind: ParameterType, description: Any) -> Constraint:
     make, of_type = _RULES[word]
     if PROPERTY_TYPES[kind] not in of_type.fits:
         raise _fault(f"a {kind} parameter cannot have a constraint {word}")
     return make(body, kind, None if description is None else str(description))
 
 
-def _length(body: Any, kind: Kind, description: str | None) -> Constraint:
+def _length(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     return constraints.Length(*_numbers(body, ("min", "max")), description=description)
 
 
-def _range(body: Any, kind: Kind, description: str | None) -> Constraint:
+def _range(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     return constraints.Range(*_numbers(body, ("min", "max")), description=description)
 
 
-def _modulo(body: Any, kind: Kind, description: str | None) -> Constraint:
+def _modulo(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     step, offset = _numbers(body, ("step", "offset"))
     if step is None or offset is None:
         raise _fault("a modulo needs both step and offset")
     return constraints.Modulo(step, offset, description=description)
 
 
-def _allowed_values(body: Any, kind: Kind, description: str | None) -> Constraint:
+def _allowed_values(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     if not isinstance(body, list):
         raise _fault("allowed_values must be a list")
-    compared = list(_compared(body, Kind.STRING if kind is Kind.LIST else kind))
+    compared = list(_compared(body, ParameterType.STRING if kind is ParameterType.LIST else kind))
     return constraints.AllowedValues(body, description=description, compared=compared)
 
 
-def _allowed_pattern(body: Any, kind: Kind, description: str | None) -> Constraint:
+def _allowed_pattern(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     rule = constraints.AllowedPattern(body, description=description)
     if (why := patterns.refusal(rule.pattern, LIMITS)) is not None:
         raise _fault(why)
     return rule
 
 
-def _custom(body: Any, kind: Kind, description: str | None) -> Constraint:
+def _custom(body: Any, kind: ParameterType, description: str | None) -> Constraint:
     return constraints.Custom(body, description=description)
 
 
-def _compared(values: list[Any], kind: Kind) -> Iterator[Any]:
+def _compared(values: list[Any], kind: ParameterType) -> Iterator[Any]:
     """Yield the allowed values as the type has them: ``"1"`` allows the number 1, ``"x"`` none."""
     for value in values:
         with contextlib.suppress(errors.StackValidationFailed):
@@ -362,7 +370,7 @@ def _fault(reason: str) -> errors.InvalidSchemaError:
     return errors.InvalidSchemaError(reason=reason)
 
 
-_Make: TypeAlias = Callable[[Any, Kind, str | None], Constraint]
+_Make: TypeAlias = Callable[[Any, ParameterType, str | None], Constraint]
 _RULES: Final[Mapping[str, tuple[_Make, type[Constraint]]]] = {
     "length": (_length, constraints.Length),
     "range": (_range, constraints.Range),

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.properties.constraints import MEANS, Means
+from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import quoted
 from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.parameter_schemas import Schema
@@ -70,9 +70,9 @@ class Parameters:
     """The values of one stack.  They are never changed; a new pseudo value needs a new object."""
 
     __slots__ = (
+        "_context",
         "_defaults",
         "_given",
-        "_means",
         "_pseudo",
         "_tick",
         "_values",
@@ -88,7 +88,7 @@ class Parameters:
         pseudo: Mapping[str, Any] | None = None,
         *,
         lenient: bool = False,
-        means: Means = MEANS,
+        context: ConstraintContext = CONSTRAINT_CONTEXT,
         tick: Callable[[], None] = _no_hurry,
     ) -> None:
         """``lenient``: what is missing or does not fit is null, as ``POST validate`` wants it.
@@ -100,7 +100,7 @@ class Parameters:
         self._given = given or {}
         self._defaults = defaults or {}
         self._pseudo = pseudo or {}
-        self._means = means
+        self._context = context
         self._tick = tick
         self._values: dict[str, Any] = dict(self._pseudo)
 
@@ -134,10 +134,10 @@ class Parameters:
         self._tick()
         raw = self.raw(declared.name)
         if self.lenient:
-            return None if raw is None else declared.lenient(raw, self._means)
+            return None if raw is None else declared.lenient(raw, self._context)
         if raw is None:
             raise errors.UserParameterMissing(key=declared.name)
-        return declared.value(raw, self._means)
+        return declared.value(raw, self._context)
 
     def raw(self, name: str) -> Any:
         """Return the value as somebody wrote it; None where nobody did."""
@@ -176,7 +176,7 @@ class Parameters:
         for name, declared in self.schemas.items():
             if declared.hidden and (raw := self.raw(name)) is not None:
                 yield raw
-                yield declared.lenient(raw, self._means)
+                yield declared.lenient(raw, self._context)
 
     def validated(self) -> dict[str, dict[str, Any]]:
         """Return ``Parameters`` of the answer to ``POST validate``."""

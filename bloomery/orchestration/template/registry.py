@@ -55,7 +55,7 @@ class Rule:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Found:
+class ResolvedType:
     """What a type name came to: a kind, or a template; ``rule`` is the last that was followed."""
 
     kind: type[Any] | None = None
@@ -147,11 +147,11 @@ class Registry:
         except errors.Misplaced as exc:
             raise exc.under(RESOURCES) from exc
         self._levels_of: dict[str, Level] = {}  # for resources with types of their own
-        self._known: dict[tuple[str, str], Found] = {}
+        self._known: dict[tuple[str, str], ResolvedType] = {}
 
     # ------------------------------------------------------------------------------------ types
 
-    def find(self, type_name: str, resource_name: str = "") -> Found:
+    def find(self, type_name: str, resource_name: str = "") -> ResolvedType:
         """Return what the type means for the resource.
 
         Raises StackValidationFailed for a type that nothing offers, and for rules in a circle.
@@ -225,7 +225,7 @@ class Registry:
             found |= self._operators.restricted_actions(resource_name)
         return found
 
-    def below(self, resource_name: str, found: Found | None = None) -> dict[str, Any]:
+    def below(self, resource_name: str, found: ResolvedType | None = None) -> dict[str, Any]:
         """Return the registry for the nested stack that ``resource_name`` is.
 
         The rule that made it so is left out, so that a template which stands for a type can hold
@@ -252,7 +252,7 @@ class _Search:
         self._used: set[Rule] = set()  # rules on the way
         self._names: set[str] = set()  # all that were looked up, dead ends included
 
-    def found(self, name: str, rule: Rule | None) -> Found | None:
+    def found(self, name: str, rule: Rule | None) -> ResolvedType | None:
         """Return what ``name`` means, to which ``rule`` has led; None for a dead end."""
         self._enter(name)
         for onward in self._registry.rules(name, self._resource):
@@ -260,14 +260,14 @@ class _Search:
                 return found
         self._way.pop()
         if is_template(name):
-            return Found(template=name, rule=rule)
+            return ResolvedType(template=name, rule=rule)
         kind = self._registry.kind(name)
-        return None if kind is None else Found(kind=kind, rule=rule)
+        return None if kind is None else ResolvedType(kind=kind, rule=rule)
 
-    def _followed(self, name: str, rule: Rule) -> Found | None:
+    def _followed(self, name: str, rule: Rule) -> ResolvedType | None:
         target = rule.applied(name)
         if is_template(target):
-            return Found(template=target, rule=rule)
+            return ResolvedType(template=target, rule=rule)
         if target == name and rule.name.endswith("*"):
             return None  # everything of this name is mapped here: it is here already
         if target in self._way:

@@ -455,4 +455,4 @@ def test_the_page_has_the_table_as_it_is() -> None:
 
 
 def test_constraints_look_at_the_same_limits() -> None:
-    assert constraints.MEANS.limits is LIMITS
+    assert constraints.CONSTRAINT_CONTEXT.limits is LIMITS

@@ -11,9 +11,9 @@ from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.constraints import (
     AllowedPattern,
     AllowedValues,
+    ConstraintContext,
     Custom,
     Length,
-    Means,
     Modulo,
     Range,
 )
@@ -139,10 +139,12 @@ def test_a_sentence_stays_short_whatever_it_is_about(value: Any):
 
 
 def test_patterns_keep_to_the_limits():
-    means = Means(limits=Limits(pattern_chars=5, pattern_text_chars=5, pattern_s=0.05))
-    assert "5 characters" in AllowedPattern("a" * 6).refusal("a", means)
-    assert "5 characters" in AllowedPattern("a*").refusal("a" * 6, means)
-    slow = Means(limits=Limits(pattern_s=0.05))
+    context = ConstraintContext(
+        limits=Limits(pattern_chars=5, pattern_text_chars=5, pattern_s=0.05)
+    )
+    assert "5 characters" in AllowedPattern("a" * 6).refusal("a", context)
+    assert "5 characters" in AllowedPattern("a*").refusal("a" * 6, context)
+    slow = ConstraintContext(limits=Limits(pattern_s=0.05))
     assert "0.05 s" in AllowedPattern("(a|aa)+").refusal("a" * 60 + "b", slow)
 
 
@@ -154,14 +156,14 @@ def test_many_values_among_many_allowed_ones_cost_little():
 def test_custom_rules_are_found_where_the_means_say():
     asked = []
 
-    def check(value: Any, means: Means) -> str | None:
-        asked.append((value, means.context))
+    def check(value: Any, context: ConstraintContext) -> str | None:
+        asked.append((value, context.service))
         return None if value == "known" else "there is no such node"
 
-    means = Means(find={"ironic.node": check}.get, context="project")
-    assert Custom("ironic.node").refusal("known", means) is None
-    assert "there is no such node" in Custom("ironic.node").refusal("other", means)
-    assert "not known here" in Custom("ip_addr").refusal("192.0.2.1", means)
+    context = ConstraintContext(find={"ironic.node": check}.get, service="project")
+    assert Custom("ironic.node").refusal("known", context) is None
+    assert "there is no such node" in Custom("ironic.node").refusal("other", context)
+    assert "not known here" in Custom("ip_addr").refusal("192.0.2.1", context)
     assert asked == [("known", "project"), ("other", "project")]
 
 

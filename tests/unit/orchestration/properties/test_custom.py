@@ -7,7 +7,7 @@ import pytest
 
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.properties import custom
-from bloomery.orchestration.properties.constraints import MEANS, Means
+from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
 
 L63 = "x" * 63
 LONG_NAME = ".".join(["a" * 60] + ["b" * 50] * 4)  # 264 characters of good labels
@@ -63,7 +63,7 @@ VERDICTS = {  # name: what passes, what is refused; asked of the published Heat
         ["2020-01-01T00:00:00Z", "abc", "2030-01-01T00:00:00Z", "2030-01-01T01:00:00+02:00"],
     ),
 }  # fmt: skip
-NOW = Means(now=lambda: dt.datetime(2030, 1, 1, tzinfo=dt.UTC))
+NOW = ConstraintContext(now=lambda: dt.datetime(2030, 1, 1, tzinfo=dt.UTC))
 
 
 @pytest.mark.parametrize(
@@ -86,13 +86,15 @@ def test_every_check_of_ours_is_offered_by_entry_points():
 @pytest.mark.parametrize("name", VERDICTS)
 @pytest.mark.parametrize("value", [None, 5, True, 1.5, [], ["192.0.2.1"], {}, {"a": 1}])
 def test_a_check_of_text_refuses_all_else(name: str, value: Any):
-    assert custom.find(name)(value, MEANS) == "it must be text"
+    assert custom.find(name)(value, CONSTRAINT_CONTEXT) == "it must be text"
 
 
 @pytest.mark.parametrize("name", VERDICTS)
 def test_a_check_looks_at_no_more_than_the_limit(name: str):
-    means = Means(limits=Limits(custom_text_chars=3))
-    assert custom.find(name)("1" * 4, means) == "it has more than 3 characters (custom_text_chars)"
+    context = ConstraintContext(limits=Limits(custom_text_chars=3))
+    assert (
+        custom.find(name)("1" * 4, context) == "it has more than 3 characters (custom_text_chars)"
+    )
 
 
 def test_an_unknown_check_is_not_found():
@@ -100,4 +102,4 @@ def test_an_unknown_check_is_not_found():
 
 
 def test_the_clock_is_asked_in_utc():
-    assert MEANS.now().tzinfo is dt.UTC
+    assert CONSTRAINT_CONTEXT.now().tzinfo is dt.UTC

@@ -13,9 +13,9 @@ from bloomery.orchestration.properties import translation, values
 from bloomery.orchestration.properties.constraints import (
     AllowedPattern,
     AllowedValues,
+    ConstraintContext,
     Custom,
     Length,
-    Means,
     Range,
 )
 from bloomery.orchestration.properties.schema import Schema, Status, Support, Type
@@ -237,12 +237,12 @@ def test_a_property_called_description_defaults_to_that_of_the_resource():
 
 
 def test_numbers_have_no_more_digits_than_the_limit():
-    means = Means(limits=Limits(scalar_digits=5))
+    context = ConstraintContext(limits=Limits(scalar_digits=5))
     for given in ("1" * 6, 10**5, -(10**5), 10**5000):
         for name in ("i", "n"):
             with pytest.raises(errors.StackValidationFailed, match=r"5 digits \(scalar_digits"):
-                Properties(SCHEMA, {name: given}, means=means).validate()
-    assert Properties(SCHEMA, {"i": 99_999}, means=means).resolved()["i"] == 99_999
+                Properties(SCHEMA, {name: given}, context=context).validate()
+    assert Properties(SCHEMA, {"i": 99_999}, context=context).resolved()["i"] == 99_999
     with pytest.raises(errors.StackValidationFailed):
         Properties(SCHEMA, {"s": 10**5000}).validate()
     with pytest.raises(errors.StackValidationFailed):
@@ -344,11 +344,11 @@ def test_a_fault_of_a_call_is_found_below_its_property():
 
 def test_custom_constraints_of_properties_get_the_means():
     schema = {"node": Schema(STRING, constraints=[Custom("ironic.node")])}
-    means = Means(
-        find=lambda name: lambda value, means: f"{name} {means.context} {value}", context=7
+    context = ConstraintContext(
+        find=lambda name: lambda value, context: f"{name} {context.service} {value}", service=7
     )
     with pytest.raises(errors.StackValidationFailed, match=r"ironic\.node 7 n1"):
-        Properties(schema, {"node": "n1"}, means=means).validate()
+        Properties(schema, {"node": "n1"}, context=context).validate()
 
 
 # ------------------------------------------------------------------------------------ old spellings

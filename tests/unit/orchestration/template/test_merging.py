@@ -11,9 +11,15 @@ from hypothesis import strategies as st
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template import environment, merging
-from bloomery.orchestration.template.parameter_kinds import Kind
+from bloomery.orchestration.template.parameter_types import ParameterType
 
-KINDS = {"s": Kind.STRING, "n": Kind.NUMBER, "b": Kind.BOOLEAN, "l": Kind.LIST, "j": Kind.JSON}
+KINDS = {
+    "s": ParameterType.STRING,
+    "n": ParameterType.NUMBER,
+    "b": ParameterType.BOOLEAN,
+    "l": ParameterType.LIST,
+    "j": ParameterType.JSON,
+}
 
 
 def merge(*documents: Any, limits: Limits = Limits()) -> dict[str, Any]:  # noqa: B008  it is frozen
@@ -340,10 +346,10 @@ def test_parameters_of_all_templates_are_known_and_the_root_counts_first():
     root = {"parameters": {"p": {"type": "json"}, "b": {"type": "boolean"}}}
     files = {"0.yaml": "heat_template_version: [", "a.yaml": HOT, "b.yaml": CFN, "c.sh": "#!"}
     assert merging.kinds_of(root, files) == {
-        "p": Kind.JSON,
-        "b": Kind.BOOLEAN,
-        "n": Kind.NUMBER,
-        "c": Kind.LIST,
+        "p": ParameterType.JSON,
+        "b": ParameterType.BOOLEAN,
+        "n": ParameterType.NUMBER,
+        "c": ParameterType.LIST,
     }
 
 

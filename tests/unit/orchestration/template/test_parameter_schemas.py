@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.properties.constraints import Means
+from bloomery.orchestration.properties.constraints import ConstraintContext
 from bloomery.orchestration.properties.schema import Type
 from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.parameter_schemas import cfn_schema, hot_schema
@@ -342,10 +342,10 @@ def test_flags_are_whatever_is_true(given: Any, flag: bool):
 
 
 def test_limits_bound_what_a_value_may_cost():
-    means = Means(limits=Limits(scalar_digits=5, template_bytes=20, document_depth=3))
+    context = ConstraintContext(limits=Limits(scalar_digits=5, template_bytes=20, document_depth=3))
 
     def value(kind: str, given: Any) -> Any:
-        return hot_schema("p", {"type": kind}).value(given, means)
+        return hot_schema("p", {"type": kind}).value(given, context)
 
     for given in ("1" * 6, 10**6, "1" * 10**6):
         with pytest.raises(errors.StackValidationFailed):

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cmd.template import commands, tables
+from bloomery.cli.template import commands, tables
 from bloomery.orchestration import simulation
 from bloomery.orchestration.resources.states import Action, Status
 from tests.kit.templates import Command, written

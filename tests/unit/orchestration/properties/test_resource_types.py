@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 import pytest
 
-from bloomery.orchestration.properties import shape
+from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.properties.constraints import (
     AllowedPattern,
     AllowedValues,
@@ -68,7 +68,7 @@ PLAIN = {"required": False, "update_allowed": False, "immutable": False}
 
 
 def test_a_kind_is_shown_with_its_properties_attributes_and_support():
-    said = shape.shown("My::Kettle", Kettle)
+    said = resource_types.shown("My::Kettle", Kettle)
     assert said["resource_type"] == "My::Kettle"
     assert said["properties"] == {
         "s": {
@@ -112,7 +112,7 @@ def test_a_kind_is_shown_with_its_properties_attributes_and_support():
     assert said["attributes"] == {
         "temperature": {"description": "How hot.", "type": "number"},
         "state": {},
-        "show": {"description": shape.SHOW.description, "type": "map"},
+        "show": {"description": resource_types.SHOW.description, "type": "map"},
     }
     assert said["support_status"] == {
         "status": "DEPRECATED", "message": "use Pot", "version": "3",
@@ -124,10 +124,10 @@ def test_a_kind_is_shown_with_its_properties_attributes_and_support():
 
 
 def test_a_kind_is_described_by_its_class_when_asked():
-    said = shape.shown("My::Kettle", Kettle, with_description=True)
+    said = resource_types.shown("My::Kettle", Kettle, with_description=True)
     assert said["description"] == "Boils water.\n\nAs much as fits."
-    said = shape.shown("My::Bare", Bare, with_description=True)
-    assert said["description"] == shape.NO_DESCRIPTION
+    said = resource_types.shown("My::Bare", Bare, with_description=True)
+    assert said["description"] == resource_types.NO_DESCRIPTION
     assert said["attributes"] == {"show": {"description": "mine", "type": "map"}}
 
 
@@ -174,7 +174,7 @@ CFN_PARAMETERS: dict[str, Any] = {
 
 
 def test_the_template_of_a_kind_in_hot():
-    assert shape.template("My::Kettle", Kettle, shape.Dialect.HOT) == {
+    assert resource_types.template("My::Kettle", Kettle, resource_types.Dialect.HOT) == {
         "heat_template_version": "2018-08-31",
         "description": "One resource of type My::Kettle",
         "parameters": HOT_PARAMETERS,
@@ -190,7 +190,8 @@ def test_the_template_of_a_kind_in_hot():
             },
             "state": {"description": "", "value": {"get_attr": ["Kettle", "state"]}},
             "show": {
-                "description": shape.SHOW.description, "value": {"get_attr": ["Kettle", "show"]},
+                "description": resource_types.SHOW.description,
+                "value": {"get_attr": ["Kettle", "show"]},
             },
             "OS::stack_id": {"value": {"get_resource": "Kettle"}},
         },
@@ -198,7 +199,7 @@ def test_the_template_of_a_kind_in_hot():
 
 
 def test_the_template_of_a_kind_in_cloudformation_is_the_usual_one():
-    said = shape.template("My::Kettle", Kettle)
+    said = resource_types.template("My::Kettle", Kettle)
     assert list(said) == [
         "HeatTemplateFormatVersion", "Description", "Parameters", "Resources", "Outputs",
     ]  # fmt: skip
@@ -225,6 +226,6 @@ def test_a_generated_parameter_can_be_read_and_holds_the_default(name: str):
 
 
 def test_a_bare_kind_has_a_template_too():
-    said = shape.template("Bare", Bare, shape.Dialect("hot"))
+    said = resource_types.template("Bare", Bare, resource_types.Dialect("hot"))
     assert said["parameters"] == {}
     assert said["resources"] == {"Bare": {"type": "Bare", "properties": {}}}

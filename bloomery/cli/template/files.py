@@ -28,7 +28,7 @@ FETCH_TIMEOUT_S: Final = 60  # Heat: template_fetch_timeout
 STANDARD_INPUT: Final = "-"
 
 
-class Basket:
+class FileBundle:
     """Documents and the files they name.  ``files`` is what a request carries under that key."""
 
     def __init__(self, limits: Limits = LIMITS) -> None:
@@ -136,7 +136,7 @@ def beside(name: str, named_in: str) -> str:
         return local(name) if name.startswith("file:") else name
     if is_url(named_in):
         return urllib.parse.urljoin(named_in, name)
-    return shown(Path(named_in).parent / name)
+    return display_path(Path(named_in).parent / name)
 
 
 def is_url(name: str) -> bool:
@@ -144,10 +144,10 @@ def is_url(name: str) -> bool:
 
 
 def local(url: str) -> str:
-    return shown(Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path)))
+    return display_path(Path(urllib.request.url2pathname(urllib.parse.urlsplit(url).path)))
 
 
-def shown(path: Path) -> str:
+def display_path(path: Path) -> str:
     """The path as people would type it here: relative below the working directory."""
     whole = Path(os.path.normpath(Path.cwd() / path))
     return str(whole.relative_to(Path.cwd())) if whole.is_relative_to(Path.cwd()) else str(whole)

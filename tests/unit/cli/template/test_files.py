@@ -10,8 +10,8 @@ from typing import Any
 import pytest
 from click.testing import CliRunner
 
-from bloomery.cmd.template import template
-from bloomery.cmd.template.files import Basket, beside
+from bloomery.cli.template import template
+from bloomery.cli.template.files import FileBundle, beside
 from tests.kit.templates import Command, written
 
 HEAD = "heat_template_version: 2021-04-16\n"
@@ -98,9 +98,9 @@ def test_a_template_that_contains_itself_is_gathered_once(here: Path, typed: Com
 def test_data_called_get_file_or_type_is_left_alone(here: Path) -> None:
     text = HEAD + "outputs:\n  a: {value: {type: x.yaml, get_file: y}}\n"
     written(here, t__yaml=text)
-    basket = Basket()
-    assert basket.template("t.yaml")["outputs"]["a"]["value"] == {"type": "x.yaml", "get_file": "y"}
-    assert basket.files == {}
+    bundle = FileBundle()
+    assert bundle.template("t.yaml")["outputs"]["a"]["value"] == {"type": "x.yaml", "get_file": "y"}
+    assert bundle.files == {}
 
 
 def test_names_are_made_as_people_would_type_them(here: Path) -> None:

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import io
 import json
+import os
 import sys
+import threading
+import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -13,10 +17,8 @@ from typing import Any, Final
 import click
 
 from bloomery import errors
-from bloomery.cmd.template import hints, loading, locating, pictures, tables
-from bloomery.cmd.template.clock import Monotonic
-from bloomery.cmd.template.loading import Loaded, Source
-from bloomery.cmd.template.writing import Writing
+from bloomery.cli.template import hints, places, tables
+from bloomery.cli.template.loader import Source, StackLoader
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration import scheduler, simulation
 from bloomery.orchestration.drawing import dot, svg
@@ -31,7 +33,48 @@ NAME = click.option("--name", default=None, help="Of the stack; made from the fi
 AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
-def given(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
+class Writing(click.Group):
+    """Commands that say in one sentence when what they print cannot be printed."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        """Run the command; a disk that is full is no bug, and whoever reads may have enough."""
+        try:
+            return super().invoke(ctx)
+        except OSError as exc:
+            if exc.errno == errno.EPIPE:
+                raise  # click knows what to do
+            _drop_unprinted()
+            raise click.ClickException(f"cannot print the rest: {exc.strerror or exc}") from exc
+
+
+def _drop_unprinted() -> None:
+    """Lose what was not printed, which Python would try again, and complain of, at its end."""
+    try:
+        null_device = os.open(os.devnull, os.O_WRONLY)
+        os.dup2(null_device, sys.stdout.fileno())
+        os.close(null_device)
+    except OSError:
+        """Standard output is no file: then nothing is tried again."""
+
+
+class Monotonic:
+    """A ``scheduler.Clock`` that does wait: the clock of this machine, for ``--real-time``."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wait(self, until_s: float | None) -> None:
+        self._woken.wait(None if until_s is None else max(0.0, until_s - self.now()))
+        self._woken.clear()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+
+def stack_options(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
     """The options -e and -P, or their long forms for one of two stacks."""
     long, short = (f"--{prefix}-", []) if prefix else ("--", ["-e"])
     also = ["-P"] if short else []
@@ -72,16 +115,16 @@ def template() -> None:
 
 @template.command(short_help="Say whether a stack could be created.")
 @FILE
-@given()
+@stack_options()
 def validate(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> None:
     """Say whether a stack could be created from FILE, and if not, where to change what."""
-    stack = _checked(_loaded(file, environments, parameters))
-    click.echo(f"{file}: {tables.counted(stack)}; it can be created")
+    stack = _checked(_loader(file, environments, parameters))
+    click.echo(f"{file}: {tables.summary(stack)}; it can be created")
 
 
 @template.command(short_help="Show parameters, and resources in order.")
 @FILE
-@given()
+@stack_options()
 @NAME
 @AS_JSON
 def show(
@@ -92,14 +135,14 @@ def show(
     as_json: bool,
 ) -> None:
     """Show the parameters of FILE, and its resources in the order of creation, values resolved."""
-    loaded = _loaded(file, environments, parameters, name)
-    shown = tables.document(_checked(loaded, as_json=as_json))
+    loader = _loader(file, environments, parameters, name)
+    shown = tables.document(_checked(loader, as_json=as_json))
     click.echo(_json(shown) if as_json else tables.text(shown))
 
 
 @template.command(short_help="Create the stack in memory.")
 @FILE
-@given()
+@stack_options()
 @NAME
 @AS_JSON
 @click.option("--rollback", is_flag=True, help="Take away what was made if something fails.")
@@ -117,12 +160,12 @@ def run(
 
     Time is simulated unless --real-time is given: an hour of waiting takes no time.
     """
-    loaded = _loaded(file, environments, parameters, name)
+    loader = _loader(file, environments, parameters, name)
     clock = Monotonic() if real_time else scheduler.Simulated()
     on_event = tables.quiet if as_json else tables.Events(click.echo, clock.now())
     shared = simulation.Simulation(clock=clock, on_event=on_event)
     try:
-        result = _simulated(loaded, shared, rollback=rollback, as_json=as_json)
+        result = _simulated(loader, shared, rollback=rollback, as_json=as_json)
     except KeyboardInterrupt:
         result = None  # what is under way is cancelled, and told, once this exception is gone
     if result is None:
@@ -133,12 +176,12 @@ def run(
 
 
 def _simulated(
-    loaded: Loaded, shared: simulation.Simulation, *, rollback: bool, as_json: bool
+    loader: StackLoader, shared: simulation.Simulation, *, rollback: bool, as_json: bool
 ) -> simulation.Result:
     try:
-        return simulation.run(_validated(loaded), rollback=rollback, simulation=shared)
+        return simulation.run(_validated(loader), rollback=rollback, simulation=shared)
     except errors.Failure as exc:
-        _tell(exc, loaded)
+        _report(exc, loader)
         if not as_json:
             raise SystemExit(1) from exc
         return simulation.Result(status=None, error=results.error_of(exc))
@@ -147,9 +190,9 @@ def _simulated(
 @template.command(short_help="Say what an update would do.")
 @click.argument("old")
 @click.argument("new")
-@given(of=" of both")
-@given("old", " of OLD alone")
-@given("new", " of NEW alone")
+@stack_options(of=" of both")
+@stack_options("old", " of OLD alone")
+@stack_options("new", " of NEW alone")
 @AS_JSON
 @click.option("--all", "everything", is_flag=True, help="List what stays as it is, too.")
 def plan(
@@ -166,19 +209,23 @@ def plan(
 ) -> None:
     """Say what an update of a stack of template OLD to template NEW would do."""
     name = Source(file=new).stack_name
-    from_ = _loaded(old, environments + old_environments, parameters + old_parameters, name)
-    to = _loaded(new, environments + new_environments, parameters + new_parameters, name)
+    from_ = _loader(old, environments + old_environments, parameters + old_parameters, name)
+    to = _loader(new, environments + new_environments, parameters + new_parameters, name)
     before, after = _checked(from_, as_json=as_json), _checked(to, as_json=as_json)
-    with faults_told(to, as_json=as_json):
+    with reporting_faults(to, as_json=as_json):
         after.definition.parameters.check_immutable(before.definition.parameters)
-        made = plans.plan(before, after)
-    said = _json(printing.document(made)) if as_json else printing.text(made, unchanged=everything)
-    click.echo(said.rstrip("\n"))
+        update_plan = plans.plan(before, after)
+    text = (
+        _json(printing.document(update_plan))
+        if as_json
+        else printing.text(update_plan, unchanged=everything)
+    )
+    click.echo(text.rstrip("\n"))
 
 
 @template.command(short_help="Draw who requires whom.")
 @FILE
-@given()
+@stack_options()
 @click.option("--svg", "svg_file", metavar="FILE", help="Write the picture here; -: print it.")
 @click.option("--dot", "dot_file", metavar="FILE", help="Write DOT here; -: print it, as without.")
 def graph(
@@ -189,59 +236,58 @@ def graph(
     dot_file: str | None,
 ) -> None:
     """Draw who requires whom in FILE, stacks below it as clusters: as SVG, or as DOT."""
-    drawn = pictures.picture(_checked(_loaded(file, environments, parameters)))
+    drawing = tables.picture(_checked(_loader(file, environments, parameters)))
     if svg_file:
-        _write(svg_file, svg.drawn(drawn))
+        _write(svg_file, svg.drawn(drawing))
     if dot_file or not svg_file:
-        _write(dot_file or "-", dot.written(drawn))
+        _write(dot_file or "-", dot.written(drawing))
 
 
-def _loaded(
+def _loader(
     file: str, environments: tuple[str, ...], parameters: tuple[str, ...], name: str | None = None
-) -> Loaded:
-    return loading.load(
-        Source(file=file, environments=environments, parameters=parameters, name=name)
-    )
+) -> StackLoader:
+    source = Source(file=file, environments=environments, parameters=parameters, name=name)
+    return StackLoader(source=source)
 
 
-def _validated(loaded: Loaded) -> Stack:
-    stack = loaded.stack()
-    for place, says in _hinted(loaded, stack):
-        click.echo(tables.visible(f"{place}: hint: {says}"), err=True)
+def _validated(loader: StackLoader) -> Stack:
+    stack = loader.stack()
+    for place, sentence in _hinted(loader, stack):
+        click.echo(tables.visible(f"{place}: hint: {sentence}"), err=True)
     stack.validate()
     return stack
 
 
-def _hinted(loaded: Loaded, stack: Stack) -> Iterator[tuple[object, str]]:
-    for file, text in loaded.texts.items():
-        for line, says in sorted(hints.doubles(text)):
-            yield locating.Place(file, line), says
-    for key, reason in loaded.basket.unread.items():
-        yield loaded.source.file, f"cannot read {key}: {reason}"
+def _hinted(loader: StackLoader, stack: Stack) -> Iterator[tuple[object, str]]:
+    for file, text in loader.texts.items():
+        for line, sentence in sorted(hints.doubles(text)):
+            yield places.Place(file, line), sentence
+    for key, reason in loader.bundle.unread.items():
+        yield loader.source.file, f"cannot read {key}: {reason}"
     for hint in hints.of(stack.definition.template):
-        yield locating.place(loaded.source.file, hint.path, loaded.texts), hint.says
+        yield places.place(loader.source.file, hint.path, loader.texts), hint.says
 
 
-def _checked(loaded: Loaded, *, as_json: bool = False) -> Stack:
+def _checked(loader: StackLoader, *, as_json: bool = False) -> Stack:
     """The stack, if it could be created; else the fault is told and the command ends."""
-    with faults_told(loaded, as_json=as_json):
-        return _validated(loaded)
+    with reporting_faults(loader, as_json=as_json):
+        return _validated(loader)
 
 
 @contextlib.contextmanager
-def faults_told(loaded: Loaded, *, as_json: bool) -> Iterator[None]:
+def reporting_faults(loader: StackLoader, *, as_json: bool) -> Iterator[None]:
     """End the command at a fault: a line for people, and a document if one was asked for."""
     try:
         yield
     except errors.Failure as exc:
-        _tell(exc, loaded)
+        _report(exc, loader)
         if as_json:
             click.echo(_json({"error": results.error_of(exc).shown()}))
         raise SystemExit(1) from exc
 
 
-def _tell(exc: errors.Failure, loaded: Loaded) -> None:
-    place = locating.located(exc, loaded.file_at_fault(exc), loaded.texts)
+def _report(exc: errors.Failure, loader: StackLoader) -> None:
+    place = places.located(exc, loader.file_at_fault(exc), loader.texts)
     kind = states.error_type(exc)
     click.echo(tables.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)
 

@@ -5,14 +5,13 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.cmd.template import locating
-from bloomery.cmd.template.files import Basket
-from bloomery.orchestration.limits import LIMITS
+from bloomery.cli.template import places
+from bloomery.cli.template.files import FileBundle
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, merging, versions
 from bloomery.orchestration.template.definition import Definition
@@ -39,7 +38,7 @@ class Source:
     name: str | None = None
 
     @property
-    def given(self) -> dict[str, str]:
+    def parameter_values(self) -> dict[str, str]:
         """The values of parameters; the last one of a key counts."""
         return parameters(self.parameters)
 
@@ -53,44 +52,44 @@ class Source:
 
 
 @dataclass(slots=True, kw_only=True)
-class Loaded:
+class StackLoader:
     """A stack that may be built.  ``texts``: what was read, by file, for who locates a fault."""
 
     source: Source
-    basket: Basket
+    bundle: FileBundle = field(default_factory=FileBundle)
 
     @property
     def texts(self) -> Mapping[str, str]:
-        return self.basket.texts
+        return self.bundle.texts
 
     def stack(self) -> Stack:
         """Build the stack.  Raises the first fault of options, template or environment."""
-        given, name = self.source.given, checked_name(self.source.stack_name)
-        document = self.basket.template(self.source.file)
-        surroundings = self._environment(document)
-        files = self.basket.files
-        template = versions.template_class(document)(document, files, limits=self.basket.limits)
+        name = checked_name(self.source.stack_name)
+        document = self.bundle.template(self.source.file)
+        merged_environment = self._environment(document)
+        files = self.bundle.files
+        template = versions.template_class(document)(document, files, limits=self.bundle.limits)
         definition = Definition(
             template,
-            environment.Environment.of(surroundings, limits=self.basket.limits),
+            environment.Environment.of(merged_environment, limits=self.bundle.limits),
             name=name,
-            given=given,
+            given=self.source.parameter_values,
         )
         return Stack(definition)
 
     def file_at_fault(self, fault: errors.Failure) -> str:
         """The file whose text a fault is about."""
         if isinstance(fault, errors.TemplateUnreadable):
-            return self.basket.reading or self.source.file
+            return self.bundle.reading or self.source.file
         return self._environment_at_fault(fault) or self.source.file
 
     def _environment_at_fault(self, fault: errors.Failure) -> str | None:
         """The last environment that has what the fault is about: that one wins."""
-        name = locating.parameter_at_fault(fault)
-        if name is not None and name not in self.source.given:
+        name = places.parameter_at_fault(fault)
+        if name is not None and name not in self.source.parameter_values:
             found = (self._last_with((section, name)) for section in VALUES)
             return next(filter(None, found), None)
-        path = locating.path_of(fault)
+        path = places.path_of(fault)
         if not (isinstance(fault, OF_ENVIRONMENTS) or path[:1] == [environment.REGISTRY]):
             return None
         named = [each for each in self.source.environments if f"'{each}'" in str(fault)]
@@ -102,21 +101,17 @@ class Loaded:
         having = (
             each
             for each in reversed(self.source.environments)
-            if path and locating.holds(self.texts.get(each, ""), path)
+            if path and places.holds(self.texts.get(each, ""), path)
         )
         return next(having, None)
 
     def _environment(self, document: Mapping[str, Any]) -> dict[str, Any]:
         """Merge the environment files in their order."""
         texts = {
-            name: json.dumps(self.basket.environment(name)) for name in self.source.environments
+            name: json.dumps(self.bundle.environment(name)) for name in self.source.environments
         }
-        kinds = merging.kinds_of(document, self.basket.files, self.basket.limits)
-        return merging.merged(self.source.environments, texts, kinds, self.basket.limits)
-
-
-def load(source: Source) -> Loaded:
-    return Loaded(source=source, basket=Basket(LIMITS))
+        kinds = merging.kinds_of(document, self.bundle.files, self.bundle.limits)
+        return merging.merged(self.source.environments, texts, kinds, self.bundle.limits)
 
 
 def checked_name(name: str) -> str:

@@ -8,7 +8,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration import plan, simulation
-from bloomery.orchestration.template.discretion import Discretion
+from bloomery.orchestration.template.redaction import Redaction
 from tests.kit.simulations import stack
 
 SECRET = "correct horse\nbattery"
@@ -38,7 +38,7 @@ parameters:
     ],
 )
 def test_each_spelling_of_a_value_is_masked(said, shown):
-    assert Discretion([SECRET, {"k": [12345, True, None, "abc"]}, "naïve"]).masked(said) == shown
+    assert Redaction([SECRET, {"k": [12345, True, None, "abc"]}, "naïve"]).masked(said) == shown
 
 
 @pytest.mark.parametrize(
@@ -65,25 +65,25 @@ def test_each_spelling_of_a_value_is_masked(said, shown):
     ],
 )
 def test_what_functions_make_of_a_value_is_masked_too(hidden, said, shown):
-    assert Discretion([hidden]).masked(said) == shown
+    assert Redaction([hidden]).masked(said) == shown
 
 
 def test_a_fault_keeps_its_class_and_its_place():
     fault = errors.StackValidationFailed(
         reason="no hunter2 here", path=["a", 0, "hunter2"], error="Property error", log="hunter2"
     )
-    masked = Discretion(["hunter2"]).fault(fault)
+    masked = Redaction(["hunter2"]).fault(fault)
     assert type(masked) is type(fault)
     assert str(masked) == "Property error: a[0].******: no ****** here"
     assert masked.log == "******"
-    assert Discretion(["other"]).fault(fault) is fault
+    assert Redaction(["other"]).fault(fault) is fault
 
 
 def test_two_mask_what_either_masks():
-    both = Discretion(["first"]) | Discretion(["second"])
+    both = Redaction(["first"]) | Redaction(["second"])
     assert both.masked("first, second, third") == "******, ******, third"
-    alone = Discretion(["first"])
-    assert (alone | Discretion()) is alone
+    alone = Redaction(["first"])
+    assert (alone | Redaction()) is alone
 
 
 WRONG = {

@@ -16,7 +16,7 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bloomery.cmd.template.writing import Writing
+from bloomery.cli.template.commands import Writing
 from tests.kit.templates import Command, written
 
 BODY = "resources: {a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}}\n"

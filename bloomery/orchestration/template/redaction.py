@@ -1,9 +1,9 @@
 """What no message may tell: values of hidden parameters, wherever a message came by them.
 
-    discretion = Discretion(["correct horse"])
-    discretion.masked('"Correct Horse" is not a number')  # "******" is not a number
-    discretion.masked("no element is called 'horse'")  # no element is called '******'
-    raise discretion.fault(exc)
+    redaction = Redaction(["correct horse"])
+    redaction.masked('"Correct Horse" is not a number')  # "******" is not a number
+    redaction.masked("no element is called 'horse'")  # no element is called '******'
+    raise redaction.fault(exc)
 
 A function, a property or a kind that refuses a value says which, and cannot know that it came from
 a hidden parameter.  So whoever hands a message on (a stack that is validated, an event that is
@@ -34,7 +34,7 @@ _BETWEEN: Final = "\0"  # no document has it
 F = TypeVar("F", bound=errors.Failure)
 
 
-class Discretion:
+class Redaction:
     """Masks the texts and numbers in ``values``, in each spelling that messages have of them."""
 
     __slots__ = ("_joined", "_texts")
@@ -46,11 +46,11 @@ class Discretion:
         self._texts = sorted(texts, key=len, reverse=True)
         self._joined = _BETWEEN.join(self._texts)
 
-    def __or__(self, other: Discretion) -> Discretion:
+    def __or__(self, other: Redaction) -> Redaction:
         """Mask what either of both masks."""
         if not other._texts:
             return self
-        both = Discretion()
+        both = Redaction()
         both._know({*self._texts, *other._texts})
         return both
 

@@ -19,7 +19,7 @@ from bloomery.orchestration.properties.schema import Type
 from bloomery.orchestration.template import parse
 
 
-class Kind(enum.StrEnum):
+class ParameterType(enum.StrEnum):
     """The type of a parameter; the value is HOT's word."""
 
     STRING = "string"
@@ -30,35 +30,35 @@ class Kind(enum.StrEnum):
 
 
 CFN_WORDS: Final = {
-    Kind.STRING: "String",
-    Kind.NUMBER: "Number",
-    Kind.LIST: "CommaDelimitedList",
-    Kind.JSON: "Json",
-    Kind.BOOLEAN: "Boolean",
+    ParameterType.STRING: "String",
+    ParameterType.NUMBER: "Number",
+    ParameterType.LIST: "CommaDelimitedList",
+    ParameterType.JSON: "Json",
+    ParameterType.BOOLEAN: "Boolean",
 }  # of CloudFormation, and of the answer to ``POST validate``
 
 PROPERTY_TYPES: Final = {
-    Kind.STRING: Type.STRING,
-    Kind.NUMBER: Type.NUMBER,
-    Kind.LIST: Type.LIST,
-    Kind.JSON: Type.MAP,
-    Kind.BOOLEAN: Type.BOOLEAN,
+    ParameterType.STRING: Type.STRING,
+    ParameterType.NUMBER: Type.NUMBER,
+    ParameterType.LIST: Type.LIST,
+    ParameterType.JSON: Type.MAP,
+    ParameterType.BOOLEAN: Type.BOOLEAN,
 }  # what a nested template's parameter is when the template stands for a resource
 
 TRUE: Final = frozenset({"1", "t", "true", "on", "y", "yes"})
 FALSE: Final = frozenset({"0", "f", "false", "off", "n", "no"})
 
 
-def convert(kind: Kind, value: Any, limits: Limits) -> Any:
+def convert(kind: ParameterType, value: Any, limits: Limits) -> Any:
     """Return what templates see of ``value``; StackValidationFailed if the type cannot hold it."""
     return _CONVERTERS[kind](value, limits)
 
 
-def text(kind: Kind, value: Any) -> str:
+def text(kind: ParameterType, value: Any) -> str:
     """Spell a converted value as ``parameters`` of a stack shows it."""
-    if kind is Kind.LIST:
+    if kind is ParameterType.LIST:
         return ",".join(value)
-    if kind is Kind.JSON:
+    if kind is ParameterType.JSON:
         return json.dumps(value)
     return str(value)
 
@@ -121,10 +121,10 @@ def _json(value: Any, limits: Limits) -> Any:
 
 
 _Converter: TypeAlias = Callable[[Any, Limits], Any]
-_CONVERTERS: Final[Mapping[Kind, _Converter]] = {
-    Kind.STRING: _string,
-    Kind.NUMBER: _number,
-    Kind.BOOLEAN: _boolean,
-    Kind.LIST: _list,
-    Kind.JSON: _json,
+_CONVERTERS: Final[Mapping[ParameterType, _Converter]] = {
+    ParameterType.STRING: _string,
+    ParameterType.NUMBER: _number,
+    ParameterType.BOOLEAN: _boolean,
+    ParameterType.LIST: _list,
+    ParameterType.JSON: _json,
 }

@@ -1,4 +1,4 @@
-"""What the commands print, for people; programs get the documents these lines are made from."""
+"""What the commands print and draw; programs get the documents the lines are made from."""
 
 from __future__ import annotations
 
@@ -8,11 +8,13 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.orchestration.drawing import Box, Picture
 from bloomery.orchestration.plan import secrets
+from bloomery.orchestration.resources import composite
 from bloomery.orchestration.simulation import Event, Result
 from bloomery.orchestration.simulation.events import STACK_TYPE
 from bloomery.orchestration.simulation.results import Error, Output
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
@@ -28,7 +30,7 @@ OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmles
 # -------------------------------------------------------------------------------- validate and show
 
 
-def counted(stack: Stack) -> str:
+def summary(stack: Stack) -> str:
     definition = stack.definition
     numbers = (
         (len(definition.resources), "resource"),
@@ -110,8 +112,8 @@ def text(shown: Mapping[str, Any]) -> str:
     lines += _section("resources, in the order of creation", [*_resources(shown["resources"])])
     outputs = shown["outputs"].items()
     rows = [
-        (name, _described(one["description"]) if one["enabled"] else "(off)")
-        for name, one in outputs
+        (name, _described(entry["description"]) if entry["enabled"] else "(off)")
+        for name, entry in outputs
     ]
     return "\n".join([*lines, *_section("outputs", columns(rows))])
 
@@ -127,16 +129,16 @@ def _section(title: str, lines: Sequence[str]) -> list[str]:
 
 def _parameters(parameters: Mapping[str, Any]) -> list[str]:
     return columns(
-        (name, one["type"], brief(one["value"]), one["description"])
-        for name, one in parameters.items()
+        (name, entry["type"], brief(entry["value"]), entry["description"])
+        for name, entry in parameters.items()
     )
 
 
 def _resources(resources: Sequence[Mapping[str, Any]]) -> Iterator[str]:
-    for one in resources:
-        after = f"  after {', '.join(one['requires'])}" if one["requires"] else ""
-        yield visible(f"{one['name']}  {one['type']}{after}")
-        for key, value in one["properties"].items():
+    for entry in resources:
+        after = f"  after {', '.join(entry['requires'])}" if entry["requires"] else ""
+        yield visible(f"{entry['name']}  {entry['type']}{after}")
+        for key, value in entry["properties"].items():
             yield visible(f"    {key}: {brief(value)}")
 
 
@@ -183,7 +185,8 @@ def outcome(result: Result) -> str:
     lines = _section(
         "resources",
         columns(
-            (one.name, one.state, one.type, one.physical_id or "-") for one in result.resources
+            (entry.name, entry.state, entry.type, entry.physical_id or "-")
+            for entry in result.resources
         ),
     )
     lines += _section("outputs", [*_outputs(result.outputs)])
@@ -202,6 +205,43 @@ def _outputs(outputs: Mapping[str, Output]) -> Iterator[str]:
             continue
         yield visible(f"{name}:")
         yield from (visible(f"    {line}").rstrip() for line in said.removesuffix("\n").split("\n"))
+
+
+# ------------------------------------------------------------------------------------------ graph
+
+
+def picture(stack: Stack) -> Picture:
+    """Draw ``stack`` as its template says; nothing needs to exist."""
+    edges: list[tuple[str, str]] = []
+    boxes = _boxes(stack, "", edges)
+    return Picture(title=stack.definition.identity.name, boxes=boxes, edges=edges)
+
+
+def _boxes(stack: Stack, above: str, edges: list[tuple[str, str]]) -> list[Box]:
+    edges.extend(
+        (f"{above}{requirer}", f"{above}{required}")
+        for requirer in stack.order
+        for required in sorted(stack.graph.requires(requirer))
+    )
+    return [_box(stack, name, f"{above}{name}", edges) for name in stack.order]
+
+
+def _box(stack: Stack, name: str, key: str, edges: list[tuple[str, str]]) -> Box:
+    child = _child(stack, name)
+    inside = None if child is None else _boxes(child, f"{key}/", edges)
+    return Box(key=key, name=name, kind=stack.definitions[name].type, inside=inside)
+
+
+def _child(stack: Stack, name: str) -> Stack | None:
+    """The stack below a resource; None if it has none, or one that depends on values to come."""
+    if not issubclass(stack.kind(name), composite.Composite):
+        return None
+    try:
+        child = children.preview(stack, name, stack.properties(name, stack.view), {})
+        assert isinstance(child, composite.Composite)
+        return children.child_stack(stack, child)
+    except errors.Failure:
+        return None
 
 
 # ----------------------------------------------------------------------------------------- helpers
