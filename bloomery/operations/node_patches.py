@@ -7,47 +7,27 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model import node as model
+from bloomery.model.rules import idents, patches
 from bloomery.model.rules import nodes as rules
-from bloomery.model.rules import patches
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import node_values, versions
+from bloomery.operations import node_values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-RESET_INTERFACES_SINCE: Final = 45
-UNSET_CHASSIS_SINCE: Final = 25
 REQUIRED: Final = frozenset({"driver"})
 _EMPTY_GROUP: Final = ""
 
 
-def check(ctx: Context, patch: Patch, reset_interfaces: bool | None) -> None:
-    """Refuse, before the node is looked up, what no node would take from this client."""
+def check(patch: Patch) -> None:
+    """Refuse, before the node is looked up, what no node would take."""
     patches.check_form(patch)
     patches.check_roots(patch, model.PATCHABLE)
     patches.refuse_sealed(patch)
-    newer = _newer(patch, ctx.version)
-    if newer:
-        raise versions.refused(model.FIELDS[newer[0]].since, f"field {newer[0]}")
-    if _unsets_chassis(patch):
-        versions.require(ctx.version, UNSET_CHASSIS_SINCE, "removal of chassis_uuid")
-    if reset_interfaces is not None:
-        _check_reset(ctx, patch)
 
 
-def _newer(patch: Patch, version: int) -> list[str]:
-    """Return the attributes that some add or replace touches and ``version`` does not know."""
-    touched = {patches.root_of(one) for one in patch if one["op"] != "remove"}
-    return sorted(name for name in touched if model.FIELDS[name].since > version)
-
-
-def _unsets_chassis(patch: Patch) -> bool:
-    values = patches.last_values(patch)
-    return "chassis_uuid" in values and values["chassis_uuid"] is None
-
-
-def _check_reset(ctx: Context, patch: Patch) -> None:
-    versions.require(ctx.version, RESET_INTERFACES_SINCE, "reset_interfaces")
+def check_reset(patch: Patch) -> None:
+    """Interfaces are reset only where the driver changes."""
     if "driver" not in patches.roots(patch):
         raise errors.Invalid(
             reason="The reset_interfaces parameter can only be used when changing the node's "
@@ -80,7 +60,7 @@ def _removal(name: str, operation: Json) -> Json:
 
 def _value(ctx: Context, node: Any, name: str, value: Any) -> Any:
     if name == "name":
-        node_values.check_name(value, ctx.version)
+        idents.check_node_name(value)
     if name == "conductor_group":
         return str(rules.ATTRIBUTES.cleaned(name, value) or _EMPTY_GROUP).lower()
     value = rules.ATTRIBUTES.cleaned(name, value)

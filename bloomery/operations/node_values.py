@@ -2,16 +2,11 @@
 
 from __future__ import annotations
 
-from typing import Any, Final
-
 from bloomery import errors
 from bloomery.db import nodes as db
-from bloomery.model.rules import idents
 from bloomery.model.rules import nodes as rules
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
-
-ANY_NAME_SINCE: Final = 10
 
 
 def check_chassis(ctx: Context, uuid: str) -> None:
@@ -28,8 +23,3 @@ def parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
             reason=f"cannot set parent_node to {ident}: it has another owner",
         )
     return uuid
-
-
-def check_name(name: Any, version: int) -> None:
-    """A name that is set must be one; DELETE clears nothing, a patch's ``remove`` does."""
-    idents.check_node_name(name, host_name=version < ANY_NAME_SINCE)

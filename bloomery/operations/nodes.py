@@ -1,4 +1,4 @@
-"""Nodes: one to show, many to list, and what POST, PATCH and DELETE may ask.
+"""Nodes: one to read, many to list, and what may be asked of their rows.
 
 nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})
 nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}])
@@ -7,45 +7,152 @@ nodes.update(ctx, "web-1", [{"op": "replace", "path": "/extra/rack", "value": 7}
 from __future__ import annotations
 
 import uuid as uuids
-from collections.abc import Iterable
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import State
-from bloomery.model import node as model
-from bloomery.model.rules import attributes
+from bloomery.db import nodes as db
+from bloomery.model.page import Page
+from bloomery.model.rules import attributes, idents
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import lookup, node_documents, node_patches, node_values, versions
+from bloomery.operations import conductors, lookup, node_patches, node_values
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-ENROLL_SINCE: Final = 11
+FAULTS: Final = ("power failure", "clean failure", "rescue abort failure", "service failure")
+EQUAL: Final = (
+    "instance_uuid", "maintenance", "retired", "provision_state", "driver", "resource_class",
+    "fault", "conductor_group", "owner", "lessee", "chassis_uuid", "instance_name",
+)  # fmt: skip
 ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST takes them and learns better
 
 
-def show(ctx: Context, ident: str, fields: Iterable[str] | None = None) -> Json:
-    """Return one node; all that the version knows, or the ``fields`` asked."""
-    if fields is not None:
-        node_documents.check_fields(ctx, fields)
-    serializer = node_documents.Serializer(ctx, fields, parts=fields is None)
-    return serializer.write(lookup.row(ctx, ident, serializer.columns))
+def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
+    """Return columns of one node by UUID or name.  Raises NodeNotFound.
+
+    Objects are JSON text as they are stored, traits joined by commas: who shows them decodes
+    what must be.
+    """
+    return lookup.row(ctx, ident, columns)
+
+
+def get_states(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
+    """Return columns of a node that tell its states; see ``get_row``."""
+    return lookup.row(ctx, ident, columns)
+
+
+# -------------------------------------------------------------------------------------- lists
+
+
+def list_rows(
+    ctx: Context,
+    columns: tuple[str, ...],
+    filters: Mapping[str, Any],
+    page: Page,
+) -> tuple[Sequence[Any], str | None]:
+    """Return a page of rows of these columns, and the marker of the next page if there may be one.
+
+    Rows are as those of ``get_row``.  A page that is limited to one conductor's nodes may have
+    fewer rows than there are on it: that is asked of the page, not of the table.
+    """
+    host = filters.get("conductor")
+    needed = ("uuid",) if host is None else ("uuid", "driver", "conductor_group")
+    extra = tuple(name for name in needed if name not in columns)
+    query = _query(ctx, columns + extra, filters, page)
+    with ctx.services.db.read() as conn:
+        rows = db.list_rows(conn, query)
+    marker = rows[-1].uuid if page.is_full(rows) else None
+    if host is not None:
+        rows = [
+            row
+            for row in rows
+            if host == conductors.find_host(ctx, row.driver, row.conductor_group, row.uuid)
+        ]
+    return [row[: len(columns)] for row in rows] if extra else rows, marker
+
+
+def _query(
+    ctx: Context,
+    columns: tuple[str, ...],
+    filters: Mapping[str, Any],
+    page: Page,
+) -> db.Query:
+    _check_filters(filters)
+    equal = {name: filters[name] for name in EQUAL if name in filters}
+    if "chassis_uuid" in equal:
+        _check_chassis(ctx, equal["chassis_uuid"])
+    if "parent_node" in filters:
+        equal["parent_node"] = _parent(ctx, filters["parent_node"])
+    return db.Query(
+        columns=columns,
+        equal=equal,
+        among={"shard": filters["shard"]} if "shard" in filters else {},
+        associated=filters.get("associated"),
+        project=filters.get("project"),
+        description_contains=filters.get("description_contains"),
+        sharded=filters.get("sharded"),
+        include_children=bool(filters.get("include_children")) or "parent_node" in filters,
+        sort_key=page.sort_key,
+        descending=page.descending,
+        marker=page.marker,
+        limit=page.limit,
+    )
+
+
+def _check_filters(filters: Mapping[str, Any]) -> None:
+    state = filters.get("provision_state")
+    if state is not None and state not in set(State):
+        raise errors.InvalidParameterValue(
+            reason=f'Provision state "{state}" is not valid; '
+            f"allowed are {', '.join(sorted(State))}",
+        )
+    fault = filters.get("fault")
+    if fault is not None and fault not in FAULTS:
+        raise errors.InvalidParameterValue(
+            reason=f'Unrecognized fault "{fault}" is specified, allowed faults are {FAULTS}',
+        )
+    attributes.check_text("description_contains", filters.get("description_contains"))
+
+
+def _check_chassis(ctx: Context, uuid: str) -> None:
+    try:
+        node_values.check_chassis(ctx, uuid)
+    except errors.InvalidParameterValue:
+        raise errors.ChassisNotFound(chassis=uuid) from None
+
+
+def _parent(ctx: Context, ident: str) -> str:
+    """Return the UUID of the parent asked for; children of an unknown node are none."""
+    try:
+        return lookup.uuid_of(ctx, ident)
+    except errors.NodeNotFound:
+        return ident
+
+
+def list_children(ctx: Context, ident: str) -> list[str]:
+    """Return the UUIDs of the nodes below one."""
+    uuid = lookup.uuid_of(ctx, ident)
+    query = db.Query(columns=("uuid",), equal={"parent_node": uuid})
+    with ctx.services.db.read() as conn:
+        return [row.uuid for row in db.list_rows(conn, query)]
 
 
 # ------------------------------------------------------------------------------------- create
 
 
-def create(ctx: Context, body: Json) -> Json:
-    """Enrol a node; return it as it was stored.
+def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
+    """Enrol a node in ``state``; return its UUID.
 
-    Checks in the reference's order: versions, name, owner, chassis, conductor and interfaces,
-    uniqueness.  ``body`` has passed the schema.
+    Checks in Ironic's order: name, owner, chassis, conductor and interfaces, uniqueness.
+    ``fields`` have passed the schema.
     """
-    given = {name: value for name, value in body.items() if value is not None}
-    _check_versions(ctx, given)
+    given = {name: value for name, value in fields.items() if value is not None}
     _check_values(ctx, given)
-    values = _stored(ctx, given)
+    values = {"provision_state": state} | _stored(ctx, given)
     with lookup.no_host_is_a_bad_request():
         conductor = ctx.services.rpc.conductor_for_node(
             driver=values["driver"],
@@ -53,19 +160,12 @@ def create(ctx: Context, body: Json) -> Json:
             uuid=values["uuid"],
         )
     conductor.create_node(ctx.request, values)
-    return show(ctx, values["uuid"])
-
-
-def _check_versions(ctx: Context, given: Json) -> None:
-    for name in given:
-        if name == "conductor_group" and not given[name]:
-            continue
-        versions.require(ctx.version, model.FIELDS[name].since, f"field {name}")
+    return str(values["uuid"])
 
 
 def _check_values(ctx: Context, given: Json) -> None:
     if "name" in given:
-        node_values.check_name(given["name"], ctx.version)
+        idents.check_node_name(given["name"])
     if "owner" in given:
         raise errors.Invalid(
             reason="cannot set owner while creating a node: without projects (auth_strategy is "
@@ -94,7 +194,6 @@ def _stored(ctx: Context, given: Json) -> Json:
         "uuid": str(uuids.uuid4()),
         "resource_class": defaults.default_resource_class,
         "conductor_group": defaults.default_conductor_group,
-        "provision_state": State.ENROLL if ctx.version >= ENROLL_SINCE else State.AVAILABLE,
     } | cleaned
     values["conductor_group"] = values["conductor_group"].lower()
     if "parent_node" in values:
@@ -105,28 +204,55 @@ def _stored(ctx: Context, given: Json) -> Json:
 # ------------------------------------------------------------------------------------- update
 
 
-def update(ctx: Context, ident: str, patch: Patch, reset_interfaces: bool | None = None) -> Json:
-    """Apply a JSON patch; return the node as it was stored.
+def _anything(patch: Patch) -> None:
+    """Refuse nothing."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdateTerms:
+    """What an update is bound to beside the rules for all; the defaults are for pages and stacks.
+
+    ``check_patch`` is asked before the node is looked up, ``check_names`` after its state was;
+    both may refuse.  ``while_inspecting``: a node may be changed while it is inspected.
+    """
+
+    check_patch: Callable[[Patch], None] = _anything
+    check_names: Callable[[Patch], None] = _anything
+    while_inspecting: bool = False
+
+
+def update(
+    ctx: Context,
+    ident: str,
+    patch: Patch,
+    reset_interfaces: bool | None = None,
+    terms: UpdateTerms = UpdateTerms(),
+) -> str:
+    """Apply a JSON patch to a node; return its UUID.
 
     The conductor applies it to the row that it reads in its own transaction: what others
     changed meanwhile stays.
     """
-    node_patches.check(ctx, patch, reset_interfaces)
+    node_patches.check(patch)
+    terms.check_patch(patch)
+    if reset_interfaces is not None:
+        node_patches.check_reset(patch)
     node = lookup.row(ctx, ident)
-    _check_state(ctx, node, patch)
+    _check_state(node, patch, terms)
+    terms.check_names(patch)
     cleaned = node_patches.cleaned(ctx, node, patch)
     with lookup.no_host_is_a_bad_request():
         conductor = lookup.conductor_of(ctx, node_patches.Destination.of(node, cleaned))
     conductor.update_node(ctx.request, node.uuid, cleaned, bool(reset_interfaces))
-    return show(ctx, node.uuid)
+    return str(node.uuid)
 
 
-def _check_state(ctx: Context, node: Any, patch: Patch) -> None:
+def _check_state(node: Any, patch: Patch, terms: UpdateTerms) -> None:
     rules.refuse_while_busy(node, patch)
     if rules.frees_instance_only(patch) and node.maintenance:
         return
     state = node.provision_state
-    if state == State.INSPECTING and ctx.version >= node_documents.INSPECT_WAIT_SINCE:
+    if state == State.INSPECTING and not terms.while_inspecting:
         raise errors.Conflict(
             reason=f"Cannot update node {node.uuid} while it is in state {state}; "
             "wait for the inspection to end.",

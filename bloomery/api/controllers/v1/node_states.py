@@ -10,7 +10,8 @@ from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
-from bloomery.operations import console, node_states, power, provision
+from bloomery.api.views import nodes as views
+from bloomery.operations import console, nodes, power, provision
 
 TARGET: Final = {"target": Arg(arguments.anything, required=True)}
 POWER: Final = {**TARGET, "timeout": Arg(arguments.seconds_or_null)}
@@ -94,4 +95,5 @@ class States(Rest):
 
     @endpoint(rule="baremetal:node:get_states", extra_segment_status=404)
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return node_states.show(call.context, node)
+        ident, columns = views.known_ident(call, node), views.state_columns(call)
+        return views.states(call, nodes.get_states(call.context, ident, columns))

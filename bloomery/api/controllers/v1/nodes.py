@@ -22,8 +22,9 @@ from bloomery.api.declare import Reply, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.schemas import patch
+from bloomery.api.views import nodes as views
 from bloomery.model.rules import idents
-from bloomery.operations import node_lists, nodes
+from bloomery.operations import nodes
 
 FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
 FILTERS: Final[arguments.Args] = {
@@ -57,12 +58,28 @@ LIST: Final = {
 MAINTENANCE: Final = {"reason": Arg(arguments.text_or_null)}
 
 
+def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> dict[str, Any]:
+    serializer = views.Serializer(call, fields)
+    return serializer.write(nodes.get_row(call.context, ident, serializer.columns))
+
+
+def _list(call: Call, asked: dict[str, Any], *, detail: bool = False) -> dict[str, Any]:
+    """Return a page of nodes; ``detail`` is that of the path, ``asked["detail"]`` the argument."""
+    fields = views.listed_fields(call, asked, detail=detail)
+    serializer, page = views.Serializer(call, fields), views.page(call, asked)
+    rows, marker = nodes.list_rows(call.context, serializer.columns, asked, page)
+    answer: dict[str, Any] = {"nodes": [serializer.write(row) for row in rows]}
+    if marker is not None:
+        answer["next"] = views.next_url(call, asked, page, marker, fields, detail=detail)
+    return answer
+
+
 class Detail(Rest):
     @endpoint(
         rule="baremetal:node:list", query={**arguments.PAGING, **FILTERS}, extra_segment_status=404
     )
     def get(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return node_lists.show(call.context, asked, detail=True, path="nodes/detail")
+        return _list(call, asked, detail=True)
 
 
 class ValidateAny(Rest):
@@ -73,30 +90,30 @@ class ValidateAny(Rest):
         query={"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)},
     )
     def get(self, call: Call, **asked: str) -> dict[str, Any]:
-        ident = asked.get("node") or asked.get("node_uuid")
-        return nodes.validate(call.context, arguments.needed("node", ident))
+        ident = arguments.needed("node", asked.get("node") or asked.get("node_uuid"))
+        return nodes.validate(call.context, views.known_ident(call, ident))
 
 
 class Validate(Rest):
     @endpoint(rule="baremetal:node:validate")
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return nodes.validate(call.context, node)
+        return nodes.validate(call.context, views.known_ident(call, node))
 
 
 class Maintenance(Rest):
     @endpoint(rule="baremetal:node:set_maintenance", status=202, named=MAINTENANCE)
     def put(self, call: Call, node: str, *, reason: str | None = None) -> None:
-        nodes.set_maintenance(call.context, node, True, reason)
+        nodes.set_maintenance(call.context, views.known_ident(call, node), True, reason)
 
     @endpoint(rule="baremetal:node:clear_maintenance", status=202)
     def delete(self, call: Call, node: str) -> None:
-        nodes.set_maintenance(call.context, node, False)
+        nodes.set_maintenance(call.context, views.known_ident(call, node), False)
 
 
 class Children(Rest):
     @endpoint(rule="baremetal:node:get", since=83)
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return node_lists.children(call.context, node)
+        return views.children(call, node, nodes.list_children(call.context, node))
 
 
 class Nodes(Rest):
@@ -123,7 +140,7 @@ class Nodes(Rest):
 
     @endpoint(rule="baremetal:node:list", query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return node_lists.show(call.context, asked)
+        return _list(call, asked)
 
     @endpoint(rule="baremetal:node:get", query=FIELDS, extra_segment_status=404)
     def get_one(
@@ -133,12 +150,14 @@ class Nodes(Rest):
         *,
         fields: tuple[str, ...] | None = None,
     ) -> dict[str, Any]:
-        return nodes.show(call.context, node, fields)
+        views.check_fields(call, fields)
+        return _show(call, views.known_ident(call, node), fields)
 
     @endpoint(rule="baremetal:node:create", status=201, body=schemas.CREATE)
     def post(self, call: Call, *, body: dict[str, Any]) -> Reply:
-        made = nodes.create(call.context, body)
-        return Reply(document=made, location=call.at(f"nodes/{made['uuid']}"))
+        views.check_body(call, body)
+        uuid = nodes.create(call.context, body, views.initial_state(call))
+        return Reply(document=_show(call, uuid), location=call.at(f"nodes/{uuid}"))
 
     @endpoint(
         rule="baremetal:node:update",
@@ -153,8 +172,9 @@ class Nodes(Rest):
         body: list[dict[str, Any]],
         reset_interfaces: bool | None = None,
     ) -> dict[str, Any]:
-        return nodes.update(call.context, node, body, reset_interfaces)
+        terms = views.update_terms(call, node, reset_interfaces)
+        return _show(call, nodes.update(call.context, node, body, reset_interfaces, terms))
 
     @endpoint(rule="baremetal:node:delete", status=204, extra_segment_status=404)
     def delete(self, call: Call, node: str) -> None:
-        nodes.delete(call.context, node)
+        nodes.delete(call.context, views.known_ident(call, node))

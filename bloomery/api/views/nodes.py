@@ -1,0 +1,212 @@
+"""A node as clients see it: what their version knows, with links, the conductor and old names."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.api import versions
+from bloomery.api.call import Call
+from bloomery.api.views import links, pagination, projection
+from bloomery.conductor.states import State
+from bloomery.model import node as model
+from bloomery.model.fields import table
+from bloomery.model.page import Page
+from bloomery.model.rules import idents, patches
+from bloomery.model.rules.patches import Patch
+from bloomery.operations import conductors
+from bloomery.operations.nodes import UpdateTerms
+
+Json = dict[str, Any]
+
+AVAILABLE_SINCE: Final = 2  # before, a node that waits for a user had no state
+NAMES_SINCE: Final = 5
+ANY_NAME_SINCE: Final = 10  # before: host names
+ENROLL_SINCE: Final = 11
+UNSET_CHASSIS_SINCE: Final = 25
+INSPECT_WAIT_SINCE: Final = 39
+RESET_INTERFACES_SINCE: Final = 45
+BELOW: Final = (("ports", 1), ("states", 14))  # linked from a node, since which version
+NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # not to be named in ``fields``
+NEVER_SORTED: Final = frozenset({"chassis_uuid", "allocation_uuid"})
+IN_NEXT: Final = ("associated", "maintenance", "retired")  # filters that the next link repeats
+DEFAULT: Final = (
+    "instance_uuid", "maintenance", "power_state", "provision_state", "uuid", "name",
+)  # fmt: skip
+STATES: Final = (
+    "console_enabled", "last_error", "power_state", "provision_state", "target_power_state",
+    "target_provision_state", "provision_updated_at", "raid_config", "target_raid_config",
+    "boot_mode", "secure_boot",
+)  # fmt: skip
+
+_PROJECTIONS: Final = projection.Projections(model.FIELDS, "uuid")
+_WITH_CONDUCTOR: Final = projection.Projections(model.FIELDS, "uuid", "driver", "conductor_group")
+_STATES: Final = projection.Projections(table(*(model.FIELDS[name] for name in STATES)))
+
+
+# ------------------------------------------------------------------------------------ documents
+
+
+class Serializer:
+    """Turns rows of one answer into documents; read by ``columns``.  ``fields`` None: all."""
+
+    def __init__(self, call: Call, fields: Iterable[str] | None) -> None:
+        shows_conductor = fields is None or "conductor" in fields
+        projections = _WITH_CONDUCTOR if shows_conductor else _PROJECTIONS
+        self._projection = projections.of(call.version, fields)
+        names = self._projection.names
+        self._translates_states = "provision_state" in names and call.version < INSPECT_WAIT_SINCE
+        self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
+        self._version = call.version
+        self._context = call.context
+        self._link = links.Maker(call.url, "nodes")
+        self._below = _below(call) if fields is None else ()
+        self.columns = self._projection.columns
+
+    def write(self, row: Sequence[Any]) -> Json:
+        """Return the document of one row."""
+        document = self._projection.values(row)
+        uuid = document["uuid"]
+        if self._translates_states:
+            document["provision_state"] = _state(document["provision_state"], self._version)
+        if self._shows_traits:
+            joined = document["traits"]
+            document["traits"] = sorted(joined.split(",")) if joined else []
+        if self._shows_conductor:
+            document["conductor"] = conductors.find_host(
+                self._context, document["driver"], document["conductor_group"], uuid
+            )
+        document["links"] = self._link(uuid)
+        for name, link in self._below:
+            document[name] = link(uuid)
+        return self._projection.finish(document)
+
+
+def _below(call: Call) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
+    return tuple(
+        (name, links.Maker(call.url, "nodes", f"/{name}"))
+        for name, since in BELOW
+        if call.version >= since
+    )
+
+
+def _state(state: str | None, version: int) -> str | None:
+    """Return a provision state as a client of ``version`` knows it."""
+    if state == State.AVAILABLE and version < AVAILABLE_SINCE:
+        return None
+    if state == State.INSPECTWAIT and version < INSPECT_WAIT_SINCE:
+        return State.INSPECTING.value
+    return state
+
+
+def state_columns(call: Call) -> tuple[str, ...]:
+    return _STATES.of(call.version, None).columns
+
+
+def states(call: Call, row: Sequence[Any]) -> Json:
+    """Return the states of a node, without the rest of it: what clients poll."""
+    document = _STATES.of(call.version, None).values(row)
+    return document | {"provision_state": _state(document["provision_state"], call.version)}
+
+
+# ---------------------------------------------------------------------------------------- lists
+
+
+def check_fields(call: Call, fields: Iterable[str] | None) -> None:
+    """Refuse fields that a client may not name, or not yet."""
+    if fields is not None:
+        projection.check_fields(fields, model.FIELDS, call.version, never=NEVER_ASKED)
+
+
+def listed_fields(call: Call, asked: Mapping[str, Any], *, detail: bool) -> list[str] | None:
+    """Return the fields that a list shows; None: all."""
+    fields = asked.get("fields")
+    projection.refuse_both(fields, detail=detail or asked.get("detail"))
+    check_fields(call, fields)
+    if fields is not None:
+        return list(fields)
+    return None if detail or asked.get("detail") else list(DEFAULT)
+
+
+def page(call: Call, asked: Mapping[str, Any]) -> Page:
+    return pagination.read(call, asked, model.FIELDS, never=NEVER_SORTED)
+
+
+def next_url(
+    call: Call,
+    asked: Mapping[str, Any],
+    page: Page,
+    marker: str,
+    fields: list[str] | None,
+    *,
+    detail: bool,
+) -> str:
+    """Return where a list goes on; that of /nodes/detail repeats neither fields nor detail."""
+    return pagination.next_url(
+        call,
+        "nodes/detail" if detail else "nodes",
+        page,
+        marker,
+        **{name: True for name in IN_NEXT if asked.get(name)},
+        detail=asked.get("detail"),
+        fields=fields,
+    )
+
+
+def children(call: Call, ident: str, uuids: Sequence[str]) -> Json:
+    link = {"href": call.at(f"nodes?parent_node={ident}"), "rel": "children"}
+    return {"children": uuids, "links": link}
+
+
+# ---------------------------------------------------------------- what older clients may not do
+
+
+def known_ident(call: Call, ident: str) -> str:
+    """Return the ident of a node.  Raises NodeNotFound for names where there are none yet."""
+    if call.version < NAMES_SINCE and not idents.is_uuid(ident):
+        raise errors.NodeNotFound(node=ident)
+    return ident
+
+
+def check_body(call: Call, body: Json) -> None:
+    """Refuse to enrol with what the client's version does not know."""
+    for name, value in body.items():
+        if value is not None and (value or name != "conductor_group"):
+            versions.require(call.version, model.FIELDS[name].since, f"field {name}")
+    if call.version < ANY_NAME_SINCE and body.get("name") is not None:
+        idents.check_node_name(body["name"], host_name=True)
+
+
+def initial_state(call: Call) -> State:
+    return State.ENROLL if call.version >= ENROLL_SINCE else State.AVAILABLE
+
+
+def update_terms(call: Call, ident: str, reset_interfaces: bool | None) -> UpdateTerms:
+    """Return what an update by this client is bound to."""
+
+    def check_patch(patch: Patch) -> None:
+        _check_patch(call.version, patch)
+        if reset_interfaces is not None:
+            versions.require(call.version, RESET_INTERFACES_SINCE, "reset_interfaces")
+        known_ident(call, ident)
+
+    def check_names(patch: Patch) -> None:
+        for operation in patch if call.version < ANY_NAME_SINCE else ():
+            if operation["path"] == "/name" and operation["op"] != "remove":
+                idents.check_node_name(operation["value"], host_name=True)
+
+    return UpdateTerms(
+        check_patch=check_patch,
+        check_names=check_names,
+        while_inspecting=call.version < INSPECT_WAIT_SINCE,
+    )
+
+
+def _check_patch(version: int, patch: Patch) -> None:
+    touched = sorted({patches.root_of(each) for each in patch if each["op"] != "remove"})
+    for name in touched:
+        versions.require(version, model.FIELDS[name].since, f"field {name}")
+    values = patches.last_values(patch)
+    if "chassis_uuid" in values and values["chassis_uuid"] is None:
+        versions.require(version, UNSET_CHASSIS_SINCE, "removal of chassis_uuid")
