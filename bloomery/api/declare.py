@@ -24,9 +24,10 @@ import jsonschema_rs
 import pecan
 import webob
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.api import arguments, bodies, replies, versions
 from bloomery.api.call import KEY, Call
+from bloomery.model.rules import attributes
 
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
@@ -43,24 +44,34 @@ class TooOld(Enum):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Schema:
-    """A body's schema, compiled once; ``thing`` is what its errors speak of."""
+    """A body's schema, compiled once; ``thing`` is what its errors speak of.
+
+    Values of ``secret`` attributes are not repeated in errors.
+    """
 
     thing: str
     source: Mapping[str, Any]
+    secret: frozenset[str] = frozenset()
     validator: Any = field(init=False)
 
     def __post_init__(self) -> None:
-        compiled = jsonschema_rs.validator_for(dict(self.source))
-        object.__setattr__(self, "validator", compiled)
+        object.__setattr__(self, "validator", jsonschema_rs.validator_for(dict(self.source)))
 
     def check(self, value: Any) -> None:
         try:
             self.validator.validate(value)
         except jsonschema_rs.ValidationError as exc:
             where = "".join(f"{part}: " for part in exc.instance_path)
+            message = attributes.shortened(self._masked(value, exc))
             raise errors.Invalid(
-                reason=f"Schema error for {self.thing}: {where}{exc.message}",
+                reason=f"Schema error for {self.thing}: {where}{message}"
             ) from None
+
+    def _masked(self, value: Any, exc: jsonschema_rs.ValidationError) -> str:
+        if exc.instance_path and exc.instance_path[0] not in self.secret:
+            return exc.message
+        masked = jsonschema_rs.validator_for(dict(self.source), mask=secrets.MASK)
+        return next(masked.iter_errors(value)).message
 
 
 @dataclass(slots=True, kw_only=True)

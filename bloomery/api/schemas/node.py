@@ -10,6 +10,7 @@ from bloomery.model import node as model
 
 CREATE: Final = Schema(
     thing="node",
+    secret=model.SECRET_OBJECTS,
     source=build.creation(
         model.FIELDS,
         required=["driver"],

@@ -149,6 +149,19 @@ def test_changed_file_counts_at_once(htpasswd):
         door.user(environ)
 
 
+def test_password_withdrawn_while_its_check_is_waited_for_is_withdrawn(htpasswd):
+    door = auth.HttpBasic(htpasswd)
+    environ = asking("ann", "secret") | {auth.DEFERRED: None}
+    with pytest.raises(auth.Deferred) as deferred:
+        door.user(environ)
+    deferred.value.check.outcome.result(10)
+    change(htpasswd, line("bob", "x"))
+    with pytest.raises(auth.Deferred) as again:
+        door.user(environ | {auth.DEFERRED: deferred.value.check})
+    with pytest.raises(auth.Unauthorized):
+        again.value.check.outcome.result(10)
+
+
 def test_password_withdrawn_during_its_first_login_is_withdrawn(htpasswd, monkeypatch):
     door = auth.HttpBasic(htpasswd)
     begun, go_on, real = threading.Event(), threading.Event(), bcrypt.checkpw

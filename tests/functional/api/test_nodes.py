@@ -309,3 +309,12 @@ def test_unknown_node_is_not_found_under_every_path(api):
     assert api.patch(f"/v1/nodes/{unknown}", []).status == 404
     assert api.get(f"/v1/nodes/{unknown}/states").status == 404
     assert api.put(f"/v1/nodes/{unknown}/states/power", {"target": "power on"}).status == 404
+
+
+@pytest.mark.parametrize("name", sorted(model.SECRET_OBJECTS & {"driver_info", "instance_info"}))
+def test_value_of_the_wrong_type_is_repeated_unless_it_may_be_secret(api, name):
+    refused = api.post("/v1/nodes", {"driver": "fake-hardware", name: "hunter2"})
+    assert refused.status == 400
+    assert name in refused.said
+    assert "hunter2" not in refused.said
+    assert "hunter2" in api.post("/v1/nodes", {"driver": "fake-hardware", "extra": "hunter2"}).said

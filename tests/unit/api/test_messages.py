@@ -40,3 +40,25 @@ def test_a_head_that_never_ends_is_refused_near_its_limit(reader, start):
         sent += 1000
         assert sent < MAX_HEADER_BYTES + 4000
     assert reader.messages[0].refusal.status == 431
+
+
+def test_chunks_that_are_hardly_more_than_their_frames_are_refused(reader):
+    reader.feed(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    extension = b"1;" + b"x" * 100 + b"\r\na\r\n"
+    for _ in range(1000):
+        reader.feed(extension)
+    (message,) = reader.messages
+    assert message.refusal.status == 400
+    assert "frames" in message.refusal.text
+    message.close()
+
+
+@pytest.mark.parametrize("chunk", [b"1\r\na\r\n", b"10000\r\n" + b"a" * 0x10000 + b"\r\n"])
+def test_chunks_of_an_honest_size_are_taken(reader, chunk):
+    reader.feed(b"POST / HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n")
+    for _ in range(10):
+        reader.feed(chunk)
+    reader.feed(b"0\r\n\r\n")
+    (message,) = reader.messages
+    assert (message.refusal, message.is_whole) == (None, True)
+    message.close()
