@@ -79,6 +79,11 @@ class InvalidMAC(Invalid):
     code, text = "invalid.mac", "Expected a MAC address such as 52:54:00:12:34:56, not {value}"
 
 
+class PortgroupNotEmpty(Invalid):
+    code = "portgroup.not_empty"
+    text = "cannot delete or move port group {portgroup}: it contains ports; take them out first"
+
+
 class InvalidStateRequested(Invalid):
     code = "node.verb_refused"
     text = (
@@ -449,6 +454,19 @@ class PortDuplicateName(Conflict):
 
 class MACAlreadyExists(Conflict):
     code, text = "port.mac_exists", "A port with MAC address {mac} already exists."
+
+
+class PortgroupAlreadyExists(Conflict):
+    code, text = "portgroup.exists", "A port group with UUID {portgroup} already exists."
+
+
+class PortgroupDuplicateName(Conflict):
+    code, text = "portgroup.name_exists", "A port group with name {name} already exists."
+
+
+class PortgroupMACAlreadyExists(Conflict):
+    code = "portgroup.mac_exists"
+    text = "A port group with MAC address {mac} already exists."
 
 
 # ------------------------------------------------------------------------ 503: come back later

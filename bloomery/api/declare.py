@@ -190,11 +190,12 @@ def endpoint(
     named: arguments.Args | None = None,
     body: Schema | None = None,
     extra_segment_status: int = 400,
+    idents: tuple[str, ...] | None = None,
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Make a controller's method an endpoint."""
+    """Make a controller's method an endpoint; ``idents``: other names for its path arguments."""
 
     def declare(method: Callable[..., Any]) -> Any:
-        idents, optional = _idents_of(method)
+        own_idents, optional = _idents_of(method)
         endpoint = Endpoint(
             rule=rule,
             status=status,
@@ -203,7 +204,7 @@ def endpoint(
             query=query or {},
             named=named,
             body=body,
-            idents=idents,
+            idents=idents or own_idents,
             optional_idents=optional,
             extra_segment_status=extra_segment_status,
         )

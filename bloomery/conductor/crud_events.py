@@ -22,13 +22,13 @@ import sqlalchemy as sa
 from bloomery import errors, secrets
 from bloomery.conductor import notification_utils
 from bloomery.conductor.runtime import Context
-from bloomery.db import events, nodes, ports, rows
+from bloomery.db import events, nodes, records, rows
 from bloomery.events import snapshots
+from bloomery.model import nouns
 
 LOG = logging.getLogger(__name__)
 
 Json: TypeAlias = dict[str, Any]
-_GET: Final[dict[str, Callable[[sa.Connection, str], Any]]] = {"node": nodes.get, "port": ports.get}
 _SILENT: Final = (errors.NotFound, errors.PatchError)  # no object was found, or none could be made
 
 
@@ -149,8 +149,12 @@ class CrudEvent:
 
     def _look_up(self, changes: Callable[[Any], Json]) -> None:
         with self._context.runtime.db.read() as conn:
-            value = _GET[self._noun](conn, self._uuid)
+            value = _get(conn, self._noun, self._uuid)
         self.changed(value, changes(value))
+
+
+def _get(conn: sa.Connection, noun: str, uuid: str) -> Any:
+    return nodes.get(conn, uuid) if noun == "node" else records.get(conn, nouns.BY_NAME[noun], uuid)
 
 
 def _with(value: Any, changes: Mapping[str, Any]) -> Any:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, Final
 
+from bloomery.conductor import ports
 from bloomery.conductor.task_manager import TaskManager, Write
-from bloomery.db import hardware, ports
+from bloomery.db import hardware
 
 _STORED: Final[dict[str, Callable[..., None]]] = {
     "inventory": hardware.replace_inventory,

@@ -34,7 +34,6 @@ from bloomery.conductor import node_lock, notification_utils, states
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.db import history, locks, node_children, nodes, rows
-from bloomery.db import ports as port_rows
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
 from bloomery.model.node import Node
@@ -169,7 +168,7 @@ class TaskManager:
     @property
     def ports(self) -> Sequence[Port]:
         """The node's ports, read when first asked for, as are all lists of the task."""
-        return self._list("ports", port_rows.list_of_node)
+        return self._list("ports", node_children.list_ports)
 
     @ports.setter
     def ports(self, ports: Sequence[Port]) -> None:

@@ -62,6 +62,10 @@ class Default:
     default_vendor_interface: str | None = option(None, "for nodes that name none")
     default_resource_class: str | None = option(None, "resource class of nodes that name none")
     default_conductor_group: str = option("", "conductor group of nodes that name none")
+    default_portgroup_mode: str = option(
+        "active-backup",
+        "mode of port groups that name none",
+    )
     log_in_db_max_size: int = option(4096, "most characters of last_error and reasons", least=1)
     notification_level: str | None = option(
         None,

@@ -1,6 +1,6 @@
-"""Queries on what hangs on a node beside its ports: port groups, volume connectors and targets.
+"""Queries on what hangs on a node: ports, port groups, volume connectors and targets.
 
-Plain dictionaries, their objects decoded: values of their own come with their endpoints.
+Volumes are plain dictionaries, their objects decoded: they have no endpoints of their own.
 """
 
 from __future__ import annotations
@@ -9,14 +9,21 @@ from typing import Any
 
 import sqlalchemy as sa
 
-from bloomery.db import rows
-from bloomery.db.tables import PORTGROUPS, VOLUME_CONNECTORS, VOLUME_TARGETS
+from bloomery.db import records, rows
+from bloomery.db.tables import VOLUME_CONNECTORS, VOLUME_TARGETS
+from bloomery.model.nouns import PORT, PORTGROUP
+from bloomery.model.port import Port
+from bloomery.model.portgroup import Portgroup
 
-_OBJECTS = frozenset({"extra", "internal_info", "properties"})
+_OBJECTS = frozenset({"extra", "properties"})
 
 
-def list_portgroups(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:
-    return _list(conn, PORTGROUPS, node_uuid)
+def list_ports(conn: sa.Connection, node_uuid: str) -> list[Port]:
+    return records.list_where(conn, PORT, node_uuid=node_uuid)
+
+
+def list_portgroups(conn: sa.Connection, node_uuid: str) -> list[Portgroup]:
+    return records.list_where(conn, PORTGROUP, node_uuid=node_uuid)
 
 
 def list_volume_connectors(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:

@@ -38,7 +38,7 @@ def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:
 def broken_constraint(
     exc: sa.exc.IntegrityError,
     meanings: Mapping[str, Callable[[], errors.Failure]],
-    missing: errors.NotFound | None,
+    missing: errors.Failure | None,
 ) -> errors.Failure | None:
     """Return the named error for the constraint that ``exc`` broke, or None if it has no name.
 

@@ -7,16 +7,18 @@ anything was stored: what the server fills in is still null.
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Callable, Mapping
-from dataclasses import MISSING, fields
+from dataclasses import MISSING
+from functools import partial
 from typing import Any, Final
 
 from bloomery import secrets
 from bloomery.model import node as node_model
-from bloomery.model import port as port_model
+from bloomery.model import nouns
 from bloomery.model.fields import FieldTable
 from bloomery.model.node import Node
-from bloomery.model.port import Port
+from bloomery.model.noun import Noun
 
 Json = dict[str, Any]
 
@@ -27,8 +29,6 @@ def _plain(table: FieldTable) -> tuple[str, ...]:
 
 _NODE_PLAIN: Final = _plain(node_model.FIELDS)
 _NODE_SECRET: Final = tuple(sorted(node_model.SECRET_OBJECTS))
-_PORT_PLAIN: Final = _plain(port_model.FIELDS)
-_PORT_FILLED: Final[Json] = {"available_for_dynamic_portgroup": True}
 _NODE_FILLED: Final[Json] = {"conductor_group": ""}
 
 
@@ -42,8 +42,11 @@ def node_snapshot(node: Node) -> Json:
     return shot
 
 
-def port_snapshot(port: Port) -> Json:
-    return {name: getattr(port, name) for name in _PORT_PLAIN}
+def record_snapshot(noun: Noun, record: Any) -> Json:
+    """Return every attribute of the API, secrets as stars."""
+    shot = {name: getattr(record, name) for name in _plain(noun.fields)}
+    hidden = (f.name for f in noun.fields.values() if f.column and f.secret)
+    return shot | {name: secrets.mask(getattr(record, name)) for name in hidden}
 
 
 def node_given(values: Mapping[str, Any]) -> Json:
@@ -51,14 +54,18 @@ def node_given(values: Mapping[str, Any]) -> Json:
     return _unfilled(node_snapshot(Node(**values)), Node, values, _NODE_FILLED)
 
 
-def port_given(values: Mapping[str, Any]) -> Json:
-    return _unfilled(port_snapshot(Port(**values)), Port, values, _PORT_FILLED)
+def record_given(noun: Noun, values: Mapping[str, Any]) -> Json:
+    filled = {f.name: f.default for f in dataclasses.fields(noun.value)}
+    shown = {name: filled[name] for name in noun.shown_when_asked}
+    return _unfilled(record_snapshot(noun, noun.value(**values)), noun.value, values, shown)
 
 
 def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -> Json:
     """Take back the defaults that are the server's; empty objects and lists stay empty."""
     defaults = {
-        f.name for f in fields(noun) if f.default is not MISSING and f.name not in ("traits", "id")
+        f.name
+        for f in dataclasses.fields(noun)
+        if f.default is not MISSING and f.name not in ("traits", "id")
     }
     taken_back = defaults - values.keys()
     return {name: None if name in taken_back else value for name, value in shot.items()} | {
@@ -66,8 +73,9 @@ def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -
     }
 
 
-OF: Final[Mapping[str, Callable[[Any], Json]]] = {"node": node_snapshot, "port": port_snapshot}
-GIVEN: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {
-    "node": node_given,
-    "port": port_given,
+OF: Final[Mapping[str, Callable[[Any], Json]]] = {"node": node_snapshot} | {
+    noun.name: partial(record_snapshot, noun) for noun in nouns.BY_NAME.values()
+}
+GIVEN: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {"node": node_given} | {
+    noun.name: partial(record_given, noun) for noun in nouns.BY_NAME.values()
 }

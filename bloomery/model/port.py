@@ -1,12 +1,19 @@
-"""A network port of a node."""
+"""A network port of a node: its attributes, their rules, and what it is for the API."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, fields
+import re
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final
 
-from bloomery.model.fields import Field, FieldTable, patchable, table
+from bloomery import errors
+from bloomery.model.fields import Field, FieldTable, table
+from bloomery.model.noun import INSPECTION, Noun
+from bloomery.model.rules import idents, patches
+
+Json = dict[str, Any]
 
 
 @dataclass(slots=True, kw_only=True)
@@ -53,6 +60,116 @@ FIELDS: Final[FieldTable] = table(
     Field("updated_at", "time"),
 )
 
-COLUMNS: Final = tuple(f.name for f in fields(Port))
-OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "object")
-PATCHABLE: Final = patchable(FIELDS)
+
+# ------------------------------------------------------------------------------- rules of values
+
+LINK_KEYS: Final = frozenset(
+    {
+        "port_id", "switch_id", "hostname", "switch_info", "network_type",
+        "vtep-logical-switch", "vtep-physical-switch",
+    },
+)  # fmt: skip
+LINK_FORMS: Final[tuple[tuple[frozenset[str], frozenset[str]], ...]] = (
+    (frozenset({"port_id", "switch_id"}), frozenset({"switch_info"})),
+    (frozenset({"port_id", "hostname"}), frozenset()),
+)  # required keys, optional keys
+VTEP: Final = frozenset({"vtep-logical-switch", "vtep-physical-switch"})
+_DATAPATH_ID: Final = re.compile(r"[0-9a-fA-F]{16}")
+
+
+def local_link(link: Json) -> Json:
+    """Return a local_link_connection that is empty or has one of the known forms."""
+    keys = frozenset(link)
+    if keys - LINK_KEYS:
+        raise _bad_link(f"unknown keys {', '.join(sorted(keys - LINK_KEYS))}")
+    if keys and not _has_form(link, keys):
+        raise _bad_link(f"the keys {', '.join(sorted(keys))} fit none of the forms")
+    if "switch_id" in link and not _is_switch_id(link["switch_id"]):
+        raise _bad_link("switch_id must be a MAC address or 16 hexadecimal digits")
+    return link
+
+
+def _has_form(link: Json, keys: frozenset[str]) -> bool:
+    if keys == {"network_type"}:
+        return bool(link["network_type"] == "unmanaged")
+    if keys >= VTEP:
+        return keys <= VTEP | {"port_id", "switch_id", "network_type"}
+    plain = keys - {"network_type"}
+    return any(needed <= plain <= needed | more for needed, more in LINK_FORMS)
+
+
+def _is_switch_id(value: Any) -> bool:
+    return isinstance(value, str) and (
+        idents.is_mac(value) or _DATAPATH_ID.fullmatch(value) is not None
+    )
+
+
+def _bad_link(problem: str) -> errors.InvalidParameterValue:
+    return errors.InvalidParameterValue(
+        reason=f"Schema error for local_link_connection: {problem}; allowed are {{}}, port_id "
+        "with switch_id (and switch_info), port_id with hostname, or network_type unmanaged",
+    )
+
+
+# ----------------------------------------------------------------------------------- the noun
+
+ONE_PARENT: Final = ("node", "portgroup", "shard")  # at most one of them
+NOT_WITH_GROUPS: Final = ("node", "node_uuid", "portgroup", "address")
+GROUP_NETWORK: Final = "network of a group"  # the late rule that a member's network is the group's
+
+
+def check_filters(asked: Mapping[str, Any]) -> None:
+    if sum(name in asked for name in ONE_PARENT) > 1:
+        raise errors.OperationNotPermitted(
+            reason=f"give at most one of the filters {', '.join(ONE_PARENT)}",
+        )
+    if "conductor_groups" in asked and any(name in asked for name in NOT_WITH_GROUPS):
+        raise errors.InvalidParameterValue(
+            reason=f"conductor_groups does not go with {', '.join(NOT_WITH_GROUPS)}",
+        )
+
+
+def check_patch(row: Any, patch: patches.Patch, waived: Collection[str]) -> None:
+    """A port in a port group is on the group's physical network: change it there."""
+    values = patches.last_values(patch)
+    if GROUP_NETWORK in waived or row.portgroup_uuid is None:
+        return
+    if values.get("physical_network", row.physical_network) != row.physical_network:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot change physical_network of port {row.uuid}: it is in port group "
+            f"{row.portgroup_uuid}; change that of the port group",
+        )
+
+
+NOUN: Final = Noun(
+    name="port",
+    plural="ports",
+    value=Port,
+    table="ports",
+    fields=FIELDS,
+    listed=("uuid", "address"),
+    missing=lambda ident: errors.PortNotFound(port=ident),
+    taken={
+        "uuid": lambda uuid: errors.PortAlreadyExists(port=uuid),
+        "address": lambda mac: errors.MACAlreadyExists(mac=mac),
+        "name": lambda name: errors.PortDuplicateName(name=name),
+    },
+    parents={
+        "portgroup_uuid": lambda uuid: errors.PortgroupNotFound(portgroup=uuid),
+        "node_uuid": lambda uuid: errors.NodeNotFound(node=uuid),
+    },
+    node_arguments={"node_uuid": 1, "node_ident": 94},
+    filters={
+        "node": 1, "node_uuid": 1, "address": 1, "portgroup": 24, "shard": 82,
+        "description_contains": 97, "conductor_groups": 99,
+    },
+    check_filters=check_filters,
+    required=("address",),
+    kept=frozenset({"address"}),
+    pinned=frozenset({"node_uuid", "node_ident"}),
+    rules={"address": idents.mac, "local_link_connection": local_link},
+    check_patch=check_patch,
+    left_alone=frozenset({"create", "update"}),
+    late_rules={INSPECTION: 39, GROUP_NETWORK: 102},
+    shown_when_asked=frozenset({"available_for_dynamic_portgroup"}),
+)  # fmt: skip

@@ -25,6 +25,10 @@ class Client:
         """Any conductor that serves ``driver``.  Raises DriverNotFound."""
         return self._transport.proxy(self.ring.hosts_of_driver(driver)[0])
 
+    def any_conductor(self) -> Conductor:
+        """Any conductor: for what belongs to no node.  Raises TemporaryFailure."""
+        return self._transport.proxy(self.ring.any_host())
+
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
         return [host for host in hosts if not self._reaches(host)]

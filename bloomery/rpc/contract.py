@@ -84,14 +84,20 @@ class Records(Protocol):
         """Remove these traits, or all.  Raises NodeTraitNotFound."""
 
     @since("1.0")
-    def create_port(self, request: Request, values: Json) -> None:
-        """Store a validated port.  Needs no lock.  MACAlreadyExists and its like."""
+    def create_record(self, request: Request, noun: str, values: Json) -> None:
+        """Store a validated record of a noun (``model.nouns``): its uuid and what was sent.
+
+        Needs no lock.  Raises what the noun has for values that are taken (409) and for what
+        does not go with its node or its parents (400, 409).
+        """
 
     @since("1.0")
-    def update_port(self, request: Request, port_uuid: str, patch: list[Json]) -> None: ...
+    def update_record(self, request: Request, noun: str, uuid: str, patch: list[Json]) -> None:
+        """Apply a validated JSON patch to the row that is read in the same transaction."""
 
     @since("1.0")
-    def destroy_port(self, request: Request, port_uuid: str) -> None: ...
+    def destroy_record(self, request: Request, noun: str, uuid: str) -> None:
+        """Delete a record.  Raises what the noun has for one that others belong to (400)."""
 
 
 class Provisioning(Protocol):

@@ -91,6 +91,15 @@ class Ring:
         """Return every host that serves a hardware type.  Raises DriverNotFound."""
         return self.driver(name).hosts
 
+    def any_host(self) -> str:
+        """Return a host that is alive.  Raises TemporaryFailure when none is."""
+        if not self._current().hosts:
+            self.forget()
+        hosts = next(iter(self._current().hosts.values()), None)
+        if not hosts:
+            raise self._nobody("", "")
+        return hosts[0]
+
     def driver(self, name: str) -> DriverFacts:
         """Return what is known of one hardware type.  Raises DriverNotFound."""
         if name not in self._current().drivers:

@@ -144,7 +144,8 @@ def test_creating_a_node_is_one_commit(site: Site, meter: Meter):
 def test_a_port_is_one_commit(site: Site, meter: Meter):
     node = site.enrol()
     meter.reset()
-    site.order("create_port", {"uuid": "port-1", "node_uuid": node, "address": "52:54:00:00:00:01"})
+    port = {"uuid": "port-1", "node_uuid": node, "address": "52:54:00:00:00:01"}
+    site.order("create_record", "port", port)
     assert meter.commits == 1
 
 

@@ -6,6 +6,7 @@ errors; verbs end in the stable state that they aim for.  ``calls`` holds what w
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any
 
 import jsonpatch
@@ -13,10 +14,11 @@ import orjson
 
 from bloomery import errors
 from bloomery.conductor import states
-from bloomery.db import nodes, ports, rows
+from bloomery.db import nodes, records, rows
 from bloomery.db.engine import Database
 from bloomery.model import node as node_model
-from bloomery.model import port as port_model
+from bloomery.model import nouns
+from bloomery.model.noun import checked
 
 NODE_DEFAULTS = {
     "driver_info": {}, "driver_internal_info": {}, "properties": {}, "instance_info": {},
@@ -24,10 +26,6 @@ NODE_DEFAULTS = {
     "raid_config": {}, "target_raid_config": {}, "conductor_group": "", "protected": False,
     "retired": False, "disable_power_off": False, "maintenance": False, "console_enabled": False,
     "lock_generation": 0,
-}  # fmt: skip
-PORT_DEFAULTS = {
-    "extra": {}, "internal_info": {}, "local_link_connection": {}, "pxe_enabled": True,
-    "is_smartnic": False, "available_for_dynamic_portgroup": True,
 }  # fmt: skip
 INTERFACES = {
     f"{kind}_interface": "fake" if kind not in ("network", "storage", "rescue") else "noop"
@@ -260,30 +258,35 @@ class FakeConductor:
     def vif_list(self, request: Any, node_uuid: str) -> list[Any]:
         return self.vifs.get(node_uuid, [])
 
-    def create_port(self, request: Any, values: Any) -> None:
-        whole = dict.fromkeys(port_model.COLUMNS) | PORT_DEFAULTS | values
-        for name in ("id", "updated_at"):
-            del whole[name]
-        whole["created_at"] = rows.now()
-        encoded = rows.encode(whole, port_model.OBJECTS)
-        self._db.transact(lambda conn: ports.insert(conn, encoded))
+    def create_record(self, request: Any, noun: str, values: Any) -> None:
+        kind = nouns.BY_NAME[noun]
+        record = kind.value(**values)
+        if noun == "portgroup" and record.mode is None:
+            record.mode = "active-backup"
+        self._db.transact(lambda conn: records.insert(conn, kind, record))
 
-    def update_port(self, request: Any, port_uuid: str, patch: Any) -> None:
-        with self._db.read() as conn:
-            port = ports.get(conn, port_uuid)
-        self._free(port.node_uuid)
-        before = {name: getattr(port, name) for name in port_model.PATCHABLE}
-        after = _patched(before, patch, PORT_DEFAULTS)
+    def update_record(self, request: Any, noun: str, uuid: str, patch: Any) -> None:
+        kind, record = self._record(noun, uuid)
+        before = {name: getattr(record, name) for name in kind.patchable - kind.pinned}
+        defaults = {f.name: f.default for f in dataclasses.fields(kind.value)}
+        after = _patched(before, patch, defaults | {name: {} for name in kind.objects})
         changed = {name: value for name, value in after.items() if value != before[name]}
+        for name in changed.keys() & kind.rules.keys():
+            checked(kind, name, changed[name])
         if changed:
-            encoded = rows.encode(changed, port_model.OBJECTS)
-            self._db.transact(lambda conn: ports.update(conn, port_uuid, encoded))
+            self._db.transact(lambda conn: records.update(conn, kind, uuid, changed))
 
-    def destroy_port(self, request: Any, port_uuid: str) -> None:
+    def destroy_record(self, request: Any, noun: str, uuid: str) -> None:
+        kind, _ = self._record(noun, uuid)
+        self._db.transact(lambda conn: records.delete(conn, kind, uuid))
+
+    def _record(self, noun: str, uuid: str) -> tuple[Any, Any]:
+        kind = nouns.BY_NAME[noun]
         with self._db.read() as conn:
-            port = ports.get(conn, port_uuid)
-        self._free(port.node_uuid)
-        self._db.transact(lambda conn: ports.delete(conn, port_uuid))
+            record = records.get(conn, kind, uuid)
+        if kind.of_node:
+            self._free(record.node_uuid)
+        return kind, record
 
     # ------------------------------------------------------------------ agents and BMCs
 

@@ -250,7 +250,7 @@ class Life(stateful.RuleBasedStateMachine):
         """The next life's ports want their addresses."""
         for known in self.nodes:
             for port in () if known.is_gone else known.ports:
-                self.stage.site.order("destroy_port", port)
+                self.stage.site.order("destroy_record", "port", port)
 
 
 def run(target: fuzzing.Target, seed: int, lives: int, steps: int) -> None:

@@ -22,7 +22,7 @@ ANYBODY: Final = "public"
 
 COLLECTIONS: Final[Mapping[str, Rest]] = {
     "nodes": nodes.Nodes(),
-    "ports": ports.Ports(),
+    "ports": ports.PORTS,
     "drivers": drivers.Drivers(),
     "conductors": conductors.Conductors(),
 }

@@ -2,13 +2,19 @@
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Mapping
+from typing import Any, Final
 
-from bloomery.conductor import nodes, ports
+from bloomery.conductor import nodes, ports, records
+from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.model import nouns
 from bloomery.model.request import Request
 
 Json = dict[str, Any]
+
+RULES: Final[Mapping[str, Rules]] = {"port": ports.RULES}
+NONE: Final = Rules()
 
 
 class RecordEndpoints:
@@ -60,11 +66,12 @@ class RecordEndpoints:
     ) -> None:
         nodes.remove_traits(self._context(request), node_uuid, traits)
 
-    def create_port(self, request: Request, values: Json) -> None:
-        ports.create(self._context(request), values)
+    def create_record(self, request: Request, noun: str, values: Json) -> None:
+        records.create(self._context(request), nouns.BY_NAME[noun], RULES.get(noun, NONE), values)
 
-    def update_port(self, request: Request, port_uuid: str, patch: list[Json]) -> None:
-        ports.update(self._context(request), port_uuid, patch)
+    def update_record(self, request: Request, noun: str, uuid: str, patch: list[Json]) -> None:
+        rules = RULES.get(noun, NONE)
+        records.update(self._context(request), nouns.BY_NAME[noun], rules, uuid, patch)
 
-    def destroy_port(self, request: Request, port_uuid: str) -> None:
-        ports.destroy(self._context(request), port_uuid)
+    def destroy_record(self, request: Request, noun: str, uuid: str) -> None:
+        records.destroy(self._context(request), nouns.BY_NAME[noun], RULES.get(noun, NONE), uuid)

@@ -314,10 +314,12 @@ def test_ports_are_told(listener: Any):
     node = site.enrol()
     listener.forget()
     port = str(uuid.uuid4())
-    site.order("create_port", {"uuid": port, "node_uuid": node, "address": "52:54:00:aa:bb:01"})
+    site.order(
+        "create_record", "port", {"uuid": port, "node_uuid": node, "address": "52:54:00:aa:bb:01"}
+    )
     patch = [{"op": "replace", "path": "/extra", "value": {"a": 1}}]
-    site.order("update_port", port, patch)
-    site.order("destroy_port", port)
+    site.order("update_record", "port", port, patch)
+    site.order("destroy_record", "port", port)
     assert listener.types() == [
         f"port.{action}.{status}"
         for action in ("create", "update", "delete")
@@ -379,7 +381,7 @@ def test_a_node_whose_name_is_taken_is_told_as_an_error(listener: Any):
     ("method", "args"),
     [
         ("update_node", [[{"op": "replace", "path": "/extra/no/such", "value": 1}], False]),
-        ("destroy_port", []),
+        ("destroy_record", []),
     ],
 )
 def test_what_is_refused_before_there_is_an_object_is_not_told(
@@ -388,8 +390,9 @@ def test_what_is_refused_before_there_is_an_object_is_not_told(
     site = listener.site
     node = site.enrol()
     listener.forget()
+    subject = [node] if method == "update_node" else ["port", str(uuid.uuid4())]
     with pytest.raises(errors.Failure):
-        site.order(method, node if method == "update_node" else str(uuid.uuid4()), *args)
+        site.order(method, *subject, *args)
     assert listener.types() == []
 
 

@@ -7,8 +7,9 @@ import logging
 
 import pytest
 
-from bloomery.db import ports, rows
+from bloomery.db import records, rows
 from bloomery.db.tables import NODES
+from bloomery.model.nouns import PORT
 from bloomery.model.rules import patches
 
 KEPT = "hunter2-kept"
@@ -216,7 +217,7 @@ def test_old_rows_that_nest_too_deep_can_be_read_and_mended(make_stage, snapshot
     port = stage.api.post("/v1/ports", {"address": "52:54:00:00:00:01", "node_uuid": node}).json
     deep = rows.dump(nest(251, {"x_password": KEPT}))
     stage.site.set(node, extra=deep, driver_info=deep, instance_info=deep)
-    stage.site.db.transact(lambda conn: ports.update(conn, port["uuid"], {"extra": deep}))
+    stage.site.db.transact(lambda conn: records.update(conn, PORT, port["uuid"], {"extra": deep}))
     for path in (
         "/v1/nodes/detail", "/v1/nodes/old", "/v1/nodes?fields=driver_info,extra",
         "/v1/ports/detail", f"/v1/ports/{port['uuid']}",

@@ -135,9 +135,9 @@ def test_setting_the_node_sets_up_the_machine_anew(site: Site, node: str):
 def test_lists_are_read_when_first_asked_for_and_kept(site: Site, node: str):
     address = "52:54:00:00:00:01"
     with site.acquire(node) as task:
-        site.order("create_port", port_of(node, address))
+        site.order("create_record", "port", port_of(node, address))
         assert [port.address for port in task.ports] == [address]
-        site.order("create_port", port_of(node, "52:54:00:00:00:02"))
+        site.order("create_record", "port", port_of(node, "52:54:00:00:00:02"))
         assert [port.address for port in task.ports] == [address]
         task.ports = []
         assert task.ports == []
@@ -170,8 +170,9 @@ def test_port_groups_and_volumes_are_read_too(site: Site, node: str):
     site.db.transact(add)
     with site.acquire(node) as task:
         found = [task.portgroups, task.volume_connectors, task.volume_targets]
-        assert [[row["uuid"] for row in listed] for listed in found] == [["pg"], ["vc"], ["vt"]]
-        assert task.portgroups[0]["extra"] == {"a": 1}
+        assert found[0][0].uuid == "pg"
+        assert [[row["uuid"] for row in listed] for listed in found[1:]] == [["vc"], ["vt"]]
+        assert task.portgroups[0].extra == {"a": 1}
         task.portgroups = []
         assert task.portgroups == []
 
@@ -180,7 +181,7 @@ def test_a_list_that_cannot_be_read_releases_the_node(site: Site, node: str, mon
     def refuse(*_args: Any) -> Any:
         raise Boom
 
-    monkeypatch.setattr(task_manager.port_rows, "list_of_node", refuse)
+    monkeypatch.setattr(task_manager.node_children, "list_ports", refuse)
     task = site.acquire(node)
     with pytest.raises(Boom):
         _ = task.ports

@@ -7,7 +7,9 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import engine, nodes, ports, rows
+from bloomery.db import engine, node_children, nodes, records
+from bloomery.model.nouns import PORT
+from bloomery.model.port import Port
 
 ANY = str(uuid.uuid4())
 
@@ -18,15 +20,9 @@ def add_port(conn: sa.Connection, node_uuid: str, **values: Any) -> str:
         "address": f"52:54:00:{uuid.uuid4().hex[:6]}",
         "node_uuid": node_uuid,
         "extra": {"a": [1]},
-        "internal_info": {},
-        "pxe_enabled": True,
-        "local_link_connection": {},
-        "is_smartnic": False,
-        "available_for_dynamic_portgroup": True,
-        "created_at": rows.now(),
     }
     said |= values
-    ports.insert(conn, rows.encode(said, ("extra", "internal_info", "local_link_connection")))
+    records.insert(conn, PORT, Port(**said))
     return str(said["uuid"])
 
 
@@ -38,8 +34,8 @@ def node(db: engine.Database, add_node) -> str:
 def test_a_port_comes_back_as_it_was_stored(db: engine.Database, node: str):
     one = db.transact(lambda conn: add_port(conn, node, name="eth0"))
     with db.read() as conn:
-        port = ports.get(conn, "eth0")
-        assert ports.list_of_node(conn, node) == [port]
+        port = records.get(conn, PORT, "eth0")
+        assert node_children.list_ports(conn, node) == [port]
     assert (port.uuid, port.extra, port.pxe_enabled) == (one, {"a": [1]}, True)
 
 
@@ -58,7 +54,7 @@ def test_what_must_be_unique_is_named(db: engine.Database, node: str, clash, nam
         db.transact(lambda conn: add_port(conn, node, **clash))
     other = db.transact(lambda conn: add_port(conn, node))
     with pytest.raises(named):
-        db.transact(lambda conn: ports.update(conn, other, clash))
+        db.transact(lambda conn: records.update(conn, PORT, other, clash))
 
 
 def test_a_node_or_port_group_that_is_not_there_is_named(db: engine.Database, node: str):
@@ -72,10 +68,10 @@ def test_ports_go_with_their_node(db: engine.Database, node: str):
     port = db.transact(lambda conn: add_port(conn, node))
     db.transact(lambda conn: nodes.delete(conn, node))
     with db.read() as conn, pytest.raises(errors.PortNotFound, match=port):
-        ports.get(conn, port)
+        records.get(conn, PORT, port)
 
 
 def test_a_port_is_deleted_once(db: engine.Database, node: str):
     port = db.transact(lambda conn: add_port(conn, node))
-    assert db.transact(lambda conn: ports.delete(conn, port))
-    assert not db.transact(lambda conn: ports.delete(conn, port))
+    assert db.transact(lambda conn: records.delete(conn, PORT, port))
+    assert not db.transact(lambda conn: records.delete(conn, PORT, port))

@@ -10,8 +10,8 @@ from cryptography.fernet import Fernet
 from bloomery.db import rows
 from bloomery.events import snapshots
 from bloomery.model import node as node_model
-from bloomery.model import port as port_model
 from bloomery.model.node import Node
+from bloomery.model.nouns import PORT
 from bloomery.model.port import Port
 from bloomery.notifications import payloads
 from bloomery.secrets import MASK, Sealer
@@ -49,8 +49,8 @@ def test_the_image_and_the_configuration_drive_of_an_instance_are_not_told():
     [
         ("node", snapshots.node_snapshot(node())),
         ("node", snapshots.node_given({"uuid": UUID, "driver": "fake-hardware"})),
-        ("port", snapshots.port_snapshot(Port(uuid=UUID, address="a", node_uuid=UUID))),
-        ("port", snapshots.port_given({"uuid": UUID, "address": "a", "node_uuid": UUID})),
+        ("port", snapshots.record_snapshot(PORT, Port(uuid=UUID, address="a", node_uuid=UUID))),
+        ("port", snapshots.record_given(PORT, {"uuid": UUID, "address": "a", "node_uuid": UUID})),
     ],
 )
 def test_a_snapshot_has_every_field_that_a_payload_of_its_noun_shows(noun: str, shot: Any):
@@ -68,7 +68,10 @@ def test_a_snapshot_has_every_field_that_a_payload_of_its_noun_shows(noun: str, 
     ("shot", "table"),
     [
         (snapshots.node_snapshot(node()), node_model.FIELDS),
-        (snapshots.port_snapshot(Port(uuid=UUID, address="a", node_uuid=UUID)), port_model.FIELDS),
+        (
+            snapshots.record_snapshot(PORT, Port(uuid=UUID, address="a", node_uuid=UUID)),
+            PORT.fields,
+        ),
     ],
 )
 def test_a_snapshot_is_the_object_as_the_api_has_it(shot: Any, table: Any):
@@ -89,8 +92,8 @@ def test_what_the_server_fills_in_is_null_while_a_node_is_only_asked_for():
 
 def test_a_port_that_is_asked_for_says_that_dynamic_groups_may_have_it():
     values = {"uuid": UUID, "address": "a", "node_uuid": UUID}
-    assert snapshots.port_given(values)["available_for_dynamic_portgroup"] is True
-    refused = snapshots.port_given(values | {"available_for_dynamic_portgroup": False})
+    assert snapshots.record_given(PORT, values)["available_for_dynamic_portgroup"] is True
+    refused = snapshots.record_given(PORT, values | {"available_for_dynamic_portgroup": False})
     assert refused["available_for_dynamic_portgroup"] is False
     assert refused["pxe_enabled"] is None
 

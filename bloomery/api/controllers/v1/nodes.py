@@ -13,10 +13,10 @@ from bloomery.api.call import Call
 from bloomery.api.controllers.v1 import (
     node_facts,
     node_management,
-    node_ports,
     node_states,
     node_traits,
     node_vifs,
+    ports,
 )
 from bloomery.api.declare import Reply, endpoint
 from bloomery.api.routing import Rest
@@ -131,7 +131,7 @@ class Nodes(Rest):
         "inventory": node_facts.Inventory(),
         "vifs": node_vifs.Vifs(),
         "children": Children(),
-        "ports": node_ports.Ports(),
+        "ports": ports.OF_NODES,
     }
 
     def check_ident(self, call: Call, ident: str) -> None:

@@ -1,70 +1,74 @@
-"""Ports: /v1/ports."""
+"""Ports: /v1/ports, and /v1/nodes/<uuid>/ports."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar, Final
+from collections.abc import Iterable
+from typing import Any, Final
 
-from bloomery.api import arguments
-from bloomery.api.arguments import Arg
+from bloomery import errors
+from bloomery.api import arguments, versions
 from bloomery.api.call import Call
-from bloomery.api.declare import Reply, endpoint
-from bloomery.api.routing import Rest
-from bloomery.api.schemas import patch
-from bloomery.api.schemas import port as schemas
-from bloomery.operations import port_lists, ports
+from bloomery.api.controllers.v1 import records
+from bloomery.api.views import records as views
+from bloomery.model import nouns
+from bloomery.model.noun import Noun
+from bloomery.model.port import VTEP
+from bloomery.model.rules import patches
 
-FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
-FILTERS: Final[arguments.Args] = {
-    "node": Arg(arguments.ident),
-    "node_uuid": Arg(arguments.uuid),
-    "address": Arg(arguments.mac),
-    "portgroup": Arg(arguments.ident, since=24),
-    "shard": Arg(arguments.words, since=82),
-    "description_contains": Arg(arguments.search, since=97),
-    "conductor_groups": Arg(arguments.words, since=99),
-}
-LIST: Final = {
-    **arguments.PAGING,
-    **FILTERS,
-    **FIELDS,
-    "detail": Arg(arguments.boolean, since=43, refusal=400),
-}
+Json = dict[str, Any]
 
-
-class Detail(Rest):
-    @endpoint(rule="baremetal:port:list", query={**arguments.PAGING, **FILTERS})
-    def get(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return port_lists.show(call.context, asked, detail=True, path="ports/detail")
+VTEP_SINCE, VTEP_UNTIL = 90, 105
+NETWORK_TYPE_SINCE: Final = 64
+# What PATCH refuses below its version; the others are taken and not shown, as in Ironic.
+PATCH_GATED: Final = frozenset(
+    {
+        "pxe_enabled",
+        "local_link_connection",
+        "portgroup_uuid",
+        "physical_network",
+        "is_smartnic",
+    },
+)
 
 
-class Ports(Rest):
-    since: ClassVar[int] = 1
-    children: ClassVar[Mapping[str, Rest]] = {"detail": Detail()}
+def admit_body(call: Call, noun: Noun, body: Json) -> None:
+    views.admit_body(call, noun, body)
+    _admit_link(call.version, body.get("local_link_connection") or ())
 
-    @endpoint(rule="baremetal:port:list", query=LIST)
-    def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return port_lists.show(call.context, asked)
 
-    @endpoint(rule="baremetal:port:get", query=FIELDS)
-    def get_one(
-        self,
-        call: Call,
-        port: str,
-        *,
-        fields: tuple[str, ...] | None = None,
-    ) -> dict[str, Any]:
-        return ports.show(call.context, arguments.ident("port_ident", port), fields)
+def admit_patch(call: Call, noun: Noun, patch: patches.Patch) -> None:
+    for name in patches.roots(patch) & PATCH_GATED:
+        versions.require(call.version, noun.fields[name].since, f"field {name}")
+    for operation in patch:
+        if patches.root_of(operation) == "local_link_connection":
+            _admit_link(call.version, _keys_of(operation))
 
-    @endpoint(rule="baremetal:port:create", status=201, body=schemas.CREATE)
-    def post(self, call: Call, *, body: dict[str, Any]) -> Reply:
-        made = ports.create(call.context, body)
-        return Reply(document=made, location=call.at(f"ports/{made['uuid']}"))
 
-    @endpoint(rule="baremetal:port:update", body=patch.PATCH)
-    def patch(self, call: Call, port: str, *, body: list[dict[str, Any]]) -> dict[str, Any]:
-        return ports.update(call.context, arguments.ident("port_ident", port), body)
+def _keys_of(operation: Json) -> Iterable[str]:
+    """Return the keys of the connection that an operation writes."""
+    if operation["op"] == "remove":
+        return ()
+    if not patches.is_whole(operation):
+        return (operation["path"].split("/")[2],)
+    value = operation["value"]
+    return value if isinstance(value, dict) else ()
 
-    @endpoint(rule="baremetal:port:delete", status=204, extra_segment_status=404)
-    def delete(self, call: Call, port: str) -> None:
-        ports.delete(call.context, arguments.uuid("port_uuid", port))
+
+def _admit_link(version: int, keys: Iterable[str]) -> None:
+    if "network_type" in keys:
+        versions.require(version, NETWORK_TYPE_SINCE, "local_link_connection.network_type")
+    if not VTEP.isdisjoint(keys):
+        versions.require(version, VTEP_SINCE, "VTEP keys of local_link_connection")
+        if version >= VTEP_UNTIL:
+            raise errors.NotAcceptable(
+                reason="cannot use VTEP keys of local_link_connection from version "
+                f"1.{VTEP_UNTIL} on",
+            )
+
+
+PORTS: Final = records.Collection(
+    nouns.PORT,
+    gates=records.Gates(body=admit_body, patch=admit_patch),
+    deleted_by=arguments.uuid,
+)
+OF_NODES: Final = records.Sublist(nouns.PORT, parent="node", find=records.of_node)

@@ -1,0 +1,287 @@
+"""Controllers of any noun: its collection, detailed lists, and lists below a parent.
+
+    PORTS = Collection(nouns.PORT, gates=Gates(body=..., patch=...))       # /v1/ports
+    BELOW = Sublist(nouns.PORT, parent="node", find=filters_of_node)       # /v1/nodes/<uuid>/ports
+
+What an endpoint is, apart from its body, is declared for each controller from its noun.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MethodType
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.api import arguments, versions
+from bloomery.api.arguments import Arg, Args
+from bloomery.api.call import Call
+from bloomery.api.declare import Reply, Schema, TooOld, endpoint
+from bloomery.api.routing import Rest
+from bloomery.api.schemas import build, patch
+from bloomery.api.views import pagination, projection
+from bloomery.api.views import records as views
+from bloomery.model.noun import Noun
+from bloomery.model.rules import idents
+from bloomery.model.rules.patches import Patch
+from bloomery.operations import lookup, records
+
+Json = dict[str, Any]
+
+FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
+DETAIL: Final = {"detail": Arg(arguments.boolean, since=43, refusal=400)}
+PARSERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
+    "address": arguments.mac,
+    "conductor_groups": arguments.words,
+    "description_contains": arguments.search,
+    "node": arguments.ident,
+    "node_uuid": arguments.uuid,
+    "portgroup": arguments.ident,
+    "shard": arguments.words,
+}  # of the filters that nouns have
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Gates:
+    """What older clients may not send: each refuses, with NotAcceptable."""
+
+    body: Callable[[Call, Noun, Json], None] = views.admit_body
+    patch: Callable[[Call, Noun, Patch], None] = lambda call, noun, patch: None
+
+
+def declare(controller: Rest, method: str, **declaration: Any) -> None:
+    """Make a method of one controller an endpoint."""
+    answer = endpoint(**declaration)(getattr(type(controller), method))
+    setattr(controller, method, MethodType(answer, controller))
+
+
+def filters_of(noun: Noun) -> Args:
+    return {name: Arg(PARSERS[name], since=since) for name, since in noun.filters.items()}
+
+
+def creation(noun: Noun) -> Schema:
+    """Return the schema of a POST body."""
+    nodes = {n: {"type": ["string", "null"]} for n in noun.node_arguments if n not in noun.fields}
+    return Schema(
+        thing=noun.name,
+        source=build.creation(noun.fields, required=list(noun.required), also=nodes),
+    )
+
+
+# -------------------------------------------------------------------------------------- lists
+
+
+def read_page(
+    call: Call,
+    noun: Noun,
+    asked: Mapping[str, Any],
+    parent: Json | None = None,
+    *,
+    detailed: bool = False,
+) -> Json:
+    """Return one page of records.
+
+    ``asked``: filters, paging, ``fields`` and ``detail`` as the client gave them, parsed.
+    ``parent``: the filter of a list below a parent, which ``next`` does not repeat.
+    ``detailed``: the list is at ``<plural>/detail``.
+    """
+    detail = detailed or bool(asked.get("detail"))
+    fields = _fields(call, noun, asked, detail=detail)
+    serializer = views.Serializer(call, noun, fields, detail=detail)
+    page = pagination.read(call, asked, noun.fields)
+    filters = {name: asked[name] for name in asked.keys() & noun.filters.keys()} | (parent or {})
+    rows = records.list_rows(call.context, noun, serializer.columns, filters, page)
+    document: Json = {noun.plural: [serializer.write(row) for row in rows]}
+    if page.is_full(rows):
+        document["next"] = pagination.next_url(
+            call,
+            f"{noun.plural}/detail" if detailed else noun.plural,
+            page,
+            rows[-1].uuid,
+            detail=asked.get("detail"),
+            fields=fields,
+        )
+    return document
+
+
+def _fields(
+    call: Call, noun: Noun, asked: Mapping[str, Any], *, detail: bool
+) -> tuple[str, ...] | None:
+    """Return the fields to show; None: all."""
+    fields = asked.get("fields")
+    projection.refuse_both(fields, detail=detail)
+    if fields is None:
+        return None if detail else noun.listed
+    views.check_fields(call, noun, fields)
+    return tuple(fields)
+
+
+class Detail(Rest):
+    """/v1/<plural>/detail."""
+
+    def __init__(self, noun: Noun, too_old: Json, rule: str) -> None:
+        super().__init__()
+        self.noun = noun
+        query = {**arguments.PAGING, **filters_of(noun)}
+        declare(self, "get", rule=rule, query=query, **too_old)
+
+    def get(self, call: Call, **asked: Any) -> Json:
+        return read_page(call, self.noun, asked, detailed=True)
+
+
+# --------------------------------------------------------------------------------- collections
+
+
+class Collection(Rest):
+    """/v1/<plural> and /v1/<plural>/<ident>."""
+
+    def __init__(
+        self,
+        noun: Noun,
+        *,
+        gates: Gates = Gates(),
+        list_rule: str = "list",
+        deleted_by: Callable[[str, Any], str] | None = None,
+        subresources: Mapping[str, Rest] | None = None,
+    ) -> None:
+        """``deleted_by`` parses the ident of DELETE, where Ironic takes fewer than of GET."""
+        super().__init__()
+        self.noun, self.gates, self.since = noun, gates, noun.since
+        self._deleted_by = deleted_by
+        rule = f"baremetal:{noun.name}"
+        too_old: Json = {"since": noun.since}
+        if noun.since > versions.MIN:
+            too_old["too_old"] = TooOld.NOT_FOUND
+        self.children = {"detail": Detail(noun, too_old, f"{rule}:{list_rule}")}  # type: ignore[misc]
+        self.subresources = subresources or {}  # type: ignore[misc]
+        lists = {**arguments.PAGING, **filters_of(noun), **FIELDS, **DETAIL}
+        declare(self, "get_all", rule=f"{rule}:{list_rule}", query=lists, **too_old)
+        declare(self, "post", rule=f"{rule}:create", status=201, body=creation(noun), **too_old)
+        single = {"idents": (noun.name,), **too_old}
+        declare(self, "get_one", rule=f"{rule}:get", query=FIELDS, **single)
+        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
+        declare(
+            self, "delete", rule=f"{rule}:delete", status=204, extra_segment_status=404, **single
+        )
+
+    def get_all(self, call: Call, **asked: Any) -> Json:
+        return read_page(call, self.noun, asked)
+
+    def get_one(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
+        ident = self._ident(ident)
+        if fields is not None:
+            views.check_fields(call, self.noun, fields)
+        return self._document(call, ident, fields)
+
+    def post(self, call: Call, *, body: Json) -> Reply:
+        self.gates.body(call, self.noun, body)
+        uuid = records.create(call.context, self.noun, body, self._waived(call))
+        return Reply(
+            document=self._document(call, uuid), location=call.at(f"{self.noun.plural}/{uuid}")
+        )
+
+    def patch(self, call: Call, ident: str, *, body: Patch) -> Json:
+        uuid = records.update(
+            call.context,
+            self.noun,
+            self._ident(ident),
+            body,
+            admit=lambda patch: self.gates.patch(call, self.noun, patch),
+            waived=self._waived(call),
+        )
+        return self._document(call, uuid)
+
+    def delete(self, call: Call, ident: str) -> None:
+        parse = self._deleted_by
+        records.destroy(
+            call.context,
+            self.noun,
+            parse(f"{self.noun.name}_uuid", ident) if parse else self._ident(ident),
+        )
+
+    def _ident(self, ident: str) -> str:
+        if self.noun.has_names:
+            return arguments.ident(f"{self.noun.name}_ident", ident)
+        return arguments.uuid(f"{self.noun.name}_uuid", ident)
+
+    def _document(self, call: Call, ident: str, fields: tuple[str, ...] | None = None) -> Json:
+        serializer = views.Serializer(call, self.noun, fields)
+        return serializer.write(records.get(call.context, self.noun, ident, serializer.columns))
+
+    def _waived(self, call: Call) -> tuple[str, ...]:
+        """Return the rules that the client's version does not know yet."""
+        return tuple(r for r, since in self.noun.late_rules.items() if call.version < since)
+
+
+# ------------------------------------------------------------------------- lists below a parent
+
+Find = Callable[[Call, str], Json]  # the parent's ident -> a filter of the list
+
+
+class SublistDetail(Rest):
+    """/v1/<parents>/<ident>/<plural>/detail."""
+
+    def __init__(self, noun: Noun, parent: str, find: Find, since: int) -> None:
+        super().__init__()
+        self.noun, self._find = noun, find
+        declare(
+            self,
+            "get",
+            rule=f"baremetal:{noun.name}:list",
+            query=arguments.PAGING,
+            since=since,
+            idents=(parent,),
+        )
+
+    def get(self, call: Call, parent: str, **asked: Any) -> Json:
+        return read_page(call, self.noun, asked, self._find(call, parent), detailed=True)
+
+
+class Sublist(Rest):
+    """/v1/<parents>/<ident>/<plural>: a list; single ones are read and written elsewhere."""
+
+    def __init__(self, noun: Noun, *, parent: str, find: Find, since: int = 1) -> None:
+        super().__init__()
+        self.noun, self._find = noun, find
+        self.children = {"detail": SublistDetail(noun, parent, find, since)}  # type: ignore[misc]
+        rule, query = f"baremetal:{noun.name}", {**arguments.PAGING, **FIELDS, **DETAIL}
+        above, single = {"since": since, "idents": (parent,)}, {"since": since}
+        single["idents"] = (parent, noun.name)  # type: ignore[assignment]
+        declare(self, "get_all", rule=f"{rule}:list", query=query, **above)
+        declare(self, "post", rule=f"{rule}:create", body=creation(noun), **above)
+        declare(self, "get_one", rule=f"{rule}:get", **single)
+        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
+        declare(self, "delete", rule=f"{rule}:delete", **single)
+
+    def get_all(self, call: Call, parent: str, **asked: Any) -> Json:
+        return read_page(call, self.noun, asked, self._find(call, parent))
+
+    def get_one(self, call: Call, parent: str, ident: str) -> None:
+        raise malformed(self.noun)
+
+    def post(self, call: Call, parent: str, *, body: Json) -> None:
+        raise malformed(self.noun)
+
+    def patch(self, call: Call, parent: str, ident: str, *, body: Patch) -> None:
+        raise malformed(self.noun)
+
+    def delete(self, call: Call, parent: str, ident: str) -> None:
+        raise malformed(self.noun)
+
+
+def malformed(noun: Noun) -> errors.Invalid:
+    return errors.Invalid(
+        reason=f"Malformed request URI. Use /v1/{noun.plural} for single {noun.plural}.",
+    )
+
+
+def of_node(call: Call, ident: str) -> Json:
+    """Name a node by UUID only: a name, or an unknown one, gets Ironic's words for it."""
+    try:
+        node = idents.is_uuid(ident) and lookup.uuid_of(call.context, ident)
+    except errors.NodeNotFound:
+        node = None
+    if not node:
+        raise errors.PortgroupNotFound(portgroup=None)
+    return {"node_uuid": node}

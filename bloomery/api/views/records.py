@@ -1,0 +1,59 @@
+"""Records of any noun as clients see them: what their version knows, with links."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+from bloomery.api import versions
+from bloomery.api.call import Call
+from bloomery.api.views import links, projection
+from bloomery.api.views.projection import Projections
+from bloomery.model.noun import Noun
+
+Json = dict[str, Any]
+
+
+class Serializer:
+    """Turns rows of one answer into documents; read by ``columns``."""
+
+    def __init__(
+        self, call: Call, noun: Noun, asked: Iterable[str] | None, *, detail: bool = False
+    ) -> None:
+        shows_all = detail and noun.details_ignore_version
+        version = versions.MAX if shows_all else call.version
+        self._projection = _projections(noun).of(version, asked)
+        self._link = links.Maker(call.url, noun.plural)
+        self._sublinks = [
+            (name, links.Maker(call.url, noun.plural, f"/{name}"), wraps)
+            for name, wraps in noun.links.items()
+            if asked is None or name in asked
+        ]
+        self.columns = self._projection.columns
+
+    def write(self, row: Sequence[Any]) -> Json:
+        """Return the document of one row."""
+        document = self._projection.values(row)
+        uuid = document["uuid"]
+        document["links"] = self._link(uuid)
+        for name, link, wraps in self._sublinks:
+            document[name] = [link(uuid)] if wraps > 1 else link(uuid)
+        return self._projection.finish(document)
+
+
+@functools.cache
+def _projections(noun: Noun) -> Projections:
+    return Projections(noun.fields, "uuid")
+
+
+def check_fields(call: Call, noun: Noun, asked: Iterable[str]) -> None:
+    """Refuse fields that the noun lacks (400) or that the client's version lacks (406)."""
+    projection.check_fields(asked, noun.fields, call.version, also=("links", *noun.links))
+
+
+def admit_body(call: Call, noun: Noun, body: Json) -> None:
+    """Refuse attributes of a POST that are newer than the client, even if they are null."""
+    for name in body:
+        since = noun.node_arguments.get(name) or noun.fields[name].since
+        versions.require(call.version, since, f"field {name}")

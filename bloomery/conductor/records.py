@@ -1,0 +1,129 @@
+"""Records as rows: create, update, destroy, each one commit.
+
+Records of nodes are changed under the lock of their node; creating one needs no lock.  What a
+noun asks of the rows around it is in its ``Rules``; ``endpoints.records`` lists them.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import crud_events, row_updates
+from bloomery.conductor.patches import Limits, Patcher
+from bloomery.conductor.runtime import Context
+from bloomery.db import nodes, records
+from bloomery.model.node import Node
+from bloomery.model.noun import Noun, checked
+from bloomery.model.rules import attributes
+
+Json = dict[str, Any]
+Work: TypeAlias = Callable[[sa.Connection, Node | None], None]
+
+
+def _accept(*_args: object) -> None:
+    """No rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Rules:
+    """What else must hold, asked inside the transaction; each raises a Failure.
+
+    ``create(context, conn, record)`` may fill in what the server decides.
+    ``update(conn, node, record, changed)`` gets the record as it is and what is to change.
+    ``destroy(node, record)``.  ``node`` is None for nouns whose records belong to none.
+    """
+
+    create: Callable[[Context, sa.Connection, Any], None] = _accept
+    update: Callable[[sa.Connection, Any, Any, Json], None] = _accept
+    destroy: Callable[[Any, Any], None] = _accept
+
+
+def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
+    """Store a record.  Needs no lock on its node."""
+    attributes.refuse_sealed_in(values)
+    record = noun.value(**values)
+    event = crud_events.new(context, noun.name, record.uuid, "create", _facts(noun, values))
+    event.given(values)
+
+    def work(conn: sa.Connection) -> None:
+        if noun.of_node and nodes.find_uuid(conn, record.node_uuid) is None:
+            raise errors.InvalidParameterValue(
+                reason=f"Node {record.node_uuid} could not be found."
+            )
+        rules.create(context, conn, record)
+        records.insert(conn, noun, record)
+        event.stored(record)(conn)
+
+    with event.watching():
+        context.runtime.db.transact(work)
+    context.runtime.on_events_written()
+
+
+def _facts(noun: Noun, values: Json) -> Json:
+    return {name: values.get(name) for name in ("address",) if name in noun.fields}
+
+
+def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequence[Json]) -> None:
+    """Apply a JSON patch to the row that is read in the same transaction."""
+    runtime, patcher = context.runtime, _patcher(noun)
+    prepared = patcher.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
+    event = crud_events.new(
+        context, noun.name, uuid, "update", {"patched": [op["path"] for op in patch]}
+    )
+
+    def work(conn: sa.Connection, node: Node | None) -> None:
+        record = records.get(conn, noun, uuid, for_update=True)
+        changed = patcher.apply(record, prepared)
+        if noun.of_node and changed.get("node_uuid") is None:
+            changed.pop("node_uuid", None)  # removing it is accepted and changes nothing
+        if pinned := sorted(changed.keys() & noun.pinned):
+            raise errors.Conflict(reason=f"cannot change {pinned} of {noun.name} {uuid}")
+        for name in changed.keys() & noun.rules.keys():
+            changed[name] = checked(noun, name, changed[name])
+        event.changed(record, changed, touched=bool(changed))
+        rules.update(conn, node, record, changed)
+        if changed:
+            records.update(conn, noun, uuid, changed)
+        event(conn)
+
+    with event.watching(lambda record: patcher.apply(record, prepared)):
+        _change(context, noun, uuid, work)
+    runtime.on_events_written()
+
+
+def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
+    """Delete a record."""
+    event = crud_events.new(context, noun.name, uuid, "delete")
+
+    def work(conn: sa.Connection, node: Node | None) -> None:
+        record = records.get(conn, noun, uuid)
+        event.gone(record)
+        rules.destroy(node, record)
+        records.delete(conn, noun, uuid)
+        event(conn)
+
+    with event.watching():
+        _change(context, noun, uuid, work)
+    context.runtime.on_events_written()
+
+
+def _change(context: Context, noun: Noun, uuid: str, work: Work) -> None:
+    """Do the work in one transaction, the record's node, if it has one, being locked."""
+    db = context.runtime.db
+    if not noun.of_node:
+        db.transact(lambda conn: work(conn, None))
+        return
+    with db.read() as conn:
+        node_uuid = records.get(conn, noun, uuid).node_uuid
+    row_updates.change(context, node_uuid, work)
+
+
+@functools.cache
+def _patcher(noun: Noun) -> Patcher:
+    return Patcher(noun.checker, noun.value)

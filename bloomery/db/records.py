@@ -1,0 +1,149 @@
+"""Queries on records of any noun: get, list, insert, update, delete."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import pagination, rows
+from bloomery.db.tables import METADATA, NODES
+from bloomery.model.noun import Noun
+from bloomery.model.page import Page
+
+
+def table(noun: Noun) -> sa.Table:
+    return METADATA.tables[noun.table]
+
+
+def find_row(
+    conn: sa.Connection, noun: Noun, ident: str, columns: Sequence[str]
+) -> sa.Row[Any] | None:
+    """Return these columns of the record with this UUID or name: objects still JSON text."""
+    return conn.execute(_select(noun, columns).where(_is(noun, ident))).one_or_none()
+
+
+def _select(noun: Noun, columns: Sequence[str]) -> sa.Select[Any]:
+    return sa.select(*(table(noun).c[name] for name in columns))
+
+
+def _is(noun: Noun, ident: str) -> sa.ColumnElement[bool]:
+    c = table(noun).c
+    return sa.or_(c.uuid == ident, c.name == ident) if noun.has_names else c.uuid == ident
+
+
+def get(conn: sa.Connection, noun: Noun, ident: str, *, for_update: bool = False) -> Any:
+    """Return one record by UUID or name, or raise what the noun has for a missing one."""
+    query = _select(noun, noun.columns).where(_is(noun, ident))
+    row = conn.execute(query.with_for_update() if for_update else query).mappings().one_or_none()
+    if row is None:
+        raise noun.missing(ident)
+    return _value(noun, row)
+
+
+def list_where(conn: sa.Connection, noun: Noun, **equal: Any) -> list[Any]:
+    """Return all records whose columns equal these, oldest first."""
+    c = table(noun).c
+    query = _select(noun, noun.columns).where(*(c[n] == v for n, v in equal.items()))
+    return [_value(noun, row) for row in conn.execute(query.order_by(c.id)).mappings()]
+
+
+def _value(noun: Noun, row: sa.RowMapping) -> Any:
+    values = dict(row)
+    for name in noun.objects:
+        values[name] = rows.load(values[name])
+    return noun.value(**values)
+
+
+# ------------------------------------------------------------------------------------- writes
+
+
+def insert(conn: sa.Connection, noun: Noun, record: Any) -> None:
+    """Add a record; the database gives it an id, this its created_at.
+
+    Raises what the noun has for values that are taken and for parents that are missing.
+    """
+    record.created_at = rows.now()
+    values = {name: getattr(record, name) for name in noun.columns if name != "id"}
+    with naming_conflicts(noun, values):
+        conn.execute(sa.insert(table(noun)), rows.encode(values, noun.objects))
+
+
+def update(conn: sa.Connection, noun: Noun, uuid: str, values: Mapping[str, Any]) -> None:
+    """Change columns of a record; raises as ``insert`` does."""
+    encoded = rows.encode(values, noun.objects)
+    t = table(noun)
+    with naming_conflicts(noun, {"uuid": uuid} | dict(values)):
+        conn.execute(
+            sa.update(t).where(t.c.uuid == uuid).values(updated_at=rows.now(), **encoded),
+        )
+
+
+def delete(conn: sa.Connection, noun: Noun, uuid: str) -> bool:
+    """Remove a record; its ``not_empty`` is raised if others belong to it."""
+    t = table(noun)
+    empty = noun.not_empty(uuid) if noun.not_empty else None
+    with rows.naming_conflicts(lambda exc: rows.broken_constraint(exc, {}, empty)):
+        return bool(conn.execute(sa.delete(t).where(t.c.uuid == uuid)).rowcount)
+
+
+def naming_conflicts(noun: Noun, values: Mapping[str, Any]) -> rows.naming_conflicts:
+    """Turn a broken unique or foreign key of the noun's table into its named error."""
+    meanings: dict[str, Callable[[], errors.Failure]] = {
+        f"{noun.table}.{column}": partial(fault, values.get(column))
+        for column, fault in noun.taken.items()
+    }
+    missing = next((fault(values[n]) for n, fault in noun.parents.items() if values.get(n)), None)
+    return rows.naming_conflicts(lambda exc: rows.broken_constraint(exc, meanings, missing))
+
+
+# -------------------------------------------------------------------------------------- lists
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Query:
+    """A page of records; ``conductor_groups`` and ``shards`` are those of their nodes."""
+
+    columns: Sequence[str]
+    equal: Mapping[str, Any] = field(default_factory=dict)
+    shards: Sequence[str] | None = None
+    conductor_groups: Sequence[str] | None = None
+    description_contains: str | None = None
+    page: Page = field(default_factory=Page)
+
+
+def list_rows(conn: sa.Connection, noun: Noun, query: Query) -> Sequence[sa.Row[Any]]:
+    """Return raw rows of the asked columns, in that order: objects still JSON text.
+
+    Raises what the noun has for a missing one when the marker is unknown.
+    """
+    page = query.page
+    listed = pagination.keyset(
+        conn,
+        _select(noun, query.columns).where(*_conditions(noun, query)),
+        table(noun),
+        page.sort_key,
+        page.descending,
+        page.marker,
+        noun.missing,
+    )
+    return conn.execute(listed if page.limit is None else listed.limit(page.limit)).all()
+
+
+def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
+    c = table(noun).c
+    conditions: list[sa.ColumnElement[bool]] = [c[n] == v for n, v in query.equal.items()]
+    if query.description_contains is not None:
+        conditions.append(c.description.like(f"%{query.description_contains}%"))
+    for column, values in (
+        (NODES.c.shard, query.shards),
+        (NODES.c.conductor_group, query.conductor_groups),
+    ):
+        if values is not None:
+            nodes = sa.select(NODES.c.uuid).where(column.in_(list(values)))
+            conditions.append(c.node_uuid.in_(nodes))
+    return conditions

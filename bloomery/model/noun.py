@@ -1,0 +1,105 @@
+"""A noun is declared once; rows, conductor, operations and API read the declaration.
+
+    NOUN = Noun(name="port", plural="ports", value=Port, table="ports", fields=FIELDS, ...)
+
+The ``records`` modules of those rooms take the noun as an argument.  A noun that does more than
+be created, read, listed, patched and deleted calls their pieces from modules of its own.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.model.fields import FieldTable, patchable
+from bloomery.model.rules import attributes
+from bloomery.model.rules.patches import Patch
+
+Json = dict[str, Any]
+Fault = Callable[[Any], errors.Failure]
+INSPECTION: Final = "inspection"  # the late rule that a node under inspection is left alone
+
+
+def _accept(*_args: object) -> None:
+    """No rule."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class Noun:
+    """What there is to know of one kind of record.
+
+    ``value``: dataclass of a row; its defaults stand for what a client leaves out or removes.
+    ``since``: microversion of the collection.  ``listed``: fields of a short list.
+
+    ``has_names``: an ident is a UUID or a name, else a UUID.  ``of_node``: a row belongs to a
+    node, whose lock guards changes; a body names it by exactly one of ``node_arguments``, which
+    are keyed to microversions.
+
+    ``filters``: arguments of lists and their microversions; what they mean is in
+    ``operations.records``.  ``check_filters`` refuses combinations.
+
+    ``required`` by POST, ``kept``: not to be removed by PATCH, ``pinned``: PATCH may name them
+    and not change them.  ``rules``: beyond its form, what an attribute may hold; a rule returns
+    the value as it is stored.  ``check_patch(row, patch, waived)`` is asked before the lock.
+    ``left_alone``: verbs that are refused while the node is inspected.  ``late_rules``: rules
+    that came with a microversion and are waived for older clients.
+
+    ``missing``: error of an ident that nothing has; ``taken``: of unique columns; ``parents``:
+    of foreign keys; ``not_empty``: of the deletion of what others belong to.
+
+    ``links``: sub-collections that a document links to, and in how many lists Ironic wraps the
+    links.  ``details_ignore_version``: Ironic's detailed lists show every field to anybody.
+    ``shown_when_asked``: defaults that the start notification of a creation shows already.
+    """
+
+    name: str
+    plural: str
+    value: type
+    table: str
+    fields: FieldTable
+    listed: tuple[str, ...]
+    missing: Fault
+    taken: Mapping[str, Fault]
+    since: int = 1
+    has_names: bool = True
+    of_node: bool = True
+    node_arguments: Mapping[str, int] = field(default_factory=lambda: {"node_uuid": 1})
+    filters: Mapping[str, int] = field(default_factory=dict)
+    check_filters: Callable[[Mapping[str, Any]], None] = _accept
+    required: tuple[str, ...] = ()
+    kept: frozenset[str] = frozenset()
+    pinned: frozenset[str] = frozenset()
+    rules: Mapping[str, Callable[[Any], Any]] = field(default_factory=dict)
+    check_patch: Callable[[Any, Patch, Collection[str]], None] = _accept
+    left_alone: frozenset[str] = frozenset()
+    late_rules: Mapping[str, int] = field(default_factory=dict)
+    parents: Mapping[str, Fault] = field(default_factory=dict)
+    not_empty: Fault | None = None
+    links: Mapping[str, int] = field(default_factory=dict)
+    details_ignore_version: bool = False
+    shown_when_asked: frozenset[str] = frozenset()
+
+    columns: tuple[str, ...] = field(init=False)
+    objects: frozenset[str] = field(init=False)
+    patchable: frozenset[str] = field(init=False)
+    checker: attributes.Checker = field(init=False)
+
+    def __post_init__(self) -> None:
+        derived = {
+            "columns": tuple(f.name for f in dataclasses.fields(self.value)),
+            "objects": frozenset(f.name for f in self.fields.values() if f.kind == "object"),
+            "patchable": patchable(self.fields) | self.pinned,
+            "checker": attributes.Checker(self.name, self.fields),
+        }
+        for name, value in derived.items():
+            object.__setattr__(self, name, value)
+
+
+def checked(noun: Noun, name: str, value: Any) -> Any:
+    """Return an attribute's value as it is stored.  Raises Invalid, naming the attribute."""
+    value = noun.checker.cleaned(name, value)
+    rule = noun.rules.get(name)
+    return value if rule is None or value is None else rule(value)

@@ -1,0 +1,14 @@
+"""Every noun whose records need no code of their own beyond their rules: a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Final
+
+from bloomery.model import port, portgroup
+from bloomery.model.noun import Noun
+
+PORT: Final = port.NOUN
+PORTGROUP: Final = portgroup.NOUN
+
+BY_NAME: Final[Mapping[str, Noun]] = {noun.name: noun for noun in (PORT, PORTGROUP)}

@@ -1,0 +1,193 @@
+"""Records of any noun: one to read, many to list, and what POST, PATCH and DELETE may ask.
+
+    records.create(ctx, PORT, {"address": mac, "node_uuid": node})
+    records.update(ctx, PORT, "eth0", [{"op": "replace", "path": "/extra/rack", "value": 7}])
+
+Rows come as they are stored, their objects JSON text; who shows them decodes what must be.
+``waived`` names rules that the noun has and this caller does not know yet.
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor.states import State
+from bloomery.db import records as db
+from bloomery.model import nouns
+from bloomery.model.noun import INSPECTION, Noun, checked
+from bloomery.model.page import Page
+from bloomery.model.rules import attributes, idents, patches
+from bloomery.model.rules.patches import Patch
+from bloomery.operations import lookup
+from bloomery.operations.context import Context
+from bloomery.rpc.contract import Conductor
+
+Json = dict[str, Any]
+NODE_COLUMNS: Final = ("node_uuid", "node_ident")
+
+
+def get(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
+    """Return columns of one record by UUID, or by name where the noun has names."""
+    with ctx.services.db.read() as conn:
+        row = db.find_row(conn, noun, ident, columns)
+    if row is None:
+        raise noun.missing(ident)
+    return row
+
+
+# -------------------------------------------------------------------------------------- lists
+
+
+def list_rows(
+    ctx: Context, noun: Noun, columns: Sequence[str], filters: Mapping[str, Any], page: Page
+) -> Sequence[Any]:
+    """Return a page of rows of these columns, in that order; ``filters`` by their names."""
+    noun.check_filters(filters)
+    attributes.check_text("description_contains", filters.get("description_contains"))
+    query = db.Query(
+        columns=columns,
+        equal={
+            column: find(ctx, filters[name])
+            for name, (column, find) in EQUAL.items()
+            if name in filters
+        },
+        shards=filters.get("shard"),
+        conductor_groups=filters.get("conductor_groups"),
+        description_contains=filters.get("description_contains"),
+        page=page,
+    )
+    with ctx.services.db.read() as conn:
+        return db.list_rows(conn, noun, query)
+
+
+def _portgroup(ctx: Context, ident: str) -> str:
+    return str(get(ctx, nouns.PORTGROUP, ident, ("uuid",)).uuid)
+
+
+EQUAL: Final[Mapping[str, tuple[str, Callable[[Context, Any], Any]]]] = {
+    "node": ("node_uuid", lookup.uuid_of),
+    "node_uuid": ("node_uuid", lookup.uuid_of),
+    "portgroup": ("portgroup_uuid", _portgroup),
+    "address": ("address", lambda _, mac: idents.mac(mac)),
+}  # filter -> column, and the value that the column must equal
+
+
+# ------------------------------------------------------------------------------------- create
+
+
+def create(ctx: Context, noun: Noun, body: Json, waived: Collection[str] = ()) -> str:
+    """Add a record; return its UUID.  ``body`` has passed the schema."""
+    attributes.refuse_sealed_in(body)
+    node = _node_of_body(ctx, noun, body) if noun.of_node else None
+    values: Json = {"uuid": str(uuids.uuid4())}
+    if node is not None:
+        values["node_uuid"] = node.uuid
+        body = {name: value for name, value in body.items() if name not in NODE_COLUMNS}
+    values |= {n: checked(noun, n, value) for n, value in body.items() if value is not None}
+    _refuse_under_inspection(noun, "create", node, waived)
+    _conductor(ctx, node).create_record(ctx.request, noun.name, values)
+    return str(values["uuid"])
+
+
+def _node_of_body(ctx: Context, noun: Noun, body: Json) -> Any:
+    named = [body[name] for name in noun.node_arguments if body.get(name) is not None]
+    if len(named) != 1:
+        raise errors.InvalidParameterValue(
+            reason=f"a {noun.name} needs exactly one of {' and '.join(noun.node_arguments)}",
+        )
+    if body.get("node_uuid") is not None and not idents.is_uuid(body["node_uuid"]):
+        raise errors.InvalidUUID(argument="node_uuid", value=body["node_uuid"])
+    return lookup.row(ctx, _node_uuid(ctx, noun, named[0]))
+
+
+def _node_uuid(ctx: Context, noun: Noun, ident: Any) -> str:
+    return lookup.uuid_in_body(ctx, str(ident), f"the node of a {noun.name}")
+
+
+# --------------------------------------------------------------------------- update and delete
+
+
+def update(
+    ctx: Context,
+    noun: Noun,
+    ident: str,
+    patch: Patch,
+    *,
+    admit: Callable[[Patch], None] = lambda patch: None,
+    waived: Collection[str] = (),
+) -> str:
+    """Apply a JSON patch to a record; return its UUID.
+
+    ``admit`` refuses what this caller may not know, after the form and before the record.
+    """
+    patches.check_form(patch)
+    patches.check_roots(patch, noun.patchable)
+    patches.refuse_sealed(patch)
+    admit(patch)
+    row = get(ctx, noun, ident, noun.columns)
+    operations = [one for one in (_operation(ctx, noun, row, each) for each in patch) if one]
+    noun.check_patch(row, patch, waived)
+    node = lookup.row(ctx, row.node_uuid) if noun.of_node else None
+    _refuse_under_inspection(noun, "update", node, waived)
+    _conductor(ctx, node).update_record(ctx.request, noun.name, row.uuid, operations)
+    return str(row.uuid)
+
+
+def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | None:
+    """Return an operation as the conductor takes it; None: it changes nothing."""
+    name, value = patches.root_of(operation), operation.get("value")
+    if not patches.is_whole(operation):
+        if name not in noun.objects:
+            raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
+        return operation
+    if name in noun.pinned:
+        _refuse_move(ctx, noun, row, name, operation)
+        return None
+    if value is None and name in noun.kept:
+        raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")
+    if operation["op"] == "remove":
+        return None if name in NODE_COLUMNS else operation
+    if name == "node_uuid":
+        return operation | {"value": _node_uuid(ctx, noun, checked(noun, name, value))}
+    return operation | {"value": checked(noun, name, value)}
+
+
+def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, operation: Json) -> None:
+    """A pinned attribute may be named as it is; naming a node in another way is no change."""
+    value, now = operation.get("value"), getattr(row, name, None)
+    if name in NODE_COLUMNS:
+        now = row.node_uuid
+        value = _node_uuid(ctx, noun, value) if operation["op"] != "remove" else now
+    if value != now:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot change {name} of {noun.name} {row.uuid} to {value}: delete it and "
+            "create it anew",
+        )
+
+
+def destroy(ctx: Context, noun: Noun, ident: str) -> None:
+    """Delete a record; the conductor decides whether what hangs on it allows that."""
+    row = get(ctx, noun, ident, ("uuid", "node_uuid") if noun.of_node else ("uuid",))
+    node = lookup.row(ctx, row.node_uuid) if noun.of_node else None
+    _conductor(ctx, node).destroy_record(ctx.request, noun.name, row.uuid)
+
+
+def _refuse_under_inspection(noun: Noun, verb: str, node: Any, waived: Collection[str]) -> None:
+    if node is None or verb not in noun.left_alone or INSPECTION in waived:
+        return
+    if node.provision_state == State.INSPECTING:
+        raise errors.Conflict(
+            reason=f"Cannot change the {noun.plural} of node {node.uuid} while it is in state "
+            f"{node.provision_state}; wait for the inspection to end.",
+        )
+
+
+def _conductor(ctx: Context, node: Any) -> Conductor:
+    """Return the conductor of the node; any, for what belongs to no node."""
+    if node is None:
+        return ctx.services.rpc.any_conductor()
+    with lookup.no_host_is_a_bad_request():
+        return lookup.conductor_of(ctx, node)
