@@ -101,10 +101,10 @@ class Crossings:
             if not best or idle == _PATIENCE:
                 break
             self._sweep(forward=sweep % 2 == 0)
-            found = self.count()
-            idle = 0 if found < best else idle + 1
-            if found < best:
-                best, kept = found, [list(layer) for layer in self.layers]
+            crossings = self.count()
+            idle = 0 if crossings < best else idle + 1
+            if crossings < best:
+                best, kept = crossings, [list(layer) for layer in self.layers]
         return kept
 
     def count(self) -> int:

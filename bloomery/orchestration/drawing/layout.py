@@ -57,7 +57,7 @@ class _Level:
     """One cluster while it is worked on."""
 
     links: dict[Name, _Joint] = field(default_factory=dict)
-    made: Arrangement | None = None
+    arrangement: Arrangement | None = None
     ports: dict[Name, float] = field(default_factory=dict)  # where an edge crosses the border
 
 
@@ -89,7 +89,7 @@ class _Work:
         for cluster in sorted(self.levels, reverse=True):  # inner ones have higher numbers
             self._arrange(cluster)
         places = self._places()
-        outside = self.levels[OUTSIDE].made
+        outside = self.levels[OUTSIDE].arrangement
         assert outside is not None
         return Layout(places, self._edges(places), outside.width, outside.height)
 
@@ -97,10 +97,10 @@ class _Work:
 
     def _passages(self) -> list[_Passage]:
         ways = {pair: self.tree.ways_up(*pair) for pair in self.tree.edges}
-        found = {pair: way for pair, way in ways.items() if way is not None}
-        rank = self._ranks([(ups[-1], downs[-1]) for ups, downs in found.values()])
+        routes = {pair: way for pair, way in ways.items() if way is not None}
+        rank = self._ranks([(ups[-1], downs[-1]) for ups, downs in routes.values()])
         passages = []
-        for number, ((required, requirer), (ups, downs)) in enumerate(found.items()):
+        for number, ((required, requirer), (ups, downs)) in enumerate(routes.items()):
             turned = rank[ups[-1]] > rank[downs[-1]]
             left, right = (downs, ups) if turned else (ups, downs)
             parts = self._parts(number, left, right)
@@ -150,15 +150,15 @@ class _Work:
             )
             for joint in level.links.values()
         ]
-        level.made = levels.arranged(
+        level.arrangement = levels.arranged(
             [self.sizes[box] for box in boxes], links, self.orders[cluster]
         )
-        for name, way in zip(level.links, level.made.ways, strict=True):
+        for name, way in zip(level.links, level.arrangement.ways, strict=True):
             if name[0] != "across":
                 level.ports[name] = way[-1 if name[0] == "out" else 0][2] + HEADER
         if cluster != OUTSIDE:
-            width = max(level.made.width, self.headers[cluster]) + 2 * PADDING
-            self.sizes[cluster] = (width, level.made.height + HEADER + PADDING)
+            width = max(level.arrangement.width, self.headers[cluster]) + 2 * PADDING
+            self.sizes[cluster] = (width, level.arrangement.height + HEADER + PADDING)
 
     def _port(self, box: int, name: Name) -> float:
         """At which height of a box an edge leaves or enters it."""
@@ -179,20 +179,20 @@ class _Work:
     def _places(self) -> dict[int, Place]:
         places: dict[int, Place] = {}
         for cluster, boxes in self.tree.inside.items():  # outer ones come first
-            made = self.levels[cluster].made
-            assert made is not None
+            arrangement = self.levels[cluster].arrangement
+            assert arrangement is not None
             left, top = self._origin(places, cluster)
             for at, box in enumerate(boxes):
-                x, y = made.corners[at]
+                x, y = arrangement.corners[at]
                 places[box] = Place(left + x, top + y, *self.sizes[box])
         return places
 
     def _edges(self, places: Mapping[int, Place]) -> list[Edge]:
         ways: dict[tuple[int, Name], list[Run]] = {}
         for cluster, level in self.levels.items():
-            assert level.made is not None
+            assert level.arrangement is not None
             left, top = self._origin(places, cluster)
-            for name, way in zip(level.links, level.made.ways, strict=True):
+            for name, way in zip(level.links, level.arrangement.ways, strict=True):
                 ways[cluster, name] = [(left + x, left + to, top + y) for x, to, y in way]
         return [
             Edge(

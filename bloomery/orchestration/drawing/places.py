@@ -91,8 +91,8 @@ def _settle(
     blocks: list[tuple[float, float, int]] = []  # where it stands, weight, cells
     stacked = 0.0
     for cell in layer:
-        wanted, weight = _wanted(cell, cells[cell], top, pulls.get(cell, ()))
-        block = (wanted - stacked, weight, 1)
+        target, weight = _target(cell, cells[cell], top, pulls.get(cell, ()))
+        block = (target - stacked, weight, 1)
         while blocks and blocks[-1][0] > block[0]:
             block = _joined(blocks.pop(), block)
         blocks.append(block)
@@ -105,7 +105,7 @@ def _settle(
             stacked += cells[cell].height + cells[cell].gap
 
 
-def _wanted(
+def _target(
     number: int, cell: Cell, top: Mapping[int, float], pulls: Sequence[tuple[int, float]]
 ) -> tuple[float, float]:
     if not pulls:
@@ -114,7 +114,7 @@ def _wanted(
 
 
 def _joined(
-    one: tuple[float, float, int], other: tuple[float, float, int]
+    upper: tuple[float, float, int], lower: tuple[float, float, int]
 ) -> tuple[float, float, int]:
-    weight = one[1] + other[1]
-    return (one[0] * one[1] + other[0] * other[1]) / weight, weight, one[2] + other[2]
+    weight = upper[1] + lower[1]
+    return (upper[0] * upper[1] + lower[0] * lower[1]) / weight, weight, upper[2] + lower[2]

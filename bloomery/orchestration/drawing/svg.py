@@ -42,19 +42,19 @@ def drawn(picture: Picture) -> str:
     cards = {at: box for at, box in enumerate(tree.boxes) if not tree.is_cluster(at)}
     size = _card_size(list(cards.values()))
     headers = {at: _header_width(box) for at, box in enumerate(tree.boxes) if at not in cards}
-    made = layout.laid_out(tree, dict.fromkeys(cards, size), headers)
+    arrangement = layout.laid_out(tree, dict.fromkeys(cards, size), headers)
     title = style.shortened(picture.title, 900, _TITLE, bold=True)
     subtitle = _subtitle(tree)
     heading = max(style.width(title, _TITLE, bold=True), style.width(subtitle, _SMALL)) * _WIDER
     lines = [
-        *_frame(max(made.width, heading) + 2 * _MARGIN, made.height + _TOP + _MARGIN),
+        *_frame(max(arrangement.width, heading) + 2 * _MARGIN, arrangement.height + _TOP + _MARGIN),
         f"<title>{style.title(picture.title)}</title>",
         _text("t", _MARGIN, _MARGIN + 14, title, ""),
         _text("s", _MARGIN, _MARGIN + 34, subtitle, ""),
         f'<g transform="translate({_MARGIN:g} {_TOP:g})">',
-        *_clusters(tree, made.places),
-        *_edges(tree, made),
-        *(_card(tree.boxes[at], made.places[at]) for at in cards),
+        *_clusters(tree, arrangement.places),
+        *_edges(tree, arrangement),
+        *(_card(tree.boxes[at], arrangement.places[at]) for at in cards),
         "</g>",
         "</svg>",
     ]
@@ -74,8 +74,8 @@ def _frame(width: float, height: float) -> list[str]:
 
 def _subtitle(tree: Tree) -> str:
     boxes, edges = len(tree.boxes), len(tree.edges)
-    said = f"{boxes} box{'' if boxes == 1 else 'es'}, {edges} edge{'' if edges == 1 else 's'}"
-    return f"{said}; an arrow goes from what is required to what requires it" if edges else said
+    words = f"{boxes} box{'' if boxes == 1 else 'es'}, {edges} edge{'' if edges == 1 else 's'}"
+    return f"{words}; an arrow goes from what is required to what requires it" if edges else words
 
 
 # ----------------------------------------------------------------------------------------- boxes
@@ -83,12 +83,12 @@ def _subtitle(tree: Tree) -> str:
 
 def _lines(box: Box) -> list[tuple[str, str, float, bool]]:
     """The texts of a card: class, text, size of the letters, whether they are bold."""
-    said = [("n", box.name, _NAME, True)]
+    words = [("n", box.name, _NAME, True)]
     if box.kind:
-        said.append(("s", box.kind, _SMALL, False))
+        words.append(("s", box.kind, _SMALL, False))
     if box.status:
-        said.append(("s", box.status, _SMALL, True))
-    return said
+        words.append(("s", box.status, _SMALL, True))
+    return words
 
 
 def _card_size(boxes: Sequence[Box]) -> Size:
@@ -172,13 +172,15 @@ def _cluster(box: Box, place: Place, depth: int) -> str:
 # ----------------------------------------------------------------------------------------- edges
 
 
-def _edges(tree: Tree, made: Layout) -> Iterator[str]:
+def _edges(tree: Tree, arrangement: Layout) -> Iterator[str]:
     yield '<g class="e">'
-    for edge in made.edges:
+    for edge in arrangement.edges:
         yield _edge(tree, _path(edge), edge)
     for required, requirer in tree.edges:
         if required == requirer and not tree.is_cluster(required):
-            yield _edge(tree, _loop(made.places[required]), Edge(required, requirer, (), True))
+            yield _edge(
+                tree, _loop(arrangement.places[required]), Edge(required, requirer, (), True)
+            )
     yield "</g>"
 
 

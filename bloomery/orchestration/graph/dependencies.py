@@ -133,17 +133,17 @@ class Graph(Generic[K]):
     # ------------------------------------------------------------------------- what is made of it
 
     def copy(self) -> Graph[K]:
-        made = Graph[K]()
-        made._requires = _copied(self._requires)
-        made._required_by = _copied(self._required_by)
-        return made
+        graph = Graph[K]()
+        graph._requires = _copied(self._requires)
+        graph._required_by = _copied(self._required_by)
+        return graph
 
     def reverse(self) -> Graph[K]:
         """A copy in which every edge points the other way: the order of deletion."""
-        made = Graph[K]()
-        made._requires = _copied(self._required_by)
-        made._required_by = _copied(self._requires)
-        return made
+        graph = Graph[K]()
+        graph._requires = _copied(self._required_by)
+        graph._required_by = _copied(self._requires)
+        return graph
 
     def subgraph(self, key: K) -> Graph[K]:
         """``key``, all that requires it directly or through others, and the edges among these."""
@@ -153,14 +153,14 @@ class Graph(Generic[K]):
             new = [user for user in self._required_by[todo.popleft()] if user not in reached]
             reached.update(dict.fromkeys(new))
             todo.extend(new)
-        made = Graph[K]()
-        for one in reached:
-            made._register(one)
+        graph = Graph[K]()
+        for each in reached:
+            graph._register(each)
         for requirer in reached:
             for required in self._requires[requirer]:
                 if required in reached:
-                    made.add(requirer, required)
-        return made
+                    graph.add(requirer, required)
+        return graph
 
     def translate(self, function: Callable[[K], L]) -> Graph[L]:
         """A copy with other keys.  Keys that become one share their edges.
@@ -168,11 +168,11 @@ class Graph(Generic[K]):
         If one of them required the other, the new key requires itself, which is a cycle.
         """
         names = {key: function(key) for key in self._requires}
-        made = Graph[L]((name, None) for name in names.values())
+        graph = Graph[L]((name, None) for name in names.values())
         for key, needs in self._requires.items():
             for required in needs:
-                made.add(names[key], names[required])
-        return made
+                graph.add(names[key], names[required])
+        return graph
 
     # --------------------------------------------------------------------- as an ordinary container
 

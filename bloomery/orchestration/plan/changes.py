@@ -36,14 +36,14 @@ class Change:
     @property
     def whole(self) -> bool:
         """Whether every value is known."""
-        return not any(isinstance(one.after, Unknown) for one in self.properties.values())
+        return not any(isinstance(each.after, Unknown) for each in self.properties.values())
 
 
-def of(builder: PlanBuilder, name: str) -> Change:
+def compare(builder: PlanBuilder, name: str) -> Change:
     """Compare what exists of ``name`` with what its new definition says."""
     try:
-        change = _of_properties(builder, name)
-        change.template = _of_template(builder, name)
+        change = _compare_properties(builder, name)
+        change.template = _compare_template(builder, name)
     except errors.Misplaced as exc:
         raise exc.under("resources", name) from exc
     return change
@@ -52,7 +52,7 @@ def of(builder: PlanBuilder, name: str) -> Change:
 # ------------------------------------------------------------------------------------ properties
 
 
-def _of_properties(builder: PlanBuilder, name: str) -> Change:
+def _compare_properties(builder: PlanBuilder, name: str) -> Change:
     if builder.records[name] is None and _evidently_same(builder, name):
         return Change()
     schema = builder.new.kind(name).properties_schema
@@ -60,11 +60,11 @@ def _of_properties(builder: PlanBuilder, name: str) -> Change:
     earlier = _unknown_before(builder, name, schema)
     try:
         if later or earlier:
-            return _of_some(builder, name, later, earlier)
+            return _partly_known(builder, name, later, earlier)
         before, after = _before(builder, name, ()), builder.new.properties(name, builder.after)
     except NotKnown as exc:  # a function asks for more than it has told
-        return _of_nothing(builder, name, exc.reference)
-    compared = {**schema, **_gone(builder, name)}
+        return _unknown_change(builder, name, exc.reference)
+    compared = {**schema, **_removed_schema(builder, name)}
     return Change(before=before, after=after, properties=_differing(before, after, compared))
 
 
@@ -73,8 +73,8 @@ def _evidently_same(builder: PlanBuilder, name: str) -> bool:
     old, new = builder.old.definitions[name].properties, builder.new.definitions[name].properties
     if not builder.same_context or old != new or not _declared_alike(builder, name):
         return False
-    tree_diff = new.values() if isinstance(new, dict) else [new]
-    asked = (each for tree in tree_diff for each in builder.after.references(tree))
+    trees = new.values() if isinstance(new, dict) else [new]
+    asked = (each for tree in trees for each in builder.after.references(tree))
     return all(builder.judge(each) <= Knowledge.STEADY for each in asked)
 
 
@@ -101,7 +101,7 @@ def _differing(
     return {key: Changed(full.get(key), after.get(key)) for key in changed}
 
 
-def _gone(builder: PlanBuilder, name: str) -> Mapping[str, Schema]:
+def _removed_schema(builder: PlanBuilder, name: str) -> Mapping[str, Schema]:
     """Return what only the old kind declares: another template may have fewer parameters."""
     if name not in builder.old.definitions:
         return {}
@@ -109,28 +109,30 @@ def _gone(builder: PlanBuilder, name: str) -> Mapping[str, Schema]:
     if old is new:
         return {}
     kept = new.properties_schema
-    return {key: one for key, one in old.properties_schema.items() if key not in kept}
+    return {key: value for key, value in old.properties_schema.items() if key not in kept}
 
 
-Waiting: TypeAlias = Mapping[str, list[Reference]]  # properties, and what they wait for
+Unresolved: TypeAlias = Mapping[str, list[Reference]]  # properties, and what they wait for
 
 
-def _of_some(builder: PlanBuilder, name: str, later: Waiting, earlier: Waiting) -> Change:
+def _partly_known(
+    builder: PlanBuilder, name: str, later: Unresolved, earlier: Unresolved
+) -> Change:
     """Compare values where they are known on both sides, and trees where they are not."""
     schema = builder.new.kind(name).properties_schema
     either = {*later, *earlier}
     before = _before(builder, name, earlier)
     after = builder.new.properties(name, builder.after, later)
-    compared = {**schema, **_gone(builder, name)}
-    rest = {key: one for key, one in compared.items() if key not in either}
-    known = _differing(before, after, rest)
+    compared = {**schema, **_removed_schema(builder, name)}
+    rest = {key: schema for key, schema in compared.items() if key not in either}
+    differing = _differing(before, after, rest)
     changed = {key: _by_trees(builder, name, key, before, after, later) for key in either}
-    known |= {key: one for key, one in changed.items() if one is not None}
-    ordered = {key: known[key] for key in sorted(known)}
+    differing |= {key: value for key, value in changed.items() if value is not None}
+    ordered = {key: differing[key] for key in sorted(differing)}
     return Change(before=before, after=after, properties=ordered)
 
 
-def _unknown_before(builder: PlanBuilder, name: str, schema: Mapping[str, Schema]) -> Waiting:
+def _unknown_before(builder: PlanBuilder, name: str, schema: Mapping[str, Schema]) -> Unresolved:
     if builder.records[name] is not None:
         return {}
     old, new = builder.old.definitions[name].properties, builder.new.definitions[name].properties
@@ -141,13 +143,13 @@ def _unknown_before(builder: PlanBuilder, name: str, schema: Mapping[str, Schema
     return _unknown(old, builder.before, schema, builder.before.judge)
 
 
-def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> Waiting:
+def _unknown(tree: Any, view: Forecast, schema: Iterable[str], judge: Judge) -> Unresolved:
     """Return the properties that cannot be resolved yet, and what they wait for."""
     if isinstance(tree, Function):  # the whole map is made by a call: any property may be in it
-        waits = tree_diff.waits(tree, view, judge)
-        return dict.fromkeys(schema, waits) if waits else {}
-    found = ((key, tree_diff.waits(value, view, judge)) for key, value in tree.items())
-    return {key: waits for key, waits in found if waits}
+        references = tree_diff.unresolved(tree, view, judge)
+        return dict.fromkeys(schema, references) if references else {}
+    by_key = ((key, tree_diff.unresolved(value, view, judge)) for key, value in tree.items())
+    return {key: references for key, references in by_key if references}
 
 
 def _by_trees(  # one step of _of_some, split for reading
@@ -156,7 +158,7 @@ def _by_trees(  # one step of _of_some, split for reading
     key: str,
     before: Mapping[str, Any],
     after: Mapping[str, Any],
-    later: Waiting,
+    later: Unresolved,
 ) -> Changed | None:
     old = before.get(key, Unknown())
     was, will_be = (_tree(side.definitions.get(name), key) for side in (builder.old, builder.new))
@@ -170,13 +172,14 @@ def _by_trees(  # one step of _of_some, split for reading
     # A call that makes the whole map may leave this property as it is.
     sure = not isinstance(builder.new.definitions[name].properties, Function)
     certain = sure and (not same or worst is Knowledge.CHANGES)
-    return Changed(old, tree_diff.waiting(builder, later[key]), certain, parts)
+    return Changed(old, tree_diff.known_after(builder, later[key]), certain, parts)
 
 
 def _parts(builder: PlanBuilder, was: Any, will_be: Any, before: Any) -> tuple[Any, Any] | None:
     try:
-        known = tree_diff.told(was, builder.old) if isinstance(before, Unknown) else before
-        return tree_diff.parts(builder, was, will_be, known)
+        if isinstance(before, Unknown):
+            before = tree_diff.displayable(was, builder.old)
+        return tree_diff.parts(builder, was, will_be, before)
     except errors.Failure:  # the old tree has a fault; then the whole is told
         return None
 
@@ -188,9 +191,9 @@ def _tree(definition: ResourceDefinition | None, key: str) -> Any:
     return tree if isinstance(tree, Function) else tree.get(key)
 
 
-def _of_nothing(builder: PlanBuilder, name: str, reference: Reference) -> Change:
+def _unknown_change(builder: PlanBuilder, name: str, reference: Reference) -> Change:
     """Say of every property that it may change."""
-    after = tree_diff.waiting(builder, [reference])
+    after = tree_diff.known_after(builder, [reference])
     keys = builder.new.kind(name).properties_schema
     return Change(properties={key: Changed(Unknown(), after, certain=False) for key in keys})
 
@@ -198,45 +201,49 @@ def _of_nothing(builder: PlanBuilder, name: str, reference: Reference) -> Change
 # ------------------------------------------------------------------ metadata, policies, the rest
 
 
-def _of_template(builder: PlanBuilder, name: str) -> dict[str, Changed]:
+def _compare_template(builder: PlanBuilder, name: str) -> dict[str, Changed]:
     """Compare the parts of the definition that are no properties."""
     old, new = builder.old.definitions.get(name), builder.new.definitions[name]
     if old is None:
         return {}
-    found: dict[str, Changed | None] = {
-        part: _of_part(builder, part, getattr(old, part), getattr(new, part))
+    parts: dict[str, Changed | None] = {
+        part: _compare_part(builder, part, getattr(old, part), getattr(new, part))
         for part in ("metadata", "update_policy")
         if getattr(old, part) or getattr(new, part)
     }
-    found |= {part: _of_word(old, new, part) for part in ("deletion_policy", "depends_on")}
+    parts |= {part: _compare_word(old, new, part) for part in ("deletion_policy", "depends_on")}
     record = builder.records[name]
     if (was := record.type if record else old.type) != new.type:
-        found["type"] = Changed(was, new.type)
-    return {part: changed for part, changed in found.items() if changed is not None}
+        parts["type"] = Changed(was, new.type)
+    return {part: changed for part, changed in parts.items() if changed is not None}
 
 
-def _of_word(old: ResourceDefinition, new: ResourceDefinition, part: str) -> Changed | None:
+def _compare_word(old: ResourceDefinition, new: ResourceDefinition, part: str) -> Changed | None:
     """Compare a part without calls; Heat updates a resource for another order of names, too."""
     was, will_be = getattr(old, part), getattr(new, part)
-    return None if was == will_be else Changed(_shown(was), _shown(will_be))
+    return None if was == will_be else Changed(_plain(was), _plain(will_be))
 
 
-def _shown(part: str | tuple[str, ...]) -> str | list[str]:
+def _plain(part: str | tuple[str, ...]) -> str | list[str]:
     return list(part) if isinstance(part, tuple) else str(part)
 
 
-def _of_part(builder: PlanBuilder, part: str, old: Any, new: Any) -> Changed | None:
+def _compare_part(builder: PlanBuilder, part: str, old: Any, new: Any) -> Changed | None:
     # What update_policy refers to is no requirement, and so may not be decided yet.
-    waits = tree_diff.waits(new, builder.after, builder.judge) if part == "metadata" else []
-    moving = [each for each in waits if builder.judge(each) > Knowledge.STEADY]
+    references = (
+        tree_diff.unresolved(new, builder.after, builder.judge) if part == "metadata" else []
+    )
+    moving = [each for each in references if builder.judge(each) > Knowledge.STEADY]
     same = tree_diff.same(builder, old, new)
     if moving:
         sure = not same or any(builder.judge(each) is Knowledge.CHANGES for each in moving)
-        before = tree_diff.told(old, builder.old)
+        before = tree_diff.displayable(old, builder.old)
         parts = tree_diff.parts(builder, old, new, before)
-        return Changed(before, tree_diff.waiting(builder, moving), sure, parts)
+        return Changed(before, tree_diff.known_after(builder, moving), sure, parts)
     return (
         None
         if same
-        else Changed(tree_diff.told(old, builder.old), tree_diff.told(new, builder.new))
+        else Changed(
+            tree_diff.displayable(old, builder.old), tree_diff.displayable(new, builder.new)
+        )
     )

@@ -63,9 +63,9 @@ def between(
         if isinstance(old, dict) and isinstance(new, dict):
             keys = [*old, *(key for key in new if key not in old)]
             leaves = ((key, old.get(key, NOT_SET), new.get(key, NOT_SET)) for key in reversed(keys))
-            todo += [(one, other, (*where, key)) for key, one, other in leaves]
+            todo += [(left, right, (*where, key)) for key, left, right in leaves]
         elif isinstance(old, list) and isinstance(new, list) and len(old) == len(new):
             pairs = list(enumerate(zip(old, new, strict=True)))
-            todo += [(one, other, (*where, index)) for index, (one, other) in reversed(pairs)]
+            todo += [(left, right, (*where, index)) for index, (left, right) in reversed(pairs)]
         elif old != new:
             yield Difference(path=where, before=old, after=new, certain=certain)

@@ -56,12 +56,12 @@ def blind(reference: Reference) -> Knowledge:
 
 @dataclass(slots=True)
 class Forecast:
-    """A view of a stack; ``asked`` collects the names of parameters that were asked for."""
+    """A view of a stack; ``asked_parameters`` collects the names of those asked for."""
 
     stack: StackView
     judge: Judge = blind
     live: Mapping[str, ResourceView] = field(default_factory=dict)
-    asked: set[str] = field(default_factory=set)
+    asked_parameters: set[str] = field(default_factory=set)
     _references: dict[int, tuple[Any, tuple[Reference, ...]]] = field(default_factory=dict)
 
     @property
@@ -76,7 +76,7 @@ class Forecast:
         self.stack.tick()
 
     def parameter(self, name: str) -> Any:
-        self.asked.add(name)
+        self.asked_parameters.add(name)
         return self.stack.parameter(name)
 
     def has_parameter(self, name: str) -> bool:
@@ -98,13 +98,13 @@ class Forecast:
         """Return what a tree of a definition asks for, each once; found once for each tree."""
         if not isinstance(tree, dict | list | Function):
             return ()
-        found = self._references.get(id(tree))
-        if found is None:  # the tree is kept, so that no other comes to have its id
-            found = tree, tuple(dict.fromkeys(base.references(tree, self)))
-            self._references[id(tree)] = found
-        return found[1]
+        entry = self._references.get(id(tree))
+        if entry is None:  # the tree is kept, so that no other comes to have its id
+            entry = tree, tuple(dict.fromkeys(base.references(tree, self)))
+            self._references[id(tree)] = entry
+        return entry[1]
 
-    def told(self, reference: Reference) -> ResourceView:
+    def live_resource(self, reference: Reference) -> ResourceView:
         """Return who can tell the value, or raise NotKnown."""
         if self.judge(reference) is not Knowledge.KNOWN:
             raise NotKnown(reference)
@@ -123,16 +123,16 @@ class Foreseen:
         return True
 
     def reference_id(self) -> Any:
-        return self.forecast.told(Reference(self.name, None)).reference_id()
+        return self.forecast.live_resource(Reference(self.name, None)).reference_id()
 
     def has_attribute(self, name: str) -> bool:
         return True  # the stack was validated; a name that is wrong fails where its value is asked
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        return self.forecast.told(Reference(self.name, name)).attribute(name, path)
+        return self.forecast.live_resource(Reference(self.name, name)).attribute(name, path)
 
     def attributes(self) -> Mapping[str, Any]:
-        return self.forecast.told(Reference(self.name, "")).attributes()
+        return self.forecast.live_resource(Reference(self.name, "")).attributes()
 
 
 @dataclass(slots=True, frozen=True)
@@ -173,8 +173,8 @@ def residues(tree: Any) -> Iterator[Residue]:
     """Yield what could not be settled in ``tree``."""
     todo = [tree]
     while todo:
-        one = todo.pop()
-        if isinstance(one, Residue):
-            yield one
-        elif isinstance(one, dict | list):
-            todo += one.values() if isinstance(one, dict) else one
+        part = todo.pop()
+        if isinstance(part, Residue):
+            yield part
+        elif isinstance(part, dict | list):
+            todo += part.values() if isinstance(part, dict) else part

@@ -47,8 +47,8 @@ def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | Non
     return _nested_plan(
         builder,
         name,
-        lambda: _made(builder.old, name, record.properties, old, record),
-        lambda: _made(builder.new, name, change.after, new, record),
+        lambda: _composite(builder.old, name, record.properties, old, record),
+        lambda: _composite(builder.new, name, change.after, new, record),
     )
 
 
@@ -83,13 +83,13 @@ def _nested_plan(
         return None
 
 
-def _absence(made: composite.Membered, name: str) -> str:
+def _absence(resource: composite.Membered, name: str) -> str:
     """Say why a group or a chain does not have a member any more."""
-    if not isinstance(made, ResourceGroup):
+    if not isinstance(resource, ResourceGroup):
         return "beyond the end of the new chain"
-    if name in made.skip_list():
+    if name in resource.skip_list():
         return "named by the removal policies"
-    return f"beyond the new count of {made.count()}"
+    return f"beyond the new count of {resource.count()}"
 
 
 def _is_anothers(builder: PlanBuilder, name: str) -> bool:
@@ -99,24 +99,24 @@ def _is_anothers(builder: PlanBuilder, name: str) -> bool:
 
 
 def _below(
-    builder: PlanBuilder, above: TemplateSide, made: composite.Composite | None
+    builder: PlanBuilder, above: TemplateSide, resource: composite.Composite | None
 ) -> TemplateSide:
-    if made is None:
+    if resource is None:
         return NOTHING
     assert isinstance(above, Stack)
-    made.validate()  # refuses a group of too many members before they are named
-    child = children.child_stack(above, made)
+    resource.validate()  # refuses a group of too many members before they are named
+    child = children.child_stack(above, resource)
     builder.budget.take(len(child.definitions))
     return child
 
 
 def _secrets(
-    builder: PlanBuilder, name: str, made: composite.Composite | None
+    builder: PlanBuilder, name: str, resource: composite.Composite | None
 ) -> tuple[frozenset[str], bool]:
     """Return which parameters of the stack below are secret, and whether all of it is."""
-    mask, properties = Mask(builder), made.properties if made else ()
+    mask, properties = Mask(builder), resource.properties if resource else ()
     keys = frozenset(key for key in properties if mask.secret(name, "properties", key))
-    return keys, bool(keys) and isinstance(made, composite.Membered)
+    return keys, bool(keys) and isinstance(resource, composite.Membered)
 
 
 # ------------------------------------------------------------------- the resource, as it would be
@@ -129,14 +129,14 @@ def _was(builder: PlanBuilder, name: str) -> composite.Composite:
         return Knowledge.KNOWN if known else Knowledge.STEADY
 
     view, record = Guesses(builder.old.view, judge, builder.present.live), builder.records.get(name)
-    return _made(builder.old, name, _guessed(builder.old, name, view), view, record)
+    return _composite(builder.old, name, _guessed(builder.old, name, view), view, record)
 
 
 def _will_be(builder: PlanBuilder, name: str) -> composite.Composite:
     view = Guesses(builder.new.view, builder.judge, builder.present.live)
-    view.says = lambda reference: str(tree_diff.waiting(builder, [reference]))
+    view.placeholder = lambda reference: str(tree_diff.known_after(builder, [reference]))
     record = builder.records.get(name)
-    return _made(builder.new, name, _guessed(builder.new, name, view), view, record)
+    return _composite(builder.new, name, _guessed(builder.new, name, view), view, record)
 
 
 def _guessed(side: TemplateSide, name: str, view: Guesses) -> Mapping[str, Any]:
@@ -148,15 +148,15 @@ def _guessed(side: TemplateSide, name: str, view: Guesses) -> Mapping[str, Any]:
     return side.properties(name, view)
 
 
-def _made(
+def _composite(
     side: TemplateSide, name: str, values: Mapping[str, Any], view: Guesses, record: Record | None
 ) -> composite.Composite:
     assert isinstance(side, Stack)
     schema, tree = side.kind(name).update_policy_schema, side.definitions[name].update_policy
     policy = side.reading(name, schema, tree, view).resolved() if schema else {}
-    made = children.preview(side, name, values, policy, record)
-    assert isinstance(made, composite.Composite)
-    return made
+    resource = children.preview(side, name, values, policy, record)
+    assert isinstance(resource, composite.Composite)
+    return resource
 
 
 # ------------------------------------------------------------------------------ what it would see
@@ -166,7 +166,7 @@ def _made(
 class Guesses(Forecast):
     """A view with a word for everything: for what stays ``(web.address)``, else that it changes."""
 
-    says: Callable[[Reference], str] = str
+    placeholder: Callable[[Reference], str] = str
 
     def resource(self, name: str) -> ResourceView:
         return Guess(name, self)
@@ -180,27 +180,27 @@ class Guess:
     view: Guesses
     ready = True
 
-    def _told(self, attribute: str | None) -> str:
+    def _word(self, attribute: str | None) -> str:
         reference = Reference(self.name, attribute)
         if self.view.judge(reference) is Knowledge.STEADY:
             return f"({self.name}.{attribute})" if attribute else f"({self.name})"
-        return self.view.says(reference)
+        return self.view.placeholder(reference)
 
-    def _known(self, attribute: str | None) -> ResourceView | None:
+    def _live(self, attribute: str | None) -> ResourceView | None:
         known = self.view.judge(Reference(self.name, attribute)) is Knowledge.KNOWN
         return self.view.live[self.name] if known else None
 
     def reference_id(self) -> Any:
-        known = self._known(None)
-        return known.reference_id() if known else self._told(None)
+        live = self._live(None)
+        return live.reference_id() if live else self._word(None)
 
     def has_attribute(self, name: str) -> bool:
         return True
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        known = self._known(name)
-        return known.attribute(name, path) if known else self._told(name)
+        live = self._live(name)
+        return live.attribute(name, path) if live else self._word(name)
 
     def attributes(self) -> Mapping[str, Any]:
-        known = self._known("")
-        return known.attributes() if known else {}
+        live = self._live("")
+        return live.attributes() if live else {}

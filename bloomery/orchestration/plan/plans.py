@@ -134,7 +134,7 @@ class Plan:
                 made.bypass(key)
         return made
 
-    def of(self, name: str) -> list[Action]:
+    def actions_of(self, name: str) -> list[Action]:
         """All that is done to one resource."""
         return [action for key, action in self if key.name == name]
 

@@ -48,14 +48,16 @@ def text(plan: Plan, *, unchanged: bool = False) -> str:
 
 def summary(plan: Plan) -> str:
     counts = plan.counts()
-    said = [
-        f"{counts[verb]} to {words}" for verb, (_, words) in SIGNS.items() if _told(verb, counts)
+    parts = [
+        f"{counts[verb]} to {words}"
+        for verb, (_, words) in SIGNS.items()
+        if _is_listed(verb, counts)
     ]
     fails = _fails(plan)
-    if not said and not fails:
+    if not parts and not fails:
         return "No resource changes." if plan.differs or plan.outputs else "Nothing changes."
     unchanged = [f"{counts[Verb.UNCHANGED]} unchanged"] if counts[Verb.UNCHANGED] else []
-    numbers = ", ".join([*said, *unchanged])
+    numbers = ", ".join([*parts, *unchanged])
     return " ".join([*([f"{numbers}."] if numbers else []), *fails])
 
 
@@ -71,11 +73,11 @@ def _fails(plan: Plan) -> list[str]:
 
 
 def _outputs(plan: Plan) -> list[str]:
-    said = [f"{SIGNS[verb][0]} {name}" for name, verb in plan.outputs.items()]
-    return [f"outputs: {', '.join(said)}"] if said else []
+    signed = [f"{SIGNS[verb][0]} {name}" for name, verb in plan.outputs.items()]
+    return [f"outputs: {', '.join(signed)}"] if signed else []
 
 
-def _told(verb: Verb, counts: Mapping[Verb, int]) -> bool:
+def _is_listed(verb: Verb, counts: Mapping[Verb, int]) -> bool:
     return verb in CHANGES and verb is not Verb.REFUSE and counts[verb] > 0
 
 
@@ -103,8 +105,8 @@ def _leaf(each: Difference) -> str:
 def _value(value: Any) -> str:
     if isinstance(value, Unknown | NotSet):
         return str(value)
-    said = json.dumps(value, ensure_ascii=False, default=str)
-    return said if len(said) <= SHOWN_CHARS else f"{said[: SHOWN_CHARS - 3]}..."
+    encoded = json.dumps(value, ensure_ascii=False, default=str)
+    return encoded if len(encoded) <= SHOWN_CHARS else f"{encoded[: SHOWN_CHARS - 3]}..."
 
 
 # ------------------------------------------------------------------------------------- as JSON
@@ -151,7 +153,7 @@ def _difference(each: Difference) -> dict[str, Any]:
 
 def _bare(value: Any) -> Any:
     if isinstance(value, dict):
-        return {key: _bare(one) for key, one in value.items()}
+        return {key: _bare(item) for key, item in value.items()}
     if isinstance(value, list):
-        return [_bare(one) for one in value]
+        return [_bare(item) for item in value]
     return None if isinstance(value, Unknown | NotSet) else value

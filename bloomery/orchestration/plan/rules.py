@@ -67,17 +67,17 @@ class Candidate:
 
     @cached_property
     def change(self) -> Change:
-        return changes.of(self.builder, self.name)
+        return changes.compare(self.builder, self.name)
 
     @property
     def examined(self) -> Change | None:
         """The change, if a rule has asked for it."""
         return self.__dict__.get("change")
 
-    def keys(self, wanted: Callable[[Schema], bool]) -> list[str]:
+    def keys(self, matches: Callable[[Schema], bool]) -> list[str]:
         """Return the changed properties whose schema is as wanted."""
         schema = self.kind.properties_schema
-        return [key for key in self.change.properties if key in schema and wanted(schema[key])]
+        return [key for key in self.change.properties if key in schema and matches(schema[key])]
 
     def sure(self, keys: Iterable[str]) -> bool:
         return any(self.change.properties[key].certain for key in keys)
@@ -139,12 +139,14 @@ def indifferent(candidate: Candidate) -> Decision | None:
 
 def kind_says(candidate: Candidate) -> Decision | None:
     change = candidate.change
-    known = {
-        key: change.before.get(key) if isinstance(one.after, Unknown) else one.after
-        for key, one in change.properties.items()
+    latest = {
+        key: change.before.get(key) if isinstance(each.after, Unknown) else each.after
+        for key, each in change.properties.items()
     }
-    told = {key: known[key] for key, one in change.properties.items() if _known(one.after)}
-    if candidate.kind.needs_replace(change.before, {**change.after, **known}, told):
+    resolved = {
+        key: latest[key] for key, each in change.properties.items() if _is_known(each.after)
+    }
+    if candidate.kind.needs_replace(change.before, {**change.after, **latest}, resolved):
         return Decision(Verb.REPLACE, "its kind cannot make this change in place")
     return None
 
@@ -160,7 +162,7 @@ def same(candidate: Candidate) -> Decision | None:
 
 def immutable(candidate: Candidate) -> Decision | None:
     if keys := candidate.keys(lambda schema: schema.immutable):
-        return Decision(Verb.REFUSE, f"{_told(keys)} immutable", candidate.sure(keys))
+        return Decision(Verb.REFUSE, f"{_names_are(keys)} immutable", candidate.sure(keys))
     return None
 
 
@@ -174,7 +176,7 @@ def not_updatable(candidate: Candidate) -> Decision | None:
 
 def in_place(candidate: Candidate) -> Decision:
     parts = [*candidate.change.properties.values(), *candidate.change.template.values()]
-    return Decision(Verb.UPDATE, certain=any(one.certain for one in parts))
+    return Decision(Verb.UPDATE, certain=any(each.certain for each in parts))
 
 
 RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (
@@ -195,38 +197,38 @@ RESTRICTED: Final[Mapping[Verb, str]] = {Verb.UPDATE: "update", Verb.REPLACE: "r
 
 def decide(candidate: Candidate) -> Decision:
     """Return what the first rule says that answers, unless the environment forbids it."""
-    found = next(said for rule in RULES if (said := rule(candidate)) is not None)
+    decision = next(answer for rule in RULES if (answer := rule(candidate)) is not None)
     if candidate.name in candidate.builder.taken_back:
-        found = _taken_back(found)
-    if found.verb in STAYS and nested.is_composite(candidate.builder.new, candidate.name):
-        found = _with_members(candidate, found)
-    word = RESTRICTED.get(found.verb)
+        decision = _taken_back(decision)
+    if decision.verb in STAYS and nested.is_composite(candidate.builder.new, candidate.name):
+        decision = _with_members(candidate, decision)
+    word = RESTRICTED.get(decision.verb)
     if word is not None and word in candidate.builder.new.restricted(candidate.name):
-        why = f" ({found.reason})" if found.reason else ""
-        return Decision(Verb.REFUSE, f"the environment restricts {word}{why}", found.certain)
-    return found
+        why = f" ({decision.reason})" if decision.reason else ""
+        return Decision(Verb.REFUSE, f"the environment restricts {word}{why}", decision.certain)
+    return decision
 
 
 # -------------------------------------------------------------------------------- small helpers
 
 
-def _with_members(candidate: Candidate, found: Decision) -> Decision:
+def _with_members(candidate: Candidate, decision: Decision) -> Decision:
     """Look below a resource that stands for a stack: it changes when its members do."""
     nested_plan = nested.updated(candidate.builder, candidate.name, candidate.change)
     candidate.builder.nested_plan[candidate.name] = nested_plan
-    if found.verb is Verb.UPDATE or nested_plan is None or not nested_plan.plan.changes:
-        return found
+    if decision.verb is Verb.UPDATE or nested_plan is None or not nested_plan.plan.changes:
+        return decision
     certain = any(each.certain for each in nested_plan.plan.changes.values())
     return Decision(Verb.UPDATE, "its members change", certain)
 
 
-def _taken_back(found: Decision) -> Decision:
+def _taken_back(decision: Decision) -> Decision:
     """Tell of an old one that a replacement left standing; who refers to it gets its id again."""
-    if found.verb is Verb.UNCHANGED:
+    if decision.verb is Verb.UNCHANGED:
         return Decision(Verb.TAKE_BACK, "the old one still stands")
-    if found.verb is Verb.UPDATE:
-        return found._replace(reason="the old one still stands and is taken back")
-    return found
+    if decision.verb is Verb.UPDATE:
+        return decision._replace(reason="the old one still stands and is taken back")
+    return decision
 
 
 def _alike(old: type[Resource], new: type[Resource]) -> bool:
@@ -236,7 +238,7 @@ def _alike(old: type[Resource], new: type[Resource]) -> bool:
     return (old.__module__, old.__qualname__) == (new.__module__, new.__qualname__)
 
 
-def _known(value: Any) -> bool:
+def _is_known(value: Any) -> bool:
     return not isinstance(value, Unknown)
 
 
@@ -244,5 +246,5 @@ def _names(keys: list[str]) -> str:
     return " and ".join(sorted(keys))
 
 
-def _told(keys: list[str]) -> str:
+def _names_are(keys: list[str]) -> str:
     return f"{_names(keys)} {'is' if len(keys) == 1 else 'are'}"

@@ -29,23 +29,27 @@ class Mask:
     builder: PlanBuilder
 
     def differences(self, name: str, change: Change) -> tuple[Difference, ...]:
-        found = [
+        differences = [
             each
-            for key, one in change.properties.items()
-            for each in self._of(name, "properties", key, one)
+            for key, changed in change.properties.items()
+            for each in self._differences(name, "properties", key, changed)
         ]
-        for part, one in change.template.items():
-            found += self._of(name, part, part, one)
-        return tuple(found)
+        for part, changed in change.template.items():
+            differences += self._differences(name, part, part, changed)
+        return tuple(differences)
 
-    def _of(self, name: str, part: str, key: str, one: Changed) -> Iterator[Difference]:
-        whole = Difference(path=(key,), before=one.before, after=one.after, certain=one.certain)
+    def _differences(
+        self, name: str, part: str, key: str, changed: Changed
+    ) -> Iterator[Difference]:
+        whole = Difference(
+            path=(key,), before=changed.before, after=changed.after, certain=changed.certain
+        )
         if self.secret(name, part, key):
             yield whole.masked()
             return
-        was, will_be = (_set(value) for value in one.parts or (one.before, one.after))
+        was, will_be = (_set(value) for value in changed.parts or (changed.before, changed.after))
         # No leaf differs where two values are not known, and not the same.
-        yield from list(between(was, will_be, (key,), certain=one.certain)) or [whole]
+        yield from list(between(was, will_be, (key,), certain=changed.certain)) or [whole]
 
     # ------------------------------------------------------------------------- what is a secret
 
@@ -128,4 +132,4 @@ def asks_hidden(side: TemplateSide, tree: Any, hidden: Collection[str]) -> bool:
     except errors.Failure:
         return True
     names = {text for residue in forecast.residues(left) for text in residue.texts()}
-    return not names.isdisjoint(hidden) or not view.asked.isdisjoint(hidden)
+    return not names.isdisjoint(hidden) or not view.asked_parameters.isdisjoint(hidden)

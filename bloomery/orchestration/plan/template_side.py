@@ -31,7 +31,7 @@ class TemplateSide(Protocol):
         """What ``view`` answers from: where two are equal, equal trees have equal values."""
 
     @property
-    def said(self) -> object:
+    def content(self) -> object:
         """All that template and parameters say: equal to another's where nothing differs."""
 
     @property
@@ -66,7 +66,7 @@ class Nothing:
     outputs: Mapping[str, OutputDefinition] = {}
     view: StackView = Plain()
     context: object = None
-    said: object = None
+    content: object = None
     parameters: Collection[str] = ()
     hidden: Collection[str] = ()
 

@@ -38,21 +38,21 @@ def _asks_for_changed(builder: PlanBuilder, tree: Any) -> bool:
 # -------------------------------------------------------------------------- what is waited for
 
 
-def waits(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
+def unresolved(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
     return [each for each in view.references(tree) if judge(each) is not Knowledge.KNOWN]
 
 
-def waiting(builder: PlanBuilder, references: Iterable[Reference]) -> Unknown:
+def known_after(builder: PlanBuilder, references: Iterable[Reference]) -> Unknown:
     """Say what must be done before the value is known."""
     names = dict.fromkeys(each.resource for each in references)
-    told = (f"{name} is {builder.actions[Key(name, MAKE)].verb.done}" for name in names)
-    return Unknown(" and ".join(told))
+    ends = (f"{name} is {builder.actions[Key(name, MAKE)].verb.done}" for name in names)
+    return Unknown(" and ".join(ends))
 
 
 # ---------------------------------------------------------------------------- what may be shown
 
 
-def told(tree: Any, side: TemplateSide) -> Any:
+def displayable(tree: Any, side: TemplateSide) -> Any:
     """Return what can be shown of a tree; what cannot be resolved is not known."""
     return _plain(forecast.settled(tree, Forecast(side.view)), Unknown())
 
@@ -95,11 +95,11 @@ def _pairs(old: Any, new: Any, before: Any) -> dict[Any, tuple[Any, Any, Any]] |
 
 
 def _part(builder: PlanBuilder, old: Any, new: Any, before: Any) -> tuple[Any, Any]:
-    needs = waits(new, builder.after, builder.judge)
+    needs = unresolved(new, builder.after, builder.judge)
     steady = all(builder.judge(each) is Knowledge.STEADY for each in needs)
     if steady and same(builder, old, new) and (needs or type(before) is not type(new)):
         return before, before
-    return before, _plain(forecast.settled(new, builder.after), waiting(builder, needs))
+    return before, _plain(forecast.settled(new, builder.after), known_after(builder, needs))
 
 
 # ------------------------------------------------------------------ outputs, and the whole
@@ -135,4 +135,4 @@ def differs(builder: PlanBuilder) -> bool:
     old, new = builder.old, builder.new
     if (*old.definitions, *old.outputs) != (*new.definitions, *new.outputs):
         return True
-    return bool(old.said != new.said)
+    return bool(old.content != new.content)

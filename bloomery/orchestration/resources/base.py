@@ -154,8 +154,8 @@ class Resource:
 
     def all_attributes(self) -> Mapping[str, Any]:
         """What get_attr gives that names none."""
-        found = {name: self.resolve_attribute(name) for name in self.listed_attributes()}
-        return {n: v.value if isinstance(v, Walked) else v for n, v in found.items()}
+        values = {name: self.resolve_attribute(name) for name in self.listed_attributes()}
+        return {n: v.value if isinstance(v, Walked) else v for n, v in values.items()}
 
     @classmethod
     def listed_attributes(cls) -> Iterable[str]:

@@ -138,10 +138,10 @@ class Composite(base.Resource):
             )
         if not rest:
             return Walked(members[member].reference_id())
-        return Walked(asked(members[member], str(rest[0]), rest[1:]))
+        return Walked(attribute_of(members[member], str(rest[0]), rest[1:]))
 
 
-def asked(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
+def attribute_of(member: ResourceView, attribute: str, path: Sequence[Any]) -> Any:
     """One attribute of one member, walked to the end of ``path``."""
     if not member.has_attribute(attribute):
         raise unknown(attribute)
@@ -154,7 +154,7 @@ def unknown(attribute: str) -> errors.InvalidTemplateAttribute:
     return errors.InvalidTemplateAttribute(reason=reason)
 
 
-def walked(value: Any, path: Sequence[Any]) -> Walked:
+def at_path(value: Any, path: Sequence[Any]) -> Walked:
     """An answer in which ``path`` has been used."""
     return Walked(references.select(value, path))
 
@@ -190,17 +190,17 @@ class Membered(Composite):
             return self.member_attribute(name, path)
         members = self.members()
         if name == REFS:
-            return walked([each.reference_id() for each in members.values()], path)
+            return at_path([each.reference_id() for each in members.values()], path)
         if name == ATTRIBUTES:
-            wanted, *beyond = path or self._refused()
-            return Walked({n: asked(m, str(wanted), beyond) for n, m in members.items()})
-        return Walked([asked(each, name, path) for each in members.values()])
+            wanted, *beyond = path or self._refuse()
+            return Walked({n: attribute_of(m, str(wanted), beyond) for n, m in members.items()})
+        return Walked([attribute_of(each, name, path) for each in members.values()])
 
     @classmethod
     def listed_attributes(cls) -> Iterable[str]:
         return (name for name in cls.attributes_schema if name != ATTRIBUTES)  # it needs a path
 
-    def _refused(self) -> Sequence[Any]:
+    def _refuse(self) -> Sequence[Any]:
         raise errors.StackValidationFailed(
             reason=f"cannot tell all attributes of the members of {self.record.name} at once; "
             "name one after it, as in [group, attributes, name]"

@@ -21,33 +21,33 @@ VERSION: Final = "2015-04-30"  # of the templates that Heat makes itself
 Members: TypeAlias = dict[str, Mapping[str, Any]]  # by name, in the order of their indices
 
 
-def names(count: int, skipped: Collection[str] = ()) -> list[str]:
+def names(count: int, skip_list: Collection[str] = ()) -> list[str]:
     """The first ``count`` indices as names, without those that are never used again."""
-    found: list[str] = []
+    result: list[str] = []
     index = 0
-    while len(found) < count:
-        if (name := str(index)) not in skipped:
-            found.append(name)
+    while len(result) < count:
+        if (name := str(index)) not in skip_list:
+            result.append(name)
         index += 1
-    return found
+    return result
 
 
 def member(definition: Mapping[str, Any], name: str, index_var: str) -> dict[str, Any]:
     """The definition of one member: ``index_var`` becomes its name in values of properties."""
-    made = {key: value for key, value in definition.items() if value is not None}
-    if "properties" in made:
-        made["properties"] = replaced(made["properties"], index_var, name)
-    return made
+    body = {key: value for key, value in definition.items() if value is not None}
+    if "properties" in body:
+        body["properties"] = substitute(body["properties"], index_var, name)
+    return body
 
 
-def replaced(value: Any, placeholder: str, name: str) -> Any:
+def substitute(value: Any, placeholder: str, name: str) -> Any:
     """``value`` with ``name`` for the placeholder in every text; keys of maps stay as they are."""
     if isinstance(value, str):
         return value.replace(placeholder, name)
     if isinstance(value, Mapping):
-        return {key: replaced(item, placeholder, name) for key, item in value.items()}
+        return {key: substitute(item, placeholder, name) for key, item in value.items()}
     if isinstance(value, list):
-        return [replaced(item, placeholder, name) for item in value]
+        return [substitute(item, placeholder, name) for item in value]
     return value
 
 
@@ -69,7 +69,7 @@ def resource_lists(policies: Iterable[Mapping[str, Any]] | None) -> list[Any]:
     return [item for policy in policies or () for item in policy.get("resource_list") or ()]
 
 
-def skipped(
+def skip_list(
     remembered: Iterable[str],
     named: Iterable[Any],
     references: Mapping[str, Any] | None,
@@ -82,17 +82,17 @@ def skipped(
     which may then skip any name.  Later, what names neither a member nor one that was removed
     before says nothing.  ``forget``: the mode ``update``, which starts anew.
     """
-    said = [str(item) for item in named]
+    texts = [str(item) for item in named]
     before = list(remembered)
     if references is not None:
         known = {name: name for name in (*before, *references)}
         by_reference = {str(reference): name for name, reference in references.items()}
-        said = [found[0] for item in said if (found := _names_of(item, known, by_reference))]
-    return list(dict.fromkeys(said if forget else [*before, *said]))
+        texts = [match[0] for item in texts if (match := _names_of(item, known, by_reference))]
+    return list(dict.fromkeys(texts if forget else [*before, *texts]))
 
 
-def _names_of(said: str, *tables: Mapping[str, str]) -> list[str]:
-    return [table[said] for table in tables if said in table]
+def _names_of(text: str, *tables: Mapping[str, str]) -> list[str]:
+    return [table[text] for table in tables if text in table]
 
 
 # ------------------------------------------------------------------------------------- batches
@@ -136,41 +136,41 @@ def time_of_each(count: int, *, pause_s: float, timeout_s: float) -> float:
     return math.ceil((timeout_s - pauses_s) / 60) * 60.0
 
 
-def grown(
+def after_batch(
     present: Mapping[str, Mapping[str, Any]],
     batch: Batch,
-    wanted: Sequence[str],
+    names_after: Sequence[str],
     target: int,
     define: Callable[[str], Mapping[str, Any]],
 ) -> Members:
-    """The members after one batch: who is not in ``wanted`` leaves, who is missing comes.
+    """The members after one batch: who is not in ``names_after`` leaves, who is missing comes.
 
     New members are the first to take the new definition; what is left of the batch goes to the
     highest indices that still have the old one, and to those beyond ``target`` last.  Members whose
     names were removed are not among ``batch``'s current ones, so that the new ones in their place
     are what the batch adds.
     """
-    missing = [name for name in wanted if name not in present]
-    old = [name for name in wanted if name in present and present[name] != define(name)]
-    inside = set(wanted[:target])
+    missing = [name for name in names_after if name not in present]
+    old = [name for name in names_after if name in present and present[name] != define(name)]
+    inside = set(names_after[:target])
     old.sort(key=lambda name: (name not in inside, -int(name)))
     changed = {*missing, *old[: max(batch.changed - len(missing), 0)]}
-    return {name: define(name) if name in changed else present[name] for name in wanted}
+    return {name: define(name) if name in changed else present[name] for name in names_after}
 
 
 # -------------------------------------------------------------------------------------- chains
 
 
-def chained(
+def chain_document(
     types: Sequence[str], properties: Mapping[str, Any] | None, *, at_once: int
 ) -> dict[str, Any]:
     """The template of a chain: member i waits for member i - ``at_once``."""
     members: dict[str, Mapping[str, Any]] = {}
     for index, kind in enumerate(types):
-        made: dict[str, Any] = {"type": kind}
+        body: dict[str, Any] = {"type": kind}
         if properties:
-            made["properties"] = properties
+            body["properties"] = properties
         if index >= at_once:
-            made["depends_on"] = [str(index - at_once)]
-        members[str(index)] = made
+            body["depends_on"] = [str(index - at_once)]
+        members[str(index)] = body
     return document(members)

@@ -34,8 +34,8 @@ class NestedStack(composite.Composite):
         return self.template.document
 
     def child_parameters(self) -> Mapping[str, Any]:
-        given = self.properties.items()
-        return {name: passed(value) for name, value in given if value is not None}
+        values = self.properties.items()
+        return {name: as_parameter(value) for name, value in values if value is not None}
 
     # ------------------------------------------------------------------------ what may be asked
 
@@ -53,10 +53,10 @@ class NestedStack(composite.Composite):
             return None
         if name not in child.outputs():
             raise composite.unknown(name)
-        return composite.walked(child.output(name), path)
+        return composite.at_path(child.output(name), path)
 
 
-def passed(value: Any) -> Any:
+def as_parameter(value: Any) -> Any:
     """Spell a property for the parameter of a template, as Heat does: lists and maps as text."""
     if isinstance(value, Mapping):
         return json.dumps(value)
@@ -138,18 +138,18 @@ def _attributes(template: Template) -> dict[str, Attribute]:
 # ------------------------------------------------------------------------------------------- facade
 
 
-def _check_facade(name: str, facade: type[base.Resource], made: type[NestedStack]) -> None:
+def _check_facade(name: str, facade: type[base.Resource], kind: type[NestedStack]) -> None:
     """Refuse a template that does not offer what users of the type ``name`` rely on."""
-    for key, wanted in facade.properties_schema.items():
-        _check_property(name, key, wanted, made.properties_schema.get(key))
-    for key, declared in made.properties_schema.items():
+    for key, expected in facade.properties_schema.items():
+        _check_property(name, key, expected, kind.properties_schema.get(key))
+    for key, declared in kind.properties_schema.items():
         if declared.required and key not in facade.properties_schema:
             raise _misfit(
                 f"Provider requires property {key} unknown in facade {name}: give the parameter a"
                 " default"
             )
     for attribute in facade.attributes_schema:
-        if attribute not in made.attributes_schema:
+        if attribute not in kind.attributes_schema:
             raise _misfit(
                 f"Attribute {attribute} for facade {name} missing in provider: add an output"
             )
@@ -158,16 +158,16 @@ def _check_facade(name: str, facade: type[base.Resource], made: type[NestedStack
 _WIDE: Final = {Type.INTEGER: Type.NUMBER}  # a parameter knows numbers only
 
 
-def _check_property(name: str, key: str, wanted: Schema, declared: Schema | None) -> None:
+def _check_property(name: str, key: str, expected: Schema, declared: Schema | None) -> None:
     if declared is None:
-        if wanted.required:
+        if expected.required:
             raise _misfit(f"Required property {key} for facade {name} missing in provider")
         return
-    if Type.ANY not in {wanted.type, declared.type} and _WIDE.get(
-        wanted.type, wanted.type
+    if Type.ANY not in {expected.type, declared.type} and _WIDE.get(
+        expected.type, expected.type
     ) != _WIDE.get(declared.type, declared.type):
         raise _misfit(
-            f"Property {key} type mismatch between facade {name} ({wanted.type}) and provider"
+            f"Property {key} type mismatch between facade {name} ({expected.type}) and provider"
             f" ({declared.type})"
         )
 

@@ -96,7 +96,7 @@ class RandomString(base.Resource):
         random = self.context.random
         sources = list(self._sources())
         self.record.redacted.add(VALUE)
-        self.record.data[VALUE] = drawn(sources, self.properties["length"], random)
+        self.record.data[VALUE] = draw(sources, self.properties["length"], random)
         self.resource_id_set(self.physical_resource_name())
 
     def get_reference_id(self) -> Any:
@@ -118,23 +118,23 @@ class RandomString(base.Resource):
                 yield entry["sequence"], entry["min"] or 0
 
 
-def drawn(sources: Sequence[tuple[str, int]], length: int, random: Callable[[], float]) -> str:
+def draw(sources: Sequence[tuple[str, int]], length: int, random: Callable[[], float]) -> str:
     """Draw ``length`` characters: the least of each source first, then of any; then mix them.
 
     ``random`` gives numbers in [0, 1) and stands for the system's source.
     """
-    found = [chosen(alphabet, random) for alphabet, least in sources for _ in range(least)]
+    characters = [choose(alphabet, random) for alphabet, least in sources for _ in range(least)]
     anywhere = [alphabet for alphabet, _ in sources] or [CLASSES["lettersdigits"]]
-    while len(found) < length:
-        found.append(chosen(chosen(anywhere, random), random))
-    return "".join(mixed(found, random))
+    while len(characters) < length:
+        characters.append(choose(choose(anywhere, random), random))
+    return "".join(shuffle(characters, random))
 
 
-def chosen(items: Sequence[T], random: Callable[[], float]) -> T:
+def choose(items: Sequence[T], random: Callable[[], float]) -> T:
     return items[int(random() * len(items))]
 
 
-def mixed(items: list[T], random: Callable[[], float]) -> list[T]:
+def shuffle(items: list[T], random: Callable[[], float]) -> list[T]:
     """The items in any order, each order as likely as another (Fisher and Yates)."""
     for last in range(len(items) - 1, 0, -1):
         other = int(random() * (last + 1))

@@ -41,7 +41,7 @@ class ResourceChain(composite.Membered):
 
     def child_document(self) -> Mapping[str, Any]:
         at_once = self.context.engines if self.properties["concurrent"] else 1
-        return groups.chained(
+        return groups.chain_document(
             self._types(), self.properties["resource_properties"], at_once=max(at_once, 1)
         )
 

@@ -137,7 +137,7 @@ class ResourceGroup(composite.Membered):
 
     def skip_list(self) -> list[str]:
         """Names never to be used again, with those that the present policies name."""
-        return groups.skipped(
+        return groups.skip_list(
             self.record.data.get(SKIPPED, ()),
             groups.resource_lists(self.properties["removal_policies"]),
             None if self.child() is None else self._references(),
@@ -215,8 +215,8 @@ class ResourceGroup(composite.Membered):
         left = self.record.data[LEFT]
         batch = groups.Batch(*left["steps"].pop(0))
         wanted = groups.names(batch.size, set(self.record.data[SKIPPED]))
-        grown = groups.grown(self._present(), batch, wanted, self.count(), self.member)
-        blueprint = self.blueprint(groups.document(grown), timeout_s=left["each_s"])
+        after_batch = groups.after_batch(self._present(), batch, wanted, self.count(), self.member)
+        blueprint = self.blueprint(groups.document(after_batch), timeout_s=left["each_s"])
         left["until"], left["doing"] = None, self.change_child(blueprint)
 
     def _advanced(self) -> bool:
@@ -238,7 +238,7 @@ class ResourceGroup(composite.Membered):
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name == REFS_MAP:
-            return composite.walked(self._references(), path)
+            return composite.at_path(self._references(), path)
         if name == REMOVED:
-            return composite.walked(list(self.record.data.get(SKIPPED, ())), path)
+            return composite.at_path(list(self.record.data.get(SKIPPED, ())), path)
         return super().resolve_attribute(name, path)

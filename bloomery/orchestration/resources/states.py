@@ -67,9 +67,9 @@ def fault_of(resource: str, exc: BaseException) -> Fault:
 def child_fault(resource: str, reason: str) -> Fault:
     """Say how the child stack of ``resource`` failed, from the reason the child gives."""
     text = STACK_PREFIX.sub("", reason)
-    if found := CHAINED.match(text):
+    if chained := CHAINED.match(text):
         return Fault(
-            found["error"] or "", f"resources.{resource}.{found['path']}", found["message"]
+            chained["error"] or "", f"resources.{resource}.{chained['path']}", chained["message"]
         )
     return Fault("", f"resources.{resource}", text)
 

@@ -34,9 +34,9 @@ class Value(base.Resource):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {VALUE: Attribute("The value.")}
 
     def validate(self) -> None:
-        wanted, value = TYPES.get(self.properties["type"]), self.properties[VALUE]
-        if wanted is not None and value is not None:
-            values.Properties({VALUE: Schema(wanted)}, {VALUE: value}).resolved(check=True)
+        expected, value = TYPES.get(self.properties["type"]), self.properties[VALUE]
+        if expected is not None and value is not None:
+            values.Properties({VALUE: Schema(expected)}, {VALUE: value}).resolved(check=True)
 
     def handle_create(self) -> Any:
         self.resource_id_set(self.physical_resource_name())

@@ -147,7 +147,7 @@ class Stack:
         return values, template.files, sections, found.facade
 
     @property
-    def said(self) -> object:
+    def content(self) -> object:
         """All that template and parameters say."""
         return self.definition.template.document, self.context
 

@@ -155,7 +155,7 @@ class _Batches:
         skipped = set(self.group.skip_list())
         for step in steps:
             names = groups.names(step.size, skipped)
-            after = groups.grown(present, step, names, self.group.count(), define)
+            after = groups.after_batch(present, step, names, self.group.count(), define)
             changed = [name for name in after if after[name] != present.get(name)]
             gone = [name for name in present if name not in after]
             yield [*self._members(changed), *(self._key(name, CLEAN) for name in gone)]

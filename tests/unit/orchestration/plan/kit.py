@@ -149,7 +149,7 @@ class Template:
         }
         self.view = Plain(parameters=self.parameters)
         self.context = self.parameters
-        self.said = self.resources, self.parameters, self.outputs
+        self.content = self.resources, self.parameters, self.outputs
 
     def kind(self, name: str) -> type[Resource]:
         return self.kinds[self.definitions[name].type]

@@ -151,13 +151,13 @@ def test_a_condition_turned_false_deletes_unless_retained() -> None:
 
 def test_the_old_policy_decides_what_becomes_of_the_old_one() -> None:
     old, new = template(a=retain(size=1), b=thing()), template(a=thing(size=2), b=thing())
-    _, end = plan.plan(old, new, rows(row("a"), row("b"))).of("a")
+    _, end = plan.plan(old, new, rows(row("a"), row("b"))).actions_of("a")
     assert (end.verb, end.reason) == (Verb.KEEP, "replaced; deletion policy Retain")
 
 
 def test_a_snapshot_comes_before_the_end() -> None:
     old = template(a=thing(deletion_policy=DeletionPolicy.SNAPSHOT), b=thing())
-    (end,) = plan.plan(old, template(b=thing()), rows(row("a"), row("b"))).of("a")
+    (end,) = plan.plan(old, template(b=thing()), rows(row("a"), row("b"))).actions_of("a")
     assert end.verb is Verb.DELETE
     assert end.reason == "no longer in the template; deletion policy Snapshot: a snapshot first"
 
@@ -170,7 +170,7 @@ def test_what_was_never_made_only_loses_its_row() -> None:
 
 
 def test_a_row_that_no_template_knows_is_deleted() -> None:
-    (action,) = plan.plan(template(), template(b=thing()), rows(row("a"))).of("a")
+    (action,) = plan.plan(template(), template(b=thing()), rows(row("a"))).actions_of("a")
     assert (action.verb, action.type, action.definition) == (Verb.DELETE, "Thing", None)
 
 
@@ -178,10 +178,13 @@ def test_a_doubtful_replacement_ends_the_old_one_only_if_it_comes_to_that() -> N
     old = template(a=thing(), b=thing(size=ref("a")))
     new = template(a=thing(size=2), b=thing(size=ref("a")))
     made = plan.plan(old, new, rows(row("a"), row("b")))
-    assert [each.certain for each in made.of("b")] == [True, True]
+    assert [each.certain for each in made.actions_of("b")] == [True, True]
     new = template(a=thing(value=2), b=thing(size=attr("a")))
     made = plan.plan(old, new, rows(row("a"), row("b")))
-    assert [each.reason for each in made.of("b")] == ["size cannot change in place", "replaced"]
+    assert [each.reason for each in made.actions_of("b")] == [
+        "size cannot change in place",
+        "replaced",
+    ]
 
 
 # --------------------------------------------------------------- leftovers, and the way back
@@ -192,15 +195,15 @@ def test_what_a_failed_update_left_over_goes() -> None:
     old = row("a", value="older")
     made = plan.plan(same, same, Present(records=rows(row("a"), row("b")), leftovers={"a": [old]}))
     assert told(made) == ["make a: unchanged", "make b: unchanged", "clean a: delete"]
-    assert made.of("a")[1].reason == "left over from an earlier update"
-    assert made.of("a")[1].record is old
+    assert made.actions_of("a")[1].reason == "left over from an earlier update"
+    assert made.actions_of("a")[1].record is old
 
 
 def test_the_old_one_takes_its_place_again_while_the_new_one_is_broken() -> None:
     broken, old = row("a", state="CREATE_FAILED", size=2), row("a", size=1)
     present = Present(records=rows(broken), leftovers={"a": [old]})
     made = plan.plan(template(a=thing(size=2)), template(a=thing(size=1)), present)
-    taken, end = made.of("a")
+    taken, end = made.actions_of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, old)
     assert (end.verb, end.record) == (Verb.DELETE, broken)
     assert end.reason == "left over from an earlier update"
@@ -210,7 +213,7 @@ def test_of_several_old_ones_the_youngest_is_taken_back() -> None:
     olds = [row("a", value=number) for number in (1, 2)]
     present = Present(records=rows(row("a", state="INIT_COMPLETE")), leftovers={"a": olds})
     made = plan.plan(template(a=thing()), template(a=thing(value=2)), present)
-    taken, *ends = made.of("a")
+    taken, *ends = made.actions_of("a")
     assert (taken.verb, taken.record) == (Verb.TAKE_BACK, olds[1])
     assert [(end.record.action, end.reason) for end in ends] == [
         ("INIT", "nothing stands behind it: only its row goes"),
@@ -222,7 +225,7 @@ def test_a_broken_leftover_is_not_taken_back() -> None:
     broken, old = row("a", state="CREATE_FAILED"), row("a", state="DELETE_FAILED", value=1)
     present = Present(records=rows(broken), leftovers={"a": [old]})
     made = plan.plan(template(a=thing()), template(a=thing()), present)
-    assert [each.verb for each in made.of("a")] == [Verb.REPLACE, Verb.DELETE, Verb.DELETE]
+    assert [each.verb for each in made.actions_of("a")] == [Verb.REPLACE, Verb.DELETE, Verb.DELETE]
 
 
 def test_a_leftover_of_what_is_no_more_wanted_goes_with_the_rest() -> None:
@@ -286,7 +289,7 @@ def test_what_is_taken_back_may_be_updated_too() -> None:
         records=rows(row("a", size=2)), leftovers={"a": [row("a", size=1, value="drifted")]}
     )
     made = plan.rollback(template(a=thing(size=2)), template(a=thing(size=1)), present)
-    taken, _ = made.of("a")
+    taken, _ = made.actions_of("a")
     assert (taken.verb, taken.reason) == (
         Verb.UPDATE,
         "the old one still stands and is taken back",

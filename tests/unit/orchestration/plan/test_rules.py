@@ -138,14 +138,14 @@ def test_what_is_another_s_is_left_alone_though_the_old_template_does_not_know_i
 
 def test_another_type_is_a_replacement() -> None:
     made = plan.plan(template(a=thing()), template(a=thing("Stable")), rows(row("a")))
-    action, end = made.of("a")
+    action, end = made.actions_of("a")
     assert (action.verb, action.reason) == (Verb.REPLACE, "type Thing -> Stable")
     assert (end.verb, end.type, end.reason) == (Verb.DELETE, "Thing", "replaced")
 
 
 def test_another_name_of_the_same_kind_is_an_update_in_place() -> None:
     made = plan.plan(template(a=thing("Alias")), template(a=thing()), rows(row("a", "Alias")))
-    (action,) = made.of("a")
+    (action,) = made.actions_of("a")
     assert (action.verb, action.template_diff) == (Verb.UPDATE, ("type",))
     (leaf,) = action.differences
     assert (leaf.where, leaf.before, leaf.after) == ("type", "Alias", "Thing")

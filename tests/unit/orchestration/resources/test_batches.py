@@ -40,7 +40,7 @@ def test_every_small_group_ends_at_its_target_with_all_members_new():
         for step in steps:
             wanted = groups.names(step.size)
             before = members
-            members = groups.grown(members, step, wanted, target, lambda _: {"type": "new"})
+            members = groups.after_batch(members, step, wanted, target, lambda _: {"type": "new"})
             changed = [n for n in members if members[n] != before.get(n)]
             assert len(changed) <= most
             if step != steps[-1]:
@@ -57,7 +57,7 @@ def test_a_group_with_removed_names_ends_at_its_target_too(skip):
         for step in groups.batches(target=3, current=current, most=most, floor=floor):
             wanted = groups.names(step.size, skip)
             before = members
-            members = groups.grown(members, step, wanted, 3, lambda _: {"type": "new"})
+            members = groups.after_batch(members, step, wanted, 3, lambda _: {"type": "new"})
             assert sum(members[name] != before.get(name) for name in members) <= most
         assert members == {key: {"type": "new"} for key in groups.names(3, skip)}, (most, floor)
 
@@ -68,7 +68,7 @@ def test_members_change_from_the_highest_index_down_after_the_removed_ones():
     seen = []
     for step in groups.batches(target=3, current=2, most=1, floor=3):
         wanted = groups.names(step.size, {"1"})
-        members = groups.grown(members, step, wanted, 3, lambda name: {"value": f"b{name}"})
+        members = groups.after_batch(members, step, wanted, 3, lambda name: {"value": f"b{name}"})
         seen.append(" ".join(member["value"] for member in members.values()))
     assert seen == ["a0 a2 b3", "a0 a2 b3 b4", "a0 b2 b3 b4", "b0 b2 b3 b4", "b0 b2 b3"]
 

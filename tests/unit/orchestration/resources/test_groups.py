@@ -70,7 +70,7 @@ REFERENCES = {"0": "id-a", "1": "id-b", "2": 17}
 def test_removal_policies_name_members_by_index_or_reference(
     remembered, named, references, forget, skipped
 ):
-    assert groups.skipped(remembered, named, references, forget=forget) == skipped
+    assert groups.skip_list(remembered, named, references, forget=forget) == skipped
 
 
 @pytest.mark.parametrize(
@@ -92,11 +92,11 @@ def test_policies_are_read_in_order(policies, named):
     [(1, [None, ["0"], ["1"]]), (2, [None, None, ["0"]]), (5, [None, None, None])],
 )
 def test_a_member_of_a_chain_waits_for_the_one_before(at_once, waits):
-    made = groups.chained(["A", "B", "A"], {"p": 1}, at_once=at_once)["resources"]
+    made = groups.chain_document(["A", "B", "A"], {"p": 1}, at_once=at_once)["resources"]
     assert [member["type"] for member in made.values()] == ["A", "B", "A"]
     assert [member.get("depends_on") for member in made.values()] == waits
     assert all(member["properties"] == {"p": 1} for member in made.values())
 
 
 def test_a_chain_without_properties_says_nothing_of_them():
-    assert groups.chained(["A"], None, at_once=1)["resources"] == {"0": {"type": "A"}}
+    assert groups.chain_document(["A"], None, at_once=1)["resources"] == {"0": {"type": "A"}}

@@ -14,7 +14,7 @@ from bloomery import errors
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.delay import Delay
 from bloomery.orchestration.resources.none import NoneResource
-from bloomery.orchestration.resources.random_string import RandomString, chosen, drawn, mixed
+from bloomery.orchestration.resources.random_string import RandomString, choose, draw, shuffle
 from bloomery.orchestration.resources.software_config import SoftwareConfig
 from bloomery.orchestration.resources.test_resource import TestResource
 from bloomery.orchestration.resources.value import Value
@@ -148,7 +148,7 @@ def test_a_random_text_has_its_length_and_its_characters(properties, pattern):
 
 @pytest.mark.parametrize("random", [lambda: 0.0, lambda: 0.3, lambda: 1 - 2**-53])
 def test_the_least_of_every_class_and_sequence_is_in_the_text(random):
-    text = drawn([(string.digits, 3), ("!", 2), (string.ascii_lowercase, 1)], 8, random)
+    text = draw([(string.digits, 3), ("!", 2), (string.ascii_lowercase, 1)], 8, random)
     assert len(text) == 8
     assert sum(c.isdigit() for c in text) >= 3
     assert text.count("!") >= 2
@@ -156,11 +156,11 @@ def test_the_least_of_every_class_and_sequence_is_in_the_text(random):
 
 
 def test_every_character_and_every_order_can_come():
-    assert {chosen("abc", lambda n=n: n / 30) for n in range(30)} == {"a", "b", "c"}
+    assert {choose("abc", lambda n=n: n / 30) for n in range(30)} == {"a", "b", "c"}
     orders = set()
     for numbers in itertools.product((0.1, 0.5, 0.9), repeat=2):
         given = iter(numbers)
-        orders.add("".join(mixed(list("abc"), lambda given=given: next(given))))
+        orders.add("".join(shuffle(list("abc"), lambda given=given: next(given))))
     assert orders == {"".join(order) for order in itertools.permutations("abc")}
 
 

@@ -111,7 +111,7 @@ def test_what_has_no_value_is_not_passed_on():
     ],
 )
 def test_values_are_passed_as_heat_spells_them(value, passed):
-    assert nested.passed(value) == passed
+    assert nested.as_parameter(value) == passed
 
 
 # ------------------------------------------------------------------------------- faults below
