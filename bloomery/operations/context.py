@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from typing import TypeAlias
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
@@ -33,3 +35,15 @@ class Context:
     request: Request
     version: int
     url: str = ""
+
+
+Admit: TypeAlias = Callable[..., None]
+
+
+def admit_all(*feature: str | None) -> None:
+    """Refuse nothing.
+
+    An operation asks ``admit`` at the place where Ironic tells a caller that was written before
+    a feature that it cannot have it; it raises what that caller is told.  Features are named by
+    a word or more, such as ("verb", "rescue").
+    """

@@ -1,29 +1,76 @@
-"""What is asked of one machine's management: its boot device, its virtual interfaces."""
+"""What is asked of one machine: power, boot mode, boot device, console, virtual interfaces.
+
+Here is what can be told before the conductor, which asks the hardware.
+"""
 
 from __future__ import annotations
 
 from typing import Any
 
 from bloomery import errors
-from bloomery.model.rules import attributes, idents
+from bloomery.model.rules import attributes, idents, verbs
 from bloomery.operations import lookup, policy
-from bloomery.operations.context import Context
+from bloomery.operations.context import Admit, Context, admit_all
 
 Json = dict[str, Any]
 
 
-def boot_device(ctx: Context, ident: str) -> Json:
+# --------------------------------------------------------------------------------- power and boot
+
+
+def set_power_state(
+    ctx: Context,
+    ident: str,
+    target: Any,
+    timeout_s: int | None = None,
+    admit: Admit = admit_all,
+) -> None:
+    """Ask for a power state; the conductor's worker drives the hardware there.
+
+    ``admit`` is asked for ("target", target) and for ("timeout",).
+    """
+    policy.authorize_node(ctx, ident, "baremetal:node:set_power_state")
+    node = lookup.row(ctx, ident)
+    if target is not None and not isinstance(target, str):
+        raise errors.InvalidParameterValue(reason=f"Expected string for target: {target}")
+    admit("target", target)
+    if timeout_s is not None:
+        admit("timeout")
+        if timeout_s < 1:
+            raise errors.Invalid(reason=f"timeout must be at least 1 second, not {timeout_s}")
+    verbs.check_power_target(node, target)
+    conductor = lookup.conductor_of(ctx, node)
+    conductor.change_node_power_state(ctx.request, node.uuid, str(target), timeout_s)
+
+
+def set_boot_mode(ctx: Context, ident: str, target: Any) -> None:
+    """Ask for bios or uefi; a driver's refusal is told in last_error only."""
+    policy.authorize_node(ctx, ident, "baremetal:node:set_boot_mode")
+    node = lookup.row(ctx, ident)
+    verbs.check_boot_mode(node, target)
+    lookup.conductor_of(ctx, node).change_node_boot_mode(ctx.request, node.uuid, target)
+
+
+def set_secure_boot(ctx: Context, ident: str, target: Any) -> None:
+    policy.authorize_node(ctx, ident, "baremetal:node:set_secure_boot")
+    node = lookup.row(ctx, ident)
+    on = attributes.boolean("target", target)
+    verbs.check_secure_boot(node, on)
+    lookup.conductor_of(ctx, node).change_node_secure_boot(ctx.request, node.uuid, on)
+
+
+def get_boot_device(ctx: Context, ident: str) -> Json:
     """Return the boot device as the driver reads it now."""
     policy.authorize_node(ctx, ident, "baremetal:node:get_boot_device")
     node = lookup.row(ctx, ident)
     return lookup.conductor_of(ctx, node).get_boot_device(ctx.request, node.uuid)
 
 
-def supported_boot_devices(ctx: Context, ident: str) -> Json:
+def list_boot_devices(ctx: Context, ident: str) -> list[str]:
+    """Return the boot devices that the driver can set."""
     policy.authorize_node(ctx, ident, "baremetal:node:get_boot_device")
     node = lookup.row(ctx, ident)
-    found = lookup.conductor_of(ctx, node).get_supported_boot_devices(ctx.request, node.uuid)
-    return {"supported_boot_devices": found}
+    return lookup.conductor_of(ctx, node).get_supported_boot_devices(ctx.request, node.uuid)
 
 
 def set_boot_device(ctx: Context, ident: str, device: str, *, persistent: bool) -> None:
@@ -32,10 +79,31 @@ def set_boot_device(ctx: Context, ident: str, device: str, *, persistent: bool) 
     lookup.conductor_of(ctx, node).set_boot_device(ctx.request, node.uuid, device, persistent)
 
 
-def vifs(ctx: Context, ident: str) -> Json:
+# ---------------------------------------------------------------------------------------- console
+
+
+def get_console(ctx: Context, ident: str) -> dict[str, Any]:
+    """Return whether the console is on, and where; ``console_info`` is as the driver has it."""
+    policy.authorize_node(ctx, ident, "baremetal:node:get_console")
+    node = lookup.row(ctx, ident)
+    info = lookup.conductor_of(ctx, node).get_console_information(ctx.request, node.uuid)
+    return {"console_enabled": info is not None, "console_info": info}
+
+
+def set_console(ctx: Context, ident: str, enabled: bool) -> None:
+    """Ask for the console to be on or off; the conductor's worker does it."""
+    policy.authorize_node(ctx, ident, "baremetal:node:set_console_state")
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).set_console_mode(ctx.request, node.uuid, enabled)
+
+
+# ----------------------------------------------------------------------------- virtual interfaces
+
+
+def list_vifs(ctx: Context, ident: str) -> list[Json]:
     policy.authorize_node(ctx, ident, "baremetal:node:vif:list")
     node = lookup.row(ctx, ident)
-    return {"vifs": lookup.conductor_of(ctx, node).vif_list(ctx.request, node.uuid)}
+    return lookup.conductor_of(ctx, node).vif_list(ctx.request, node.uuid)
 
 
 def attach_vif(ctx: Context, ident: str, vif: Json) -> None:

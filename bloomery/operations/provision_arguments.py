@@ -1,4 +1,4 @@
-"""What may come along with a provision verb, and since which version."""
+"""What may come along with a provision verb."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model import node as model
 from bloomery.model.rules import attributes
-from bloomery.operations import runbooks, versions
-from bloomery.operations.context import Context
+from bloomery.operations import runbooks
+from bloomery.operations.context import Admit, Context, admit_all
 
 Json = dict[str, Any]
 
@@ -30,12 +30,6 @@ class ProvisionArguments:
 
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
 DEPLOY_VERBS: Final = ("active", "rebuild")
-DISABLE_RAMDISK_SINCE: Final = {"clean": 70, "service": 108}
-REBUILD_CONFIGDRIVE_SINCE: Final = 35
-CONFIGDRIVE_OBJECT_SINCE: Final = 56
-VENDOR_DATA_SINCE: Final = 59
-DEPLOY_STEPS_SINCE: Final = 69
-RUNBOOK_SINCE: Final = 92
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*+(?:=\s*+){0,2}")  # never tries twice
 
 MOST_STEPS: Final = 1000  # each is a row of the transaction that starts the flow
@@ -103,13 +97,17 @@ def check_allowed_steps(conf: Conf, body: Json) -> None:
                 raise errors.StepNotAllowed(step=f"{step['interface']}.{step['step']}")
 
 
-def read(ctx: Context, verb: str, body: Json) -> ProvisionArguments:
-    """Return the arguments of ``verb``, checked in the reference's order."""
-    _check_configdrive(ctx, verb, body.get("configdrive"))
+def read(ctx: Context, verb: str, body: Json, admit: Admit = admit_all) -> ProvisionArguments:
+    """Return the arguments of ``verb``, checked in Ironic's order.
+
+    ``admit`` is asked for ("configdrive", verb), ("configdrive", "object"),
+    ("configdrive", "vendor_data"), ("deploy_steps",), ("disable_ramdisk", verb) and ("runbook",).
+    """
+    _check_configdrive(verb, body.get("configdrive"), admit)
     if body.get("deploy_steps") is not None:
-        versions.require(ctx.version, DEPLOY_STEPS_SINCE, "deploy_steps")
-    _check_disable_ramdisk(ctx, verb, body.get("disable_ramdisk"))
-    planned = _planned(ctx, verb, body)
+        admit("deploy_steps")
+    _check_disable_ramdisk(verb, body.get("disable_ramdisk"), admit)
+    planned = _planned(ctx, verb, body, admit)
     _check_belonging(verb, body)
     return ProvisionArguments(
         configdrive=body.get("configdrive"),
@@ -121,51 +119,48 @@ def read(ctx: Context, verb: str, body: Json) -> ProvisionArguments:
     )
 
 
-def _check_configdrive(ctx: Context, verb: str, given: Any) -> None:
-    if not given:
+def _check_configdrive(verb: str, configdrive: Any, admit: Admit) -> None:
+    if not configdrive:
         return
     if verb not in DEPLOY_VERBS:
         raise _misplaced("configdrive", verb, "active and rebuild")
-    if verb == "rebuild" and ctx.version < REBUILD_CONFIGDRIVE_SINCE:
-        raise _too_new("configdrive with rebuild", REBUILD_CONFIGDRIVE_SINCE)
-    if isinstance(given, dict):
-        _check_configdrive_object(ctx, given)
+    admit("configdrive", verb)
+    if isinstance(configdrive, dict):
+        _check_configdrive_object(configdrive, admit)
     else:
-        _check_configdrive_text(given)
+        _check_configdrive_text(configdrive)
 
 
-def _check_configdrive_object(ctx: Context, given: Json) -> None:
-    if ctx.version < CONFIGDRIVE_OBJECT_SINCE:
-        raise _too_new("a JSON object as configdrive", CONFIGDRIVE_OBJECT_SINCE)
-    if "vendor_data" in given and ctx.version < VENDOR_DATA_SINCE:
-        raise _too_new("vendor_data in configdrive", VENDOR_DATA_SINCE)
+def _check_configdrive_object(configdrive: Json, admit: Admit) -> None:
+    admit("configdrive", "object")
+    if "vendor_data" in configdrive:
+        admit("configdrive", "vendor_data")
     try:
-        _CONFIGDRIVE.validate(given)
+        _CONFIGDRIVE.validate(configdrive)
     except jsonschema_rs.ValidationError as exc:
         raise errors.Invalid(reason=f"Schema error for configdrive: {exc.message}") from None
 
 
-def _check_configdrive_text(given: str) -> None:
+def _check_configdrive_text(configdrive: str) -> None:
     """A URL, or text in base64's alphabet; the image inside is not looked at."""
-    if "://" not in given and _BASE64.fullmatch(given) is None:
+    if "://" not in configdrive and _BASE64.fullmatch(configdrive) is None:
         raise errors.Invalid(reason="configdrive must be a URL, base64 text or a JSON object")
 
 
-def _check_disable_ramdisk(ctx: Context, verb: str, given: Any) -> None:
-    if given is None:
+def _check_disable_ramdisk(verb: str, disable_ramdisk: bool | None, admit: Admit) -> None:
+    if disable_ramdisk is None:
         return
-    since = DISABLE_RAMDISK_SINCE.get(verb)
-    versions.require(ctx.version, since or DISABLE_RAMDISK_SINCE["clean"], "disable_ramdisk")
-    if since is None:
+    admit("disable_ramdisk", verb)
+    if verb not in STEPS_OF:
         raise _misplaced("disable_ramdisk", verb, "clean and service")
 
 
-def _planned(ctx: Context, verb: str, body: Json) -> runbooks.Plan | None:
+def _planned(ctx: Context, verb: str, body: Json, admit: Admit) -> runbooks.Plan | None:
     """Return what the runbook says, if one is named."""
     ident = body.get("runbook")
     if ident is None:
         return None
-    versions.require(ctx.version, RUNBOOK_SINCE, "runbook")
+    admit("runbook")
     if any(body.get(name) for name in STEPS_OF.values()):
         raise errors.Invalid(reason="give a runbook or steps, not both")
     if verb not in STEPS_OF:
@@ -221,7 +216,3 @@ def _password(verb: str, body: Json) -> str | None:
 
 def _misplaced(name: str, verb: str, verbs: str) -> errors.Invalid:
     return errors.Invalid(reason=f"{name} is only valid with target {verbs}, not with {verb}")
-
-
-def _too_new(thing: str, since: int) -> errors.Invalid:
-    return errors.Invalid(reason=f"cannot take {thing} before API version 1.{since}")

@@ -10,11 +10,11 @@ from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 
 
-def show(ctx: Context, ident: str) -> dict[str, Any]:
+def list_traits(ctx: Context, ident: str) -> list[str]:
     policy.authorize_node(ctx, ident, "baremetal:node:traits:list")
     uuid = lookup.uuid_of(ctx, ident)
     with ctx.services.db.read() as conn:
-        return {"traits": sorted(db.traits_of(conn, uuid))}
+        return sorted(db.traits_of(conn, uuid))
 
 
 def replace(ctx: Context, ident: str, traits: list[Any]) -> None:

@@ -10,6 +10,7 @@ from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
+from bloomery.api.views import nodes as views
 from bloomery.operations import management
 
 BOOT_DEVICE: Final = {
@@ -21,7 +22,8 @@ BOOT_DEVICE: Final = {
 class Supported(Rest):
     @endpoint(rule="baremetal:node:get_boot_device")
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return management.supported_boot_devices(call.context, node)
+        devices = management.list_boot_devices(call.context, views.known_ident(call, node))
+        return {"supported_boot_devices": devices}
 
 
 class BootDevice(Rest):
@@ -29,11 +31,12 @@ class BootDevice(Rest):
 
     @endpoint(rule="baremetal:node:get_boot_device")
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return management.boot_device(call.context, node)
+        return management.get_boot_device(call.context, views.known_ident(call, node))
 
     @endpoint(rule="baremetal:node:set_boot_device", status=204, named=BOOT_DEVICE)
     def put(self, call: Call, node: str, *, boot_device: str, persistent: bool = False) -> None:
-        management.set_boot_device(call.context, node, boot_device, persistent=persistent)
+        ident = views.known_ident(call, node)
+        management.set_boot_device(call.context, ident, boot_device, persistent=persistent)
 
 
 class Management(Rest):

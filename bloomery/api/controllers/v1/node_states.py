@@ -5,13 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
-from bloomery.api import arguments
+from bloomery import errors
+from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import nodes as views
-from bloomery.operations import console, nodes, power, provision
+from bloomery.conductor.states import Power, State
+from bloomery.operations import management, nodes, provision
+from bloomery.operations.context import Admit
 
 TARGET: Final = {"target": Arg(arguments.anything, required=True)}
 POWER: Final = {**TARGET, "timeout": Arg(arguments.seconds_or_null)}
@@ -26,6 +29,44 @@ PROVISION: Final[arguments.Args] = {
     "disable_ramdisk": Arg(arguments.boolean_or_null),
     "runbook": Arg(arguments.ident_or_null),
 }
+# Since when what operations ask for is there; the longest name of a feature counts.
+SINCE: Final[Mapping[tuple[str, ...], tuple[int, str]]] = {
+    **{
+        ("verb", verb): (since, f"the verb {verb}")
+        for verb, since in {
+            "manage": 4, "provide": 4, "inspect": 6, "abort": 13, "clean": 15, "adopt": 17,
+            "rescue": 38, "unrescue": 38, "deploy": 73,
+        }.items()
+    },
+    ("configdrive", "rebuild"): (35, "configdrive with rebuild"),
+    ("configdrive", "object"): (56, "a JSON object as configdrive"),
+    ("configdrive", "vendor_data"): (59, "vendor_data in configdrive"),
+    ("deploy_steps",): (69, "deploy_steps"),
+    ("disable_ramdisk", "service"): (108, "disable_ramdisk"),
+    ("disable_ramdisk",): (70, "disable_ramdisk"),
+    ("runbook",): (92, "runbook"),
+    ("transition", "abort", State.INSPECTWAIT): (41, f"abort in state {State.INSPECTWAIT}"),
+    ("transition", "abort", State.DEPLOYWAIT): (110, f"abort in state {State.DEPLOYWAIT}"),
+    ("transition", "unhold"): (85, "the verb unhold"),  # an old client is told of the state first
+    ("transition", "service"): (87, "the verb service"),
+    ("target", Power.SOFT_OFF): (27, f"the target {Power.SOFT_OFF}"),
+    ("target", Power.SOFT_REBOOT): (27, f"the target {Power.SOFT_REBOOT}"),
+    ("timeout",): (27, "timeout"),
+}  # fmt: skip
+
+
+def _admit(call: Call) -> Admit:
+    """Return what refuses the features that this client was written before."""
+
+    def admit(*feature: str) -> None:
+        since, thing = SINCE.get(feature) or SINCE.get(feature[:-1]) or (0, "")
+        if call.version >= since:
+            return
+        if feature[0] == "configdrive":
+            raise errors.Invalid(reason=f"cannot take {thing} before API version 1.{since}")
+        raise versions.refused(since, thing)
+
+    return admit
 
 
 def _states(call: Call, node: str) -> Reply:
@@ -36,14 +77,16 @@ def _states(call: Call, node: str) -> Reply:
 class PowerState(Rest):
     @endpoint(rule="baremetal:node:set_power_state", status=202, named=POWER)
     def put(self, call: Call, node: str, *, target: Any, timeout: int | None = None) -> Reply:
-        power.set_power_state(call.context, node, target, timeout)
+        ident = views.known_ident(call, node)
+        management.set_power_state(call.context, ident, target, timeout, _admit(call))
         return _states(call, node)
 
 
 class Provision(Rest):
     @endpoint(rule="baremetal:node:set_provision_state", status=202, named=PROVISION)
     def put(self, call: Call, node: str, **body: Any) -> Reply:
-        provision.set_provision_state(call.context, node, body)
+        ident = views.known_ident(call, node)
+        provision.set_provision_state(call.context, ident, body, _admit(call))
         return _states(call, node)
 
 
@@ -56,7 +99,7 @@ class BootMode(Rest):
         named=TARGET,
     )
     def put(self, call: Call, node: str, *, target: Any) -> Reply:
-        power.set_boot_mode(call.context, node, target)
+        management.set_boot_mode(call.context, node, target)
         return _states(call, node)
 
 
@@ -69,18 +112,18 @@ class SecureBoot(Rest):
         named=TARGET,
     )
     def put(self, call: Call, node: str, *, target: Any) -> Reply:
-        power.set_secure_boot(call.context, node, target)
+        management.set_secure_boot(call.context, node, target)
         return _states(call, node)
 
 
 class Console(Rest):
     @endpoint(rule="baremetal:node:get_console")
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return console.show(call.context, node)
+        return management.get_console(call.context, views.known_ident(call, node))
 
     @endpoint(rule="baremetal:node:set_console_state", status=202, named=CONSOLE)
     def put(self, call: Call, node: str, *, enabled: bool) -> Reply:
-        console.switch(call.context, node, enabled)
+        management.set_console(call.context, views.known_ident(call, node), enabled)
         return Reply(location=call.at(f"nodes/{node}/states/console"))
 
 

@@ -16,7 +16,7 @@ SINCE: Final = 28
 class Vifs(Rest):
     @endpoint(rule="baremetal:node:vif:list", since=SINCE)
     def get(self, call: Call, node: str) -> dict[str, Any]:
-        return management.vifs(call.context, node)
+        return {"vifs": management.list_vifs(call.context, node)}
 
     @endpoint(rule="baremetal:node:vif:attach", status=204, since=SINCE, body=schemas.VIF)
     def post(self, call: Call, node: str, *, body: dict[str, Any]) -> None:
