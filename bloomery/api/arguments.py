@@ -78,16 +78,12 @@ def text_or_null(name: str, value: Any) -> str | None:
 
 
 def uuid(name: str, value: Any) -> str:
-    if not idents.is_uuid(value):
-        raise errors.InvalidUUID(argument=name, value=value)
-    return str(value)
+    return idents.check_uuid(name, value)
 
 
 def ident(name: str, value: Any) -> str:
     """A UUID or a name."""
-    if not (idents.is_uuid(value) or (isinstance(value, str) and idents.is_logical_name(value))):
-        raise errors.InvalidParameterValue(reason=f"Expected UUID or name for {name}: {value}")
-    return str(value)
+    return idents.check_ident(name, value)
 
 
 def mac(name: str, value: Any) -> str:

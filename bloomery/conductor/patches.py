@@ -62,7 +62,7 @@ class Operation:
     """One operation, parsed, its secrets sealed."""
 
     verb: str
-    shown: str
+    label: str
     segments: tuple[str, ...]
     patch: jsonpatch.JsonPatch
 
@@ -104,14 +104,14 @@ class Patcher:
 
     def _operation(self, op: Json, sealer: Sealer) -> Operation:
         segments = tuple(op["path"].lstrip("/").split("/"))
-        shown = f"{op['op']} {op['path'][:_MOST_SHOWN]}"
+        label = f"{op['op']} {op['path'][:_MOST_SHOWN]}"
         if "value" in op:
             attributes.refuse_sealed(op["value"], op["path"][:_MOST_SHOWN])
         if segments[0] in self._secret:
-            _refuse_inside_secret(segments, shown)
+            _refuse_inside_secret(segments, label)
             op = _sealed(op, segments, sealer)
         parsed = jsonpatch.JsonPatch([op])
-        return Operation(verb=op["op"], shown=shown, segments=segments, patch=parsed)
+        return Operation(verb=op["op"], label=label, segments=segments, patch=parsed)
 
     # ------------------------------------------------------------------ inside the transaction
 
@@ -138,15 +138,15 @@ class Patcher:
         return patch.sealer.seal(value) if name in self._secret else value
 
 
-def _refuse_inside_secret(segments: Sequence[str], shown: str) -> None:
+def _refuse_inside_secret(segments: Sequence[str], label: str) -> None:
     for place, name in enumerate(segments[1:-1], start=1):
         if secrets.is_secret_key(name):
-            raise _closed(segments[: place + 1], shown)
+            raise _inside_secret(segments[: place + 1], label)
 
 
-def _closed(segments: Sequence[str], shown: str) -> errors.PatchError:
+def _inside_secret(segments: Sequence[str], label: str) -> errors.PatchError:
     name = "/".join(segments)[:_MOST_SHOWN]
-    return errors.PatchError(patch=shown, reason=f"/{name} is a secret: replace it as a whole")
+    return errors.PatchError(patch=label, reason=f"/{name} is a secret: replace it as a whole")
 
 
 def _sealed(op: Json, segments: Sequence[str], sealer: Sealer) -> Json:
@@ -169,21 +169,21 @@ def _applied(before: Json, patch: Prepared) -> Json:
         except _MISFITS:
             # Without the cause: what it says holds values of the document.
             reason = _MISFIT[operation.verb]
-            raise errors.PatchError(patch=operation.shown, reason=reason) from None
+            raise errors.PatchError(patch=operation.label, reason=reason) from None
     return document
 
 
 def _refuse_inside_sealed(document: Any, operation: Operation) -> None:
     """A sealed value is closed, also where its name is not, or not yet, a secret's."""
     for place, name in enumerate(operation.segments[:-1]):
-        document = _below(document, name)
+        document = _child(document, name)
         if document is None:
             return
         if isinstance(document, dict) and secrets.SEALED in document:
-            raise _closed(operation.segments[: place + 1], operation.shown)
+            raise _inside_secret(operation.segments[: place + 1], operation.label)
 
 
-def _below(container: Any, name: str) -> Any:
+def _child(container: Any, name: str) -> Any:
     """Return what stands in a container under a segment of a path, or None."""
     if isinstance(container, dict):
         return container.get(name)
@@ -208,15 +208,15 @@ def _check_size(name: str, value: Any, limits: Limits) -> None:
         )
 
 
-def _is_deeper(value: Any, most: int) -> bool:
+def _is_deeper(value: Any, levels: int) -> bool:
     """Do objects and lists nest deeper?  Level by level: a patch can build what no stack bears."""
     level = [value]
-    for _ in range(most):
+    for _ in range(levels):
         level = [
             inner
-            for one in level
-            if isinstance(one, dict | list)
-            for inner in (one.values() if isinstance(one, dict) else one)
+            for container in level
+            if isinstance(container, dict | list)
+            for inner in (container.values() if isinstance(container, dict) else container)
         ]
         if not any(isinstance(inner, dict | list) for inner in level):
             return False

@@ -111,11 +111,7 @@ def attach_vif(ctx: Context, ident: str, vif: Json) -> None:
     policy.authorize_node(ctx, ident, "baremetal:node:vif:attach")
     node = lookup.row(ctx, ident)
     attributes.refuse_sealed_in(vif)
-    vif_id = vif["id"]
-    if not (idents.is_uuid(vif_id) or idents.is_logical_name(vif_id)):
-        raise errors.InvalidParameterValue(
-            reason=f"Schema error for vif: Expected UUID or name for id: {vif_id}",
-        )
+    idents.check_ident("id", vif["id"])
     if vif.get("port_uuid") and vif.get("portgroup_uuid"):
         raise errors.Invalid(
             reason="Cannot specify both port_uuid and portgroup_uuid: give one of them",

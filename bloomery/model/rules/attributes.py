@@ -81,8 +81,8 @@ class Checker:
     def _by_kind(self, field: Field, value: Any) -> Any:
         if value is None:
             return None
-        if field.kind == "uuid" and not idents.is_uuid(value):
-            raise errors.InvalidUUID(argument=field.name, value=value)
+        if field.kind == "uuid":
+            return idents.check_uuid(field.name, value)
         if field.kind == "bool":
             return boolean(field.name, value)
         return value

@@ -25,9 +25,23 @@ def is_uuid(text: Any) -> bool:
     return isinstance(text, str) and len(text) <= 36 and bool(uuidutils.is_uuid_like(text))
 
 
-def is_logical_name(text: str) -> bool:
+def is_logical_name(text: Any) -> bool:
     """Letters, digits and ``-._~``: what RFC 3986 leaves unreserved."""
-    return _LOGICAL_NAME.fullmatch(text) is not None
+    return isinstance(text, str) and _LOGICAL_NAME.fullmatch(text) is not None
+
+
+def check_uuid(argument: str, value: Any) -> str:
+    """Return the value of an argument that must be a UUID.  Raises InvalidUUID."""
+    if not is_uuid(value):
+        raise errors.InvalidUUID(argument=argument, value=value)
+    return str(value)
+
+
+def check_ident(argument: str, value: Any) -> str:
+    """Return the value of an argument that must be a UUID or a name."""
+    if not is_uuid(value) and not is_logical_name(value):
+        raise errors.InvalidParameterValue(reason=f"Expected UUID or name for {argument}: {value}")
+    return str(value)
 
 
 def is_mac(text: Any) -> bool:
