@@ -15,11 +15,12 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
 from bloomery.model.page import Page
-from bloomery.model.rules import attributes, idents
+from bloomery.model.rules import attributes, idents, patches
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import conductors, lookup, node_patches, node_values
+from bloomery.operations import conductors, lookup
 from bloomery.operations.context import Context
+from bloomery.rpc.contract import Conductor
 
 Json = dict[str, Any]
 
@@ -120,7 +121,7 @@ def _check_filters(filters: Mapping[str, Any]) -> None:
 
 def _check_chassis(ctx: Context, uuid: str) -> None:
     try:
-        node_values.check_chassis(ctx, uuid)
+        _require_chassis(ctx, uuid)
     except errors.InvalidParameterValue:
         raise errors.ChassisNotFound(chassis=uuid) from None
 
@@ -150,9 +151,9 @@ def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
     Checks in Ironic's order: name, owner, chassis, conductor and interfaces, uniqueness.
     ``fields`` have passed the schema.
     """
-    given = {name: value for name, value in fields.items() if value is not None}
-    _check_values(ctx, given)
-    values = {"provision_state": state} | _stored(ctx, given)
+    fields = {name: value for name, value in fields.items() if value is not None}
+    _check_fields(ctx, fields)
+    values = {"provision_state": state} | _stored(ctx, fields)
     with lookup.no_host_is_a_bad_request():
         conductor = ctx.services.rpc.conductor_for_node(
             driver=values["driver"],
@@ -163,42 +164,53 @@ def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
     return str(values["uuid"])
 
 
-def _check_values(ctx: Context, given: Json) -> None:
-    if "name" in given:
-        idents.check_node_name(given["name"])
-    if "owner" in given:
+def _check_fields(ctx: Context, fields: Json) -> None:
+    if "name" in fields:
+        idents.check_node_name(fields["name"])
+    if "owner" in fields:
         raise errors.Invalid(
             reason="cannot set owner while creating a node: without projects (auth_strategy is "
             "not keystone) it is set by PATCH",
         )
-    attributes.refuse_sealed_in(given)
-    properties = given.get("properties")
+    attributes.refuse_sealed_in(fields)
+    properties = fields.get("properties")
     rules.check_properties(properties)
     disallowed = ctx.services.conf.api.disallowed_enrollment_boot_modes
     rules.refuse_boot_mode([properties], disallowed, "[api]disallowed_enrollment_boot_modes")
-    if given.get("network_data"):
-        rules.check_network_data(given["network_data"])
-    if "chassis_uuid" in given:
-        node_values.check_chassis(ctx, given["chassis_uuid"])
+    if fields.get("network_data"):
+        rules.check_network_data(fields["network_data"])
+    if "chassis_uuid" in fields:
+        _require_chassis(ctx, fields["chassis_uuid"])
 
 
-def _stored(ctx: Context, given: Json) -> Json:
+def _require_chassis(ctx: Context, uuid: str) -> None:
+    with ctx.services.db.read() as conn:
+        rules.require_chassis(uuid, exists=db.chassis_exists(conn, uuid))
+
+
+def _stored(ctx: Context, fields: Json) -> Json:
     """Return what the conductor is to store: words as booleans, idents as UUIDs, defaults."""
     defaults = ctx.services.conf.default
-    cleaned = {
-        name: rules.ATTRIBUTES.cleaned(name, value)
-        for name, value in given.items()
-        if name not in ONLY_ACCEPTED
-    }
-    values = {
+    values: Json = {
         "uuid": str(uuids.uuid4()),
         "resource_class": defaults.default_resource_class,
-        "conductor_group": defaults.default_conductor_group,
-    } | cleaned
-    values["conductor_group"] = values["conductor_group"].lower()
+        "conductor_group": defaults.default_conductor_group.lower(),
+    }
+    values |= {n: rules.stored(n, value) for n, value in fields.items() if n not in ONLY_ACCEPTED}
     if "parent_node" in values:
-        values["parent_node"] = node_values.parent_uuid(ctx, values["parent_node"], None)
+        values["parent_node"] = _parent_uuid(ctx, values["parent_node"], None)
     return values
+
+
+def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
+    """Return the UUID of the node that is to be a parent; it must have the same owner."""
+    uuid = lookup.uuid_in_body(ctx, ident, "parent_node")
+    parent = lookup.row(ctx, uuid, ("owner",))
+    if parent.owner != owner:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot set parent_node to {ident}: it has another owner",
+        )
+    return uuid
 
 
 # ------------------------------------------------------------------------------------- update
@@ -233,17 +245,16 @@ def update(
     The conductor applies it to the row that it reads in its own transaction: what others
     changed meanwhile stays.
     """
-    node_patches.check(patch)
+    rules.check_patch(patch)
     terms.check_patch(patch)
     if reset_interfaces is not None:
-        node_patches.check_reset(patch)
+        rules.check_reset(patch)
     node = lookup.row(ctx, ident)
     _check_state(node, patch, terms)
     terms.check_names(patch)
-    cleaned = node_patches.cleaned(ctx, node, patch)
-    with lookup.no_host_is_a_bad_request():
-        conductor = lookup.conductor_of(ctx, node_patches.Destination.of(node, cleaned))
-    conductor.update_node(ctx.request, node.uuid, cleaned, bool(reset_interfaces))
+    patch = [_resolved(ctx, node, operation) for operation in rules.stored_patch(patch)]
+    conductor = _conductor_after(ctx, node, patch)
+    conductor.update_node(ctx.request, node.uuid, patch, bool(reset_interfaces))
     return str(node.uuid)
 
 
@@ -256,6 +267,28 @@ def _check_state(node: Any, patch: Patch, terms: UpdateTerms) -> None:
         raise errors.Conflict(
             reason=f"Cannot update node {node.uuid} while it is in state {state}; "
             "wait for the inspection to end.",
+        )
+
+
+def _resolved(ctx: Context, node: Any, operation: Json) -> Json:
+    """Return an operation with the parent that it names by UUID; a chassis must exist."""
+    if operation["op"] == "remove" or operation["value"] is None:
+        return operation
+    if operation["path"] == "/chassis_uuid":
+        _require_chassis(ctx, operation["value"])
+    if operation["path"] == "/parent_node":
+        return operation | {"value": _parent_uuid(ctx, operation["value"], node.owner)}
+    return operation
+
+
+def _conductor_after(ctx: Context, node: Any, patch: Patch) -> Conductor:
+    """Return the conductor of the node as it is to be: that one applies the patch."""
+    values = patches.last_values(patch)
+    with lookup.no_host_is_a_bad_request():
+        return ctx.services.rpc.conductor_for_node(
+            driver=values.get("driver", node.driver),
+            group=values.get("conductor_group", node.conductor_group),
+            uuid=node.uuid,
         )
 
 

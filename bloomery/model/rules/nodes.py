@@ -19,7 +19,8 @@ from bloomery.conductor.states import State
 from bloomery.model import capabilities
 from bloomery.model import node as model
 from bloomery.model.node import INTERFACES, Node
-from bloomery.model.rules import attributes
+from bloomery.model.rules import attributes, idents, patches
+from bloomery.model.rules.patches import Patch
 
 Json: TypeAlias = dict[str, Any]
 
@@ -27,6 +28,8 @@ ATTRIBUTES: Final = attributes.Checker("node", model.FIELDS)
 SIZES: Final = ("memory_mb", "local_gb")  # among the properties
 INTERFACE_FIELDS: Final = frozenset(f"{kind}_interface" for kind in INTERFACES)
 MOST_TRAITS: Final = 50
+_REQUIRED: Final = frozenset({"driver"})
+_NO_GROUP: Final = ""
 _SIZE: Final = re.compile(r"[0-9]{1,18}")  # fits into the integers of every client
 _CUSTOM_TRAIT: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
 _MOST_TRAIT: Final = 255  # characters
@@ -55,6 +58,21 @@ _NETWORK_DATA: Final = jsonschema_rs.validator_for(
 
 
 # ------------------------------------------------------------------------------------- values
+
+
+def stored(name: str, value: Any) -> Any:
+    """Return an attribute's value as it is stored, on POST and on PATCH alike.
+
+    Raises Invalid, naming the attribute.
+    """
+    if name == "name":
+        idents.check_node_name(value)
+    value = ATTRIBUTES.cleaned(name, value)
+    if name == "conductor_group":
+        return (value or _NO_GROUP).lower()
+    if name == "properties":
+        check_properties(value)
+    return value
 
 
 def check_properties(properties: Json | None) -> None:
@@ -134,6 +152,55 @@ def check_number_of_traits(node: Node, traits: Collection[str]) -> None:
         raise errors.InvalidParameterValue(
             reason=f"cannot set more than {MOST_TRAITS} traits on node {node.uuid}",
         )
+
+
+# ------------------------------------------------------------------------- updates: the patch
+
+
+def check_patch(patch: Patch) -> None:
+    """Refuse what no node would take."""
+    patches.check_form(patch)
+    patches.check_roots(patch, model.PATCHABLE)
+    patches.refuse_sealed(patch)
+
+
+def check_reset(patch: Patch) -> None:
+    """Interfaces are reset only where the driver changes."""
+    if "driver" not in patches.roots(patch):
+        raise errors.Invalid(
+            reason="The reset_interfaces parameter can only be used when changing the node's "
+            "driver: add an operation on /driver.",
+        )
+
+
+def stored_patch(patch: Patch) -> Patch:
+    """Return the patch with its values as they are stored.  Raises Invalid, PatchError."""
+    return [_stored_operation(operation) for operation in patch]
+
+
+def _stored_operation(operation: Json) -> Json:
+    name, is_removal = patches.root_of(operation), operation["op"] == "remove"
+    if not patches.is_whole(operation):
+        _check_member(operation)
+        return operation
+    if is_removal and name in _REQUIRED:
+        raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")
+    if is_removal and name == "conductor_group":
+        return {"op": "replace", "path": operation["path"], "value": _NO_GROUP}
+    if is_removal:
+        return operation
+    if name == "network_data":
+        check_network_data(operation["value"])
+    return operation | {"value": stored(name, operation["value"])}
+
+
+def _check_member(operation: Json) -> None:
+    """A change inside an object: only the sizes among the properties have a form."""
+    name, member, *_ = operation["path"].split("/")[1:]
+    if name not in model.OBJECTS:
+        raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
+    if operation["op"] != "remove" and name == "properties" and member in SIZES:
+        check_size(member, operation["value"])
 
 
 # ------------------------------------------------------------------------- updates: the states
