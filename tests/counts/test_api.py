@@ -56,6 +56,28 @@ def test_a_post_and_a_patch_are_one_commit_each(api: Client, meter: Meter) -> No
     assert meter.commits == 1
 
 
+@pytest.fixture
+def records(api: Client) -> tuple[str, ...]:
+    """Collections with one record each."""
+    node = api.get(NODE)["uuid"]
+    api.post("/v1/portgroups", {"node_uuid": node, "name": "bond0"})
+    api.post("/v1/ports", {"node_uuid": node, "address": "52:54:00:00:00:01", "name": "eth0"})
+    return "/v1/ports/eth0", "/v1/portgroups/bond0"
+
+
+def test_a_look_at_a_record_is_one_select_and_a_patch_one_commit(
+    api: Client, meter: Meter, records: tuple[str, ...]
+) -> None:
+    for path in records:
+        for look in (path, path.rpartition("/")[0]):
+            meter.reset()
+            api.get(look)
+            assert (meter.commits, len(meter.statements)) == (0, 1)
+        meter.reset()
+        api.patch(path, [{"op": "add", "path": "/extra/rack", "value": "4"}])
+        assert meter.commits == 1
+
+
 def test_a_whole_cycle_is_18_commits(api: Client, meter: Meter) -> None:
     cycle = {"manage": "manageable", "provide": "available", "active": "active"}
     for verb, state in [*cycle.items(), ("deleted", "available")]:

@@ -21,7 +21,7 @@ from bloomery.api import routing
 from bloomery.api.controllers import root
 from bloomery.api.declare import Endpoint
 from bloomery.model.node import FIELDS as NODE_FIELDS
-from bloomery.model.port import FIELDS as PORT_FIELDS
+from bloomery.model.nouns import BY_NAME
 from tests.kit import fuzzing
 
 ENDPOINTS = list(routing.endpoints(root.Root()))
@@ -153,7 +153,8 @@ def _change(how: str, path: str, value: Any) -> list[Any]:
 
 
 def _fields(path: str) -> list[str]:
-    return list(PORT_FIELDS if path.endswith("{port}") else NODE_FIELDS)
+    noun = BY_NAME.get(path.rpartition("{")[2].rstrip("}"))
+    return list(noun.fields if noun else NODE_FIELDS)
 
 
 def _aimed(verb: str) -> Callable[[list[str]], str]:

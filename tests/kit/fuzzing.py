@@ -56,6 +56,7 @@ class Target:
         self.broken = Broken()
         self.nodes = [self._node(f"node-{n}", *how) for n, how in enumerate(STANDING)]
         self.ports = [self._port(node, n) for n, node in enumerate(self.nodes)]
+        self.groups = [self._post("portgroups", {"node_uuid": node}) for node in self.nodes[:2]]
 
     @classmethod
     @contextlib.contextmanager
@@ -78,6 +79,7 @@ class Target:
         return {
             "node": [*self.nodes, "node-0", "node-3"],
             "port": self.ports,
+            "portgroup": self.groups,
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],
             "trait": ["CUSTOM_A", "HW_CPU_X86_VMX"],
@@ -95,8 +97,11 @@ class Target:
         return node
 
     def _port(self, node: str, number: int) -> str:
-        said = {"node_uuid": node, "address": f"52:54:00:00:00:{number:02x}"}
-        made = self.api.post("/v1/ports", said)
+        address = f"52:54:00:00:00:{number:02x}"
+        return self._post("ports", {"node_uuid": node, "address": address})
+
+    def _post(self, plural: str, body: dict[str, Any]) -> str:
+        made = self.api.post(f"/v1/{plural}", body)
         assert made.status == 201, made.body
         return str(made.json["uuid"])
 
@@ -115,7 +120,7 @@ class Target:
         """Delete what a POST made, so that lists stay short."""
         found = re.search(r"/v1/\w+/[^/]+\Z", made.headers["location"])
         assert found is not None, made.headers
-        if found[0].split("/")[-1] not in {*self.nodes, *self.ports}:
+        if found[0].split("/")[-1] not in {*self.nodes, *self.ports, *self.groups}:
             gone = self.api.delete(found[0])
             assert gone.status in {204, 403, 409}, gone.body  # it was made protected, or in use
 

@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.call import Call
 from bloomery.api.controllers import ext
-from bloomery.api.controllers.v1 import conductors, drivers, nodes, ports
+from bloomery.api.controllers.v1 import conductors, drivers, nodes, portgroups, ports
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import links
@@ -22,6 +22,7 @@ ANYBODY: Final = "public"
 
 COLLECTIONS: Final[Mapping[str, Rest]] = {
     "nodes": nodes.Nodes(),
+    "portgroups": portgroups.PORTGROUPS,
     "ports": ports.PORTS,
     "drivers": drivers.Drivers(),
     "conductors": conductors.Conductors(),

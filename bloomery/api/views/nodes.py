@@ -27,7 +27,11 @@ ENROLL_SINCE: Final = 11
 UNSET_CHASSIS_SINCE: Final = 25
 INSPECT_WAIT_SINCE: Final = 39
 RESET_INTERFACES_SINCE: Final = 45
-BELOW: Final = (("ports", 1), ("states", 14))  # linked from a node, since which version
+BELOW: Final = (
+    ("ports", 1),
+    ("states", 14),
+    ("portgroups", 24),
+)  # linked from a node, since which version
 NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # not to be named in ``fields``
 NEVER_SORTED: Final = frozenset({"chassis_uuid", "allocation_uuid"})
 IN_NEXT: Final = ("associated", "maintenance", "retired")  # filters that the next link repeats

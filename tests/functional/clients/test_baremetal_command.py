@@ -41,3 +41,13 @@ def test_a_node_lives_its_life(clouds: Path) -> None:
     baremetal("node", "undeploy", "web-1", "--wait", "60")
     baremetal("node", "delete", "web-1")
     assert told("node", "list") == []
+
+
+def test_port_groups_are_records_of_a_node(clouds: Path) -> None:
+    node = told("node", "create", "--driver", "fake-hardware", "--name", "web-2")["uuid"]
+    told("port", "group", "create", "--node", node, "--name", "bond0")
+    baremetal("port", "group", "set", "bond0", "--mode", "802.3ad", "--extra", "rack=4")
+    [group] = told("port", "group", "list", "--node", "web-2", "--fields", "name", "mode", "extra")
+    assert list(group.values()) == ["bond0", "802.3ad", {"rack": 4}]
+    baremetal("port", "group", "delete", "bond0")
+    assert told("port", "group", "list") == []

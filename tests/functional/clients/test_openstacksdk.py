@@ -52,6 +52,17 @@ def test_a_reservation_is_waited_for_and_ports_are_found(baremetal: Any) -> None
     assert baremetal.wait_for_node_reservation(baremetal.get_node(node), timeout=10) is not None
 
 
+def test_port_groups_are_made_changed_and_deleted(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware", name="web-4")
+    group = baremetal.create_port_group(node_id=node.id, name="bond0", mode="802.3ad")
+    baremetal.create_port(node_id=node.id, address="52:54:00:12:34:57", port_group_id=group.id)
+    assert [found.id for found in baremetal.port_groups(node=node.id)] == [group.id]
+    patch = [{"op": "add", "path": "/extra/rack", "value": "4"}]
+    assert baremetal.patch_port_group("bond0", patch).extra == {"rack": "4"}
+    with pytest.raises(exceptions.BadRequestException, match="contains ports"):
+        baremetal.delete_port_group(group)
+
+
 def test_what_is_refused_says_what_would_be_allowed(baremetal: Any) -> None:
     node = baremetal.create_node(driver="fake-hardware", name="web-3")
     with pytest.raises(exceptions.BadRequestException, match="manage"):

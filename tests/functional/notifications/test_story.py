@@ -332,6 +332,42 @@ def test_ports_are_told(listener: Any):
     assert listener.data("port.delete.end")[0]["extra"] == {"a": 1}
 
 
+def test_port_groups_are_told(listener: Any):
+    site = listener.site
+    node = site.enrol()
+    listener.forget()
+    group = str(uuid.uuid4())
+    site.order("create_record", "portgroup", {"uuid": group, "node_uuid": node, "name": "bond0"})
+    patch = [{"op": "replace", "path": "/extra", "value": {"a": 1}}]
+    site.order("update_record", "portgroup", group, patch)
+    site.order("destroy_record", "portgroup", group)
+    assert listener.types() == [
+        f"portgroup.{action}.{status}"
+        for action in ("create", "update", "delete")
+        for status in ("start", "end")
+    ]
+    [asked] = listener.data("portgroup.create.start")
+    [stored] = listener.data("portgroup.create.end")
+    assert (asked["mode"], asked["standalone_ports_supported"], asked["extra"]) == (None, None, {})
+    assert (stored["mode"], stored["standalone_ports_supported"]) == ("active-backup", True)
+    assert (stored["name"], stored["node_uuid"], stored["dynamic_portgroup"]) == (
+        "bond0", node, False,
+    )  # fmt: skip
+    assert listener.data("portgroup.delete.end")[0]["extra"] == {"a": 1}
+
+
+def test_a_port_group_with_ports_that_is_not_deleted_is_told_as_an_error(listener: Any):
+    site = listener.site
+    node, group = site.enrol(), str(uuid.uuid4())
+    site.order("create_record", "portgroup", {"uuid": group, "node_uuid": node})
+    port = {"uuid": str(uuid.uuid4()), "node_uuid": node, "address": "52:54:00:aa:bb:01"}
+    site.order("create_record", "port", port | {"portgroup_uuid": group})
+    listener.forget()
+    with pytest.raises(errors.PortgroupNotEmpty):
+        site.order("destroy_record", "portgroup", group)
+    assert listener.types() == ["portgroup.delete.start", "portgroup.delete.error"]
+
+
 REFUSED = {
     "a locked node": (
         "update",

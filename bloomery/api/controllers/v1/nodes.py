@@ -16,6 +16,7 @@ from bloomery.api.controllers.v1 import (
     node_states,
     node_traits,
     node_vifs,
+    portgroups,
     ports,
 )
 from bloomery.api.declare import Reply, endpoint
@@ -132,6 +133,7 @@ class Nodes(Rest):
         "vifs": node_vifs.Vifs(),
         "children": Children(),
         "ports": ports.OF_NODES,
+        "portgroups": portgroups.OF_NODES,
     }
 
     def check_ident(self, call: Call, ident: str) -> None:

@@ -1,0 +1,64 @@
+"""What a port group asks of its node and its ports, and does to them."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor.ports import WIRING_STATES
+from bloomery.conductor.records import Rules
+from bloomery.conductor.runtime import Context
+from bloomery.db import nodes, records
+from bloomery.model.node import Node
+from bloomery.model.nouns import PORT
+from bloomery.model.port import Port
+from bloomery.model.portgroup import Portgroup
+
+Json = dict[str, Any]
+
+
+def fill_in(context: Context, _conn: sa.Connection, group: Portgroup) -> None:
+    if group.mode is None:
+        group.mode = context.runtime.conf.default.default_portgroup_mode
+
+
+def check_change(conn: sa.Connection, node: Node, group: Portgroup, changed: Json) -> None:
+    """A group's ports follow its physical network, and hold on to its node."""
+    members: list[Port] = records.list_where(conn, PORT, portgroup_uuid=group.uuid)
+    if "node_uuid" in changed:
+        _check_move(conn, node, group, changed["node_uuid"], members)
+    if changed.get("standalone_ports_supported") is False:
+        _refuse_pxe(group, members)
+    if "physical_network" in changed:
+        for port in members:
+            network = {"physical_network": changed["physical_network"]}
+            records.update(conn, PORT, port.uuid, network)
+
+
+RULES: Final = Rules(create=fill_in, update=check_change)
+
+
+def _check_move(
+    conn: sa.Connection, node: Node, group: Portgroup, target: str, members: list[Port]
+) -> None:
+    if nodes.find_uuid(conn, target) is None:
+        raise errors.InvalidParameterValue(reason=f"Node {target} could not be found.")
+    if not node.maintenance and node.provision_state not in WIRING_STATES:
+        raise errors.Conflict(
+            reason=f"cannot move port group {group.uuid} to node {target} while node "
+            f'{node.uuid} is in state "{node.provision_state}": only in '
+            f"{', '.join(WIRING_STATES)}, or in maintenance",
+        )
+    if members:
+        raise errors.PortgroupNotEmpty(portgroup=group.uuid)
+
+
+def _refuse_pxe(group: Portgroup, members: list[Port]) -> None:
+    booting = [port.uuid for port in members if port.pxe_enabled]
+    if booting:
+        raise errors.Conflict(
+            reason=f"cannot set standalone_ports_supported of port group {group.uuid} to false: "
+            f"PXE is enabled on its ports {', '.join(booting)}",
+        )
