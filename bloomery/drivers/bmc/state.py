@@ -40,6 +40,7 @@ class BmcState:
         self._logins: OrderedDict[str, Breaker] = OrderedDict()
         self._mutex = threading.Lock()
         self.latency = Latency()
+        self._is_suspect = False
         self.last_contact_at: datetime | None = None
         self._heard_at: datetime | None = None  # as deadlines are measured
         self.last_error: str | None = None
@@ -48,7 +49,7 @@ class BmcState:
     @property
     def is_suspect(self) -> bool:
         """Did the last call fail?  A suspect is asked once, and waits behind those that live."""
-        return self.breaker.failures > 0
+        return self._is_suspect
 
     def login(self, account: str) -> Breaker:
         """Return what is known of an account; one that was never refused is closed.
@@ -71,15 +72,24 @@ class BmcState:
 
     def answered(self) -> None:
         self.last_contact_at, self._heard_at = datetime.now(UTC), steady.now()
+        self._is_suspect = False
         self.breaker.succeeded()
 
     def failed(self, exc: errors.Failure) -> None:
-        """Remember what went wrong; silence counts for the breaker, a no is an answer."""
+        """Remember what went wrong; silence counts for the breaker, a no is an answer.
+
+        A call that had too little time itself (``was_cut_short``) makes the BMC a suspect only,
+        unless it was the one try of a breaker that is open.
+        """
         self.last_error, self.last_error_at = str(exc), datetime.now(UTC)
-        if isinstance(exc, errors.BmcUnreachable):
-            self.breaker.failed(exc)
-        else:
+        if not isinstance(exc, errors.BmcUnreachable) or exc.facts.get("has_answered"):
             self.answered()
+            return
+        self._is_suspect = True
+        if exc.facts.get("was_cut_short") and not self.breaker.is_open:
+            self.breaker.abandoned()
+        else:
+            self.breaker.failed(exc)
 
     def describe(self, account: str | None = None) -> dict[str, Any]:
         """Return what the node's ``why`` says of its BMC, as JSON has it."""

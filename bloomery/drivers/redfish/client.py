@@ -32,8 +32,6 @@ class _Connector(sushy_connector.Connector):  # type: ignore[misc]
 
     def __init__(self, account: Account, wire: Wire) -> None:
         super().__init__(account.address, verify=account.verify, server_side_retries=1)
-        made: Any = self._session
-        wire.headers.update({k: v for k, v in made.headers.items() if k != "Connection"})
         self._session: Wire = wire
 
     def _op(self, method: str, path: str = "", *args: Any, **more: Any) -> Any:

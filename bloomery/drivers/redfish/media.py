@@ -13,6 +13,10 @@ NO_DRIVE: Final = (
 )
 
 
+class MediaStays(Exception):
+    """A BMC took the order to eject, and shows the media as inserted still."""
+
+
 def has_drive(system: Any) -> bool:
     """Tell whether the BMC offers a virtual CD or DVD at all; a few reads, nothing is changed."""
     return next(_discs(system), None) is not None
@@ -56,7 +60,7 @@ def _put_in(device: Any, image: str) -> None:
 def _take_out(device: Any) -> None:
     """Eject, and look: sushy keeps most refusals to itself.
 
-    Raises TimeoutError for media that stay: asking again may help.
+    Raises MediaStays for what is still there: asking again may help.
     """
     if _has_action(device, "EjectMedia"):
         device.eject_media()
@@ -64,7 +68,7 @@ def _take_out(device: Any) -> None:
         _write(device, {"Image": None, "Inserted": False})
     device.refresh(force=True)
     if device.inserted:
-        raise TimeoutError(f"virtual media {device.identity} was ejected and is still there")
+        raise MediaStays(f"virtual media {device.identity} was ejected and is still there")
 
 
 def _has_action(device: Any, name: str) -> bool:

@@ -7,6 +7,7 @@ silence, a refused login and 503 are raised as ever, as they say nothing of the 
 
 from __future__ import annotations
 
+import json
 import logging
 import threading
 from collections import OrderedDict
@@ -31,7 +32,6 @@ def optional(
     ``missing``: which statuses say that.  A 500 does when it comes twice.  What makes no sense is
     left out, too, unless ``missing`` is no more than ``ABSENT``.
     """
-    import requests
     import sushy
 
     for is_last in (False, True):
@@ -47,7 +47,7 @@ def optional(
             if is_last or no.status_code != 500:
                 return None
         except (sushy.exceptions.MalformedAttributeError, *_ODD) as odd:
-            if missing == ABSENT or isinstance(odd, requests.RequestException):
+            if missing == ABSENT or isinstance(odd, json.JSONDecodeError):
                 raise  # no JSON: that is a BMC that stumbles
             LOG.info("left out what makes no sense: %s: %s", type(odd).__name__, odd)
             return None

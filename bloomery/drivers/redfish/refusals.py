@@ -1,26 +1,26 @@
-"""What sushy and requests raise, in our errors and in words that say what to do.
+"""What sushy raises, in our errors and in words that say what to do.
 
 Nothing of what a BMC says reaches an error unmasked: some repeat what they were sent.
 """
 
 from __future__ import annotations
 
-import base64
+import json
 import logging
 import re
-import ssl
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any, Final
 
-import requests
 from sushy import exceptions as sushy_errors
 
 from bloomery import errors
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.redfish.driver_info import Account
+from bloomery.drivers.redfish.media import MediaStays
 from bloomery.drivers.redfish.session import LoginBusy
+from bloomery.drivers.redfish.wire import basic_credential
 
 LOG = logging.getLogger(__name__)
 
@@ -38,7 +38,7 @@ def translating(
     conf: Redfish,
     tokens: Callable[[], tuple[str, ...]] = tuple,
 ) -> Iterator[None]:
-    """Raise one of our errors for whatever sushy and requests raise.
+    """Raise one of our errors for whatever sushy raises.
 
     ``tokens`` returns the tokens that the BMC knows.  Raises BmcUnreachable, BmcLoginRefused,
     BmcRefused with the facts ``http_status`` and ``message_id`` where the BMC gave them, and
@@ -54,7 +54,8 @@ def translating(
     try:
         yield
     except sushy_errors.ConnectionError as exc:
-        raise failure(errors.BmcUnreachable, _silence(exc, conf, clean)) from None
+        cut_short = getattr(exc, "was_cut_short", False)
+        raise failure(errors.BmcUnreachable, clean(exc), was_cut_short=cut_short) from None
     except sushy_errors.HTTPError as exc:
         answer = f"HTTP {exc.status_code}" + (f": {clean(exc.detail)}" if exc.detail else "")
         kind, reason = _answer(exc, answer, account)
@@ -69,13 +70,13 @@ def translating(
         raise errors.InvalidParameterValue(reason=reason + _plain(clean(exc))) from None
     except sushy_errors.SushyError as exc:
         raise failure(errors.BmcRefused, _plain(clean(exc))) from None
-    except requests.JSONDecodeError:
+    except json.JSONDecodeError:
         raise failure(errors.BmcUnreachable, "its answer is not JSON") from None
     except LoginBusy:
         raise gateway.login_busy(node, account.address) from None
-    except TimeoutError as exc:
-        raise failure(errors.BmcUnreachable, str(exc)) from None
-    except (requests.RequestException, *_ODD) as exc:
+    except MediaStays as exc:
+        raise failure(errors.BmcUnreachable, str(exc), has_answered=True) from None
+    except _ODD as exc:
         reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
         LOG.debug("%s: %s", account.address, reason)
         raise failure(errors.BmcUnreachable, reason) from None
@@ -92,55 +93,14 @@ def _clean(words: str, account: Account, tokens: tuple[str, ...]) -> str:
 def _secrets(account: Account) -> tuple[str, ...]:
     if account.password is None:
         return ()
-    pair = f"{account.username or ''}:{account.password}"
-    basic = {base64.b64encode(pair.encode(coding, "replace")).decode() for coding in _CODINGS}
-    return (*sorted(basic), account.password, " ".join(account.password.split()))
-
-
-_CODINGS: Final = ("latin1", "utf-8")  # requests sends the first, others the second
+    basic = basic_credential(account.username or "", account.password)
+    return (basic, account.password, " ".join(account.password.split()))
 
 
 def _plain(words: str) -> str:
     """Say sushy's enumerations as the BMC's words: Cd, and no <BootSource.CD: 'Cd'>."""
     plain = _ENUM.sub(lambda m: m[1] or m[2].title().replace("_", ""), words)
     return re.sub(r"[{}]", "", plain)
-
-
-def _silence(exc: BaseException, conf: Redfish, clean: Callable[[object], str]) -> str:
-    """Say in a few words why there was no answer."""
-    cause = exc.__context__
-    match cause:
-        case requests.exceptions.SSLError():
-            return (
-                f"TLS refused: {clean(_innermost(cause))}; set driver_info/redfish_verify_ca to "
-                "the CA of its certificate, or to false"
-            )
-        case requests.ConnectTimeout():
-            return f"no connection within {conf.connect_timeout} s"
-        case requests.ReadTimeout():
-            return f"it accepted the connection and gave no answer within {conf.read_timeout} s"
-        case requests.exceptions.InvalidURL():
-            return f"its answer leads away from this BMC: {clean(cause)}"
-        case requests.exceptions.ChunkedEncodingError():
-            return f"its answer broke off ({clean(_innermost(cause))})"
-        case None:
-            return clean(exc)
-        case _:
-            return clean(_innermost(cause))
-
-
-def _innermost(exc: BaseException) -> str:
-    """The words of the error that the others wrap."""
-    seen = exc
-    for _ in range(8):
-        wrapped = (getattr(seen, "reason", None), *seen.args, seen.__context__)
-        inside = next((e for e in wrapped if isinstance(e, BaseException)), None)
-        if inside is None:
-            break
-        seen = inside
-    if isinstance(seen, ssl.SSLCertVerificationError):
-        return f"certificate verify failed: {seen.verify_message}"
-    return str(getattr(seen, "strerror", None) or seen) or type(seen).__name__
 
 
 def _answer(exc: Any, answer: str, account: Account) -> tuple[type[errors.Failure], str]:

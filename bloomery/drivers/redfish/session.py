@@ -11,12 +11,11 @@ import threading
 import urllib.parse
 from typing import Any, Final
 
-import requests
 from sushy import auth as sushy_auth
 from sushy import exceptions as sushy_errors
 
 from bloomery.drivers.redfish.driver_info import Account
-from bloomery.drivers.redfish.wire import Wire
+from bloomery.drivers.redfish.wire import Answer, Wire
 
 _LIMIT: Final = "SessionLimitExceeded"
 _NO_SESSIONS: Final = (400, 404, 405, 500, 501, 503)  # a login so answered is done by password
@@ -117,7 +116,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         session, self._session = self._session, None
         if session is not None and self._wire.token is not None:
             path = urllib.parse.urlsplit(session).path
-            with contextlib.suppress(sushy_errors.SushyError, requests.RequestException):
+            with contextlib.suppress(sushy_errors.SushyError):
                 self._connector._once("DELETE", path)  # noqa: SLF001
         self._wire.token = None
         self._wire.hang_up()
@@ -126,7 +125,7 @@ class SessionAuth(sushy_auth.AuthBase):  # type: ignore[misc]
         """Keep the session: this is called whenever the root object is collected."""
 
 
-def _own_id(answer: requests.Response) -> str | None:
+def _own_id(answer: Answer) -> str | None:
     try:
         named = answer.json().get("@odata.id")
     except (ValueError, AttributeError):

@@ -7,26 +7,32 @@ a turn is not read again in it, until something is changed.
 
 from __future__ import annotations
 
+import base64
 import functools
+import http.client
+import json as json_codec
 import logging
 import re
 import ssl
 import threading
 import urllib.parse
 from collections import deque
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 import certifi
-import requests
-from requests.adapters import HTTPAdapter
+import urllib3
+from urllib3 import exceptions as urllib3_errors
 from urllib3.util import ssl_ as urllib3_ssl
 
 from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import BmcCall
+from bloomery.drivers.redfish import no_answer
 from bloomery.drivers.redfish.driver_info import Account
+from bloomery.drivers.redfish.no_answer import NoAnswer
 
 LOG = logging.getLogger(__name__)
 # It warns of connections beyond those that are kept, which are no news.
@@ -34,8 +40,11 @@ logging.getLogger("urllib3.connectionpool").setLevel(logging.ERROR)
 
 _MOST_BYTES: Final = 32 << 20
 _CHUNK: Final = 1 << 16
+_MOST_HOPS: Final = 5
 _HARMLESS: Final = ("GET", "HEAD")
+_REDIRECTS: Final = (301, 302, 303, 307, 308)
 _PORTS: Final = {"http": 80, "https": 443}
+_HEADERS: Final = {"Accept": "*/*", "User-Agent": "bloomery"}
 _WRITE_IDLE_S: Final = 5.0  # a connection that was idle for longer may be dead, and a write lost
 _KEEP_ALIVE: Final = re.compile(r"timeout=(\d{1,6})")
 _OLDEST: Final = {
@@ -43,18 +52,39 @@ _OLDEST: Final = {
 }  # fmt: skip
 _MARGIN_S: Final = 1.0  # a BMC closes an idle connection a little before we would use it
 
-Reads = dict[str, Any]
+Reads = dict[str, Any]  # of a turn: answers by URL
 
 
-class Wire(requests.Session):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Answer:
+    """An HTTP answer that was read to its end: what sushy asks of one of requests'."""
+
+    url: str
+    status_code: int
+    headers: Mapping[str, str]  # without regard to case
+    content: bytes
+
+    @property
+    def ok(self) -> bool:
+        return self.status_code < http.client.BAD_REQUEST
+
+    def json(self) -> Any:
+        """Raises json.JSONDecodeError."""
+        try:
+            return json_codec.loads(self.content)
+        except UnicodeDecodeError:
+            return json_codec.loads(self.content.decode("latin-1"))
+
+
+class Wire:
     """The requests of one account.  ``during`` says which call a thread's requests belong to.
 
-    ``token`` or ``basic`` is what each request shows, but those made ``bare``.
+    ``token`` or ``basic`` is what each request shows, but those made ``bare``.  It stands in the
+    place of sushy's requests.Session, and leaves out what BMCs need none of: cookies, proxies,
+    .netrc and hooks cost twice as much as the request.
     """
 
     def __init__(self, account: Account, conf: Conf) -> None:
-        super().__init__()
-        self.trust_env = False  # neither proxies nor .netrc are meant for BMCs
         self._token: str | None = None
         self._tokens: deque[str] = deque(maxlen=4)
         self.basic: tuple[str, str] | None = None
@@ -63,9 +93,9 @@ class Wire(requests.Session):
         self._keep_s = float(conf.redfish.connection_idle_time)
         self._used_at: float | None = None
         self._mine = threading.local()
-        self.headers["Connection"] = "keep-alive" if self._keep_s else "close"
+        self._headers = _HEADERS | {"Connection": "keep-alive" if self._keep_s else "close"}
         self._account, self._kept = account, conf.bmc.requests_at_once
-        self._adapter: _Adapter | None = None
+        self._pool: urllib3.HTTPConnectionPool | None = None
 
     # ------------------------------------------------------------------------- calls
 
@@ -119,38 +149,53 @@ class Wire(requests.Session):
 
     # ---------------------------------------------------------------------- requests
 
-    def request(self, method: Any, url: Any, *args: Any, **more: Any) -> requests.Response:
-        """Make one request within the time that is left of the call."""
-        self._stay(url)
+    def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        json: Any = None,
+        headers: Mapping[str, str] | None = None,
+        **_ignored: Any,
+    ) -> Answer:
+        """Make one request within the time that is left of the call, as sushy wants it made.
+
+        Redirects are followed within the BMC, writes only where they stay writes.
+        Raises NoAnswer.
+        """
         reads = self._mine.reads
-        key = str(url).partition("#")[0]
+        key = url.partition("#")[0]
         if method == "GET" and key in reads:
-            known: requests.Response = reads[key]
+            known: Answer = reads[key]
             return known
         if method != "GET":
             reads.clear()
-        answer = self._timed(method, url, *args, **more)
-        if method == "GET" and answer.status_code == requests.codes.ok:
+        body = None if json is None else json_codec.dumps(json).encode()
+        for _ in range(_MOST_HOPS):
+            answer = self._timed(method, url, body, headers or {})
+            target = self._redirect_target(method, answer)
+            if target is None:
+                break
+            url = target
+        else:
+            raise NoAnswer(f"its answers lead in a circle: {url}")
+        if method == "GET" and answer.status_code == http.client.OK:
             reads[key] = answer
         return answer
 
-    def _timed(self, method: str, url: str, *args: Any, **more: Any) -> requests.Response:
+    def _timed(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
         call = self.call
-        left_s = call.left_s()
-        if left_s <= 0:
-            raise requests.ReadTimeout("no time is left")
-        more["timeout"] = (
-            min(self._conf.connect_timeout, left_s), min(self._conf.read_timeout, left_s),
-        )  # fmt: skip
+        if _origin(url) != self._origin:
+            raise no_answer.astray(f"it points to {urllib.parse.urlsplit(url).netloc}")
         self._freshen(method, call.clock)
         if method not in _HARMLESS and not self._mine.bare:
             call.assert_lease()
         began_at = call.clock()
         try:
-            answer = super().request(method, url, *args, **self._shown(more) | {"stream": True})
-            with answer:
-                answer._content = _read(answer, call)  # noqa: SLF001
-        except requests.RequestException:
+            answer = self._exchange(method, url, body, self._all_headers(method, headers, body))
+        except NoAnswer:
             self.hang_up()  # the next request must not meet what this one died of
             raise
         self._used_at = call.clock()
@@ -161,14 +206,58 @@ class Wire(requests.Session):
         self._learn(answer)
         return answer
 
-    def _shown(self, more: dict[str, Any]) -> dict[str, Any]:
+    def _exchange(
+        self, method: str, url: str, body: bytes | None, headers: Mapping[str, str]
+    ) -> Answer:
+        """Send a request and read its answer; a connection that fails is closed."""
+        call, conf, response = self.call, self._conf, None
+        began_at, left_s = call.clock(), call.left_s()
+        if left_s <= 0:
+            raise NoAnswer("no time was left for another request", was_cut_short=True)
+        limits = urllib3.Timeout(
+            connect=min(conf.connect_timeout, left_s), read=min(conf.read_timeout, left_s)
+        )
+        try:
+            response = self._connections().urlopen(
+                method, _target(url), body, headers, timeout=limits,
+                retries=False, redirect=False, assert_same_host=False, preload_content=False,
+            )  # fmt: skip
+            content = _read(response, call)
+        except (urllib3_errors.HTTPError, http.client.HTTPException, OSError) as exc:
+            waited_s = call.clock() - began_at
+            raise no_answer.explain(
+                exc, waited_s, conf, call, is_reading=response is not None
+            ) from None
+        finally:
+            if response is not None:
+                response.release_conn()
+        return Answer(
+            url=url, status_code=response.status, headers=response.headers, content=content
+        )
+
+    def _all_headers(
+        self, method: str, headers: Mapping[str, str], body: bytes | None
+    ) -> dict[str, str]:
+        found = self._headers | dict(headers)
+        if body is None and method not in _HARMLESS:
+            found["Content-Length"] = "0"
         match self.shows:
             case str() as token:
-                return more | {"headers": (more.get("headers") or {}) | {"X-Auth-Token": token}}
-            case tuple() as basic:
-                return more | {"auth": basic}
-            case _:
-                return more
+                found["X-Auth-Token"] = token
+            case (user, password):
+                found["Authorization"] = f"Basic {basic_credential(user, password)}"
+        return found
+
+    def _redirect_target(self, method: str, answer: Answer) -> str | None:
+        """Where an answer leads, within the BMC: what is sent carries a password or a token."""
+        location = answer.headers.get("Location")
+        if answer.status_code not in _REDIRECTS or location is None:
+            return None
+        target = urllib.parse.urljoin(answer.url, location)
+        stays = method in _HARMLESS or answer.status_code in (307, 308)
+        if _origin(target) != self._origin or not stays:
+            raise no_answer.astray(f"redirected to {location}")
+        return target
 
     def _freshen(self, method: str, clock: Callable[[], float]) -> None:
         """Begin anew where the kept connection was idle for so long that it may be dead."""
@@ -178,61 +267,39 @@ class Wire(requests.Session):
         if idle_s > (self._keep_s if method == "GET" else min(self._keep_s, _WRITE_IDLE_S)):
             self.hang_up()
 
-    def _learn(self, answer: requests.Response) -> None:
-        """Note how long the BMC keeps connections; an answer that leads away is none."""
+    def _learn(self, answer: Answer) -> None:
+        """Note how long the BMC keeps connections, and that it honours the login."""
         said = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
         if said is not None:
             self._keep_s = min(self._keep_s, max(float(said[1]) - _MARGIN_S, 0.0))
-        if answer.is_redirect:
-            raise requests.exceptions.InvalidURL(f"redirected to {answer.headers['Location']}")
         if answer.ok and self.shows is not None:
             self.is_proven = True
 
     def hang_up(self) -> None:
         """Close the connections that nobody uses now."""
-        self._used_at = self._adapter = None
+        self._used_at = self._pool = None
 
-    def get_adapter(self, url: str | bytes) -> HTTPAdapter:
+    def _connections(self) -> urllib3.HTTPConnectionPool:
         """Keep as many connections as the BMC gets calls at a time."""
-        adapter = self._adapter
-        if adapter is None:
-            context = _context(self._account) if self._origin[0] == "https" else None
-            adapter = self._adapter = _Adapter(context, self._kept)
-        return adapter
+        pool = self._pool
+        if pool is None:
+            scheme, host, port = self._origin
+            assert host is not None, "driver_info was checked"
+            if scheme == "https":
+                pool = urllib3.HTTPSConnectionPool(
+                    host, port, maxsize=self._kept, ssl_context=_context(self._account)
+                )
+            else:
+                pool = urllib3.HTTPConnectionPool(host, port, maxsize=self._kept)
+            self._pool = pool
+        return pool
 
-    def get_redirect_target(self, resp: requests.Response) -> str | None:
-        """Follow within the BMC only: what is sent carries a password or a token."""
-        target = super().get_redirect_target(resp)
-        if target is None:
-            return None
-        absolute = urllib.parse.urljoin(str(resp.url), target)
-        return target if _origin(absolute) == self._origin else None
-
-    def _stay(self, url: str) -> None:
-        if _origin(url) != self._origin:
-            raise requests.exceptions.InvalidURL(
-                f"it points to {urllib.parse.urlsplit(url).netloc}"
-            )
-
-
-class _Adapter(HTTPAdapter):
-    """Connections in one TLS context, which holds what they trust."""
-
-    def __init__(self, context: ssl.SSLContext | None, kept: int) -> None:
-        self._context = context
-        super().__init__(pool_connections=1, pool_maxsize=kept)
-
-    def init_poolmanager(self, *args: Any, **more: Any) -> None:
-        super().init_poolmanager(*args, **more | {"ssl_context": self._context})
-
-    def cert_verify(self, conn: Any, url: str, verify: Any, cert: Any) -> None:
-        """Leave the authorities to the context: loading them takes longer than a handshake."""
-        conn.ca_certs = conn.ca_cert_dir = None
-        conn.cert_reqs = "CERT_REQUIRED" if verify else "CERT_NONE"
+    def close(self) -> None:
+        """Keep the connections: sushy calls this when a root object is collected."""
 
 
 def _context(account: Account) -> ssl.SSLContext:
-    """Return the TLS context of all accounts that trust the same.  Raises SSLError."""
+    """Return the TLS context of all accounts that trust the same.  Raises NoAnswer."""
     verify, path = account.verify, None
     if verify:
         path = verify if isinstance(verify, str) else certifi.where()
@@ -241,7 +308,7 @@ def _context(account: Account) -> ssl.SSLContext:
         return _made(path, changed_at, account.tls_minimum_version, account.tls_ciphers)
     except OSError as exc:  # those of TLS are such, too
         what = exc.strerror or str(exc)
-        raise requests.exceptions.SSLError(f"{what} ({path or account.tls_ciphers})") from exc
+        raise no_answer.no_tls(f"{what} ({path or account.tls_ciphers})") from exc
 
 
 @functools.lru_cache(maxsize=32)
@@ -262,24 +329,41 @@ def _made(
     return context
 
 
-def _origin(url: str) -> tuple[str, str | None, int | None]:
+def _origin(url: str) -> tuple[str, str, int | None]:
     parts = urllib.parse.urlsplit(url)
-    return parts.scheme, parts.hostname, parts.port or _PORTS.get(parts.scheme)
+    return parts.scheme, parts.hostname or "", parts.port or _PORTS.get(parts.scheme)
 
 
-def _require_no_page(answer: requests.Response) -> None:
+def _target(url: str) -> str:
+    """What stands in the first line of a request."""
+    parts = urllib.parse.urlsplit(url)
+    return f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path or "/"
+
+
+def basic_credential(user: str, password: str) -> str:
+    """Return what basic authentication shows: in Latin-1 where that can say it, else in UTF-8."""
+    pair = f"{user}:{password}"
+    try:
+        return base64.b64encode(pair.encode("latin-1")).decode()
+    except UnicodeEncodeError:
+        return base64.b64encode(pair.encode()).decode()
+
+
+def _require_no_page(answer: Answer) -> None:
     """A page that says "please wait" is no answer, whatever its status: nothing was done."""
     if answer.ok and answer.content and "html" in answer.headers.get("Content-Type", ""):
-        raise requests.exceptions.ContentDecodingError("its answer is not JSON")
+        raise NoAnswer("its answer is not JSON")
 
 
-def _read(answer: requests.Response, call: BmcCall) -> bytes:
+def _read(response: urllib3.BaseHTTPResponse, call: BmcCall) -> bytes:
     """Read the body; one that drips, or never ends, is given up."""
     body = bytearray()
-    for chunk in answer.iter_content(_CHUNK):
+    while chunk := response.read1(_CHUNK, decode_content=True):
         body += chunk
         if call.left_s() <= 0:
-            raise requests.ReadTimeout("no time is left")
+            response.close()
+            raise TimeoutError
         if len(body) > _MOST_BYTES:
-            raise requests.ConnectionError(f"an answer of more than {_MOST_BYTES >> 20} MiB")
+            response.close()
+            raise urllib3_errors.HTTPError(f"an answer of more than {_MOST_BYTES >> 20} MiB")
     return bytes(body)

@@ -236,3 +236,20 @@ def test_who_was_not_asked_has_not_failed(made, task):
         with pytest.raises(errors.BmcLeftAlone):
             call(made, task, alone)
     assert not made.bmc(ADDRESS).is_suspect
+
+
+def test_a_try_of_an_open_breaker_counts_however_short_it_was(made, task, clock):
+    """Or callers without time would ask a dead BMC one after another."""
+    short = errors.BmcUnreachable(node="n", address=ADDRESS, reason="-", was_cut_short=True)
+    for _ in range(3):
+        with pytest.raises(errors.BmcUnreachable):
+            call(made, task, short)
+    assert not made.bmc(ADDRESS).breaker.is_open
+    for exc in (SILENT, SILENT):
+        with pytest.raises(errors.BmcUnreachable):
+            call(made, task, exc)
+    clock.now += 30
+    with pytest.raises(errors.BmcUnreachable):
+        call(made, task, short)
+    with pytest.raises(errors.BmcLeftAlone):
+        call(made, task)

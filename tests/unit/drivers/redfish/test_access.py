@@ -97,6 +97,23 @@ def test_an_answer_that_leads_elsewhere_is_not_followed(conf, task, machine):
         access.of(conf).read(task, power)
 
 
+def test_a_redirect_within_the_bmc_is_followed(conf, task, machine):
+    headers = {"Location": machine.system_id}
+    machine.bmc.faults.add(kind="status", status=308, headers=headers, path="/moved", times=-1)
+
+    def follow(system):
+        return system.root._conn.get("/moved").json()["@odata.id"]
+
+    assert access.of(conf).read(task, follow) == machine.system_id
+
+
+def test_a_write_that_would_become_a_read_is_not_redirected(conf, task, machine):
+    headers = {"Location": machine.system_id}
+    machine.bmc.faults.add(kind="status", status=303, headers=headers, path="/moved", times=-1)
+    with pytest.raises(errors.BmcUnreachable, match="redirected to"):
+        access.of(conf).change(task, lambda system: system.root._conn.post("/moved", data={}))
+
+
 def test_a_link_that_leads_elsewhere_is_not_followed(conf, task, machine):
     def follow(system):
         return system.root._conn.get("http://elsewhere.invalid/x")

@@ -8,7 +8,9 @@ import threading
 import pytest
 
 from bloomery import errors
-from bloomery.drivers.redfish import access
+from bloomery.conf import Conf
+from bloomery.conf.redfish import Redfish
+from bloomery.drivers.redfish import access, media
 from tests.kit.driver_task import FakeTask
 
 
@@ -111,3 +113,26 @@ def test_a_password_with_blanks_is_told_to_nobody(conf, machine, password, echo)
     machine.bmc.rules = dataclasses.replace(machine.bmc.rules, users={"admin": password})
     with pytest.raises(errors.InvalidParameterValue, match=r"you sent \*\*\* to us"):
         access.of(conf).read(task, refuse)
+
+
+def test_silence_names_the_time_that_was_waited_and_blames_nobody_for_a_short_one(machine):
+    """The breaker counts a BMC that had its time, and not a caller who had less."""
+    conf = dataclasses.replace(Conf(), redfish=Redfish(connect_timeout=1, read_timeout=30))
+    task, way = FakeTask(machine.driver_info), access.of(conf)
+    assert way.read(task, power) == "Off"
+    machine.bmc.faults.add(kind="hang", seconds=30, path="/Systems/", times=-1)
+    task.budget_s, task.reads = 0.4, {}
+    with pytest.raises(errors.BmcUnreachable, match=r"gave no answer within \d(\.\d)? s$"):
+        way.read(task, power)
+    assert way.bmc(task).is_suspect
+    assert way.bmc(task).breaker.failures == 0
+
+
+def test_media_that_stay_are_no_silence(conf, task, machine):
+    way = access.of(conf)
+    way.change(task, lambda system: media.insert(system, "http://images.test/a.iso"))
+    machine.bmc.faults.add(kind="status", status=204, path="EjectMedia", times=-1)
+    with pytest.raises(errors.BmcUnreachable, match="was ejected and is still there"):
+        way.change(task, media.eject)
+    assert not way.bmc(task).is_suspect
+    assert way.bmc(task).breaker.failures == 0

@@ -1,0 +1,70 @@
+"""What is imported is declared: nothing arrives by way of somebody else's dependency."""
+
+from __future__ import annotations
+
+import ast
+import configparser
+import re
+import sys
+from importlib import metadata
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+OURS = {"bench", "bloomery", "tests", "tools"}
+APART = {"heat"}  # tests/conformance/heat_oracle.py runs where Heat is installed: `make heat`
+LOCK = (ROOT / "requirements.lock").read_text()
+
+
+def distributions(*requirements: str) -> set[str]:
+    """The names in lines such as ``oslo.service[threading]>=4.2.0``, as PyPI compares them."""
+    lines = [line for text in requirements for line in text.split()]
+    return {plain(re.split(r"[^\w.-]", line)[0]) for line in lines}
+
+
+def plain(name: str) -> str:
+    return re.sub(r"[-_.]+", "-", name).lower()
+
+
+def imports(folder: str) -> dict[str, str]:
+    """Return {top-level module of somebody else: a file that imports it}."""
+    modules = {}
+    for file in (ROOT / folder).rglob("*.py"):
+        for node in ast.walk(ast.parse(file.read_text())):
+            match node:
+                case ast.Import(names=names):
+                    named = [alias.name for alias in names]
+                case ast.ImportFrom(module=str(module), level=0):
+                    named = [module]
+                case _:
+                    continue
+            modules |= {name.partition(".")[0]: str(file.relative_to(ROOT)) for name in named}
+    return {name: file for name, file in modules.items() if name not in sys.stdlib_module_names}
+
+
+def declared() -> tuple[set[str], set[str]]:
+    """Return what the service requires, and what its tests may import."""
+    setup = configparser.ConfigParser()
+    setup.read(ROOT / "setup.cfg")
+    service = distributions(setup["options"]["install_requires"])
+    extras = setup["options.extras_require"]
+    optional = distributions(extras["postgresql"], extras["mysql"])
+    return service | optional, service | optional | distributions(extras["test"])
+
+
+@pytest.mark.parametrize(("folder", "which"), [("bloomery", 0), ("tests", 1), ("bench", 1)])
+def test_whatever_is_imported_is_declared(folder: str, which: int) -> None:
+    owners = metadata.packages_distributions()
+    missing = {
+        name: file
+        for name, file in imports(folder).items()
+        if name not in OURS | APART
+        and not {plain(owner) for owner in owners.get(name, ())} & declared()[which]
+    }
+    assert missing == {}
+
+
+def test_whatever_is_declared_is_locked() -> None:
+    locked = {plain(line.partition("==")[0]) for line in LOCK.splitlines() if "==" in line}
+    assert declared()[1] - locked == set()
