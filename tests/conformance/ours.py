@@ -9,7 +9,8 @@ from bloomery.orchestration import simulation
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, parse, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
 
 
 def answer(case: dict[str, Any]) -> dict[str, Any]:
@@ -25,6 +26,9 @@ def answer(case: dict[str, Any]) -> dict[str, Any]:
 def _stack(case: dict[str, Any]) -> Stack:
     document = parse.check(case["template"])
     template = versions.template_class(document)(document, case["files"])
-    surroundings = environment.Environment.of(case["environment"])
-    definition = Definition(template, surroundings, name="c", project_id="p" * 32)
-    return Stack(definition)
+    stack_input = StackInput(
+        template=template,
+        environment=environment.Environment.of(case["environment"]),
+        identity=Identity(name="c", project_id="p" * 32),
+    )
+    return Stack(Definition(stack_input))

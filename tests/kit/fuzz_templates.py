@@ -33,7 +33,8 @@ from bloomery.orchestration.plan import printing
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, files, merging, parse, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
 from tests.kit import fuzzing
 from tests.kit.template_strategy import SECRET, SECRET_NUMBER, Case, cases
 
@@ -105,10 +106,13 @@ def built(case: Case) -> Stack:
     texts = files.Files.of(case.files)
     template = versions.template_class(document)(document, texts)
     parse.check(case.given, what="the parameters")
-    definition = Definition(
-        template, environment.Environment.of(_merged(case, document)), name="S", given=case.given
+    stack_input = StackInput(
+        template=template,
+        environment=environment.Environment.of(_merged(case, document)),
+        identity=Identity(name="S"),
+        user_parameters=case.given or {},
     )
-    return Stack(definition)
+    return Stack(Definition(stack_input))
 
 
 def _merged(case: Case, document: Any) -> dict[str, Any]:

@@ -10,7 +10,8 @@ from bloomery.orchestration.simulation import Event
 from bloomery.orchestration.simulation.events import STACK_TYPE
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, parse, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 
 
@@ -28,8 +29,13 @@ def stack(
     template = versions.template_class(document)(document, files or {})
     offered = {**kinds.loaders("bloomery.resources")}
     offered |= {name: (lambda kind=kind: kind) for name, kind in (more or {}).items()}
-    found = Environment.of(environment, kinds.Kinds(offered))
-    return Stack(Definition(template, found, name="S", given=given), timeout_s=timeout_s)
+    stack_input = StackInput(
+        template=template,
+        environment=Environment.of(environment, kinds.Kinds(offered)),
+        identity=Identity(name="S"),
+        user_parameters=given or {},
+    )
+    return Stack(Definition(stack_input), timeout_s=timeout_s)
 
 
 def lines(events: Sequence[Event], depth: int = 0) -> list[str]:

@@ -14,7 +14,8 @@ from bloomery.cli.template import places
 from bloomery.cli.template.files import FileBundle
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import environment, merging, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
 
 OF_ENVIRONMENTS: Final = (
     errors.ConflictingMergeStrategyForParam,
@@ -69,13 +70,13 @@ class StackLoader:
         merged_environment = self._environment(document)
         files = self.bundle.files
         template = versions.template_class(document)(document, files, limits=self.bundle.limits)
-        definition = Definition(
-            template,
-            environment.Environment.of(merged_environment, limits=self.bundle.limits),
-            name=name,
-            given=self.source.parameter_values,
+        stack_input = StackInput(
+            template=template,
+            environment=environment.Environment.of(merged_environment, limits=self.bundle.limits),
+            identity=Identity(name=name),
+            user_parameters=self.source.parameter_values,
         )
-        return Stack(definition)
+        return Stack(Definition(stack_input))
 
     def file_at_fault(self, fault: errors.Failure) -> str:
         """The file whose text a fault is about."""

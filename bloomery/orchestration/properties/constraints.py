@@ -11,52 +11,17 @@ What a custom constraint asks of the world is handed in as ``ConstraintContext``
 
 from __future__ import annotations
 
-import datetime as dt
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, TypeAlias
+from typing import Any, ClassVar, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration import patterns
-from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.properties import custom
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import quoted
-from bloomery.orchestration.properties.schema import Type
+from bloomery.orchestration.properties.schema import Constraint, Type
 
 Number: TypeAlias = int | float
-
-
-def _utc_now() -> dt.datetime:
-    return dt.datetime.now(dt.UTC)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ConstraintContext:
-    """What constraints may use; ``service`` is for custom ones that ask a service."""
-
-    limits: Limits = LIMITS
-    find: Callable[[str], custom.Check | None] = custom.find
-    service: Any = None
-    now: Callable[[], dt.datetime] = _utc_now
-
-
-CONSTRAINT_CONTEXT: Final = ConstraintContext()
-
-
-class Constraint(Protocol):
-    """One rule.  ``fits``: the types that it makes sense for; ``word``: its key in templates."""
-
-    word: ClassVar[str]
-    fits: ClassVar[frozenset[Type]]
-
-    @property
-    def description(self) -> str | None: ...
-
-    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
-        """Why ``value`` breaks the constraint, as one sentence for users; None if it does not."""
-
-    def shown(self) -> dict[str, Any]:
-        """The constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
 
 
 def refusal(

@@ -10,18 +10,18 @@ Like Heat's, the checks of names, times and documents take empty text for "nothi
 
 from __future__ import annotations
 
+import datetime as dt
 import functools
 import json
 import re
-from typing import TYPE_CHECKING, Any, Final, Protocol
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, Final, Protocol
 
 import stevedore
 from oslo_utils import timeutils
 
-if TYPE_CHECKING:
-    import datetime as dt
-
-    from bloomery.orchestration.properties.constraints import ConstraintContext
+from bloomery.orchestration.limits import LIMITS, Limits
 
 GROUP: Final = "bloomery.constraints"
 
@@ -42,6 +42,23 @@ def find(name: str) -> Check | None:
 def _checks() -> dict[str, Check]:
     manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
     return {extension.name: extension.plugin for extension in manager}
+
+
+def _utc_now() -> dt.datetime:
+    return dt.datetime.now(dt.UTC)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConstraintContext:
+    """What constraints may use; ``service``: whom custom ones ask, ``now``: the time, aware."""
+
+    limits: Limits = LIMITS
+    find: Callable[[str], Check | None] = find
+    service: Any = None
+    now: Callable[[], dt.datetime] = _utc_now
+
+
+CONSTRAINT_CONTEXT: Final = ConstraintContext()
 
 
 class _TextCheck(Protocol):

@@ -16,8 +16,14 @@ from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
 from bloomery.orchestration.properties import constraints
-from bloomery.orchestration.properties.constraints import Constraint
-from bloomery.orchestration.properties.schema import Attribute, Schema, Status, Support, Type
+from bloomery.orchestration.properties.schema import (
+    Attribute,
+    Constraint,
+    Schema,
+    Status,
+    Support,
+    Type,
+)
 
 NO_DESCRIPTION: Final = "No description available"
 

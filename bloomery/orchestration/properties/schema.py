@@ -13,10 +13,9 @@ from __future__ import annotations
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, ClassVar, Final, Protocol
 
-if TYPE_CHECKING:
-    from bloomery.orchestration.properties.constraints import Constraint
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 
 
 class Type(enum.StrEnum):
@@ -29,6 +28,25 @@ class Type(enum.StrEnum):
     MAP = "Map"
     LIST = "List"
     ANY = "Any"
+
+
+class Constraint(Protocol):
+    """One rule of a property or a parameter; see constraints.py.
+
+    ``fits``: the types that it makes sense for; ``word``: its key in templates.
+    """
+
+    word: ClassVar[str]
+    fits: ClassVar[frozenset[Type]]
+
+    @property
+    def description(self) -> str | None: ...
+
+    def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
+        """Why ``value`` breaks the constraint, as one sentence for users; None if it does not."""
+
+    def shown(self) -> dict[str, Any]:
+        """The constraint as resource types show it, such as ``{"range": {"min": 1}}``."""
 
 
 class Status(enum.StrEnum):

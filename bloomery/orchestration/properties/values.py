@@ -18,7 +18,7 @@ from typing import Any, Final, Protocol, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints, translation
-from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import (
     integer_of,
     is_number,

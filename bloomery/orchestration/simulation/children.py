@@ -18,7 +18,7 @@ from bloomery.orchestration.simulation.stacks import SimulatedStack
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.view import ResourceView
 
 
@@ -61,24 +61,17 @@ class SimulatedChildren:
     def _stack(self, name: str, stack_id: str, blueprint: Blueprint) -> Stack:
         """The stack of a blueprint, validated; raises what is wrong with it."""
         parent = self._parent
-        template = parent.template
-        assert isinstance(template, Stack)
-        limits = template.definition.limits
-        files = template.definition.template.files
+        assert isinstance(parent.template, Stack)
+        above = parent.template.definition
+        limits, files = above.limits, above.template.files
         document = dict(blueprint.document)
-        definition = Definition(
+        owner = parent.template.resolved_type(blueprint.owner)
+        definition = above.child(
             versions.template_class(document)(document, files, limits=limits),
-            template.definition.environment.child(
-                blueprint.owner, found=template.resolved_type(blueprint.owner)
-            ),
-            name=name,
-            id=stack_id,
-            arn=arn_of(template, name, stack_id),
-            project_id=template.definition.identity.project_id,
-            given=blueprint.parameters,
+            above.environment.child(blueprint.owner, found=owner),
+            identity=identity_of(parent.template, name, stack_id),
             facade=RowFacade(parent.rows[blueprint.owner]),
-            constraint_context=template.definition.constraint_context,
-            above=template.definition.redaction,
+            user_parameters=blueprint.parameters,
         )
         others = (
             len(each.seen) for each in parent.simulation.stacks.values() if each.id != stack_id
@@ -138,6 +131,16 @@ class SimulatedChild:
 
     def resources(self) -> Mapping[str, ResourceView]:
         return dict[str, ResourceView](self._stack.seen)
+
+
+def identity_of(stack: Stack, name: str, stack_id: str) -> Identity:
+    """How a stack of the same project is known once it is stored."""
+    return Identity(
+        name=name,
+        id=stack_id,
+        arn=arn_of(stack, name, stack_id),
+        project_id=stack.definition.identity.project_id,
+    )
 
 
 def arn_of(stack: Stack, name: str, stack_id: str) -> str:

@@ -7,13 +7,12 @@ from collections.abc import Callable
 from bloomery import errors
 from bloomery.orchestration.resources.states import Action
 from bloomery.orchestration.simulation import results
-from bloomery.orchestration.simulation.children import SimulatedChildren, arn_of
+from bloomery.orchestration.simulation.children import SimulatedChildren, identity_of
 from bloomery.orchestration.simulation.results import Result
 from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.simulation.simulation import Simulation
 from bloomery.orchestration.simulation.stacks import SimulatedStack
 from bloomery.orchestration.stack import Stack
-from bloomery.orchestration.template.definition import Definition
 
 
 def run(stack: Stack, *, rollback: bool = False, simulation: Simulation | None = None) -> Result:
@@ -90,21 +89,8 @@ class Lifecycle:
 
 def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
     """The same stack with an id, as pseudo parameters tell it once it is stored."""
-    definition = stack.definition
-    identity = definition.identity
-    made = Definition(
-        definition.template,
-        definition.environment,
-        name=name,
-        id=stack_id,
-        arn=arn_of(stack, name, stack_id),
-        project_id=identity.project_id,
-        given=definition.given,
-        facade=definition.facade,
-        constraint_context=definition.constraint_context,
-        above=definition.above,
-    )
-    return Stack(made, depth=stack.depth, timeout_s=stack.timeout_s)
+    definition = stack.definition.stored_as(identity_of(stack, name, stack_id))
+    return Stack(definition, depth=stack.depth, timeout_s=stack.timeout_s)
 
 
 def _result(made: SimulatedStack) -> Result:

@@ -11,9 +11,8 @@ from collections.abc import Iterator, Mapping
 from typing import TYPE_CHECKING, Any, Final
 
 from bloomery.orchestration.resources import base, composite, nested
-from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.definitions import ResourceDefinition
-from bloomery.orchestration.template.dialect import Template
+from bloomery.orchestration.template.dialect import Identity, Template
 from bloomery.orchestration.template.functions import base as functions
 
 if TYPE_CHECKING:
@@ -58,17 +57,14 @@ def child_stack(stack: Stack, made: composite.Composite) -> Stack:
     found = stack.definitions[made.record.name]
     depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(made))][::-1])
     template = _template_of(stack, made)
-    definition = Definition(
+    above = stack.definition
+    definition = above.child(
         template,
-        stack.definition.environment.child(
+        above.environment.child(
             found.name, made.child_parameters(), stack.resolved_type(found.name)
         ),
-        name=made.physical_resource_name(),
-        project_id=stack.definition.identity.project_id,
+        identity=Identity(name=made.physical_resource_name(), project_id=above.identity.project_id),
         facade=ParentFacade(found, stack),
-        constraint_context=stack.definition.constraint_context,
-        above=stack.definition.redaction,
-        deadline=stack.definition.deadline,
     )
     return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
 

@@ -11,10 +11,10 @@ from bloomery.orchestration import graph
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
-from bloomery.orchestration.template import reading
 from bloomery.orchestration.template.definition import Definition, View
 from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
 from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import StackView
 
@@ -184,7 +184,7 @@ class Stack:
         return values.Properties(
             schemas,
             tree,
-            reading.Reader(view),
+            TreeReader(view),
             rules=self.kind(name).translation_rules,
             context=self.definition.constraint_context,
             description=self.definitions[name].description,

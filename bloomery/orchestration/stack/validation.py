@@ -16,8 +16,8 @@ from bloomery.orchestration.resources import base, composite, nested
 from bloomery.orchestration.stack import children
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.definition import Definition
-from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
-from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import DeletionPolicy, Key, Section
 from bloomery.orchestration.template.functions import base as functions
 
 if TYPE_CHECKING:
@@ -43,7 +43,7 @@ def validate(stack: Stack, level: ValidationLevel) -> None:
     sections.check_resources(template)
     definition.parameters.check()
     definition.check_groups()
-    definition.check_conditions()
+    definition.conditions.check(lenient=definition.lenient)
     if stack.depth == 0:
         stack.tree.resources = 0  # a stack may be validated again
     stack.tree.count(len(definition.resources))

@@ -6,10 +6,11 @@ hot, cfn     the two dialects: sections, keys and functions of each version
 parser       a part of a document to a tree of values and calls
 functions/   every function, one family a file
 view         what a function may see of a stack
-parameters   what may be given to a template (_kinds, _schemas), and what was
-reading      trees read against a view, for the room of properties
+parameters   what may be given to a template (_types, _schemas), and what was
 environment  what the user adds: parameters, defaults, registry, hooks; merged from files
 registry     which type name means which kind of resource or nested template
-definitions  one resource, one output
-definition   a template with its parameters: conditions decided, resources and outputs parsed
+conditions   named conditions, decided once each
+definitions  one resource, one output, read from their bodies
+definition   a template with its parameters (``StackInput``): resources and outputs parsed
+redaction    what no message may tell
 """

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.template import dialect, parameter_schemas, parameters
-from bloomery.orchestration.template.definitions import DeletionPolicy
-from bloomery.orchestration.template.dialect import Features, Identity, Key, Section
+from bloomery.orchestration.template.dialect import DeletionPolicy, Features, Identity, Key, Section
 from bloomery.orchestration.template.functions import tables
 
 _SECTIONS: Final = {

@@ -1,8 +1,8 @@
 """A template joined with what the user gave: conditions decided, resources and outputs parsed.
 
-    found = Definition(template, environment, name="web", given={"size": 3})
-    found.resources["server"].properties  # a tree, see functions/base.py
-    found.view({"server": row}).resource("server").reference_id()
+    definition = Definition(StackInput(template=template, environment=environment))
+    definition.resources["server"].properties  # a tree, see functions/base.py
+    definition.view({"server": row}).resource("server").reference_id()
 
 Everything is worked out when it is first asked for, once, and faults carry their place.  ``Stack``
 asks in the order in which Heat finds faults.
@@ -12,74 +12,65 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from typing import Any, Final, NamedTuple, TypeVar
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, Final, NamedTuple
 
 from bloomery import errors
 from bloomery.orchestration.limits import Deadline, Limits
-from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.template import parameter_schemas, parameters, sections
+from bloomery.orchestration.template.conditions import Conditions
 from bloomery.orchestration.template.definitions import (
-    NO_DESCRIPTION,
-    DeletionPolicy,
+    DefinitionReader,
     OutputDefinition,
     ResourceDefinition,
 )
 from bloomery.orchestration.template.dialect import Identity, Key, Section, Template
 from bloomery.orchestration.template.environment import Environment
-from bloomery.orchestration.template.functions import base
-from bloomery.orchestration.template.functions.base import ABSENT, Function
+from bloomery.orchestration.template.functions.base import Function
 from bloomery.orchestration.template.parser import Parser
 from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Facade, ResourceView
 
 NOTHING_HIDDEN: Final = Redaction()
-CONDITION_ERROR: Final = "Condition validation error"
-
-T = TypeVar("T")
 
 
-class Parsed(NamedTuple):
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackInput:
+    """All that a definition is made from; another one is made with ``dataclasses.replace``."""
+
+    template: Template
+    environment: Environment
+    identity: Identity = field(default_factory=Identity)
+    user_parameters: Mapping[str, Any] = field(default_factory=dict)  # before the environment's
+    facade: Facade | None = None  # the resource that the stack implements, if it is a nested one
+    lenient: bool = False  # parameters may miss values, as ``POST validate`` wants it
+    constraint_context: ConstraintContext = CONSTRAINT_CONTEXT
+    hidden_above: Redaction = NOTHING_HIDDEN  # in the stack above, whose values may come down
+    deadline: Deadline | None = None  # of a stack above; None: one of its own
+
+
+class Resources(NamedTuple):
     enabled: dict[str, ResourceDefinition]
     disabled: frozenset[str]
 
 
 class Definition:
-    """One template for one stack.  ``given``: parameters of the request, before those of files."""
+    """One template for one stack.
 
-    def __init__(
-        self,
-        template: Template,
-        environment: Environment,
-        *,
-        name: str = "",
-        id: str | None = None,  # noqa: A002  the stack's, as pseudo parameters tell it
-        arn: str | None = None,
-        project_id: str = "",
-        given: Mapping[str, Any] | None = None,
-        facade: Facade | None = None,
-        lenient: bool = False,
-        constraint_context: ConstraintContext = CONSTRAINT_CONTEXT,
-        above: Redaction = NOTHING_HIDDEN,
-        deadline: Deadline | None = None,
-    ) -> None:
-        """``lenient``: values of parameters may be missing, as ``POST validate`` wants it.
+    The parts of its input are its own attributes: ``definition.environment``.
+    """
 
-        ``above``: what is hidden in the stack above, whose values may come down; ``deadline``: how
-        long it has for everything.
-        """
-        self.template = template
-        self.environment = environment
-        self.identity = Identity(name=name, id=id, arn=arn, project_id=project_id)
-        self.given = {**environment.parameters, **(given or {})}
-        self.facade = facade
-        self.lenient = lenient
-        self.constraint_context = constraint_context
-        self.above = above
-        self.deadline = deadline or Deadline(template.limits)
-        self._fault: errors.Misplaced | None = None  # the innermost of conditions in conditions
-        self._decided: dict[str, bool] = {}
-        self._deciding: list[str] = []
+    def __init__(self, stack_input: StackInput) -> None:
+        self.input = stack_input
+        self.template = stack_input.template
+        self.environment = stack_input.environment
+        self.identity = stack_input.identity
+        self.facade = stack_input.facade
+        self.lenient = stack_input.lenient
+        self.constraint_context = stack_input.constraint_context
+        self.deadline = stack_input.deadline or Deadline(self.limits)
         self._required: dict[str, Sequence[str]] = {}
 
     @property
@@ -92,20 +83,36 @@ class Definition:
 
     def relaxed(self) -> Definition:
         """The same, whose parameters may miss values."""
-        made = self.identity
+        return self._with(lenient=True)
+
+    def stored_as(self, identity: Identity) -> Definition:
+        """The same under the name and id that the stack is stored under."""
+        return self._with(identity=identity)
+
+    def _with(self, **changes: Any) -> Definition:
+        return Definition(replace(self.input, deadline=self.deadline, **changes))
+
+    def child(
+        self,
+        template: Template,
+        environment: Environment,
+        *,
+        identity: Identity,
+        facade: Facade,
+        user_parameters: Mapping[str, Any] | None = None,
+    ) -> Definition:
+        """The definition of a stack below: it shares what is hidden here, and the deadline."""
         return Definition(
-            self.template,
-            self.environment,
-            name=made.name,
-            id=made.id,
-            arn=made.arn,
-            project_id=made.project_id,
-            given=self.given,
-            facade=self.facade,
-            lenient=True,
-            constraint_context=self.constraint_context,
-            above=self.above,
-            deadline=self.deadline,
+            StackInput(
+                template=template,
+                environment=environment,
+                identity=identity,
+                user_parameters=user_parameters or {},
+                facade=facade,
+                constraint_context=self.constraint_context,
+                hidden_above=self.redaction,
+                deadline=self.deadline,
+            )
         )
 
     # ------------------------------------------------------------------------------ what is hidden
@@ -114,9 +121,9 @@ class Definition:
     def redaction(self) -> Redaction:
         """Masks in messages the values of hidden parameters, here and in the stacks above."""
         try:
-            return self.above | Redaction(self.parameters.secrets())
+            return self.input.hidden_above | Redaction(self.parameters.secrets())
         except errors.Failure:  # parameters that cannot be read
-            return self.above
+            return self.input.hidden_above
 
     @contextlib.contextmanager
     def redacted(self) -> Iterator[None]:
@@ -141,7 +148,7 @@ class Definition:
             raise exc.under(self.template.word(Section.PARAMETERS)) from exc
         return parameters.Parameters(
             declared,
-            self.given,
+            {**self.environment.parameters, **self.input.user_parameters},
             self.environment.parameter_defaults,
             self.template.pseudo_parameters(self.identity),
             lenient=self.lenient,
@@ -163,98 +170,23 @@ class Definition:
             word = self.template.word(Section.PARAMETER_GROUPS)
             raise exc.under(word, error="Parameter Groups error") from exc
 
-    # --------------------------------------------------------------------------------- conditions
+    # ---------------------------------------------------------------- what reads parts of it
 
     @functools.cached_property
     def _plain_view(self) -> View:
         return _Unbuilt(self, {})
 
     @functools.cached_property
-    def _parser(self) -> Parser:
-        offered = self.template.features.offered
-        return Parser(
-            functions=offered.functions, conditions=offered.conditions, view=self._plain_view
-        )
+    def conditions(self) -> Conditions:
+        return Conditions(self.template, self._plain_view)
 
     @functools.cached_property
-    def _condition_parser(self) -> Parser:
-        conditions = self.template.features.offered.conditions
-        return Parser(functions=conditions, conditions=conditions, view=self._plain_view)
-
-    def condition(self, name: Any) -> bool:
-        """The value of a named condition, decided once.  StackValidationFailed if it has none."""
-        if isinstance(name, str) and name in self._decided:
-            return self._decided[name]
-        section = self.template.section(Section.CONDITIONS)
-        if not isinstance(name, str) or name not in section:
-            near = errors.nearest(name, section)
-            raise sections.fault(f'Invalid condition "{name}".{near}')
-        if not self._deciding:
-            self._fault = None
-        try:
-            self._decided[name] = self._decide(name, section[name])
-        except errors.Misplaced as exc:
-            if self._fault is None:
-                self._fault = exc.under(self.template.word(Section.CONDITIONS), name)
-            raise self._fault from exc
-        return self._decided[name]
-
-    def _decide(self, name: str, body: Any) -> bool:
-        self._refuse_circle(name)
-        self._deciding.append(name)
-        try:
-            return self._defined(name, body)
-        except RecursionError:
-            raise sections.fault("stands too deep in others", error=CONDITION_ERROR) from None
-        finally:
-            self._deciding.pop()
-
-    def _refuse_circle(self, name: str) -> None:
-        if name in self._deciding:
-            circle = " -> ".join([*self._deciding[self._deciding.index(name) :], name])
-            reason = f'Circular definition for condition "{name}": {circle}'
-            raise sections.fault(reason, error=CONDITION_ERROR)
-        if len(self._deciding) >= self.limits.condition_depth:
-            most = self.limits.condition_depth
-            reason = f"more than {most} conditions ask one for the other (condition_depth)"
-            raise sections.fault(reason, error=CONDITION_ERROR)
-
-    def _defined(self, name: str, body: Any) -> bool:
-        """Decide a named condition: a boolean or a call, never a bare name."""
-        if isinstance(body, bool):
-            return body
-        tree = self._condition_parser.parse(body)
-        value = base.resolve(tree, self._plain_view) if isinstance(tree, Function) else None
-        if isinstance(value, bool):
-            return value
-        way_out = (
-            f"write {{not: ...}} or {{and: [...]}} around the name {body!r}"
-            if isinstance(body, str)
-            else "write true, false or a condition function such as equals"
+    def _reader(self) -> DefinitionReader:
+        offered = self.template.features.offered
+        parser = Parser(
+            functions=offered.functions, conditions=offered.conditions, view=self._plain_view
         )
-        raise sections.fault(
-            f'The definition of condition "{name}" is invalid: {way_out}', error=CONDITION_ERROR
-        )
-
-    def holds(self, condition: Any) -> bool:
-        """Decide what stands under the key ``condition`` of a resource or an output."""
-        if isinstance(condition, bool):
-            return condition
-        tree = self._condition_parser.parse(condition)
-        value = base.resolve(tree, self._plain_view) if isinstance(tree, Function) else tree
-        return value if isinstance(value, bool) else self.condition(value)
-
-    def check_conditions(self) -> None:
-        """Refuse wrong ones, those that nothing asks for too.
-
-        Where parameters may miss values, only what is asked for can be decided.
-        """
-        word = self.template.features.sections.get(Section.CONDITIONS, "")
-        for name, body in self.template.section(Section.CONDITIONS).items():
-            if self.lenient:
-                _under(word, functools.partial(_under, name, self._condition_parser.parse), body)
-            else:
-                self.condition(name)
+        return DefinitionReader(self.template, parser, self.conditions)
 
     # ---------------------------------------------------------------------------------- resources
 
@@ -268,23 +200,23 @@ class Definition:
         return self._parsed.disabled
 
     @functools.cached_property
-    def _parsed(self) -> Parsed:
+    def _parsed(self) -> Resources:
         section = self.template.section(Section.RESOURCES)
-        bodies, reader = sections.Bodies(self.template), _Reader(self)
+        bodies = sections.Bodies(self.template)
         for name, body in section.items():
             bodies.check(name, body)
         enabled: dict[str, ResourceDefinition] = {}
         disabled = set()
         for name, body in section.items():
             try:
-                found, holds = reader.read(name, body)
+                definition, holds = self._reader.resource(name, body)
             except errors.Misplaced as exc:
                 raise exc.under(self.template.word(Section.RESOURCES), name) from exc
             if holds:
-                enabled[name] = found
+                enabled[name] = definition
             else:
                 disabled.add(name)
-        return Parsed(enabled, frozenset(disabled))
+        return Resources(enabled, frozenset(disabled))
 
     def required(self, name: str) -> Sequence[str]:
         """Tell who must come before a resource; a ``depends_on`` of a disabled one is no matter.
@@ -292,28 +224,28 @@ class Definition:
         Raises InvalidTemplateReference.
         """
         if name not in self._required:
-            found = self._parsed.enabled[name]
-            if found.external_id is not None:
+            definition = self._parsed.enabled[name]
+            if definition.external_id is not None:
                 self._required[name] = ()
             else:
-                self._required[name] = (*self._explicit(found), *self._implied(found))
+                self._required[name] = (*self._explicit(definition), *self._implied(definition))
         return self._required[name]
 
-    def _explicit(self, found: ResourceDefinition) -> Iterator[str]:
+    def _explicit(self, definition: ResourceDefinition) -> Iterator[str]:
         enabled, disabled = self._parsed
-        for other in found.depends_on:
+        for other in definition.depends_on:
             if other in enabled:
                 yield other
             elif other not in disabled:
                 key = self.template.features.resource_keys[Key.DEPENDS_ON]
                 word = self.template.word(Section.RESOURCES)
-                raise self.wrong_reference(other).under(word, found.name, key)
+                raise self.wrong_reference(other).under(word, definition.name, key)
 
-    def _implied(self, found: ResourceDefinition) -> Iterator[str]:
+    def _implied(self, definition: ResourceDefinition) -> Iterator[str]:
         enabled = self._parsed.enabled
-        for reference in found.references(self._plain_view):
+        for reference in definition.references(self._plain_view):
             if reference.resource not in enabled:
-                raise self._misplaced_reference(found, reference.resource)
+                raise self._misplaced_reference(definition, reference.resource)
             yield reference.resource
 
     def wrong_reference(self, name: Any) -> errors.InvalidTemplateReference:
@@ -326,17 +258,20 @@ class Definition:
         return errors.InvalidTemplateReference(reason=f"{said}: {why}")
 
     def _misplaced_reference(
-        self, found: ResourceDefinition, target: str
+        self, definition: ResourceDefinition, target: str
     ) -> errors.InvalidTemplateReference:
         keys = self.template.features.resource_keys
         exc = self.wrong_reference(target)
-        for key, tree in ((Key.PROPERTIES, found.properties), (Key.METADATA, found.metadata)):
+        for key, tree in (
+            (Key.PROPERTIES, definition.properties),
+            (Key.METADATA, definition.metadata),
+        ):
             place = _place(tree, target, self._plain_view)
             if place is not None:
                 return exc.under(
-                    self.template.word(Section.RESOURCES), found.name, keys[key], *place
+                    self.template.word(Section.RESOURCES), definition.name, keys[key], *place
                 )
-        return exc.under(self.template.word(Section.RESOURCES), found.name)
+        return exc.under(self.template.word(Section.RESOURCES), definition.name)
 
     # ------------------------------------------------------------------------------------ outputs
 
@@ -347,91 +282,13 @@ class Definition:
         for name, body in section.items():
             sections.check_output(self.template, name, body)
         word = self.template.word(Section.OUTPUTS)
-        found = {}
+        outputs = {}
         for name, body in section.items():
             try:
-                found[name] = self._output(name, body)
+                outputs[name] = self._reader.output(name, body)
             except errors.Misplaced as exc:
                 raise exc.under(word, name) from exc
-        return found
-
-    def _output(self, name: str, body: Mapping[str, Any]) -> OutputDefinition:
-        keys = self.template.features.output_keys
-        description = body.get(keys[Key.DESCRIPTION])
-        said = NO_DESCRIPTION if description is None else str(description)
-        condition = body.get(keys[Key.CONDITION]) if Key.CONDITION in keys else None
-        if condition is not None and not _under(keys[Key.CONDITION], self.holds, condition):
-            return OutputDefinition(name=name, description=said, enabled=False)
-        value = _under(keys[Key.VALUE], self._parser.parse, body[keys[Key.VALUE]])
-        return OutputDefinition(
-            name=name, value=None if value is ABSENT else value, description=said
-        )
-
-
-class _Reader:
-    """Reads the bodies of resources; what is the same for all of them is looked up once."""
-
-    __slots__ = ("_definition", "_parse", "_policies", "_view", "_words")
-
-    def __init__(self, definition: Definition) -> None:
-        features = definition.template.features
-        self._definition = definition
-        self._parse = definition._parser.parse  # noqa: SLF001
-        self._view = definition._plain_view  # noqa: SLF001
-        self._policies = features.deletion_policies
-        nowhere = "\0"  # no document has it: a key that the version does not know is never read
-        self._words = {key: features.resource_keys.get(key, nowhere) for key in Key}
-
-    def read(self, name: str, body: Mapping[str, Any]) -> tuple[ResourceDefinition, bool]:
-        """Return the definition, and whether its condition holds."""
-        words, get = self._words, body.get
-        depends_on = get(words[Key.DEPENDS_ON], ())
-        external_id = self._tree(words[Key.EXTERNAL_ID], body, None)
-        policy = DeletionPolicy.DELETE
-        if words[Key.DELETION_POLICY] in body:
-            policy = _under(words[Key.DELETION_POLICY], self._policy, body)
-        found = ResourceDefinition(
-            name=name,
-            type=body[words[Key.TYPE]],
-            properties=self._tree(words[Key.PROPERTIES], body, {}),
-            metadata=self._tree(words[Key.METADATA], body, {}),
-            depends_on=(depends_on,) if isinstance(depends_on, str) else tuple(depends_on),
-            update_policy=self._tree(words[Key.UPDATE_POLICY], body, {}),
-            deletion_policy=policy if external_id is None else DeletionPolicy.RETAIN,
-            external_id=external_id,
-            description=get(words[Key.DESCRIPTION], ""),
-        )
-        if external_id is not None and found.depends_on:
-            raise errors.InvalidExternalResourceDependency(
-                resource_type=found.type, external_id=external_id
-            )
-        condition = get(words[Key.CONDITION])
-        if condition is None:
-            return found, True
-        return found, _under(words[Key.CONDITION], self._definition.holds, condition)
-
-    def _tree(self, word: str, body: Mapping[str, Any], default: Any) -> Any:
-        if word not in body:
-            return default
-        found = _under(word, self._parse, body[word])
-        return default if found is ABSENT else found
-
-    def _policy(self, body: Mapping[str, Any]) -> DeletionPolicy:
-        said = base.resolve(self._parse(body[self._words[Key.DELETION_POLICY]]), self._view)
-        found = self._policies.get(said) if isinstance(said, str) else None
-        if found is None:
-            known = ", ".join(self._policies)
-            near = errors.nearest(said, self._policies)
-            raise sections.fault(f'Invalid deletion policy "{said}": it is one of {known}.{near}')
-        return found
-
-
-def _under(word: str, function: Callable[[Any], T], value: Any) -> T:
-    """Call ``function``; its fault is seen from outside of ``word``."""
-    try:
-        return function(value)
-    except errors.Misplaced as exc:
-        raise exc.under(word) from exc
+        return outputs
 
 
 def _place(tree: Any, target: str, view: View) -> tuple[str | int, ...] | None:
@@ -491,7 +348,7 @@ class View:
         return found
 
     def condition(self, name: str) -> bool:
-        return self._definition.condition(name)
+        return self._definition.conditions.value(name)
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         mappings = self._definition.template.section(Section.MAPPINGS)

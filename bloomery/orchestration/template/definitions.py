@@ -1,24 +1,25 @@
-"""What a template says of one resource and of one output, each value still a tree.
+"""What a template says of one resource and of one output, read from its body, each value a tree.
 
-A definition is built once and never changed.  ``properties`` and its neighbours are trees (see
+A definition is read once and never changed.  ``properties`` and its neighbours are trees (see
 functions/base.py): resolve them against a view, compare definitions of two templates with ``==``.
 """
 
 from __future__ import annotations
 
-import enum
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Final
+from typing import Any, Final, TypeVar
 
+from bloomery import errors
+from bloomery.orchestration.template import sections
+from bloomery.orchestration.template.conditions import Conditions
+from bloomery.orchestration.template.dialect import DeletionPolicy, Key, Template
 from bloomery.orchestration.template.functions import base
+from bloomery.orchestration.template.functions.base import ABSENT
+from bloomery.orchestration.template.parser import Parser
 from bloomery.orchestration.template.view import StackView
 
-
-class DeletionPolicy(enum.StrEnum):
-    DELETE = "Delete"
-    RETAIN = "Retain"
-    SNAPSHOT = "Snapshot"
+T = TypeVar("T")
 
 
 NO_DESCRIPTION: Final = "No description given"  # Heat's text for an output without one
@@ -64,3 +65,80 @@ class OutputDefinition:
 
 Resources = Mapping[str, ResourceDefinition]
 Outputs = Mapping[str, OutputDefinition]
+
+
+class DefinitionReader:
+    """Reads the bodies of resources and outputs; what is the same for all is looked up once."""
+
+    __slots__ = ("_conditions", "_output_words", "_parser", "_policies", "_words")
+
+    def __init__(self, template: Template, parser: Parser, conditions: Conditions) -> None:
+        features = template.features
+        self._parser = parser
+        self._conditions = conditions
+        self._policies = features.deletion_policies
+        nowhere = "\0"  # no document has it: a key that the version does not know is never read
+        self._words = {key: features.resource_keys.get(key, nowhere) for key in Key}
+        self._output_words = {key: features.output_keys.get(key, nowhere) for key in Key}
+
+    def resource(self, name: str, body: Mapping[str, Any]) -> tuple[ResourceDefinition, bool]:
+        """Return the definition, and whether its condition holds."""
+        words, get = self._words, body.get
+        depends_on = get(words[Key.DEPENDS_ON], ())
+        external_id = self._tree(words[Key.EXTERNAL_ID], body, None)
+        policy = DeletionPolicy.DELETE
+        if words[Key.DELETION_POLICY] in body:
+            policy = _under(words[Key.DELETION_POLICY], self._policy, body)
+        definition = ResourceDefinition(
+            name=name,
+            type=body[words[Key.TYPE]],
+            properties=self._tree(words[Key.PROPERTIES], body, {}),
+            metadata=self._tree(words[Key.METADATA], body, {}),
+            depends_on=(depends_on,) if isinstance(depends_on, str) else tuple(depends_on),
+            update_policy=self._tree(words[Key.UPDATE_POLICY], body, {}),
+            deletion_policy=policy if external_id is None else DeletionPolicy.RETAIN,
+            external_id=external_id,
+            description=get(words[Key.DESCRIPTION], ""),
+        )
+        if external_id is not None and definition.depends_on:
+            raise errors.InvalidExternalResourceDependency(
+                resource_type=definition.type, external_id=external_id
+            )
+        return definition, self._holds(words[Key.CONDITION], body)
+
+    def output(self, name: str, body: Mapping[str, Any]) -> OutputDefinition:
+        words = self._output_words
+        description = body.get(words[Key.DESCRIPTION])
+        description = NO_DESCRIPTION if description is None else str(description)
+        if not self._holds(words[Key.CONDITION], body):
+            return OutputDefinition(name=name, description=description, enabled=False)
+        value = self._tree(words[Key.VALUE], body, None)
+        return OutputDefinition(name=name, value=value, description=description)
+
+    def _holds(self, word: str, body: Mapping[str, Any]) -> bool:
+        condition = body.get(word)
+        return condition is None or _under(word, self._conditions.holds, condition)
+
+    def _tree(self, word: str, body: Mapping[str, Any], default: Any) -> Any:
+        if word not in body:
+            return default
+        tree = _under(word, self._parser.parse, body[word])
+        return default if tree is ABSENT else tree
+
+    def _policy(self, body: Mapping[str, Any]) -> DeletionPolicy:
+        tree = self._parser.parse(body[self._words[Key.DELETION_POLICY]])
+        name = base.resolve(tree, self._parser.view)
+        policy = self._policies.get(name) if isinstance(name, str) else None
+        if policy is None:
+            known = ", ".join(self._policies)
+            near = errors.nearest(name, self._policies)
+            raise sections.fault(f'Invalid deletion policy "{name}": it is one of {known}.{near}')
+        return policy
+
+
+def _under(word: str, function: Callable[[Any], T], value: Any) -> T:
+    """Call ``function``; its fault is seen from outside of ``word``."""
+    try:
+        return function(value)
+    except errors.Misplaced as exc:
+        raise exc.under(word) from exc

@@ -17,7 +17,6 @@ from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import parameter_schemas
-from bloomery.orchestration.template.definitions import DeletionPolicy
 from bloomery.orchestration.template.functions import tables
 
 
@@ -44,6 +43,12 @@ class Key(enum.StrEnum):
     CONDITION = "condition"
     DESCRIPTION = "description"
     VALUE = "value"
+
+
+class DeletionPolicy(enum.StrEnum):
+    DELETE = "Delete"
+    RETAIN = "Retain"
+    SNAPSHOT = "Snapshot"
 
 
 NO_DESCRIPTION: Final = "No description"

@@ -20,12 +20,9 @@ from bloomery import errors
 from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import constraints, schema
-from bloomery.orchestration.properties.constraints import (
-    CONSTRAINT_CONTEXT,
-    Constraint,
-    ConstraintContext,
-)
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import number_of, quoted
+from bloomery.orchestration.properties.schema import Constraint
 from bloomery.orchestration.template.parameter_types import (
     CFN_WORDS,
     PROPERTY_TYPES,

@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, TypeAlias
 
 from bloomery import errors
-from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import quoted
 from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.parameter_schemas import Schema

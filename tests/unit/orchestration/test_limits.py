@@ -20,7 +20,7 @@ from bloomery.orchestration import patterns, simulation
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.template import environment, files, merging, parse, versions, view
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.parser import Parser
 from tests.kit import apart
@@ -56,7 +56,8 @@ def valid(text: str, *, limits: Limits = LIMITS, **more: Any) -> None:
         return found.validate()
     template = type(found.definition.template)
     made = template(found.definition.template.document, limits=limits)
-    return type(found)(Definition(made, found.definition.environment)).validate()
+    stack_input = StackInput(template=made, environment=found.definition.environment)
+    return type(found)(Definition(stack_input)).validate()
 
 
 def environments(count: int, size: int) -> Any:

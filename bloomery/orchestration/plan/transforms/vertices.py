@@ -14,7 +14,8 @@ from bloomery.orchestration.plan.rules import Candidate
 from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.template_side import NOTHING
 from bloomery.orchestration.resources.base import Record, Status
-from bloomery.orchestration.template.definitions import DeletionPolicy, ResourceDefinition
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import DeletionPolicy
 
 NO_CHANGE: Final = Change()
 ROLLED_BACK: Final = "made by the update that is rolled back"

@@ -170,3 +170,41 @@ def _items(tree: Any) -> Iterator[tuple[str | int, Any]]:
         yield from tree.items()
     elif isinstance(tree, list):
         yield from enumerate(tree)
+
+
+class Call(Function):
+    """A call whose arguments are plain values by the time it runs: most functions."""
+
+    __slots__ = ()
+
+    def resolve(self, view: StackView) -> Any:
+        return self.result(self.values(view), view)
+
+    def result(self, args: Any, view: StackView) -> Any:
+        """Return the value of the call; ``args`` holds no calls, and no more than limits allow."""
+        raise NotImplementedError
+
+    def values(self, view: StackView) -> Any:
+        if isinstance(self.args, str):
+            return self.args
+        args = resolve(self.args, view)
+        if isinstance(self.args, Function):  # else the walk over the arguments has measured
+            shapes.size(args, view.limits)
+        return None if args is ABSENT else args
+
+
+class TreeReader:
+    """Reads trees against a view for ``properties.values``, which knows no functions."""
+
+    __slots__ = ("view",)
+
+    def __init__(self, view: StackView) -> None:
+        self.view = view
+
+    def resolve(self, tree: Any) -> Any:
+        return resolve(tree, self.view)
+
+    def settled(self, tree: Any) -> bool:
+        """Say whether all resources that ``tree`` asks are ready."""
+        resource = self.view.resource
+        return all(resource(reference.resource).ready for reference in references(tree, self.view))

@@ -18,7 +18,7 @@ from bloomery.orchestration.template.functions import (
     shapes,
     text,
 )
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 _MEMBER: Final = re.compile(r"\.member\.(\d{1,18})\.(.*)", re.DOTALL)

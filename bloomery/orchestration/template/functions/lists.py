@@ -10,7 +10,7 @@ from collections.abc import Hashable
 from typing import Any
 
 from bloomery.orchestration.template.functions import shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 

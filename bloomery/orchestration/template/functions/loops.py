@@ -14,7 +14,7 @@ from typing import Any, ClassVar
 
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template.functions import base, shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.orchestration.template import view as views
 from bloomery.orchestration.template.functions import base, shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 _MISSING: Final = object()

@@ -14,7 +14,7 @@ from typing import Any
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template.functions import base, shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 _FIRST = 0xF0000  # of the code points that stand for placeholders: a plane for private use

@@ -7,7 +7,7 @@ from typing import Any
 
 from bloomery import errors
 from bloomery.orchestration.template.functions import shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 

@@ -7,7 +7,7 @@ from urllib import parse
 
 from bloomery import errors
 from bloomery.orchestration.template.functions import base, shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.template.functions.base import Call
 from bloomery.orchestration.template.view import StackView
 
 _TEXTS: Final = ("scheme", "username", "password", "host", "path", "fragment")

@@ -2,18 +2,38 @@
 
     {yaql: {expression: $.data.ports.where($.up).select($.name), data: {ports: ...}}}
 
-How it is kept from harm stands in ``evaluator``.
+Nobody has looked at the expressions.  The library brings two limits: elements taken from an
+iterator, and the size of one result.  They leave open how long an expression runs and what grows by
+sharing (``let(a => [$a, $a])``, forty times over).  So every call of a function, an operator or a
+lambda goes through a ``Meter`` (yaql_meter.py), which counts it, ends the expression when its time
+is over, measures each container by what it would be written out as, watches each iterator, and
+keeps numbers short.  What one call alone could do in too much time is replaced (yaql_library.py).
+
+In the language are all of the library's functions for text, numbers, lists, maps, sets, queries,
+regular expressions, branches and contexts.  Not in it: access to attributes of Python objects
+(the lexer refuses names with two underscores, and nothing else offers any), dates and times and
+random numbers (a template must mean the same each time it is read), and ``call``.
 """
 
 from __future__ import annotations
 
+import functools
+import math
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.orchestration.template.functions import base, evaluator, shapes
-from bloomery.orchestration.template.functions.calls import Call
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import parse
+from bloomery.orchestration.template.functions import base, shapes
+from bloomery.orchestration.template.functions.base import Call
+from bloomery.orchestration.template.functions.yaql_meter import Meter
 from bloomery.orchestration.template.view import StackView
 
+_ROWS: Final = {  # of Limits, by the error of the library that tells of it
+    "CollectionTooLargeException": " (yaql_elements)",
+    "MemoryQuotaExceededException": " (yaql_bytes)",
+}
 _KEYS: Final = ("expression", "data")
 
 
@@ -31,12 +51,12 @@ class Yaql(Call):
             )
         expression = self.args["expression"]
         if not isinstance(expression, base.Function):
-            evaluator.parsed(self._text(expression))
+            parsed(self._text(expression))
 
     def result(self, args: Any, view: StackView) -> Any:
         expression = self._text(args["expression"])
         try:
-            return evaluator.evaluated(expression, args.get("data", {}), view.limits)
+            return evaluated(expression, args.get("data", {}), view.limits)
         except errors.StackValidationFailed as exc:
             reason = f"{exc.facts['reason']} (in {shapes.shortened(expression)!r})"
             raise self.fault(reason) from exc
@@ -47,3 +67,110 @@ class Yaql(Call):
                 f"the expression of {self.name} is text, not {shapes.called(expression)}"
             )
         return expression
+
+
+def parsed(expression: str, limits: Limits = LIMITS) -> Any:
+    """Return ``expression`` ready to be evaluated; StackValidationFailed for one that is none."""
+    if len(expression) > limits.yaql_chars:
+        raise errors.StackValidationFailed(
+            reason=f"a yaql expression has at most {limits.yaql_chars} characters (yaql_chars)"
+        )
+    return _parsed(expression)
+
+
+@functools.lru_cache(maxsize=256)
+def _parsed(expression: str) -> Any:
+    from yaql.language import exceptions
+
+    engine = _engine()
+    try:
+        return engine.parser.parse(expression, lexer=engine.lexer.clone())
+    except (exceptions.YaqlException, ValueError) as exc:
+        raise errors.StackValidationFailed(
+            reason=f"Bad expression {shapes.shortened(expression)!r}: {exc}"
+        ) from exc
+
+
+@functools.cache
+def _engine() -> Any:
+    import yaql
+
+    return yaql.YaqlFactory().create()
+
+
+def evaluated(expression: str, data: Any, limits: Limits) -> Any:
+    """Return the value of ``expression``, where ``$.data`` is ``data``."""
+    from yaql.language import utils
+
+    from bloomery.orchestration.template.functions import yaql_library as library
+
+    tree = parsed(expression, limits)
+    meter = Meter(limits)
+    engine = _engine().copy(
+        {"yaql.limitIterators": limits.yaql_elements, "yaql.memoryQuota": limits.yaql_bytes}
+    )
+    context = library.context(meter)
+    try:
+        context["$"] = utils.convert_input_data({"data": data})
+        return _Output(meter, limits).value(tree(utils.NO_VALUE, context, engine))
+    except library.faults() as exc:
+        raise errors.StackValidationFailed(reason=_said(exc)) from exc
+
+
+def _said(exc: BaseException) -> str:
+    if isinstance(exc, RecursionError):
+        return "the expression is nested too deep, or calls itself too often"
+    exc = getattr(exc, "wrapped", exc)
+    if isinstance(exc, StopIteration):
+        return "the collection has no such element"
+    row = _ROWS.get(type(exc).__name__, "")
+    return f"{type(exc).__name__}: {shapes.shortened(str(exc), 200)}{row}"
+
+
+def _sound(text: str) -> str:
+    """Refuse what no document could hold, and an expression can write as an escape."""
+    if "\0" in text or (not text.isascii() and parse.SURROGATE.search(text)):
+        raise errors.StackValidationFailed(
+            reason="the result holds a NUL or half of a character (a lone surrogate): leave it out"
+        )
+    return text
+
+
+class _Output:
+    """Turns a result into maps, lists and scalars, running what is still lazy in it."""
+
+    __slots__ = ("limits", "meter", "nodes")
+
+    def __init__(self, meter: Meter, limits: Limits) -> None:
+        self.meter = meter
+        self.limits = limits
+        self.nodes = 0
+
+    def value(self, found: Any) -> Any:
+        if isinstance(found, str):
+            return _sound(found)
+        if isinstance(found, float) and not math.isfinite(found):
+            raise errors.StackValidationFailed(
+                reason=f"the result holds {found}, which is no number that a template can hold"
+            )
+        if found is None or isinstance(found, bool | int | float):
+            return self.meter.taken(found)
+        if isinstance(found, Mapping):
+            return {self.value(key): self.value(item) for key, item in self._limited(found.items())}
+        if isinstance(found, Iterable):
+            return [self.value(item) for item in self._limited(found)]
+        raise errors.StackValidationFailed(
+            reason=f"the result is a {type(found).__name__}; make text or a number of it"
+        )
+
+    def _limited(self, items: Iterable[Any]) -> Iterator[Any]:
+        for count, item in enumerate(items):
+            self.meter.tick()
+            self.nodes += 1
+            shapes.bound_nodes(self.nodes, self.limits)
+            if count >= self.limits.yaql_elements:
+                raise errors.StackValidationFailed(
+                    reason=f"a collection has more than {self.limits.yaql_elements} elements "
+                    "(yaql_elements)"
+                )
+            yield item

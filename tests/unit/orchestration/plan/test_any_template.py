@@ -12,7 +12,7 @@ from bloomery.orchestration import plan
 from bloomery.orchestration.plan import Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Record
-from bloomery.orchestration.template.definitions import DeletionPolicy
+from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, ref, row, rows, thing
 
 NAMES = "abcdefgh"

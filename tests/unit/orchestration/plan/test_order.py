@@ -9,7 +9,7 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan import Present, build
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.transforms import edges
-from bloomery.orchestration.template.definitions import DeletionPolicy
+from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import (
     Template,
     attr,

@@ -8,7 +8,7 @@ import pytest
 
 from bloomery.orchestration import plan
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
-from bloomery.orchestration.template.definitions import DeletionPolicy
+from bloomery.orchestration.template.dialect import DeletionPolicy
 from tests.unit.orchestration.plan.kit import Template, attr, param, row, rows, template, thing
 
 # Kind, state of the row, properties of old and new, what becomes of it, what is said.

@@ -7,7 +7,7 @@ import pytest
 
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.properties import custom
-from bloomery.orchestration.properties.constraints import CONSTRAINT_CONTEXT, ConstraintContext
+from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 
 L63 = "x" * 63
 LONG_NAME = ".".join(["a" * 60] + ["b" * 50] * 4)  # 264 characters of good labels

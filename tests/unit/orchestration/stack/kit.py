@@ -8,7 +8,8 @@ from typing import Any
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, parse, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 
 
@@ -28,7 +29,15 @@ def cfn(body: str, *, heat: bool = False) -> dict[str, Any]:
 def definition(document: dict[str, Any], env: Any = None, *, limits=LIMITS, files=None, **more):
     template = versions.template_class(document)(document, files, limits=limits)
     environment = Environment.of(env, kinds.installed())
-    return Definition(template, environment, **({"name": "web"} | more))
+    identity = {key: more.pop(key) for key in ("name", "id", "arn", "project_id") if key in more}
+    return Definition(
+        StackInput(
+            template=template,
+            environment=environment,
+            identity=Identity(**({"name": "web"} | identity)),
+            **more,
+        )
+    )
 
 
 def stack(document: dict[str, Any], env: Any = None, *, timeout_s: float = 3600, **more) -> Stack:

@@ -6,7 +6,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.template.definitions import NO_DESCRIPTION, DeletionPolicy
+from bloomery.orchestration.template.definitions import NO_DESCRIPTION
+from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.stack import kit
@@ -63,7 +64,7 @@ def test_a_resource_whose_condition_is_false_is_not_there(made):
 
 
 def test_parameters_decide_which_resources_are_there():
-    made = kit.definition(kit.hot(WHOLE, "2021-04-16"), given={"size": 9})
+    made = kit.definition(kit.hot(WHOLE, "2021-04-16"), user_parameters={"size": 9})
     assert list(made.resources) == ["net", "server", "kept"]
     assert [*made.required("server")] == ["net", "net"]
 
@@ -95,19 +96,19 @@ def test_conditions_are_decided_when_they_are_asked_for_and_remembered():
     made = kit.definition(
         kit.hot("conditions: {a: {not: b}, b: {not: c}, c: true, d: {not: nobody}}")
     )
-    assert made.condition("a") is True
-    assert made.condition("b") is False
+    assert made.conditions.value("a") is True
+    assert made.conditions.value("b") is False
     with pytest.raises(errors.StackValidationFailed, match=r"^conditions\.d\.not: Invalid"):
-        made.check_conditions()
+        made.conditions.check(lenient=False)
     with pytest.raises(errors.StackValidationFailed, match=r"^conditions\.d\.not: Invalid"):
-        made.condition("d")
-    assert made.condition("a") is True
+        made.conditions.value("d")
+    assert made.conditions.value("a") is True
 
 
 def test_a_fault_of_a_condition_is_told_where_it_stands():
     made = kit.definition(kit.hot("conditions: {a: {not: b}, b: {and: [c, true]}, c: {not: 5}}"))
     with pytest.raises(errors.StackValidationFailed, match=r"^conditions\.c\.not: Invalid"):
-        made.condition("a")
+        made.conditions.value("a")
 
 
 @pytest.mark.parametrize("name", ["nobody", None, 5, ["a"], {}])
@@ -123,15 +124,15 @@ def chain(length):
 
 
 def test_conditions_may_ask_for_each_other_up_to_a_limit():
-    assert kit.definition(chain(30)).condition("c0") is False
+    assert kit.definition(chain(30)).conditions.value("c0") is False
     with pytest.raises(errors.StackValidationFailed, match="more than 30 conditions ask one for"):
-        kit.definition(chain(31)).condition("c0")
+        kit.definition(chain(31)).conditions.value("c0")
 
 
 def test_the_limit_of_conditions_holds_before_the_stack_of_python():
     made = kit.definition(chain(2000), limits=Limits(condition_depth=10**6))
     with pytest.raises(errors.StackValidationFailed):
-        made.condition("c0")
+        made.conditions.value("c0")
 
 
 # ---------------------------------------------------------------------------------------- the view

@@ -75,7 +75,7 @@ def test_of_a_key_that_comes_twice_the_later_wins():
 def test_a_value_for_an_undeclared_parameter_is_refused():
     declared = kit.hot("parameters: {size: {type: number, default: 1}}")
     with pytest.raises(errors.UnknownUserParameter, match="Did you mean 'size'"):
-        kit.validate(declared, given={"sise": 1})
+        kit.validate(declared, user_parameters={"sise": 1})
     with pytest.raises(errors.UnknownUserParameter, match=r"Parameter \(sise\) was not defined"):
         kit.validate(declared, {"parameters": {"sise": 1}})
 
@@ -89,7 +89,7 @@ def test_what_is_given_with_the_request_comes_before_what_files_say():
     made = kit.validate(
         template,
         {"parameters": {"a": "file", "b": "file"}, "parameter_defaults": {"c": "default"}},
-        given={"a": "request"},
+        user_parameters={"a": "request"},
     )
     assert [made.view.parameter(name) for name in "abc"] == ["request", "file", "default"]
 

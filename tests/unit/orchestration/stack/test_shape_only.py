@@ -117,7 +117,7 @@ def test_it_is_refused(body, kind, begins):
 
 def test_a_value_for_an_undeclared_parameter_is_refused():
     with pytest.raises(errors.UnknownUserParameter):
-        kit.validate(kit.hot("resources: {}"), strict=False, given={"p": 1})
+        kit.validate(kit.hot("resources: {}"), strict=False, user_parameters={"p": 1})
 
 
 def test_looking_at_the_shape_leaves_the_stack_as_it_is():

@@ -14,7 +14,7 @@ from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.value import Value
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import kinds, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.environment import Environment
 from tests.unit.orchestration.stack import kit
 
@@ -56,7 +56,7 @@ def of_kettles(body, **more) -> Stack:
     document = kit.hot(body)
     environment = Environment.of(None, kinds.Kinds({"Kettle": lambda: Kettle, "V": lambda: Value}))
     template = versions.template_class(document)(document)
-    return Stack(Definition(template, environment, **more))
+    return Stack(Definition(StackInput(template=template, environment=environment, **more)))
 
 
 @pytest.fixture(autouse=True)
@@ -133,7 +133,7 @@ def test_what_ignores_its_properties_has_none():
 
 def test_what_views_answer_from_can_be_compared():
     assert kit.stack(kit.hot(LINE)).context == kit.stack(kit.hot(LINE)).context
-    changed = kit.stack(kit.hot(LINE), given={"plain": "z"})
+    changed = kit.stack(kit.hot(LINE), user_parameters={"plain": "z"})
     assert kit.stack(kit.hot(LINE)).context != changed.context
 
 

@@ -223,7 +223,7 @@ Outputs:
 @pytest.mark.parametrize("given", [{}, {"zone": "prod", "password": "abc"}, {"machines": 12}])
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_rack_is_valid_however_it_is_used(given, strict):
-    made = kit.validate(kit.hot(HOT), ENV, files=FILES, given=given, strict=strict)
+    made = kit.validate(kit.hot(HOT), ENV, files=FILES, user_parameters=given, strict=strict)
     order = [*made.order]
     assert order.index("settings") < order.index("workers")
     assert ("head" in order) is (given.get("zone") == "prod")
@@ -233,7 +233,7 @@ def test_a_rack_is_valid_however_it_is_used(given, strict):
 @pytest.mark.parametrize("given", [{}, {"Zone": "prod", "Password": "abc"}])
 @pytest.mark.parametrize("strict", [True, False])
 def test_a_rack_in_the_other_dialect_is_valid(given, strict):
-    made = kit.validate(kit.cfn(CFN), files=FILES, given=given, strict=strict)
+    made = kit.validate(kit.cfn(CFN), files=FILES, user_parameters=given, strict=strict)
     order = [*made.order]
     assert order.index("Secret") < order.index("Settings")
     assert ("Head" in order) is bool(given)

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.properties.constraints import ConstraintContext
+from bloomery.orchestration.properties.custom import ConstraintContext
 from bloomery.orchestration.properties.schema import Type
 from bloomery.orchestration.template import parameter_schemas
 from bloomery.orchestration.template.parameter_schemas import cfn_schema, hot_schema

@@ -7,8 +7,8 @@ import pytest
 from bloomery import errors
 from bloomery.orchestration.template import parameters, view
 from bloomery.orchestration.template.functions import base
+from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.parameters import Parameters, hot_schema
-from bloomery.orchestration.template.reading import Reader
 
 
 def declared(**bodies: Any) -> dict[str, Any]:
@@ -244,7 +244,7 @@ class Get(base.Function):
 
 
 def test_a_reader_resolves_and_knows_what_is_ready():
-    reader = Reader(view.Plain(ids={"a": "1", "b": "2"}, attributes={"a": {}}))
+    reader = TreeReader(view.Plain(ids={"a": "1", "b": "2"}, attributes={"a": {}}))
     tree = {"k": [Get("get_resource", "a"), "x"]}
     assert reader.resolve(tree) == {"k": ["1", "x"]}
     assert reader.settled(tree)

@@ -8,7 +8,7 @@ from bloomery import errors
 from bloomery.orchestration import simulation
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template import parse, versions
-from bloomery.orchestration.template.definition import Definition
+from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.environment import Environment
 from tests.kit.simulations import stack
 
@@ -140,7 +140,10 @@ def simulated(stack):
 
 def of_cloudformation(text, given):
     template = versions.template_class(document := parse.document(text))(document, {})
-    return Stack(Definition(template, Environment.of(None), name="S", given=given))
+    stack_input = StackInput(
+        template=template, environment=Environment.of(None), user_parameters=given
+    )
+    return Stack(Definition(stack_input))
 
 
 def parts(value, said):

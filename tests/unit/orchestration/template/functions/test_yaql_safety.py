@@ -10,7 +10,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.template.functions import evaluator
+from bloomery.orchestration.template.functions import yaql
 
 DATA = {"s": "x" * 9000, "a": [1, 2, 3], "m": {"k": "v"}}
 DOUBLING = "let(a => [1, 1], b => [1, 1]) -> " + "let(a => [$a, $a], b => [$b, $b]) -> " * 40
@@ -100,7 +100,7 @@ def test_an_expression_that_does_not_end_is_ended(expression):
     began = time.process_time()
     try:
         with pytest.raises(errors.StackValidationFailed) as caught:
-            evaluator.evaluated(expression, DATA, Limits(yaql_s=0.1, pattern_s=0.05))
+            yaql.evaluated(expression, DATA, Limits(yaql_s=0.1, pattern_s=0.05))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
@@ -112,7 +112,7 @@ def test_an_expression_that_does_not_end_is_ended(expression):
 @pytest.mark.parametrize("expression", ESCAPES)
 def test_nothing_but_the_data_can_be_reached(expression):
     with pytest.raises(errors.StackValidationFailed):
-        evaluator.evaluated(expression, DATA, LIMITS)
+        yaql.evaluated(expression, DATA, LIMITS)
 
 
 USEFUL = [
@@ -151,14 +151,14 @@ USEFUL = [
 
 @pytest.mark.parametrize(("expression", "expected"), USEFUL)
 def test_what_is_of_use_is_there(expression, expected):
-    found = evaluator.evaluated(expression, DATA, LIMITS)
+    found = yaql.evaluated(expression, DATA, LIMITS)
     assert found == expected
     json.dumps(found)
 
 
 def test_results_are_plain_values_and_data_stays_as_it_was():
     data = {"a": [{"b": [1]}]}
-    found = evaluator.evaluated("$.data", data, LIMITS)
+    found = yaql.evaluated("$.data", data, LIMITS)
     assert found == data == {"a": [{"b": [1]}]}
     assert type(found) is dict
     assert type(found["a"]) is list
@@ -175,27 +175,27 @@ def nested(levels):
 
 def test_the_rows_of_the_table_of_limits_are_kept():
     with pytest.raises(errors.StackValidationFailed, match="3 elements"):
-        evaluator.evaluated("[1, 2, 3, 4]", {}, Limits(yaql_elements=3))
+        yaql.evaluated("[1, 2, 3, 4]", {}, Limits(yaql_elements=3))
     with pytest.raises(errors.StackValidationFailed, match="memory"):
-        evaluator.evaluated("'x' * 500", {}, Limits(yaql_bytes=200))
+        yaql.evaluated("'x' * 500", {}, Limits(yaql_bytes=200))
     with pytest.raises(errors.StackValidationFailed, match=r"longer than 0\.05 s"):
-        evaluator.evaluated("range(200).all(range(200).all($ >= 0))", {}, Limits(yaql_s=0.05))
+        yaql.evaluated("range(200).all(range(200).all($ >= 0))", {}, Limits(yaql_s=0.05))
     with pytest.raises(errors.StackValidationFailed, match="10 characters"):
-        evaluator.parsed("1 + 1 + 1 + 1", Limits(yaql_chars=10))
+        yaql.parsed("1 + 1 + 1 + 1", Limits(yaql_chars=10))
     with pytest.raises(errors.StackValidationFailed, match="nested over 200"):
-        evaluator.evaluated(
+        yaql.evaluated(
             "let(a => range(150).aggregate([$1], [])) -> range(60).aggregate([$1], $a)",
             {},
             Limits(yaql_s=9),
         )
     with pytest.raises(errors.StackValidationFailed, match="nested over 200"):
-        evaluator.evaluated("$.data.a", {"a": nested(201)}, Limits(yaql_s=9))
+        yaql.evaluated("$.data.a", {"a": nested(201)}, Limits(yaql_s=9))
     with pytest.raises(errors.StackValidationFailed, match="no such element"):
-        evaluator.evaluated("$.data.where($ > 3).first()", [1], LIMITS)
+        yaql.evaluated("$.data.where($ > 3).first()", [1], LIMITS)
     with pytest.raises(errors.StackValidationFailed, match="300 elements"):
-        evaluator.evaluated("[range(400)].flatten().len()", {}, Limits(yaql_elements=3))
+        yaql.evaluated("[range(400)].flatten().len()", {}, Limits(yaql_elements=3))
     with pytest.raises(errors.StackValidationFailed, match="50 keys"):
-        evaluator.evaluated("range(8).select(range(8))", {}, Limits(result_nodes=50))
+        yaql.evaluated("range(8).select(range(8))", {}, Limits(result_nodes=50))
 
 
 @pytest.mark.parametrize(
@@ -203,17 +203,17 @@ def test_the_rows_of_the_table_of_limits_are_kept():
 )
 def test_what_is_no_expression_is_refused(expression):
     with pytest.raises(errors.StackValidationFailed, match="Bad expression"):
-        evaluator.parsed(expression)
+        yaql.parsed(expression)
 
 
 def test_an_expression_is_read_once():
-    assert evaluator.parsed("$.data.once") is evaluator.parsed("$.data.once")
+    assert yaql.parsed("$.data.once") is yaql.parsed("$.data.once")
 
 
 @pytest.mark.parametrize("expression", ["'\\ud800'", "['a', '\\x00']", "dict('\\udfff' => 1)"])
 def test_characters_that_no_document_holds_are_refused(expression):
     with pytest.raises(errors.StackValidationFailed, match="half of a character"):
-        evaluator.evaluated(expression, None, LIMITS)
+        yaql.evaluated(expression, None, LIMITS)
 
 
 @pytest.mark.parametrize(
@@ -221,4 +221,4 @@ def test_characters_that_no_document_holds_are_refused(expression):
 )
 def test_numbers_that_no_document_holds_are_refused(expression):
     with pytest.raises(errors.StackValidationFailed, match="no number that a template can hold"):
-        evaluator.evaluated(expression, None, LIMITS)
+        yaql.evaluated(expression, None, LIMITS)

@@ -18,7 +18,7 @@ from yaql.standard_library import regex as expressions
 from bloomery import errors
 from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.template.functions.evaluator import Meter
+from bloomery.orchestration.template.functions.yaql_meter import Meter
 
 _Result = TypeVar("_Result")
 

@@ -1,0 +1,94 @@
+"""What one yaql expression has used: the end of what would not end, and of what grows too large."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Set as AbstractSet
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.template.functions import shapes
+
+_BITS: Final = 4096  # of an integer; Python writes no more than 4300 digits
+_DEPTH: Final = 200  # of containers inside each other
+_WATCHED: Final = 100  # times the limit of elements: what any iterator may yield
+
+
+class Meter:
+    """What one evaluation has used."""
+
+    __slots__ = ("limits", "measured", "until")
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.until = time.thread_time() + limits.yaql_s
+        self.measured: dict[int, tuple[Any, int, int, int]] = {}  # by id: itself, and its size
+
+    def tick(self) -> None:
+        """End the expression when its time is over."""
+        if time.thread_time() > self.until:
+            raise errors.StackValidationFailed(
+                reason=f"the expression takes longer than {self.limits.yaql_s} s (yaql_s)"
+            )
+
+    def taken(self, value: Any) -> Any:
+        """Return the result of one call, once it is found small enough."""
+        if isinstance(value, int):
+            if value.bit_length() > _BITS:
+                raise errors.StackValidationFailed(reason=f"a number has over {_BITS} bits")
+        elif isinstance(value, list | tuple | Mapping | AbstractSet):
+            self._size(value, _DEPTH)
+        elif isinstance(value, Iterator) and type(value).__module__ != "yaql.language.utils":
+            return self._watched(value)  # those of the module itself can be started again
+        return value
+
+    def _size(self, value: Any, levels: int) -> tuple[int, int]:
+        """Return nodes and characters of ``value`` written out; each container is walked once."""
+        if isinstance(value, str):
+            return 1, len(value)
+        if not isinstance(value, list | tuple | Mapping | AbstractSet):
+            return 1, 0
+        known = self.measured.get(id(value))
+        if known is None:
+            known = self._measure(value, levels)
+            self.measured[id(value)] = known
+        elif known[3] > levels:
+            raise _too_deep()
+        return known[1], known[2]
+
+    def _measure(self, value: Any, levels: int) -> tuple[Any, int, int, int]:
+        if not levels:
+            raise _too_deep()
+        nodes = chars = 1
+        deepest = 0
+        for part in _parts(value):
+            more_nodes, more_chars = self._size(part, levels - 1)
+            nodes, chars = nodes + more_nodes, chars + more_chars
+            deepest = max(deepest, self.measured.get(id(part), (None, 0, 0, 0))[3])
+        shapes.bound_nodes(nodes, self.limits)
+        shapes.bound_chars(chars, self.limits)
+        return value, nodes, chars, deepest + 1
+
+    def _watched(self, items: Iterator[Any]) -> Iterator[Any]:
+        most = self.limits.yaql_elements * _WATCHED
+        for count, item in enumerate(items):
+            self.tick()
+            if count >= most:
+                raise errors.StackValidationFailed(
+                    reason=f"a collection has more than {most} elements (yaql_elements)"
+                )
+            yield item
+
+
+def _parts(value: Any) -> Iterable[Any]:
+    if isinstance(value, Mapping):
+        for pair in value.items():
+            yield from pair
+    else:
+        yield from value
+
+
+def _too_deep() -> errors.StackValidationFailed:
+    return errors.StackValidationFailed(reason=f"lists and maps are nested over {_DEPTH} deep")
