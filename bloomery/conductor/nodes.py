@@ -9,8 +9,9 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import console, crud_events, row_updates, task_manager
+from bloomery.conductor import console, row_updates, task_manager
 from bloomery.conductor.patches import Limits, Patcher
+from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
 from bloomery.db import nodes, rows
 from bloomery.model import node as model
@@ -30,13 +31,12 @@ def create(context: Context, values: Json) -> None:
     """Store a node: its interfaces chosen and checked, its secrets sealed.  One commit."""
     node = Node(**values)
     facts = {"name": node.name, "driver": node.driver}
-    event = crud_events.new(context, "node", node.uuid, "create", facts).given(values)
-    with event.watching():
+    event = CrudEvent(context, "node", node.uuid, "create", facts).snapshot_request(values)
+    with event.publishing():
         _store(context, node, event)
-    context.runtime.on_events_written()
 
 
-def _store(context: Context, node: Node, event: crud_events.CrudEvent) -> None:
+def _store(context: Context, node: Node, event: CrudEvent) -> None:
     runtime = context.runtime
     node.driver_info = runtime.sealer.seal(node.driver_info)
     node.instance_info = runtime.sealer.seal(node.instance_info)
@@ -45,7 +45,7 @@ def _store(context: Context, node: Node, event: crud_events.CrudEvent) -> None:
     _check_driver_info(context, node.driver, node.driver_info)
     node.created_at = rows.now()
     columns = _encoded(node)
-    event.stored(node)
+    event.snapshot_stored(node)
 
     def work(conn: sa.Connection) -> None:
         _require_chassis(conn, node.chassis_uuid)
@@ -85,21 +85,20 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
     runtime = context.runtime
     prepared = _PATCHER.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
     paths = [op["path"] for op in patch]
-    event = crud_events.new(context, "node", uuid, "update", {"patched": paths})
+    event = CrudEvent(context, "node", uuid, "update", {"patched": paths})
 
     def work(conn: sa.Connection, node: Node) -> None:
         rules.refuse_while_busy(node, patch)
         changed = _changed(context, node, _PATCHER.apply(node, prepared), reset_interfaces)
-        event.changed(node, changed, touched=bool(changed))
+        event.snapshot_change(node, changed, touched=bool(changed))
         if "chassis_uuid" in changed:
             _require_chassis(conn, changed["chassis_uuid"])
         if changed:
             nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
         event(conn)
 
-    with event.watching(lambda node: _PATCHER.apply(node, prepared)):
+    with event.publishing(lambda node: _PATCHER.apply(node, prepared)):
         row_updates.change(context, uuid, work)
-    runtime.on_events_written()
 
 
 def _changed(
@@ -129,8 +128,8 @@ def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) 
     for name, value in changed.items():
         setattr(future, name, value)
     _choose_interfaces(context, future)
-    wanted = {name: getattr(future, name) for name in rules.INTERFACE_FIELDS}
-    return {name: value for name, value in wanted.items() if value != getattr(node, name)}
+    interfaces = {name: getattr(future, name) for name in rules.INTERFACE_FIELDS}
+    return {name: value for name, value in interfaces.items() if value != getattr(node, name)}
 
 
 # ----------------------------------------------------------------------- delete, maintenance
@@ -138,10 +137,10 @@ def _interfaces_after(context: Context, node: Node, changed: Json, reset: bool) 
 
 def destroy(context: Context, uuid: str) -> None:
     """Delete a node and what belongs to it.  One commit, unless a console must be stopped."""
-    event = crud_events.new(context, "node", uuid, "delete")
+    event = CrudEvent(context, "node", uuid, "delete")
 
     def work(conn: sa.Connection, node: Node) -> bool:
-        event.gone(node)
+        event.snapshot_deletion(node)
         _check_deletable(context, node)
         if node.console_enabled:
             return False
@@ -149,19 +148,18 @@ def destroy(context: Context, uuid: str) -> None:
         event(conn)
         return True
 
-    with event.watching():
+    with event.publishing():
         if not row_updates.change(context, uuid, work):
             _destroy_with_console(context, uuid, event)
-    context.runtime.on_events_written()
 
 
-def _destroy_with_console(context: Context, uuid: str, event: crud_events.CrudEvent) -> None:
+def _destroy_with_console(context: Context, uuid: str, event: CrudEvent) -> None:
     """Hold the node while its console is asked to stop; it stays where that one refuses."""
     with task_manager.acquire(context, uuid, purpose="delete") as task:
-        event.gone(task.node)
+        event.snapshot_deletion(task.node)
         _check_deletable(context, task.node)
         if task.node.console_enabled:
-            console.stop(task, "console_set", event.between)
+            console.stop(task, "console_set", event.insert_between)
         task.save(lambda conn: nodes.delete(conn, uuid), event, release=True)
 
 
@@ -174,15 +172,14 @@ def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -
     """Set maintenance with its reason, or end it with its reason and fault.  One commit."""
     values: Json = {"maintenance": on, "maintenance_reason": reason if on else None}
     values |= {} if on else {"fault": None}
-    event = crud_events.new(context, "node", uuid, "maintenance_set", {"maintenance": on})
+    event = CrudEvent(context, "node", uuid, "maintenance_set", {"maintenance": on})
 
     def work(conn: sa.Connection, node: Node) -> None:
         nodes.update(conn, uuid, values)
-        event.changed(node, values)(conn)
+        event.snapshot_change(node, values)(conn)
 
-    with event.watching(lambda node: values):
+    with event.publishing(lambda node: values):
         row_updates.change(context, uuid, work)
-    context.runtime.on_events_written()
 
 
 # ------------------------------------------------------------------------------------- traits
@@ -190,41 +187,39 @@ def set_maintenance(context: Context, uuid: str, on: bool, reason: str | None) -
 
 def add_traits(context: Context, uuid: str, traits: Sequence[str], *, replace: bool) -> None:
     """Add these traits, or make them the only ones.  One commit."""
-    event = crud_events.new(context, "node", uuid, "update", {"traits": list(traits)})
+    event = CrudEvent(context, "node", uuid, "update", {"traits": list(traits)})
 
-    def wanted(node: Node) -> Json:
+    def change(node: Node) -> Json:
         kept = () if replace else node.traits
         return {"traits": tuple(sorted({*kept, *traits}))}
 
     def work(conn: sa.Connection, node: Node) -> None:
         if replace:
             nodes.remove_traits(conn, uuid, None)
-        after = wanted(node)
-        event.changed(node, after, touched=False)
-        rules.check_number_of_traits(node, after["traits"])
+        changed = change(node)
+        event.snapshot_change(node, changed, touched=False)
+        rules.check_number_of_traits(node, changed["traits"])
         nodes.add_traits(conn, uuid, traits)
         event(conn)
 
-    with event.watching(wanted):
+    with event.publishing(change):
         row_updates.change(context, uuid, work)
-    context.runtime.on_events_written()
 
 
 def remove_traits(context: Context, uuid: str, traits: Sequence[str] | None) -> None:
     """Remove these traits, or all.  Raises NodeTraitNotFound.  One commit."""
-    event = crud_events.new(context, "node", uuid, "update", {"traits": []})
+    event = CrudEvent(context, "node", uuid, "update", {"traits": []})
 
-    def wanted(node: Node) -> Json:
-        gone = node.traits if traits is None else traits
-        return {"traits": tuple(trait for trait in node.traits if trait not in gone)}
+    def change(node: Node) -> Json:
+        removed = node.traits if traits is None else traits
+        return {"traits": tuple(trait for trait in node.traits if trait not in removed)}
 
     def work(conn: sa.Connection, node: Node) -> None:
         missing = [trait for trait in traits or () if trait not in node.traits]
         if missing:
             raise errors.NodeTraitNotFound(node=uuid, trait=missing[0])
         nodes.remove_traits(conn, uuid, traits)
-        event.changed(node, wanted(node), touched=False)(conn)
+        event.snapshot_change(node, change(node), touched=False)(conn)
 
-    with event.watching(wanted):
+    with event.publishing(change):
         row_updates.change(context, uuid, work)
-    context.runtime.on_events_written()

@@ -14,8 +14,9 @@ from typing import Any, TypeAlias
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import crud_events, row_updates
+from bloomery.conductor import row_updates
 from bloomery.conductor.patches import Limits, Patcher
+from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
 from bloomery.db import nodes, records
 from bloomery.model.node import Node
@@ -48,8 +49,8 @@ def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
     """Store a record.  Needs no lock on its node."""
     attributes.refuse_sealed_in(values)
     record = noun.value(**values)
-    event = crud_events.new(context, noun.name, record.uuid, "create", _facts(noun, values))
-    event.given(values)
+    event = CrudEvent(context, noun.name, record.uuid, "create", _facts(noun, values))
+    event.snapshot_request(values)
 
     def work(conn: sa.Connection) -> None:
         if noun.of_node and nodes.find_uuid(conn, record.node_uuid) is None:
@@ -58,11 +59,10 @@ def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
             )
         rules.create(context, conn, record)
         records.insert(conn, noun, record)
-        event.stored(record)(conn)
+        event.snapshot_stored(record)(conn)
 
-    with event.watching():
+    with event.publishing():
         context.runtime.db.transact(work)
-    context.runtime.on_events_written()
 
 
 def _facts(noun: Noun, values: Json) -> Json:
@@ -73,9 +73,7 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
     """Apply a JSON patch to the row that is read in the same transaction."""
     runtime, patcher = context.runtime, _patcher(noun)
     prepared = patcher.prepare(patch, runtime.sealer, Limits.of(runtime.conf))
-    event = crud_events.new(
-        context, noun.name, uuid, "update", {"patched": [op["path"] for op in patch]}
-    )
+    event = CrudEvent(context, noun.name, uuid, "update", {"patched": [op["path"] for op in patch]})
 
     def work(conn: sa.Connection, node: Node | None) -> None:
         record = records.get(conn, noun, uuid, for_update=True)
@@ -86,31 +84,29 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
             raise errors.Conflict(reason=f"cannot change {pinned} of {noun.name} {uuid}")
         for name in changed.keys() & noun.rules.keys():
             changed[name] = checked(noun, name, changed[name])
-        event.changed(record, changed, touched=bool(changed))
+        event.snapshot_change(record, changed, touched=bool(changed))
         rules.update(conn, node, record, changed)
         if changed:
             records.update(conn, noun, uuid, changed)
         event(conn)
 
-    with event.watching(lambda record: patcher.apply(record, prepared)):
+    with event.publishing(lambda record: patcher.apply(record, prepared)):
         _change(context, noun, uuid, work)
-    runtime.on_events_written()
 
 
 def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
     """Delete a record."""
-    event = crud_events.new(context, noun.name, uuid, "delete")
+    event = CrudEvent(context, noun.name, uuid, "delete")
 
     def work(conn: sa.Connection, node: Node | None) -> None:
         record = records.get(conn, noun, uuid)
-        event.gone(record)
+        event.snapshot_deletion(record)
         rules.destroy(node, record)
         records.delete(conn, noun, uuid)
         event(conn)
 
-    with event.watching():
+    with event.publishing():
         _change(context, noun, uuid, work)
-    context.runtime.on_events_written()
 
 
 def _change(context: Context, noun: Noun, uuid: str, work: Work) -> None:

@@ -1,23 +1,41 @@
-"""Short operations: lock, write, tell and release in one transaction.
+"""Short operations: lock, write, event rows and release in one transaction.
 
-The row is read inside the write transaction, so what a caller wants changed meets what is
-there, and no acknowledged change is lost.  A node that a flow holds is waited for.
+    event = CrudEvent(context, "node", uuid, "update", {"patched": paths})
+    with event.publishing(lambda node: patcher.apply(node, patch)):
+        row_updates.change(context, uuid, work)    # work calls event.snapshot_change(...)(conn)
+
+The row is read inside the write transaction, so what a caller asks for meets what is there, and no
+acknowledged change is lost.  A node that a flow holds is waited for.
+
+Rows of start and end are written together.  Where a sink takes versioned notifications, they carry
+the object as it is to be, and an operation that is refused although its object exists writes start
+and error, in a transaction of their own.
 """
 
 from __future__ import annotations
 
+import copy
+import logging
 import time
-from collections.abc import Callable
-from typing import TypeVar
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, Final, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
-from bloomery.conductor import node_lock
+from bloomery import errors, secrets
+from bloomery.conductor import node_lock, notification_utils
 from bloomery.conductor.runtime import Context
-from bloomery.db import locks, nodes
+from bloomery.db import events, locks, nodes, records, rows
+from bloomery.events import snapshots
+from bloomery.model import nouns
 from bloomery.model.node import Node
 
+LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+
+Json: TypeAlias = dict[str, Any]
+_SILENT: Final = (errors.NotFound, errors.PatchError)  # there is no object, or none to be made
 
 
 def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]) -> T:
@@ -38,3 +56,135 @@ def change(context: Context, uuid: str, work: Callable[[sa.Connection, Node], T]
         return node_lock.until_free(context, give_up_at, lambda: runtime.db.transact(locked_work))
     finally:
         runtime.node_locks.leave(uuid)
+
+
+class CrudEvent:
+    """The rows of ``baremetal.<noun>.<action>.start`` and ``.end``, written by one call.
+
+    What is snapshotted before that call goes along; ``facts`` are masked.
+    """
+
+    def __init__(
+        self,
+        context: Context,
+        noun: str,
+        uuid: str,
+        action: str,
+        facts: Mapping[str, Any] | None = None,
+    ) -> None:
+        self._context, self._noun, self._uuid = context, noun, uuid
+        self._action, self._facts = action, secrets.mask(dict(facts or {}))
+        self._start, self._end = self._row("start"), self._row("end")
+        self._between: list[notification_utils.Write] = []
+
+    def __call__(self, conn: sa.Connection) -> None:
+        self._write(conn, self._end)
+
+    def _write(self, conn: sa.Connection, last: Json) -> None:
+        if not self._between:
+            events.insert(conn, [self._start, last])
+            return
+        events.insert(conn, [self._start])
+        for write in self._between:
+            write(conn)
+        events.insert(conn, [last])
+
+    def _row(self, status: str, level: str = "info") -> Json:
+        return events.encode(
+            events.Event(
+                object=self._noun,
+                object_uuid=self._uuid,
+                action=self._action,
+                status=status,
+                level=level,
+                publisher=f"ironic-api.{self._context.runtime.host}",
+                request_id=self._context.request.request_id,
+                facts=self._facts,
+            ),
+        )
+
+    # ----------------------------------------------------------------- what versioned rows show
+
+    @property
+    def _is_versioned(self) -> bool:
+        return self._context.runtime.snapshots
+
+    def snapshot_request(self, values: Mapping[str, Any]) -> CrudEvent:
+        """Show at the start what a client asks to create."""
+        if self._is_versioned:
+            self._start["snapshot"] = rows.dump(snapshots.GIVEN[self._noun](values))
+        return self
+
+    def snapshot_stored(self, value: Any) -> CrudEvent:
+        """Show at the end what was stored."""
+        if self._is_versioned:
+            self._end["snapshot"] = rows.dump(snapshots.OF[self._noun](value))
+        return self
+
+    def snapshot_change(
+        self, before: Any, changes: Mapping[str, Any], *, touched: bool = True
+    ) -> CrudEvent:
+        """Show the object as it will be; ``touched``: its updated_at moves."""
+        if self._is_versioned:
+            snapshot = snapshots.OF[self._noun](_changed_copy(before, changes))
+            self._start["snapshot"] = rows.dump(snapshot)
+            stamp = {"updated_at": rows.now()} if touched else {}
+            self._end["snapshot"] = rows.dump(snapshot | stamp)
+        return self
+
+    def snapshot_deletion(self, value: Any) -> CrudEvent:
+        """Show at both ends what is being deleted."""
+        return self.snapshot_change(value, {}, touched=False)
+
+    def insert_between(self, write: notification_utils.Write) -> None:
+        """Write of something else that happens between start and end."""
+        self._between.append(write)
+
+    # ------------------------------------------------------------------------------ publishing
+
+    @contextmanager
+    def publishing(self, changes: Callable[[Any], Json] = lambda value: {}) -> Iterator[None]:
+        """Wake the relay once the rows are committed; write a refusal's rows, and pass it on.
+
+        ``changes``: what the caller asks of the object, if that is refused before a snapshot.
+        """
+        try:
+            yield
+        except _SILENT:
+            raise
+        except Exception:
+            if self._is_versioned:
+                self._write_refusal(changes)
+            raise
+        self._context.runtime.on_events_written()
+
+    def _write_refusal(self, changes: Callable[[Any], Json]) -> None:
+        """Best effort: what the caller hears is the refusal, not that it could not be written."""
+        runtime = self._context.runtime
+        try:
+            if self._start["snapshot"] is None:
+                self._snapshot_current(changes)
+            error_row = self._row("error", "error") | {"snapshot": self._start["snapshot"]}
+            runtime.db.transact(lambda conn: self._write(conn, error_row))
+            runtime.on_events_written()
+        except _SILENT:
+            return
+        except Exception as exc:  # noqa: BLE001  the refusal itself is passed on
+            LOG.warning("%s %s: cannot write the events of a refused %s: %s",
+                        self._noun, self._uuid, self._action, errors.brief(exc))  # fmt: skip
+
+    def _snapshot_current(self, changes: Callable[[Any], Json]) -> None:
+        with self._context.runtime.db.read() as conn:
+            value = _get(conn, self._noun, self._uuid)
+        self.snapshot_change(value, changes(value))
+
+
+def _get(conn: sa.Connection, noun: str, uuid: str) -> Any:
+    return nodes.get(conn, uuid) if noun == "node" else records.get(conn, nouns.BY_NAME[noun], uuid)
+
+
+def _changed_copy(value: Any, changes: Mapping[str, Any]) -> Any:
+    changed = copy.copy(value)
+    for name, new in changes.items():
+        setattr(changed, name, new)
+    return changed

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.model import node, port
+from bloomery.model import node, nouns
 
 NOBODY = str(uuids.uuid4())
 
@@ -135,9 +135,8 @@ def objects(fields: Any) -> list[str]:
     return [f.name for f in fields.values() if f.kind == "object" and f.access != "R"]
 
 
-WRITABLE = [
-    *(("/v1/nodes", name) for name in objects(node.FIELDS)),
-    *(("/v1/ports", name) for name in objects(port.FIELDS)),
+WRITABLE = [("nodes", name) for name in objects(node.FIELDS)] + [
+    (noun.plural, name) for noun in nouns.BY_NAME.values() for name in objects(noun.fields)
 ]
 FORGED = [
     {"$sealed": "x", "token": "y"},
@@ -148,19 +147,21 @@ FORGED = [
 
 def body_of(stage: Any, collection: str) -> dict[str, Any]:
     """Return what creates one of the collection."""
-    if collection == "/v1/nodes":
+    if collection == "nodes":
         return {"driver": "fake-hardware"}
-    return {"node_uuid": stage.enrol(), "address": "52:54:00:12:34:56"}
+    [noun] = [noun for noun in nouns.BY_NAME.values() if noun.plural == collection]
+    body = {"address": "52:54:00:12:34:56"} if "address" in noun.required else {}
+    return body | ({"node_uuid": stage.enrol()} if noun.of_node else {})
 
 
 @pytest.mark.parametrize("forged", FORGED, ids=str)
 @pytest.mark.parametrize(("collection", "name"), WRITABLE)
 def test_nobody_writes_what_looks_sealed(stage, collection, name, forged):
     body = body_of(stage, collection)
-    refused = stage.api.post(collection, body | {name: forged})
+    refused = stage.api.post(f"/v1/{collection}", body | {name: forged})
     assert (refused.status, "'$sealed'" in refused.said) == (400, True), refused.said
-    thing = stage.api.post(collection, body).json
-    path = f"{collection}/{thing['uuid']}"
+    thing = stage.api.post(f"/v1/{collection}", body).json
+    path = f"/v1/{collection}/{thing['uuid']}"
     parts = [add(f"/{name}/{key}", value) for key, value in forged.items() if key != "token"]
     operations = [add(f"/{name}", forged), *parts]
     for operation in operations:
