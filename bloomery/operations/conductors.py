@@ -7,18 +7,21 @@ from typing import Any
 from bloomery.db import conductors as db
 from bloomery.model.conductor import Conductor
 from bloomery.model.page import Page
+from bloomery.operations import policy
 from bloomery.operations.context import Context
 from bloomery.rpc.ring import DriverFacts
 
 
 def list_page(ctx: Context, page: Page) -> list[Conductor]:
     """Return a page of conductors; its marker is a host name."""
+    policy.authorize(ctx, "baremetal:conductor:get")
     with ctx.services.db.read() as conn:
         return db.list_page(conn, page)
 
 
 def get(ctx: Context, hostname: str) -> Conductor:
     """Return one conductor.  Raises ConductorNotFound."""
+    policy.authorize(ctx, "baremetal:conductor:get")
     with ctx.services.db.read() as conn:
         return db.get(conn, hostname)
 
@@ -30,14 +33,17 @@ def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
 
 def list_drivers(ctx: Context) -> list[DriverFacts]:
     """Return the hardware types that some living conductor serves."""
+    policy.authorize(ctx, "baremetal:driver:get")
     return ctx.services.rpc.ring.drivers()
 
 
 def get_driver(ctx: Context, name: str) -> DriverFacts:
     """Return one hardware type.  Raises DriverNotFound."""
+    policy.authorize(ctx, "baremetal:driver:get")
     return ctx.services.rpc.ring.driver(name)
 
 
 def get_driver_properties(ctx: Context, name: str) -> dict[str, Any]:
     """Return what the driver's interfaces read in driver_info, with a sentence on each."""
+    policy.authorize(ctx, "baremetal:driver:get_properties")
     return ctx.services.rpc.conductor_for_driver(name).get_driver_properties(ctx.request, name)

@@ -27,6 +27,7 @@ BRIEF: Final = (
     "disable_power_off",
     "instance_uuid",
     "owner",
+    "lessee",
 )  # what checks look at
 OWNED: Final = ("uuid", "owner", "lessee")  # what policies look at
 
@@ -54,10 +55,15 @@ def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
     with ctx.services.db.read() as conn:
         found = db.find_uuid(conn, ident)
     if found is None:
-        raise errors.InvalidParameterValue(
-            reason=f"cannot set {argument} to {ident!r}: no such node",
-        )
+        raise not_in_body(ident, argument)
     return found
+
+
+def not_in_body(ident: str, argument: str) -> errors.InvalidParameterValue:
+    """Return the error for a node that a body names and that is not there for the caller."""
+    return errors.InvalidParameterValue(
+        reason=f"cannot set {argument} to {ident!r}: no such node",
+    )
 
 
 def conductor_of(ctx: Context, node: Any) -> Conductor:

@@ -18,7 +18,7 @@ from bloomery.model.page import Page
 from bloomery.model.rules import attributes, idents, patches
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import conductors, lookup
+from bloomery.operations import conductors, lookup, policy, policy_rules
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
@@ -29,6 +29,9 @@ EQUAL: Final = (
     "instance_uuid", "maintenance", "retired", "provision_state", "driver", "resource_class",
     "fault", "conductor_group", "owner", "lessee", "chassis_uuid", "instance_name",
 )  # fmt: skip
+_MAINTENANCE_RULES: Final = {
+    True: "baremetal:node:set_maintenance", False: "baremetal:node:clear_maintenance",
+}  # fmt: skip
 ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST takes them and learns better
 
 
@@ -38,11 +41,13 @@ def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     Objects are JSON text as they are stored, traits joined by commas: who shows them decodes
     what must be.
     """
+    policy.authorize_node(ctx, ident, "baremetal:node:get")
     return lookup.row(ctx, ident, columns)
 
 
 def get_states(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     """Return columns of a node that tell its states; see ``get_row``."""
+    policy.authorize_node(ctx, ident, "baremetal:node:get_states")
     return lookup.row(ctx, ident, columns)
 
 
@@ -60,10 +65,11 @@ def list_rows(
     Rows are as those of ``get_row``.  A page that is limited to one conductor's nodes may have
     fewer rows than there are on it: that is asked of the page, not of the table.
     """
+    project = policy.visible_project(ctx, "node", filters.get("project"))
     host = filters.get("conductor")
     needed = ("uuid",) if host is None else ("uuid", "driver", "conductor_group")
     extra = tuple(name for name in needed if name not in columns)
-    query = _query(ctx, columns + extra, filters, page)
+    query = _query(ctx, columns + extra, {**filters, "project": project}, page)
     with ctx.services.db.read() as conn:
         rows = db.list_rows(conn, query)
     marker = rows[-1].uuid if page.is_full(rows) else None
@@ -136,8 +142,10 @@ def _parent(ctx: Context, ident: str) -> str:
 
 def list_children(ctx: Context, ident: str) -> list[str]:
     """Return the UUIDs of the nodes below one."""
+    policy.authorize_node(ctx, ident, "baremetal:node:get")
     uuid = lookup.uuid_of(ctx, ident)
-    query = db.Query(columns=("uuid",), equal={"parent_node": uuid})
+    project = policy.visible_project(ctx, "node")
+    query = db.Query(columns=("uuid",), equal={"parent_node": uuid}, project=project)
     with ctx.services.db.read() as conn:
         return [row.uuid for row in db.list_rows(conn, query)]
 
@@ -151,6 +159,7 @@ def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
     Checks in Ironic's order: name, owner, chassis, conductor and interfaces, uniqueness.
     ``fields`` have passed the schema.
     """
+    policy.authorize(ctx, "baremetal:node:create")
     fields = {name: value for name, value in fields.items() if value is not None}
     _check_fields(ctx, fields)
     values = {"provision_state": state} | _stored(ctx, fields)
@@ -167,10 +176,10 @@ def create(ctx: Context, fields: Json, state: State = State.ENROLL) -> str:
 def _check_fields(ctx: Context, fields: Json) -> None:
     if "name" in fields:
         idents.check_node_name(fields["name"])
-    if "owner" in fields:
+    if _enrols_for_itself(ctx) and fields.get("owner") not in (None, ctx.request.project):
         raise errors.Invalid(
-            reason="cannot set owner while creating a node: without projects (auth_strategy is "
-            "not keystone) it is set by PATCH",
+            reason=f"cannot enrol a node for project {fields['owner']}: who enrols for the own "
+            "project, or has none, sets no other owner; PATCH does",
         )
     attributes.refuse_sealed_in(fields)
     properties = fields.get("properties")
@@ -188,6 +197,13 @@ def _require_chassis(ctx: Context, uuid: str) -> None:
         rules.require_chassis(uuid, exists=db.chassis_exists(conn, uuid))
 
 
+def _enrols_for_itself(ctx: Context) -> bool:
+    """Does a node that the caller enrols belong to the caller's project, whatever it is?"""
+    own = ctx.services.conf.api.project_admin_can_manage_own_nodes
+    rule = "baremetal:node:create:self_owned_node"
+    return own and ctx.request.system_scope != "all" and policy.may(ctx, rule)
+
+
 def _stored(ctx: Context, fields: Json) -> Json:
     """Return what the conductor is to store: words as booleans, idents as UUIDs, defaults."""
     defaults = ctx.services.conf.default
@@ -197,15 +213,18 @@ def _stored(ctx: Context, fields: Json) -> Json:
         "conductor_group": defaults.default_conductor_group.lower(),
     }
     values |= {n: rules.stored(n, value) for n, value in fields.items() if n not in ONLY_ACCEPTED}
+    if ctx.request.project is not None and _enrols_for_itself(ctx):
+        values["owner"] = ctx.request.project
     if "parent_node" in values:
-        values["parent_node"] = _parent_uuid(ctx, values["parent_node"], None)
+        values["parent_node"] = _parent_uuid(ctx, values["parent_node"], values.get("owner"))
     return values
 
 
 def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
     """Return the UUID of the node that is to be a parent; it must have the same owner."""
     uuid = lookup.uuid_in_body(ctx, ident, "parent_node")
-    parent = lookup.row(ctx, uuid, ("owner",))
+    parent = lookup.row(ctx, uuid, lookup.OWNED)
+    policy.authorize_part(ctx, parent, lookup.not_in_body(ident, "parent_node"))
     if parent.owner != owner:
         raise errors.InvalidParameterValue(
             reason=f"cannot set parent_node to {ident}: it has another owner",
@@ -245,12 +264,14 @@ def update(
     The conductor applies it to the row that it reads in its own transaction: what others
     changed meanwhile stays.
     """
+    policy.authorize_node(ctx, ident, *policy_rules.of_patch(patch))
     rules.check_patch(patch)
     terms.check_patch(patch)
     if reset_interfaces is not None:
         rules.check_reset(patch)
     node = lookup.row(ctx, ident)
     _check_state(node, patch, terms)
+    _check_owner(ctx, node, patch)
     terms.check_names(patch)
     patch = [_resolved(ctx, node, operation) for operation in rules.stored_patch(patch)]
     conductor = _conductor_after(ctx, node, patch)
@@ -267,6 +288,18 @@ def _check_state(node: Any, patch: Patch, terms: UpdateTerms) -> None:
         raise errors.Conflict(
             reason=f"Cannot update node {node.uuid} while it is in state {state}; "
             "wait for the inspection to end.",
+        )
+
+
+def _check_owner(ctx: Context, node: Any, patch: Patch) -> None:
+    """A node in use changes its owner only by those who may do that."""
+    if node.provision_state != State.ACTIVE or "owner" not in patches.roots(patch):
+        return
+    rule = "baremetal:node:update_owner_provisioned"
+    if not policy.may(ctx, rule, policy.node_target(node)):
+        raise errors.Conflict(
+            reason=f"cannot change the owner of node {node.uuid} while it is in state "
+            f"{node.provision_state}: policy {rule} does not allow it to you",
         )
 
 
@@ -297,6 +330,7 @@ def _conductor_after(ctx: Context, node: Any, patch: Patch) -> Conductor:
 
 def delete(ctx: Context, ident: str) -> None:
     """Delete a node; the conductor decides whether its state allows that."""
+    policy.authorize_node(ctx, ident, "baremetal:node:delete")
     node = lookup.row(ctx, ident)
     lookup.conductor_of(ctx, node).destroy_node(ctx.request, node.uuid)
 
@@ -306,6 +340,7 @@ def delete(ctx: Context, ident: str) -> None:
 
 def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = None) -> None:
     """Begin maintenance with a reason, or end it and forget reason and fault."""
+    policy.authorize_node(ctx, ident, _MAINTENANCE_RULES[on])
     attributes.check_text("reason", reason)
     node = lookup.row(ctx, ident)
     with lookup.no_host_is_a_bad_request():
@@ -315,5 +350,6 @@ def set_maintenance(ctx: Context, ident: str, on: bool, reason: str | None = Non
 
 def validate(ctx: Context, ident: str) -> Json:
     """Ask each interface of the node whether it has what it needs."""
+    policy.authorize_node(ctx, ident, "baremetal:node:validate")
     node = lookup.row(ctx, ident)
     return lookup.conductor_of(ctx, node).validate_driver_interfaces(ctx.request, node.uuid)

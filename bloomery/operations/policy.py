@@ -11,13 +11,19 @@ rule is looked at, as in Ironic.  Two rules are asked in every mode: those that 
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
 
+READ: Final = "baremetal:node:get"  # without it, a node is not there
+# What an admin of a project may do to nodes of that project: asked when the first rule refuses.
+OWN: Final = {
+    "baremetal:node:create": "baremetal:node:create:self_owned_node",
+    "baremetal:node:delete": "baremetal:node:delete:self_owned_node",
+}
 LOG = logging.getLogger(__name__)
 
 
@@ -30,7 +36,14 @@ def authorize(ctx: Context, rule: str, target: Target | None = None) -> None:
 def may(ctx: Context, rule: str, target: Target | None = None) -> bool:
     """Tell whether the caller may, without an error."""
     policies = ctx.services.policies
-    return not policies.enforced or policies.allow(ctx.request, rule, target or {})
+    if not policies.enforced or policies.allow(ctx.request, rule, target or {}):
+        return True
+    own = OWN.get(rule)
+    return own is not None and _manages_own(ctx) and policies.allow(ctx.request, own, target or {})
+
+
+def _manages_own(ctx: Context) -> bool:
+    return ctx.services.conf.api.project_admin_can_manage_own_nodes
 
 
 def shows(ctx: Context, mask: str) -> bool:
@@ -62,11 +75,12 @@ def authorize_part(ctx: Context, node: Any, hidden: errors.Failure, *rules: str)
     if not ctx.services.policies.enforced:
         return
     target = node_target(node)
-    if not may(ctx, "baremetal:node:get", target):
-        _refused(ctx, "baremetal:node:get")
+    if not may(ctx, READ, target):
+        _refused(ctx, READ)
         raise hidden
     for rule in rules:
-        authorize(ctx, rule, target)
+        if rule != READ:
+            authorize(ctx, rule, target)
 
 
 def readable_node(ctx: Context, ident: str) -> str:

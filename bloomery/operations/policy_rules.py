@@ -7,7 +7,10 @@ the owner of the node that is asked about.  A rule that no operation asks for is
 
 from __future__ import annotations
 
-from typing import Final, NamedTuple
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+from oslo_utils import strutils
 
 ANY_SCOPE: Final = ("system", "project")
 SYSTEM: Final = ("system",)
@@ -147,3 +150,39 @@ RULES: Final = (
     Rule("baremetal:runbook:use", _any(MEMBER, "role:manager and project_id:%(runbook.owner)s",
          "role:service"), "Name a runbook in place of steps"),
 )  # fmt: skip
+
+_OF_PATHS: Final = {
+    "instance_info": "update_instance_info",
+    "instance_name": "update_instance_info",
+    "extra": "update_extra",
+    "driver": "update:driver_interfaces",
+    "retired_reason": "update:retired",
+    **{
+        name: f"update:{name}"
+        for name in (
+            "driver_info", "properties", "chassis_uuid", "instance_uuid", "lessee", "owner",
+            "network_data", "conductor_group", "name", "retired", "shard", "parent_node",
+            "disable_power_off",
+        )
+    },
+}  # fmt: skip
+
+
+def of_patch(patch: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Return the policies that the patch is asked: one per path, the general one for the rest.
+
+    Nothing was checked yet: a path may be any text.
+    """
+    suffixes = dict.fromkeys(_suffix(each) for each in patch)
+    return [f"baremetal:node:{rule}" for rule in suffixes or ("update",)]
+
+
+def _suffix(operation: Mapping[str, Any]) -> str:
+    name = operation["path"].removeprefix("/").split("/")[0]
+    if name.endswith("_interface"):
+        return "update:driver_interfaces"
+    if name == "automated_clean" and not strutils.bool_from_string(
+        operation.get("value"), default=True
+    ):
+        return "disable_cleaning"  # by any word for false
+    return _OF_PATHS.get(name, "update")

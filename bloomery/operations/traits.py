@@ -28,6 +28,7 @@ def replace(ctx: Context, ident: str, traits: list[Any]) -> None:
 
 
 def add(ctx: Context, ident: str, trait: str) -> None:
+    policy.authorize_node(ctx, ident, "baremetal:node:traits:set")
     rules.check_trait(trait)
     node = lookup.row(ctx, ident)
     lookup.conductor_of(ctx, node).add_node_traits(ctx.request, node.uuid, [trait], replace=False)

@@ -16,7 +16,7 @@ from bloomery.operations import why
 
 
 class Why(Rest):
-    @endpoint(rule="baremetal:node:get")
+    @endpoint(rule="baremetal:node:history:get")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         """Why the node is where it is.  Microversions do not apply here: names always work."""
         return why.explain(dataclasses.replace(call.context, version=versions.MAX), node)
