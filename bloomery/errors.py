@@ -79,6 +79,11 @@ class InvalidMAC(Invalid):
     code, text = "invalid.mac", "Expected a MAC address such as 52:54:00:12:34:56, not {value}"
 
 
+class ChassisNotEmpty(Invalid):
+    code = "chassis.not_empty"
+    text = "cannot delete chassis {chassis}: it contains nodes; move them first"
+
+
 class PortgroupNotEmpty(Invalid):
     code = "portgroup.not_empty"
     text = "cannot delete or move port group {portgroup}: it contains ports; take them out first"
@@ -454,6 +459,10 @@ class PortDuplicateName(Conflict):
 
 class MACAlreadyExists(Conflict):
     code, text = "port.mac_exists", "A port with MAC address {mac} already exists."
+
+
+class ChassisAlreadyExists(Conflict):
+    code, text = "chassis.exists", "A chassis with UUID {chassis} already exists."
 
 
 class PortgroupAlreadyExists(Conflict):

@@ -108,14 +108,17 @@ def endpoints(controller: Rest, path: str = "") -> Iterator[tuple[str, str, Endp
     for word, child in controller.children.items():
         yield from endpoints(child, f"{path}/{word}")
     for part, child in controller.subresources.items():
-        yield from endpoints(child, f"{path}/{{{_ident_name(path)}}}/{part}")
+        yield from endpoints(child, f"{path}/{{{_ident_name(controller, path)}}}/{part}")
 
 
 def _own_idents(endpoint: Endpoint, path: str) -> tuple[str, ...]:
     return endpoint.idents[path.count("{") :]
 
 
-def _ident_name(path: str) -> str:
+def _ident_name(controller: Rest, path: str) -> str:
+    single = declared(controller).get("get_one")
+    if single is not None:
+        return single.idents[-1]
     return path.rsplit("/", 1)[-1].rstrip("s") or "ident"
 
 

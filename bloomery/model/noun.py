@@ -34,9 +34,9 @@ class Noun:
     ``value``: dataclass of a row; its defaults stand for what a client leaves out or removes.
     ``since``: microversion of the collection.  ``listed``: fields of a short list.
 
-    ``has_names``: an ident is a UUID or a name, else a UUID.  ``of_node``: a row belongs to a
-    node, whose lock guards changes; a body names it by exactly one of ``node_arguments``, which
-    are keyed to microversions.
+    ``has_names``: an ident is a UUID or a name, else a UUID.  ``node_arguments``, with their
+    microversions: a row belongs to a node, whose lock guards changes, and a body names that node
+    by exactly one of these.  None: it belongs to no node.
 
     ``filters``: arguments of lists and their microversions; what they mean is in
     ``operations.records``.  ``check_filters`` refuses combinations.
@@ -65,8 +65,7 @@ class Noun:
     taken: Mapping[str, Fault]
     since: int = 1
     has_names: bool = True
-    of_node: bool = True
-    node_arguments: Mapping[str, int] = field(default_factory=lambda: {"node_uuid": 1})
+    node_arguments: Mapping[str, int] = field(default_factory=dict)
     filters: Mapping[str, int] = field(default_factory=dict)
     check_filters: Callable[[Mapping[str, Any]], None] = _accept
     required: tuple[str, ...] = ()
@@ -82,6 +81,7 @@ class Noun:
     details_ignore_version: bool = False
     shown_when_asked: frozenset[str] = frozenset()
 
+    of_node: bool = field(init=False)
     columns: tuple[str, ...] = field(init=False)
     objects: frozenset[str] = field(init=False)
     patchable: frozenset[str] = field(init=False)
@@ -89,6 +89,7 @@ class Noun:
 
     def __post_init__(self) -> None:
         derived = {
+            "of_node": bool(self.node_arguments),
             "columns": tuple(f.name for f in dataclasses.fields(self.value)),
             "objects": frozenset(f.name for f in self.fields.values() if f.kind == "object"),
             "patchable": patchable(self.fields) | self.pinned,

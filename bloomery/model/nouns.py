@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bloomery.model import port, portgroup
+from bloomery.model import chassis, port, portgroup
 from bloomery.model.noun import Noun
 
+CHASSIS: Final = chassis.NOUN
 PORT: Final = port.NOUN
 PORTGROUP: Final = portgroup.NOUN
 
-BY_NAME: Final[Mapping[str, Noun]] = {noun.name: noun for noun in (PORT, PORTGROUP)}
+BY_NAME: Final[Mapping[str, Noun]] = {noun.name: noun for noun in (CHASSIS, PORT, PORTGROUP)}

@@ -88,6 +88,7 @@ NOUN: Final = Noun(
     },
     parents={"node_uuid": lambda uuid: errors.NodeNotFound(node=uuid)},
     not_empty=lambda uuid: errors.PortgroupNotEmpty(portgroup=uuid),
+    node_arguments={"node_uuid": 23},
     filters={"node": 23, "address": 23, "conductor_groups": 99, "shard": 106},
     check_filters=check_filters,
     required=("node_uuid",),

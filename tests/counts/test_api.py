@@ -62,7 +62,8 @@ def records(api: Client) -> tuple[str, ...]:
     node = api.get(NODE)["uuid"]
     api.post("/v1/portgroups", {"node_uuid": node, "name": "bond0"})
     api.post("/v1/ports", {"node_uuid": node, "address": "52:54:00:00:00:01", "name": "eth0"})
-    return "/v1/ports/eth0", "/v1/portgroups/bond0"
+    chassis = api.post("/v1/chassis", {})["uuid"]
+    return "/v1/ports/eth0", "/v1/portgroups/bond0", f"/v1/chassis/{chassis}"
 
 
 def test_a_look_at_a_record_is_one_select_and_a_patch_one_commit(

@@ -56,6 +56,7 @@ class Target:
         self.broken = Broken()
         self.nodes = [self._node(f"node-{n}", *how) for n, how in enumerate(STANDING)]
         self.ports = [self._port(node, n) for n, node in enumerate(self.nodes)]
+        self.chassis = [self._post("chassis", {})]
         self.groups = [self._post("portgroups", {"node_uuid": node}) for node in self.nodes[:2]]
 
     @classmethod
@@ -80,6 +81,7 @@ class Target:
             "node": [*self.nodes, "node-0", "node-3"],
             "port": self.ports,
             "portgroup": self.groups,
+            "chassis": self.chassis,
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],
             "trait": ["CUSTOM_A", "HW_CPU_X86_VMX"],
@@ -120,7 +122,7 @@ class Target:
         """Delete what a POST made, so that lists stay short."""
         found = re.search(r"/v1/\w+/[^/]+\Z", made.headers["location"])
         assert found is not None, made.headers
-        if found[0].split("/")[-1] not in {*self.nodes, *self.ports, *self.groups}:
+        if found[0].split("/")[-1] not in {*self.nodes, *self.ports, *self.groups, *self.chassis}:
             gone = self.api.delete(found[0])
             assert gone.status in {204, 403, 409}, gone.body  # it was made protected, or in use
 

@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.call import Call
 from bloomery.api.controllers import ext
-from bloomery.api.controllers.v1 import conductors, drivers, nodes, portgroups, ports
+from bloomery.api.controllers.v1 import chassis, conductors, drivers, nodes, portgroups, ports
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import links
@@ -21,6 +21,7 @@ DOCUMENTATION: Final = "https://docs.openstack.org/api-ref/baremetal/"
 ANYBODY: Final = "public"
 
 COLLECTIONS: Final[Mapping[str, Rest]] = {
+    "chassis": chassis.CHASSIS,
     "nodes": nodes.Nodes(),
     "portgroups": portgroups.PORTGROUPS,
     "ports": ports.PORTS,

@@ -43,6 +43,19 @@ def test_a_node_lives_its_life(clouds: Path) -> None:
     assert told("node", "list") == []
 
 
+def test_a_chassis_is_a_record_that_nodes_name(clouds: Path) -> None:
+    chassis = told("chassis", "create", "--description", "row B")["uuid"]
+    told("node", "create", "--driver", "fake-hardware", "--name", "web-3",
+         "--chassis-uuid", chassis)  # fmt: skip
+    baremetal("chassis", "set", chassis, "--extra", "rack=4")
+    assert told("chassis", "show", chassis, "--fields", "extra") == {"extra": {"rack": 4}}
+    [node] = told("node", "list", "--chassis", chassis, "--fields", "name")
+    assert node == {"name": "web-3"}
+    baremetal("node", "delete", "web-3")
+    baremetal("chassis", "delete", chassis)
+    assert told("chassis", "list") == []
+
+
 def test_port_groups_are_records_of_a_node(clouds: Path) -> None:
     node = told("node", "create", "--driver", "fake-hardware", "--name", "web-2")["uuid"]
     told("port", "group", "create", "--node", node, "--name", "bond0")

@@ -63,6 +63,18 @@ def test_port_groups_are_made_changed_and_deleted(baremetal: Any) -> None:
         baremetal.delete_port_group(group)
 
 
+def test_a_chassis_is_made_changed_and_deleted(baremetal: Any) -> None:
+    chassis = baremetal.create_chassis(description="row B")
+    node = baremetal.create_node(driver="fake-hardware", chassis_id=chassis.id)
+    patch = [{"op": "add", "path": "/extra/rack", "value": "4"}]
+    assert baremetal.patch_chassis(chassis, patch).extra == {"rack": "4"}
+    with pytest.raises(exceptions.BadRequestException, match="contains nodes"):
+        baremetal.delete_chassis(chassis)
+    baremetal.delete_node(node)
+    baremetal.delete_chassis(chassis)
+    assert list(baremetal.chassis()) == []
+
+
 def test_what_is_refused_says_what_would_be_allowed(baremetal: Any) -> None:
     node = baremetal.create_node(driver="fake-hardware", name="web-3")
     with pytest.raises(exceptions.BadRequestException, match="manage"):

@@ -356,6 +356,22 @@ def test_port_groups_are_told(listener: Any):
     assert listener.data("portgroup.delete.end")[0]["extra"] == {"a": 1}
 
 
+def test_chassis_are_told(listener: Any):
+    site = listener.site
+    chassis = str(uuid.uuid4())
+    site.order("create_record", "chassis", {"uuid": chassis, "description": "row B"})
+    patch = [{"op": "replace", "path": "/extra", "value": {"a": 1}}]
+    site.order("update_record", "chassis", chassis, patch)
+    site.order("destroy_record", "chassis", chassis)
+    assert listener.types() == [
+        f"chassis.{action}.{status}"
+        for action in ("create", "update", "delete")
+        for status in ("start", "end")
+    ]
+    assert listener.data("chassis.create.end")[0]["description"] == "row B"
+    assert listener.data("chassis.delete.end")[0]["extra"] == {"a": 1}
+
+
 def test_a_port_group_with_ports_that_is_not_deleted_is_told_as_an_error(listener: Any):
     site = listener.site
     node, group = site.enrol(), str(uuid.uuid4())

@@ -64,7 +64,7 @@ def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> dict
     return serializer.write(nodes.get_row(call.context, ident, serializer.columns))
 
 
-def _list(call: Call, asked: dict[str, Any], *, detail: bool = False) -> dict[str, Any]:
+def read_page(call: Call, asked: dict[str, Any], *, detail: bool = False) -> dict[str, Any]:
     """Return a page of nodes; ``detail`` is that of the path, ``asked["detail"]`` the argument."""
     fields = views.listed_fields(call, asked, detail=detail)
     serializer, page = views.Serializer(call, fields), views.page(call, asked)
@@ -80,7 +80,7 @@ class Detail(Rest):
         rule="baremetal:node:list", query={**arguments.PAGING, **FILTERS}, extra_segment_status=404
     )
     def get(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return _list(call, asked, detail=True)
+        return read_page(call, asked, detail=True)
 
 
 class ValidateAny(Rest):
@@ -142,7 +142,7 @@ class Nodes(Rest):
 
     @endpoint(rule="baremetal:node:list", query=LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return _list(call, asked)
+        return read_page(call, asked)
 
     @endpoint(rule="baremetal:node:get", query=FIELDS, extra_segment_status=404)
     def get_one(
