@@ -37,16 +37,21 @@ class Stack:
         self.depth = depth
         self.timeout_s = timeout_s
         self._kinds: dict[str, type[Resource]] = {}
+        self._valid: set[bool] = set()  # how strictly it was found valid
 
     def validate(self, *, strict: bool = True) -> None:
-        """Raise the first fault, in Heat's order; ``strict`` False looks at no values."""
+        """Raise the first fault, in Heat's order; ``strict`` False looks at no values.
+
+        What was found valid is not looked at again: nothing that it is made of ever changes.
+        """
         from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
 
+        if strict in self._valid:
+            return
+        level = validation.ValidationLevel.VALUES if strict else validation.ValidationLevel.SHAPE
         with self.definition.redacted(), self.definition.deadline.started():
-            validation.validate(
-                self,
-                validation.ValidationLevel.VALUES if strict else validation.ValidationLevel.SHAPE,
-            )
+            validation.validate(self, level)
+        self._valid.add(strict)
 
     def relaxed(self) -> Stack:
         """The same stack, whose parameters may miss values."""
