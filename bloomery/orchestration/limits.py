@@ -3,6 +3,9 @@
 Whoever reads a document or resolves a function is handed a ``Limits``; a site may raise a row, and
 benchmarks do.  Going over a row is RequestLimitExceeded, or StackValidationFailed where a function
 knows its place in the template.
+
+Rows in ``_s`` are seconds of the processor, never of a clock on the wall: other work on the machine
+refuses nobody.  They end what is hostile; what a legitimate template may do is counted.
 """
 
 from __future__ import annotations
@@ -45,7 +48,8 @@ class Limits:
     yaql_chars: int = 10_000  # length of a yaql expression
     yaql_elements: int = 200  # taken from any one iterator (Heat: limit_iterators)
     yaql_bytes: int = 10_000  # held by one expression (Heat: memory_quota)
-    yaql_s: float = 1.0  # time for one expression
+    yaql_calls: int = 40_000  # of functions, operators and lambdas, by one expression
+    yaql_s: float = 10.0  # time for one expression, where each call takes long
     validation_s: float = 30.0  # time of the processor for one stack with all its nested ones
 
     def exceeded(self, option: str, unit: str, what: str) -> errors.RequestLimitExceeded:
@@ -58,7 +62,7 @@ LIMITS: Final = Limits()
 
 
 class Deadline:
-    """How long a validation may go on; one for a stack and all below it.
+    """How long a validation may use the processor; one for a stack and all below it.
 
     Each function has limits of its own, and a template has room for thousands of them.
     """

@@ -12,4 +12,4 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def test_whatever_a_template_holds_only_named_errors_are_raised(seed):
-    fuzz_templates.run(seed, fuzz_templates.seconds(LASTING_S))
+    fuzz_templates.run_for(seed, fuzz_templates.seconds(LASTING_S))

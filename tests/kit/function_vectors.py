@@ -12,8 +12,8 @@ import enum
 from typing import Any, NamedTuple
 
 from bloomery import errors
-from bloomery.orchestration.template import parser, view
-from bloomery.orchestration.template.functions import base, tables
+from bloomery.orchestration.template import view
+from bloomery.orchestration.template.functions import base, parser, tables
 
 LATEST = "2021-04-16"
 AWS = "AWSTemplateFormatVersion.2010-09-09"

@@ -1,6 +1,7 @@
 """Throw drawn templates at the whole of orchestration, and judge what comes of them.
 
-    fuzz_templates.run(seed, lasting_s=30)
+    fuzz_templates.run(seed, batches=4)
+    fuzz_templates.run_for(seed, lasting_s=300)
 
 Each case is read, validated, strictly and not, planned, drawn, shown, and simulated through a
 life.  What holds for every one of them: nothing is raised but the family of ``errors.Failure``;
@@ -51,16 +52,25 @@ def seconds(default: float) -> float:
     return float(os.environ.get("BLOOMERY_FUZZ_S", default))
 
 
-def run(seed: int, lasting_s: float, *, shrink: bool = True) -> Counter[str]:
-    """Draw cases for so long and count how far each came.
+def run(seed: int, batches: int, *, shrink: bool = True) -> Counter[str]:
+    """Draw so many times BATCH cases and count how far each came; one seed draws the same ones."""
+    told: Counter[str] = Counter()
+    for batch in range(batches):
+        _batch(seed + batch, told, shrink=shrink)
+    return _printed(told)
 
-    The same seed draws the same cases, as many as there is time for; the last batch is finished.
-    """
+
+def run_for(seed: int, lasting_s: float) -> Counter[str]:
+    """Draw cases as long as there is time; the last batch is finished."""
     told: Counter[str] = Counter()
     end = time.monotonic() + lasting_s
     while time.monotonic() < end:
-        _batch(seed, told, shrink=shrink)
+        _batch(seed, told, shrink=True)
         seed += 1
+    return _printed(told)
+
+
+def _printed(told: Counter[str]) -> Counter[str]:
     print(told.total(), "templates:", dict(told.most_common()))  # noqa: T201
     return told
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from bloomery.orchestration.template import versions
 from bloomery.orchestration.template.dialect import Template
-from bloomery.orchestration.template.parser import Removed
+from bloomery.orchestration.template.functions.parser import Removed
 from tests.kit import template_texts
 
 KINDS: Final = ("text", "list", "map", "number", "bool")

@@ -18,7 +18,7 @@ import yaml
 from bloomery import errors
 from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.dialect import Section, Template
-from bloomery.orchestration.template.parser import Removed
+from bloomery.orchestration.template.functions.parser import Removed
 
 LIKE: Final = 0.8  # how alike a key and the name of a function must be to be one misspelt
 MERGE: Final = "<<"  # YAML lets it stand twice

@@ -3,8 +3,7 @@
 parse        text to a document, within limits
 versions     which class of template a version key means (entry points)
 hot, cfn     the two dialects: sections, keys and functions of each version
-parser       a part of a document to a tree of values and calls
-functions/   every function, one family a file
+functions/   the parser of calls, and every function, one family a file
 view         what a function may see of a stack
 parameters   what may be given to a template (_types, _schemas), and what was
 environment  what the user adds: parameters, defaults, registry, hooks; merged from files

@@ -14,7 +14,7 @@ from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.dialect import Section, Template
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
-from bloomery.orchestration.template.parser import Parser
+from bloomery.orchestration.template.functions.parser import Parser
 from bloomery.orchestration.template.view import StackView
 
 CONDITION_ERROR: Final = "Condition validation error"

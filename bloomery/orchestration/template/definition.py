@@ -29,7 +29,7 @@ from bloomery.orchestration.template.definitions import (
 from bloomery.orchestration.template.dialect import Identity, Key, Section, Template
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.functions.base import Function
-from bloomery.orchestration.template.parser import Parser
+from bloomery.orchestration.template.functions.parser import Parser
 from bloomery.orchestration.template.redaction import Redaction
 from bloomery.orchestration.template.view import Facade, ResourceView
 

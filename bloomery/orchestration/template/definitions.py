@@ -16,7 +16,7 @@ from bloomery.orchestration.template.conditions import Conditions
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key, Template
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import ABSENT
-from bloomery.orchestration.template.parser import Parser
+from bloomery.orchestration.template.functions.parser import Parser
 from bloomery.orchestration.template.view import StackView
 
 T = TypeVar("T")

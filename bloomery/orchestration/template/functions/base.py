@@ -1,6 +1,6 @@
 """What every function of a template is, and how trees that hold some are walked.
 
-A document becomes a *tree* (see template/parser.py): its maps, lists and scalars, in which each map
+A document becomes a *tree* (see parser.py): its maps, lists and scalars, in which each map
 that is a call has become a ``Function``.  A function is built once and holds nothing of a stack: it
 is asked with a ``StackView`` each time, so that one tree serves validation, plan and engine::
 

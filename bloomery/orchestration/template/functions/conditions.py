@@ -11,7 +11,7 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.orchestration.template.functions import base, shapes
 from bloomery.orchestration.template.functions.base import Call
-from bloomery.orchestration.template.parser import Macro, Parser
+from bloomery.orchestration.template.functions.parser import Macro, Parser
 from bloomery.orchestration.template.view import StackView
 
 

@@ -27,7 +27,7 @@ from bloomery.orchestration.template.functions import (
     urls,
     yaql,
 )
-from bloomery.orchestration.template.parser import Callable, Removed
+from bloomery.orchestration.template.functions.parser import Callable, Removed
 
 Table = Mapping[str, Callable]
 

@@ -19,15 +19,21 @@ _WATCHED: Final = 100  # times the limit of elements: what any iterator may yiel
 class Meter:
     """What one evaluation has used."""
 
-    __slots__ = ("limits", "measured", "until")
+    __slots__ = ("calls", "limits", "measured", "until")
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
+        self.calls = 0
         self.until = time.thread_time() + limits.yaql_s
         self.measured: dict[int, tuple[Any, int, int, int]] = {}  # by id: itself, and its size
 
     def tick(self) -> None:
-        """End the expression when its time is over."""
+        """Count one call or element; end the expression when it has had its share."""
+        self.calls += 1
+        if self.calls > self.limits.yaql_calls:
+            raise errors.StackValidationFailed(
+                reason=f"the expression makes more than {self.limits.yaql_calls} calls (yaql_calls)"
+            )
         if time.thread_time() > self.until:
             raise errors.StackValidationFailed(
                 reason=f"the expression takes longer than {self.limits.yaql_s} s (yaql_s)"

@@ -16,7 +16,7 @@ from bloomery.orchestration.template.functions import base, tables
 from tests.kit.function_vectors import AWS, VECTORS, VIEW, Vector, parsed
 
 SMALL = Limits(
-    result_nodes=2000, result_chars=5000, replaced_chars=100_000, yaql_s=0.2, pattern_s=0.05
+    result_nodes=2000, result_chars=5000, replaced_chars=100_000, yaql_calls=5000, pattern_s=0.05
 )
 SEEN = view.Plain(
     parameters=VIEW.parameters, files=VIEW.files, ids=VIEW.ids, attributes=VIEW.attributes,

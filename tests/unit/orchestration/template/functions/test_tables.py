@@ -5,8 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration.template import parser
-from bloomery.orchestration.template.functions import tables
+from bloomery.orchestration.template.functions import parser, tables
 from tests.kit.function_vectors import AWS, VIEW
 
 HEAT_CFN = "HeatTemplateFormatVersion.2012-12-12"
