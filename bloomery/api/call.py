@@ -31,9 +31,8 @@ class Call:
 
     @property
     def context(self) -> Context:
-        return Context(
-            services=self.services, request=self.request, version=self.version, url=self.url
-        )
+        """Return what operations take: no word of the API."""
+        return Context(services=self.services, request=self.request)
 
     def at(self, path: str) -> str:
         """Return the address of something of ours, as this caller reaches it."""

@@ -1,4 +1,4 @@
-"""What every operation is given: the site that it acts on, and who asks."""
+"""What every operation takes: the services that it uses, and who asks."""
 
 from __future__ import annotations
 
@@ -25,16 +25,10 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
-    """One request.
-
-    ``version`` is its minor microversion (stacks speak the newest), ``url`` the address under
-    which the caller reached us, which links begin with.
-    """
+    """One request: where it is done, and who asks."""
 
     services: Services
     request: Request
-    version: int
-    url: str = ""
 
 
 Admit: TypeAlias = Callable[..., None]

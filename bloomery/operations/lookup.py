@@ -8,11 +8,9 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import nodes as db
-from bloomery.model.rules import idents
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
-NAMES_SINCE: Final = 5
 BRIEF: Final = (
     "uuid",
     "name",
@@ -33,16 +31,12 @@ OWNED: Final = ("uuid", "owner", "lessee")  # what policies look at
 
 
 def row(ctx: Context, ident: str, columns: tuple[str, ...] = BRIEF) -> Any:
-    """Return columns of one node by UUID or name.  Raises NodeNotFound.
-
-    Nodes have names since 1.5; an older client finds them by UUID only.
-    """
-    if ctx.version >= NAMES_SINCE or idents.is_uuid(ident):
-        with ctx.services.db.read() as conn:
-            found = db.find_row(conn, ident, columns)
-        if found is not None:
-            return found
-    raise errors.NodeNotFound(node=ident)
+    """Return columns of one node by UUID or name.  Raises NodeNotFound."""
+    with ctx.services.db.read() as conn:
+        node = db.find_row(conn, ident, columns)
+    if node is None:
+        raise errors.NodeNotFound(node=ident)
+    return node
 
 
 def uuid_of(ctx: Context, ident: str) -> str:
@@ -53,10 +47,10 @@ def uuid_of(ctx: Context, ident: str) -> str:
 def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
     """Return the UUID of a node that a body names: an unknown one is the body's fault."""
     with ctx.services.db.read() as conn:
-        found = db.find_uuid(conn, ident)
-    if found is None:
+        uuid = db.find_uuid(conn, ident)
+    if uuid is None:
         raise not_in_body(ident, argument)
-    return found
+    return uuid
 
 
 def not_in_body(ident: str, argument: str) -> errors.InvalidParameterValue:

@@ -14,7 +14,7 @@ from bloomery.api.controllers import ext
 from bloomery.api.controllers.v1 import chassis, conductors, drivers, nodes, portgroups, ports
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
-from bloomery.operations import links
+from bloomery.api.views import links
 
 ID: Final = "v1"
 DOCUMENTATION: Final = "https://docs.openstack.org/api-ref/baremetal/"

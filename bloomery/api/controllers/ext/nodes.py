@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections.abc import Mapping
 from typing import Any, ClassVar
 
 from webob import exc as statuses
 
-from bloomery.api import versions
 from bloomery.api.call import Call
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
@@ -19,7 +17,7 @@ class Why(Rest):
     @endpoint(rule="baremetal:node:history:get")
     def get(self, call: Call, node: str) -> dict[str, Any]:
         """Why the node is where it is.  Microversions do not apply here: names always work."""
-        return why.explain(dataclasses.replace(call.context, version=versions.MAX), node)
+        return why.explain(call.context, node)
 
 
 class Nodes(Rest):

@@ -20,7 +20,7 @@ from bloomery.api.call import Call
 from bloomery.api.declare import Reply, Schema, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import build, patch
-from bloomery.api.views import pagination, projection
+from bloomery.api.views import nodes, pagination, projection
 from bloomery.api.views import records as views
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents
@@ -91,6 +91,8 @@ def read_page(
     serializer = views.Serializer(call, noun, fields, detail=detail)
     page = pagination.read(call, asked, noun.fields)
     filters = {name: asked[name] for name in asked.keys() & noun.filters.keys()} | (parent or {})
+    if "node" in filters:
+        nodes.known_ident(call, filters["node"])
     rows = records.list_rows(call.context, noun, serializer.columns, filters, page)
     document: Json = {noun.plural: [serializer.write(row) for row in rows]}
     if page.is_full(rows):

@@ -1,4 +1,4 @@
-"""Documents: what a version sees of a row."""
+"""Projections: what a version sees of a row."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import orjson
 import pytest
 
 from bloomery import errors
+from bloomery.api.views import projection
 from bloomery.model import node as model
-from bloomery.operations import documents
 
-PROJECTIONS = documents.Projections(model.FIELDS, "uuid", "driver")
+PROJECTIONS = projection.Projections(model.FIELDS, "uuid", "driver")
 
 
 @pytest.mark.parametrize("version", range(1, 116))
@@ -31,8 +31,8 @@ def test_shape_is_compiled_once():
 
 
 def test_shapes_are_forgotten_before_they_fill_the_memory(monkeypatch):
-    monkeypatch.setattr(documents, "MAX_SHAPES", 5)
-    shapes = documents.Projections(model.FIELDS)
+    monkeypatch.setattr(projection, "MAX_PROJECTIONS", 5)
+    shapes = projection.Projections(model.FIELDS)
     for version in range(1, 116):
         shapes.of(version, None)
     assert len(shapes._compiled) <= 7
@@ -40,18 +40,18 @@ def test_shapes_are_forgotten_before_they_fill_the_memory(monkeypatch):
 
 def test_object_without_secrets_is_not_decoded():
     text = '{"a" : [1,  2]}'
-    assert orjson.dumps(documents.masked("driver_info", text)) == text.encode()
+    assert orjson.dumps(projection.masked("driver_info", text)) == text.encode()
 
 
 def test_secrets_are_masked_and_the_rest_is_not():
     text = '{"a":1,"password":{"$sealed":"k","token":"t"},"b":{"image_url":"x"}}'
-    shown = documents.masked("driver_info", text)
+    shown = projection.masked("driver_info", text)
     assert shown == {"a": 1, "password": "******", "b": {"image_url": "x"}}
-    assert documents.masked("instance_info", text)["b"] == {"image_url": "******"}
+    assert projection.masked("instance_info", text)["b"] == {"image_url": "******"}
 
 
 def test_field_that_is_too_new_is_not_unknown():
     with pytest.raises(errors.NotAcceptable):
-        documents.check_fields(["lessee"], model.FIELDS, 64)
+        projection.check_fields(["lessee"], model.FIELDS, 64)
     with pytest.raises(errors.InvalidParameterValue):
-        documents.check_fields(["nonsense"], model.FIELDS, 64)
+        projection.check_fields(["nonsense"], model.FIELDS, 64)
