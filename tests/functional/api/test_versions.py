@@ -123,8 +123,8 @@ def test_root_answers_its_document_to_any_method(api, method):
 @pytest.mark.parametrize(
     ("version", "collections"),
     [
-        (1, {"nodes", "ports", "drivers"}),
-        (49, {"nodes", "ports", "portgroups", "drivers", "conductors"}),
+        (1, {"nodes", "ports", "chassis", "drivers"}),
+        (49, {"nodes", "ports", "portgroups", "chassis", "drivers", "conductors"}),
     ],
 )
 def test_version_document_names_the_collections_that_the_version_knows(api, version, collections):
