@@ -118,11 +118,7 @@ def _walk(runtime: ConductorRuntime, home: Path, uuids: list[str]) -> None:
 
 
 def _order(manager: ConductorManager, verb: str) -> Callable[[str], None]:
-    if verb == "active":
-        return lambda uuid: manager.do_node_deploy(Request.new(), uuid, False, None, None)
-    if verb == "deleted":
-        return lambda uuid: manager.do_node_tear_down(Request.new(), uuid)
-    return lambda uuid: manager.do_provisioning_action(Request.new(), uuid, verb)
+    return lambda uuid: manager.do_provisioning_action(Request.new(), uuid, verb, {})
 
 
 if __name__ == "__main__":

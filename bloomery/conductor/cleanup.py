@@ -1,40 +1,47 @@
-"""Taking things away after a failure: as well as it goes, without hiding the first failure."""
+"""Taking away what a flow has left: at the hardware as well as it goes, on the node by name."""
 
 from __future__ import annotations
 
 import logging
 from collections.abc import Callable
+from typing import Final
 
 from bloomery import errors, secrets
+from bloomery.conductor.runner import FlowFailure
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.model.step import StepRun
+from bloomery.model.node import Node
 
 LOG = logging.getLogger(__name__)
 
 
+# -------------------------------------------------------------------------- after a failure
+
+
 def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None:
-    """Call a driver's clean-up; return what went wrong, if something did.  Raises LockLost."""
+    """Call a driver's clean-up; return what went wrong, if something did.  Raises LockLost.
+
+    The failure that is reported is the one before, so this one is logged alone.
+    """
     try:
         call(task)
     except errors.LockLost:
         raise
     except Exception as exc:  # noqa: BLE001  drivers may raise anything; the flow fails anyway
-        LOG.warning("node %s: cannot tidy up: %s", task.node.uuid, secrets.brief(exc))
+        LOG.warning("node %s: cannot clean up: %s", task.node.uuid, secrets.brief(exc))
         return secrets.brief(exc)
     return None
 
 
-def call_operator(task: TaskManager, run: StepRun, fault: str, sentence: str) -> None:
+def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
     """Put a node into maintenance whose step broke in the middle; others stay as they are.
 
     An internal step leaves nothing half done; one that was aborted came to its end.
     """
-    if run.step.internal or task.notes.get("aborted"):
+    if failure.run.step.internal or failure.aborted:
         return
-    node = task.node
     node.fault, node.maintenance = fault, True
-    node.maintenance_reason = node.maintenance_reason or sentence
+    node.maintenance_reason = node.maintenance_reason or failure.sentence
 
 
 def power_off(task: TaskManager) -> str | None:
@@ -42,3 +49,51 @@ def power_off(task: TaskManager) -> str | None:
     if task.node.disable_power_off:
         return None
     return tidy(task, lambda task: task.driver.power.set_power_state(task, Power.OFF))
+
+
+# ------------------------------------------------- driver_internal_info (spec: what is cleared)
+
+_AGENT: Final = (
+    "agent_secret_token", "agent_secret_token_pregenerated", "agent_url", "agent_verify_ca",
+)  # fmt: skip
+_ASYNC: Final = (
+    "cleaning_reboot", "deployment_reboot", "servicing_reboot",
+    "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
+    "cleaning_polling", "deployment_polling", "servicing_polling",
+)  # fmt: skip
+_KEYS_OF: Final = {
+    "deploy": (
+        "user_deploy_steps", "agent_cached_deploy_steps", "deploy_step_index", "steps_validated",
+        "image_source", "agent_start_attempted", "deploy_steps",
+    ),
+    "clean": (
+        "agent_cached_clean_steps", "clean_step_index", "cleaning_disable_ramdisk",
+        "steps_validated", "declarative_cleaning", "agent_start_attempted", "clean_steps",
+    ),
+    "service": (
+        "agent_cached_service_steps", "service_step_index", "service_disable_ramdisk",
+        "steps_validated", "image_source", "agent_start_attempted", "service_steps",
+    ),
+    "instance": (
+        "instance", "root_uuid_or_disk_id", "is_whole_disk_image", "is_source_a_path",
+        "deploy_boot_mode",
+    ),
+}  # fmt: skip
+_POWER: Final = (
+    "agent_url", "agent_cached_deploy_steps", "agent_cached_clean_steps", "agent_verify_ca",
+    "agent_start_attempted",
+)  # fmt: skip
+
+
+def wipe_internal_info(node: Node, *flows: str) -> None:
+    """Forget what these flows left, the agent's token and URL, and all flags."""
+    for key in (*_AGENT, *_ASYNC, *(key for flow in flows for key in _KEYS_OF[flow])):
+        node.driver_internal_info.pop(key, None)
+
+
+def wipe_agent_at_power_change(node: Node) -> None:
+    """Forget an agent that a power action ends; a token made in advance stays."""
+    for key in _POWER:
+        node.driver_internal_info.pop(key, None)
+    if not node.driver_internal_info.get("agent_secret_token_pregenerated"):
+        node.driver_internal_info.pop("agent_secret_token", None)

@@ -7,22 +7,18 @@ tells of it with ``stop`` and ``restore``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable
-from typing import Final
+from collections.abc import Callable, Mapping
+from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import notification_utils
-from bloomery.conductor.runner import Flow, Phase, Transition
-from bloomery.conductor.task_manager import TaskManager, Write
-from bloomery.model.step import Step, StepRun, internal_step
+from bloomery.conductor import notification_utils, runner, writes
+from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.conductor.writes import EncodedWrite
+from bloomery.model.step import internal_step
 
-Tell = Callable[[Write], None]
-
-
-def steps(enabled: bool) -> list[Step]:
-    """Return the step that switches the console on or off."""
-    args = {"enabled": enabled}
-    return [internal_step("console", "switch", args)]
+Tell = Callable[[EncodedWrite], None]
 
 
 def show(task: TaskManager) -> dict[str, str] | None:
@@ -49,14 +45,14 @@ def restore(task: TaskManager) -> None:
 def _tell_around(
     task: TaskManager, action: str, work: Callable[[TaskManager], None], tell: Tell
 ) -> None:
-    tell(notification_utils.emit_console_notification(task, action, "start"))
+    tell(notification_utils.emit_console_notification(task.context, task.node, action, "start"))
     try:
         work(task)
     except Exception as exc:
         task.node.last_error = secrets.brief(exc)
-        tell(notification_utils.emit_console_notification(task, action, "error"))
+        tell(notification_utils.emit_console_notification(task.context, task.node, action, "error"))
         raise
-    tell(notification_utils.emit_console_notification(task, action, "end"))
+    tell(notification_utils.emit_console_notification(task.context, task.node, action, "end"))
 
 
 def _start(task: TaskManager) -> None:
@@ -74,33 +70,48 @@ def _stop(task: TaskManager) -> None:
 # --------------------------------------------------------------------------------- on request
 
 
-def notification(task: TaskManager, status: str) -> Write:
+def start_switch(task: TaskManager, slot: Slot, enabled: bool) -> None:
+    """Let a flow begin that switches the console on or off; nothing where it is so already."""
+    task.driver.console.validate(task)
+    if task.node.console_enabled == enabled:
+        return
+    task.node.last_error = None
+    step = internal_step("console", "switch", {"enabled": enabled})
+    runner.start(task, slot, CONSOLE, step, _undo, _notification(task, "start"))
+
+
+def _notification(task: TaskManager, status: str) -> EncodedWrite:
     """Return the write of the event ``baremetal.node.console_set.<status>``."""
-    return notification_utils.emit_console_notification(task, "console_set", status)
+    return notification_utils.emit_console_notification(
+        task.context, task.node, "console_set", status
+    )
 
 
 def _switch(task: TaskManager, enabled: bool) -> None:
     (_start if enabled else _stop)(task)
 
 
-def _finish(task: TaskManager) -> Transition:
-    return Transition(event=None, writes=[notification(task, "end")])
+def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    return Transition(event=None, writes=[_notification(task, "end")])
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
-    task.node.last_error = sentence
-    entry = task.remember(sentence, event_type="console", failed=True)
-    return Transition(event=None, writes=[notification(task, "error"), entry])
+def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
+    return Transition(event=None, writes=_give_up(task, failure.sentence))
 
 
-def undo(exc: Exception, flow: Flow) -> None:
+def _undo(exc: Exception, flow: Flow) -> None:
     """No worker came: the console is as it was, and the node says why."""
-    task = flow.task
-    task.node.last_error = secrets.brief(exc)
-    entry = task.remember(task.node.last_error, event_type="console", failed=True)
-    task.save(flow.cancelled, entry, notification(task, "error"))
+    flow.task.save(flow.cancelled, *_give_up(flow.task, secrets.brief(exc)))
 
 
-PHASE: Final = Phase(
+def _give_up(task: TaskManager, sentence: str) -> list[EncodedWrite]:
+    task.node.last_error = sentence
+    entry = writes.history_entry(
+        task.context, task.node, sentence, event_type="console", failed=True
+    )
+    return [_notification(task, "error"), entry]
+
+
+CONSOLE: Final = Phase(
     name="console", own_steps={"switch": _switch}, finish=_finish, fail=_fail, urgent=True
 )

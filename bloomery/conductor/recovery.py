@@ -12,22 +12,7 @@ from concurrent.futures import Future
 from typing import Final
 
 from bloomery import errors
-from bloomery.conductor import adopt as adoption
-from bloomery.conductor import (
-    boot_settings,
-    clean,
-    console,
-    deploy,
-    inspect,
-    power,
-    rescue,
-    runner,
-    servicing,
-    task_manager,
-    undeploy,
-    verify,
-)
-from bloomery.conductor.runner import Phase
+from bloomery.conductor import flows, runner, task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
 from bloomery.conductor.task_manager import TaskManager
@@ -38,14 +23,6 @@ from bloomery.model.step import Run, StepRun
 
 LOG = logging.getLogger(__name__)
 
-PHASES: Final[dict[str, Phase]] = {
-    phase.name: phase
-    for phase in (
-        verify.PHASE, inspect.PHASE, clean.PHASE, deploy.PHASE, undeploy.PHASE, power.PHASE,
-        boot_settings.PHASE, console.PHASE,
-        adoption.PHASE, rescue.PHASE, rescue.UNRESCUE, servicing.PHASE,
-    )
-}  # fmt: skip
 _PARKED: Final = (Run.WAITING, Run.HELD)
 _RETRY_S: Final = 1.0
 # What an interruption of a step counts.  A worker that dies while its conductor lives on died of
@@ -120,7 +97,7 @@ def _request_of(runs: list[StepRun]) -> Request:
 
 
 def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> Future[None]:
-    flow = runner.load(task, PHASES[runs[0].phase], runs)
+    flow = flows.load(task, runs)
     run = flow.current
     task.node.last_error = None  # what its last worker died of; the flow may yet succeed
     if run is None:

@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Mapping
+from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import cleanup, internal_info
-from bloomery.conductor.runner import Phase, Transition
+from bloomery.conductor import cleanup
+from bloomery.conductor.runner import FlowFailure, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
+from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import verbs
-from bloomery.model.step import Run, Step, StepRun, internal_step
+from bloomery.model.step import Run, Step, internal_step
 from bloomery.outcome import Outcome
 
 _RESCUE: Final = internal_step("rescue", "rescue")
@@ -18,8 +20,17 @@ _UNRESCUE: Final = internal_step("rescue", "unrescue")
 _PASSWORDS: Final = ("rescue_password", "hashed_rescue_password")
 
 
-def check(task: TaskManager, action: str) -> None:
-    """Raise unless the node may be rescued, or brought back."""
+def check(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Raise unless the node may be rescued."""
+    _check(task, "rescue")
+
+
+def check_unrescue(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Raise unless the node may be brought back."""
+    _check(task, "unrescue")
+
+
+def _check(task: TaskManager, action: str) -> None:
     node = task.node
     verbs.refuse_in_maintenance(node, action)
     try:
@@ -30,11 +41,11 @@ def check(task: TaskManager, action: str) -> None:
         raise errors.InstanceRescueFailure(action=action, node=node.uuid, reason=str(exc)) from exc
 
 
-def begin(task: TaskManager, password: str) -> None:
+def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Keep the password, sealed, until the ramdisk has it."""
-    internal_info.wipe(task.node)
-    given = task.runtime.sealer.seal({"rescue_password": password})
-    task.node.instance_info = task.node.instance_info | given
+    cleanup.wipe_internal_info(task.node)
+    sealed = task.runtime.sealer.seal({"rescue_password": arguments.rescue_password or ""})
+    task.node.instance_info = task.node.instance_info | sealed
 
 
 def forget_password(node: Node) -> None:
@@ -47,11 +58,11 @@ def clean_up(task: TaskManager) -> str | None:
     return cleanup.tidy(task, task.driver.rescue.clean_up)
 
 
-def rescue_steps(task: TaskManager) -> list[Step]:
+def rescue_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     return [_RESCUE]
 
 
-def unrescue_steps(task: TaskManager) -> list[Step]:
+def unrescue_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     return [_UNRESCUE]
 
 
@@ -63,25 +74,27 @@ def _unrescue(task: TaskManager) -> Outcome | None:
     return task.driver.rescue.unrescue(task)
 
 
-def _finish(task: TaskManager) -> Transition:
+def _finish_rescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     return Transition(event="done")
 
 
-def _finish_unrescue(task: TaskManager) -> Transition:
+def _finish_unrescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     forget_password(task.node)
-    internal_info.wipe(task.node)
+    cleanup.wipe_internal_info(task.node)
     return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
-    if run.state == Run.WAITING:  # its ramdisk never called: take it away
+def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
+    if failure.run.state == Run.WAITING:  # its ramdisk never called: take it away
         cleanup.power_off(task)
         clean_up(task)
     forget_password(task.node)
-    return Transition(event="fail", last_error=sentence)
+    return Transition(event="fail", last_error=failure.sentence)
 
 
-PHASE: Final = Phase(name="rescue", own_steps={"rescue": _rescue}, finish=_finish, fail=_fail)
+RESCUE: Final = Phase(
+    name="rescue", own_steps={"rescue": _rescue}, finish=_finish_rescue, fail=_fail
+)
 UNRESCUE: Final = Phase(
-    name="unrescue", own_steps={"unrescue": _unrescue}, finish=_finish_unrescue, fail=_fail,
-)  # fmt: skip
+    name="unrescue", own_steps={"unrescue": _unrescue}, finish=_finish_unrescue, fail=_fail
+)

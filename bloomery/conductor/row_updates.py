@@ -24,8 +24,9 @@ from typing import Any, Final, TypeAlias, TypeVar
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import node_lock, notification_utils
+from bloomery.conductor import node_lock
 from bloomery.conductor.runtime import Context
+from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import events, locks, nodes, records, rows
 from bloomery.events import snapshots
 from bloomery.model import nouns
@@ -75,7 +76,7 @@ class CrudEvent:
         self._context, self._noun, self._uuid = context, noun, uuid
         self._action, self._facts = action, secrets.mask(dict(facts or {}))
         self._start, self._end = self._row("start"), self._row("end")
-        self._between: list[notification_utils.Write] = []
+        self._between: list[EncodedWrite] = []
 
     def __call__(self, conn: sa.Connection) -> None:
         self._write(conn, self._end)
@@ -136,7 +137,7 @@ class CrudEvent:
         """Show at both ends what is being deleted."""
         return self.snapshot_change(value, {}, touched=False)
 
-    def insert_between(self, write: notification_utils.Write) -> None:
+    def insert_between(self, write: EncodedWrite) -> None:
         """Write of something else that happens between start and end."""
         self._between.append(write)
 

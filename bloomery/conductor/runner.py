@@ -5,9 +5,9 @@ rows are written in the transaction that starts it, the end of a step and the st
 are one transaction, and the last step ends in the very transition that ends the flow.  So whoever
 finds the rows after a crash knows what was going on, and nothing has to be guessed.
 
-    flow = runner.plan(task, deploy.PHASE, deploy.steps(task))
+    flow = runner.plan(task, deployments.DEPLOY, deployments.deploy_steps(task, arguments))
     task.process_event("deploy", callback=runner.launch, call_args=(slot, flow),
-                       journal=[flow.opening])
+                       journal=flow.opening)
 
 A thread works on a flow only while it moves: between an ``Again`` and its turn there is a due
 time and no thread; in a wait state there is not even a lock.
@@ -28,14 +28,14 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from typing import Any, Final
 
-import sqlalchemy as sa
-
 from bloomery import clock, errors, secrets
-from bloomery.conductor import reserved_steps, states, step_results
+from bloomery.conductor import states, steps, writes
 from bloomery.conductor.states import State
-from bloomery.conductor.task_manager import TaskManager, Write
+from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.db import rows, steps
+from bloomery.conductor.writes import DeferredWrite, EncodedWrite, Write
+from bloomery.db import rows
+from bloomery.db import steps as step_rows
 from bloomery.metrics import METRICS
 from bloomery.model.node import Node
 from bloomery.model.step import Run, Step, StepRun, internal_step
@@ -65,24 +65,38 @@ class Transition:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class FlowFailure:
+    """Why a flow ends early: at which step, in which words, and what its steps returned so far.
+
+    ``aborted``: somebody asked for it, and nothing is broken.
+    """
+
+    run: StepRun
+    sentence: str
+    result: Mapping[str, Any]
+    aborted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Phase:
     """What distinguishes the flows: a row of data.
 
-    ``shows`` is the node's field that shows the step; ``own_steps`` holds the conductor's own steps
-    around those of the interfaces, called with the task and the step's arguments; ``finish`` and
-    ``fail`` set the node's fields and say how it moves.  ``tolerant``: a step that fails is
-    recorded, and the flow goes on.  ``urgent``: a person waits for it, and learns at once that the
-    BMC does not answer.  ``called``: what the history calls the flow, if it tells of it.
+    ``shows`` is the node's field that shows the step; ``own_steps`` holds the conductor's own
+    steps around those of the interfaces, called with the task and the step's arguments;
+    ``finish`` (with the joined results of the steps that ran in this process) and ``fail`` set
+    the node's fields and say how it moves.  ``tolerant``: a step that fails is recorded, and the
+    flow goes on.  ``urgent``: a person waits for it, and learns at once that the BMC does not
+    answer.  ``history_name``: what the history calls the flow, if it tells of it.
     """
 
     name: str
     own_steps: Mapping[str, Callable[..., Outcome | None]]
-    finish: Callable[[TaskManager], Transition]
-    fail: Callable[[TaskManager, StepRun, str], Transition]
+    finish: Callable[[TaskManager, Mapping[str, Any]], Transition]
+    fail: Callable[[TaskManager, FlowFailure], Transition]
     shows: str | None = None
     tolerant: bool = False
     urgent: bool = False
-    called: Callable[[Node], str] | None = None
+    history_name: Callable[[Node], str] | None = None
 
 
 @dataclass(slots=True)
@@ -95,7 +109,8 @@ class Flow:
     runs: list[StepRun]
     at: int = 0
     future: Future[None] = field(default_factory=Future)
-    step_results: list[Write] = field(default_factory=list)
+    result: dict[str, Any] = field(default_factory=dict)
+    result_writes: list[EncodedWrite] = field(default_factory=list)
 
     @property
     def current(self) -> StepRun | None:
@@ -107,26 +122,20 @@ class Flow:
         return self.runs[self.at]
 
     @property
-    def opening(self) -> Write:
-        """The write of all its rows, the first one running."""
-        encoded = [steps.encode(run) for run in self.runs]
-
-        def write(conn: sa.Connection) -> None:
-            steps.insert(conn, encoded)
-            for entry in _remembered(self, "start"):  # made when the node shows where it is
-                entry(conn)
-
-        return write
+    def opening(self) -> list[Write]:
+        """The writes of all its rows, the first one running."""
+        encoded = [step_rows.encode(run) for run in self.runs]
+        return [lambda conn: step_rows.insert(conn, encoded), *_history(self, "start")]
 
     @property
-    def cancelled(self) -> Write:
+    def cancelled(self) -> EncodedWrite:
         """The write that ends it before its first step ran."""
-        return lambda conn: steps.cancel(conn, self.id)
+        return lambda conn: step_rows.cancel(conn, self.id)
 
-    def mark(self, run: StepRun, state: Run, **values: Any) -> Write:
+    def mark(self, run: StepRun, state: Run, **values: Any) -> EncodedWrite:
         """The write that puts one of its rows into ``state``."""
         run.state = state
-        return lambda conn: steps.change(conn, self.id, run.position, {"state": state} | values)
+        return lambda conn: step_rows.change(conn, self.id, run.position, {"state": state} | values)
 
 
 def plan(task: TaskManager, phase: Phase, planned: Sequence[Step]) -> Flow:
@@ -156,6 +165,21 @@ def _planned_run(task: TaskManager, phase: Phase, flow_id: str, at: int, step: S
     )
 
 
+def start(
+    task: TaskManager,
+    slot: Slot,
+    phase: Phase,
+    step: Step,
+    undo: Callable[[Exception, Flow], None],
+    *journal: Write,
+) -> None:
+    """Begin a flow of one step that moves no provision state; ``undo``: no worker came."""
+    flow = plan(task, phase, [step])
+    task.save(*flow.opening, *journal)
+    task.set_spawn_error_hook(undo, flow)
+    task.spawn_after(launch, slot, flow)
+
+
 def load(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
     """Return the flow that ``runs`` are the rows of, standing at the first that has not ended."""
     ended = (Run.DONE, Run.FAILED, Run.SKIPPED)
@@ -174,29 +198,26 @@ def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
     if again:
         task.turn = 1
     run.deadline_at = None  # that of the wait
-    writes = (
-        [flow.mark(run, Run.RUNNING, deadline_at=None)]
-        if again or ends_here
-        else _step_on(flow, run)
-    )
+    stays = again or ends_here
+    journal = [flow.mark(run, Run.RUNNING, deadline_at=None)] if stays else _step_on(flow, run)
     task.process_event(
         event,
         callback=launch_failure if ends_here else launch,
-        call_args=(slot, flow, _aborted(flow, run)) if ends_here else (slot, flow),
+        call_args=(slot, flow, _aborted(flow, run), True) if ends_here else (slot, flow),
         target_state=kept_target(task),
-        journal=writes,
+        journal=journal,
     )
 
 
-def _step_on(flow: Flow, run: StepRun) -> list[Write]:
+def _step_on(flow: Flow, run: StepRun) -> list[EncodedWrite]:
     """The writes that end the step that was waited in, and begin the next one."""
     now = rows.now()
-    writes = [flow.mark(run, Run.DONE, finished_at=now)]
+    marks = [flow.mark(run, Run.DONE, finished_at=now)]
     flow.at += 1
     if flow.current is not None:
-        writes.append(flow.mark(flow.current, Run.RUNNING, started_at=now))
+        marks.append(flow.mark(flow.current, Run.RUNNING, started_at=now))
     _show(flow)
-    return writes
+    return marks
 
 
 def kept_target(task: TaskManager) -> str | None:
@@ -207,7 +228,8 @@ def kept_target(task: TaskManager) -> str | None:
 
 def launch(slot: Slot, flow: Flow) -> Future[None]:
     """Start running in the reserved worker; the future ends when the flow ends or parks."""
-    slot.spawn(run, flow)
+    with slot:
+        slot.spawn(run, flow)
     return flow.future
 
 
@@ -244,9 +266,10 @@ def _run_steps(flow: Flow) -> None:
             _park(flow, run, outcome)
             return
         if _was_aborted(flow, run):
-            _fail(flow, run, _aborted(flow, run))
+            _fail(flow, run, _aborted(flow, run), aborted=True)
             return
-        flow.step_results += step_results.writes(flow.task, outcome.result)
+        flow.result |= outcome.result
+        flow.result_writes += steps.store_result(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
             break
         _advance(flow, run)
@@ -269,8 +292,8 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
     if step.internal:
         return flow.phase.own_steps[step.step](task, **step.args) or DONE
     opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
-    if step.step in reserved_steps.TABLE:
-        return reserved_steps.TABLE[step.step](task, **opened.args)
+    if step.step in steps.RESERVED:
+        return steps.RESERVED[step.step](task, **opened.args)
     return task.driver.interface(step.interface).run_step(task, opened)
 
 
@@ -283,13 +306,13 @@ def _advance(flow: Flow, run: StepRun) -> None:
     following = flow.runs[flow.at]
     begun = flow.mark(following, Run.RUNNING, started_at=now, conductor=flow.task.runtime.host)
     _show(flow)
-    flow.task.save(*([ended] if ended else []), begun, *_found(flow))
+    flow.task.save(*([ended] if ended else []), begun, *_take_result_writes(flow))
 
 
-def _found(flow: Flow) -> list[Write]:
-    """The writes of what the step that ends has found; they go with its end."""
-    found, flow.step_results = flow.step_results, []
-    return found
+def _take_result_writes(flow: Flow) -> list[EncodedWrite]:
+    """The writes of what the step that ends has returned; they go with its end."""
+    taken, flow.result_writes = flow.result_writes, []
+    return taken
 
 
 def _was_aborted(flow: Flow, run: StepRun) -> bool:
@@ -299,8 +322,7 @@ def _was_aborted(flow: Flow, run: StepRun) -> bool:
 
 
 def _aborted(flow: Flow, run: StepRun) -> str:
-    """Say that a step was the last one because somebody asked to stop; nothing is broken."""
-    flow.task.notes["aborted"] = True
+    """Say that a step was the last one because somebody asked to stop."""
     return f"Node {flow.task.node.uuid}: aborted on request after step {run.step.name}"
 
 
@@ -320,45 +342,53 @@ def _finish(flow: Flow) -> None:
     closing = []
     if run is not None and run.state != Run.FAILED:
         closing = [flow.mark(run, Run.DONE, finished_at=rows.now())]
-    remembered = _remembered(flow, "end")
+    history = writes.encoded(_history(flow, "end"))  # before the fields that it tells of go
     clear_step_fields(flow)
-    _end(flow, flow.phase.finish(flow.task), [*closing, *_found(flow), *remembered])
+    transition = flow.phase.finish(flow.task, flow.result)
+    _end(flow, transition, [*closing, *_take_result_writes(flow), *history])
 
 
-def _remembered(flow: Flow, what: str) -> list[Write]:
-    """The history entry that tells of the start or the end of a flow, if it is to be told."""
-    task, called = flow.task, flow.phase.called
-    if called is None or not task.runtime.conf.conductor.record_step_flows_in_history:
+def _history(flow: Flow, end: str) -> list[DeferredWrite]:
+    """The history entry that tells of the "start" or the "end" of a flow, if it is to be told."""
+    task, name_of = flow.task, flow.phase.history_name
+    if name_of is None or not task.runtime.conf.conductor.record_step_flows_in_history:
         return []
-    listed = secrets.mask([run.step.shown() for run in flow.runs if not run.step.internal])
-    name = called(task.node)
-    plain = name.replace("_", " ")
-    text = {
-        "start": f"Starting {plain} with steps={listed}",
-        "end": f"{plain.capitalize()} completed successfully with steps={listed}",
-    }[what]
-    return [task.remember(text, event_type=f"{name}_{what}")] if listed else []
+    shown = secrets.mask([run.step.shown() for run in flow.runs if not run.step.internal])
+    if not shown:
+        return []
+
+    def encode() -> EncodedWrite:
+        name = name_of(task.node)
+        plain = name.replace("_", " ")
+        text = {
+            "start": f"Starting {plain} with steps={shown}",
+            "end": f"{plain.capitalize()} completed successfully with steps={shown}",
+        }[end]
+        return writes.history_entry(task.context, task.node, text, event_type=f"{name}_{end}")
+
+    return [DeferredWrite(encode)]
 
 
-def _fail(flow: Flow, run: StepRun, sentence: str) -> None:
+def _fail(flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False) -> None:
     LOG.error("node %s: %s", flow.task.node.uuid, sentence)
     clear_step_fields(flow)
-    transition = flow.phase.fail(flow.task, run, sentence)
+    failure = FlowFailure(run=run, sentence=sentence, result=flow.result, aborted=aborted)
+    transition = flow.phase.fail(flow.task, failure)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    _end(flow, transition, [failed, lambda conn: steps.skip_rest(conn, flow.id)])
+    _end(flow, transition, [failed, lambda conn: step_rows.skip_rest(conn, flow.id)])
 
 
-def launch_failure(slot: Slot, flow: Flow, sentence: str) -> Future[None]:
-    """End in the reserved worker a flow that cannot go on."""
-    slot.spawn(fail_now, flow, sentence)
+def launch_failure(slot: Slot, flow: Flow, sentence: str, aborted: bool = False) -> Future[None]:
+    """End in the reserved worker a flow that cannot go on; ``aborted``: nothing is broken."""
+    slot.spawn(fail_now, flow, sentence, aborted)
     return flow.future
 
 
-def fail_now(flow: Flow, sentence: str) -> None:
+def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
     """End a flow that cannot go on (interrupted, timed out) at its current step."""
     run = flow.standing_at
     try:
-        _fail(flow, run, sentence)
+        _fail(flow, run, sentence, aborted=aborted)
     except errors.LockLost as lost:
         LOG.warning("%s", lost)
         flow.future.set_result(None)
@@ -366,10 +396,10 @@ def fail_now(flow: Flow, sentence: str) -> None:
         flow.future.set_exception(exc)
 
 
-def _end(flow: Flow, transition: Transition, closing: list[Write]) -> None:
+def _end(flow: Flow, transition: Transition, closing: Sequence[Write]) -> None:
     task = flow.task
     following = None if transition.then is None else plan(task, *transition.then)
-    journal = [*closing, *transition.writes, *([following.opening] if following else [])]
+    journal = [*closing, *transition.writes, *(following.opening if following else ())]
     release = following is None
     if transition.event is None:
         task.save(*journal, release=release)
@@ -382,6 +412,7 @@ def _end(flow: Flow, transition: Transition, closing: list[Write]) -> None:
         flow.future.set_result(None)
         return
     flow.phase, flow.id, flow.runs, flow.at = following.phase, following.id, following.runs, 0
+    flow.result = {}
     task.turn = 0
     _run_steps(flow)
 
@@ -481,7 +512,7 @@ def take_turn(flow: Flow) -> None:
         runtime.timers.after(_NO_WORKER_RETRY_S, take_turn, flow)
 
 
-def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> Write:
+def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> EncodedWrite:
     limit_s = outcome.timeout_s
     deadline = rows.now() + timedelta(seconds=limit_s) if limit_s else None
     return flow.mark(
@@ -489,7 +520,7 @@ def _waiting(flow: Flow, run: StepRun, outcome: WaitForCall) -> Write:
     )  # fmt: skip
 
 
-def _leave(flow: Flow, event: str, journal: list[Write]) -> None:
+def _leave(flow: Flow, event: str, journal: Sequence[Write]) -> None:
     """Go into the wait or hold state; the lock ends, the rows remember."""
     task = flow.task
     task.process_event(event, target_state=kept_target(task), journal=journal, release=True)
@@ -504,9 +535,10 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
     if not flow.phase.tolerant or run.step.internal:
         return False
     sentence = _sentence(flow, run, exc)
-    entry = flow.task.remember(sentence, event_type=flow.phase.name, failed=True)
+    task, phase = flow.task, flow.phase.name
+    entry = writes.history_entry(task.context, task.node, sentence, event_type=phase, failed=True)
     failed = flow.mark(run, Run.FAILED, finished_at=rows.now(), error=sentence)
-    flow.step_results += [failed, entry]  # written with the start of what follows, or with the end
+    flow.result_writes += [failed, entry]  # written with the start of what follows, or with the end
     return True
 
 

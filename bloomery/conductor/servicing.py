@@ -2,38 +2,40 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any, Final
 
-from bloomery.conductor import cleanup, internal_info, step_lists
-from bloomery.conductor.runner import Phase, Transition
+from bloomery.conductor import cleanup, steps
+from bloomery.conductor.runner import FlowFailure, Phase, Transition
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import verbs
-from bloomery.model.step import Step, StepRun, internal_step
+from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
 
 _PREPARE: Final = internal_step("deploy", "prepare_service")
 _TEAR_DOWN: Final = internal_step("deploy", "tear_down_service")
 
 
-def check(task: TaskManager) -> None:
+def check(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Raise unless the node may be serviced now."""
     verbs.refuse_in_maintenance(task.node, "service")
     task.driver.power.validate(task)
     task.driver.network.validate(task)
 
 
-def steps(task: TaskManager, wanted: Sequence[Mapping[str, Any]], no_ramdisk: bool) -> list[Step]:
+def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Set the node's fields for a service that begins."""
+    cleanup.wipe_internal_info(task.node, "service")
+    task.node.driver_internal_info["service_disable_ramdisk"] = arguments.disable_ramdisk
+
+
+def user_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     """Return the steps in the user's order; an agent is booted only where one of them needs it."""
-    given = step_lists.raw_user_steps(task, "service", wanted)
-    if no_ramdisk or not any(step.requires_ramdisk for step in given):
-        return given
-    return [_PREPARE, *given, _TEAR_DOWN]
-
-
-def begin(task: TaskManager, no_ramdisk: bool) -> None:
-    internal_info.wipe(task.node, "service")
-    task.node.driver_internal_info["service_disable_ramdisk"] = no_ramdisk
+    planned = steps.raw_user_steps(task, "service", arguments.steps)
+    if arguments.disable_ramdisk or not any(step.requires_ramdisk for step in planned):
+        return planned
+    return [_PREPARE, *planned, _TEAR_DOWN]
 
 
 def tear_down(task: TaskManager) -> None:
@@ -49,25 +51,25 @@ def _tear_down(task: TaskManager) -> Outcome | None:
     return task.driver.deploy.tear_down_service(task)
 
 
-def _finish(task: TaskManager) -> Transition:
-    internal_info.wipe(task.node, "service")
+def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    cleanup.wipe_internal_info(task.node, "service")
     return Transition(event="done")
 
 
-def _fail(task: TaskManager, run: StepRun, sentence: str) -> Transition:
+def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
     tear_down(task)
-    cleanup.call_operator(task, run, "service failure", sentence)
+    cleanup.call_operator(task.node, failure, "service failure")
     if task.runtime.conf.conductor.poweroff_in_servicefail:
         cleanup.power_off(task)
-    internal_info.wipe(task.node, "service")
-    return Transition(event="fail", last_error=sentence)
+    cleanup.wipe_internal_info(task.node, "service")
+    return Transition(event="fail", last_error=failure.sentence)
 
 
-PHASE: Final = Phase(
+SERVICE: Final = Phase(
     name="service",
     shows="service_step",
     own_steps={"prepare_service": _prepare, "tear_down_service": _tear_down},
     finish=_finish,
     fail=_fail,
-    called=lambda _node: "servicing",
+    history_name=lambda _node: "servicing",
 )

@@ -23,17 +23,17 @@ import threading
 import time
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
-from datetime import datetime
 from types import TracebackType
 from typing import Any, Final, ParamSpec, Self, TypeAlias, TypeVar
 
 import sqlalchemy as sa
 
 from bloomery import errors, secrets
-from bloomery.conductor import node_lock, notification_utils, states
+from bloomery.conductor import node_lock, states, transition, writes
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
-from bloomery.db import history, locks, node_children, nodes, rows
+from bloomery.conductor.writes import Write
+from bloomery.db import locks, node_children, nodes, rows
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
 from bloomery.model.node import Node
@@ -44,7 +44,6 @@ LOG = logging.getLogger(__name__)
 P = ParamSpec("P")
 T = TypeVar("T")
 Json: TypeAlias = dict[str, Any]
-Write: TypeAlias = Callable[[sa.Connection], None]
 _Call: TypeAlias = tuple[Callable[..., T], tuple[Any, ...], dict[str, Any]]
 
 _NOT_SAVED: Final = frozenset(
@@ -116,12 +115,12 @@ class TaskManager:
         self.turn = 0
         self.reads: Json | None = None
         self.insists, self.budget_s = insists, budget_s
-        self.notes: Json = {}  # what a step leaves for the end of its flow; not kept in rows
         self._purpose, self._retry, self._patient = purpose, retry, patient
         self._reserved = self._in_turn = False
         self._guard: locks.Guard | None = None
         self._driver: Driver | None = None
         self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
+        self._change: transition.StateChange | None = None
         self._forget_lists()
         self._spawn: _Call[Future[Any]] | None = None
         self._on_spawn_error: _Call[None] | None = None
@@ -148,7 +147,7 @@ class TaskManager:
     def node(self, node: Node | None) -> None:
         """Stand where ``node`` stands: the machine is set up anew."""
         self._node = node
-        self.fsm = None if node is None else _machine_at(node)
+        self.fsm = None if node is None else transition.machine_at(node)
 
     @property
     def driver(self) -> Driver:
@@ -369,8 +368,8 @@ class TaskManager:
         LOG.error("node %s: %s died\n%s", self.node_id, self._work, secrets.trace(exc))
         if self._node is None or self.shared or self.node.last_error is not None:
             return
-        said = f"{self._work} died: {secrets.brief(exc)}"
-        self.node.last_error = _fit(said, self.runtime.conf.default.log_in_db_max_size)
+        sentence = f"{self._work} died: {secrets.brief(exc)}"
+        self.node.last_error = transition.fit(self.context, sentence)
         try:
             self.save()
         except (errors.LockLost, errors.NodeNotFound, errors.DatabaseBusy) as unable:
@@ -389,8 +388,8 @@ class TaskManager:
         assert self._guard is not None
         return self._guard
 
-    def save(self, *writes: Write, release: bool = False) -> None:
-        """Write what changed on the node, and ``writes``, in one guarded transaction.
+    def save(self, *journal: Write, release: bool = False) -> None:
+        """Write what changed on the node, and ``journal``, in one guarded transaction.
 
         ``release``: the reservation ends with it.  Raises LockLost with nothing written.
         """
@@ -401,20 +400,21 @@ class TaskManager:
         both = zip(_SAVED, columns, self._columns, strict=True)
         changed = {name: now for name, now, was in both if now != was}
         values = changed | (locks.FREE if release else {})
-        if not values and not writes:
+        if not values and not journal:
             return
         self.node.updated_at = values["updated_at"] = rows.now()
+        encoded = writes.encoded(journal)
 
         def work(conn: sa.Connection) -> None:
             locks.update_guarded(conn, guard, values)
-            for write in writes:
+            for write in encoded:
                 write(conn)
 
         self.runtime.db.transact(work)
         self._columns = columns
         if release:
             self._reserved = False
-        if writes:
+        if journal:
             self.runtime.on_events_written()
 
     def process_event(
@@ -433,95 +433,43 @@ class TaskManager:
         """Move the node along ``event``: the row, its history, the journal and the event row.
 
         With a ``callback`` the node's last_error is cleared (or set to ``last_error``), and the
-        callback runs when the block ends; ``err_handler`` then undoes the move if it cannot.
+        callback runs when the block ends; ``err_handler`` then undoes the move if it cannot: it
+        gets the exception, the node, its former state and its former target.
         Raises InvalidState with the node untouched; LockLost.
         """
         self.assert_exclusive()
         self._require_node()
-        before = self._prev_provision_state, self._prev_target_provision_state = (
-            self.node.provision_state,
-            self.node.target_provision_state,
-        )
-        self._event = event
-        self._advance(event, target_state)
+        assert self.fsm is not None
+        change = self._change = transition.apply(
+            self.context, self.node, self.fsm, event, target_state=target_state,
+            last_error=last_error, has_worker=callback is not None,
+        )  # fmt: skip
         if callback is not None:
             if err_handler is not None:
-                self.set_spawn_error_hook(err_handler, self.node, *before)
+                self.set_spawn_error_hook(
+                    err_handler, self.node, change.previous_provision_state,
+                    change.previous_target_provision_state,
+                )  # fmt: skip
             self.spawn_after(callback, *(call_args or ()), **(call_kwargs or {}))
-        self._write_move(last_error, has_worker=callback is not None)
-        self.save(*self._told_of_move(last_error), *journal, release=release)
+        record = transition.record(self.context, self.node, change)
+        self.save(*record, *journal, release=release)
+
+    # The last transition by the private names that code written for Ironic reads (spec 1.4).
+    _event = property(operator.attrgetter("_change.event"))
+    _prev_provision_state = property(operator.attrgetter("_change.previous_provision_state"))
+    _prev_target_provision_state = property(
+        operator.attrgetter("_change.previous_target_provision_state")
+    )
+
+    def _notify_provision_state_change(self) -> tuple[str, str]:
+        """Return level and status of the last transition's notification, which is on its way."""
+        assert self._change is not None
+        return transition.level_and_status(self.node, self._change)
 
     def resume_cleaning(self) -> None:
         """Go on cleaning; a manual cleaning stays on its way to manageable."""
         manual = self.node.target_provision_state == State.MANAGEABLE
         self.process_event("resume", target_state=State.MANAGEABLE if manual else None)
-
-    def _advance(self, event: str, target_state: str | None) -> None:
-        assert self.fsm is not None
-        try:
-            self.fsm.process_event(event, target_state=target_state)
-        except states.InvalidState as exc:
-            raise errors.InvalidState(
-                reason=f"cannot {event} node {self.node.uuid} in state "
-                f'"{self.node.provision_state}": it answers to '
-                f"{', '.join(states.events_from(self.node.provision_state)) or 'nothing'}",
-            ) from exc
-
-    def _write_move(self, last_error: str | None, *, has_worker: bool) -> None:
-        """Set the fields that a move sets (spec: what a transition writes on the node)."""
-        assert self.fsm is not None
-        node, old, new = self.node, self.node.provision_state, self.fsm.current_state
-        arrived = not has_worker and self.fsm.is_stable(new)
-        node.provision_state = new
-        node.target_provision_state = states.NOSTATE if arrived else self.fsm.target_state
-        if has_worker or last_error is not None:
-            node.last_error = _fit(last_error, self.runtime.conf.default.log_in_db_max_size)
-        self._since = node.provision_updated_at
-        node.provision_updated_at = rows.now()
-        _stamp_inspection(node, old, new, node.provision_updated_at)
-
-    def _told_of_move(self, last_error: str | None) -> list[Write]:
-        """The history row and the event row of the move that was just made."""
-        level, status = self._notify_provision_state_change()
-        told = notification_utils.emit_provision_set_notification(
-            self, level, status, self._prev_provision_state, self._prev_target_provision_state,
-            self._event,
-        )  # fmt: skip
-        return [
-            self.remember(
-                last_error
-                or f"{self._prev_provision_state} -> {self.node.provision_state} on {self._event}",
-                event_type="transition",
-                failed=last_error is not None,
-                since=self._since,
-            ),
-            told,
-        ]
-
-    def _notify_provision_state_change(self) -> tuple[str, str]:
-        """Return level and status of the move's notification."""
-        was = self._prev_provision_state in states.UNSTABLE_STATES
-        is_ = self.node.provision_state in states.UNSTABLE_STATES
-        if self._event in ("fail", "error"):
-            return "error", "error"
-        return "info", {(False, True): "start", (True, False): "end"}.get((was, is_), "success")
-
-    def remember(
-        self,
-        text: str,
-        *,
-        event_type: str,
-        failed: bool = False,
-        since: datetime | None = None,
-    ) -> Write:
-        """Return the write of a history entry about the node as it is now."""
-        if not self.runtime.conf.conductor.node_history:
-            return lambda conn: None
-        entry = history.entry(
-            self.node, self.context.request, event=str(secrets.mask(text)), event_type=event_type,
-            conductor=self.runtime.host, failed=failed, since=since,
-        )  # fmt: skip
-        return lambda conn: history.insert(conn, [entry])
 
 
 def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
@@ -532,28 +480,10 @@ def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
         return nodes.uuid_of(conn, node_id)
 
 
-def _machine_at(node: Node) -> states.Machine:
-    return states.at(node.provision_state or State.AVAILABLE, node.target_provision_state)
-
-
 def _columns_of(node: Node) -> tuple[Any, ...]:
     """The columns of ``_SAVED``, encoded: what changed is told by comparing two of these."""
     plain: tuple[Any, ...] = _plain_of(node)
     return plain + tuple(map(rows.dump, _objects_of(node)))
-
-
-def _fit(text: str | None, most: int) -> str | None:
-    return None if text is None else str(secrets.mask(text))[:most]
-
-
-def _stamp_inspection(node: Node, old: str | None, new: str | None, now: datetime) -> None:
-    was_inspecting = old in (State.INSPECTING, State.INSPECTWAIT)
-    if new == State.INSPECTING:
-        node.inspection_started_at, node.inspection_finished_at = now, None
-    elif was_inspecting and new == State.MANAGEABLE:
-        node.inspection_started_at, node.inspection_finished_at = None, now
-    elif was_inspecting and new == State.INSPECTFAIL:
-        node.inspection_started_at = None
 
 
 def _release_row(runtime: ConductorRuntime, guard: locks.Guard) -> None:

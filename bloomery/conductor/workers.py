@@ -60,7 +60,7 @@ class Workers:
 
 
 class Slot:
-    """A reserved worker; given back unless something was spawned in it."""
+    """A reserved worker; given back, once, unless something was spawned in it."""
 
     def __init__(self, workers: Workers) -> None:
         self._workers = workers
@@ -76,6 +76,7 @@ class Slot:
         _tb: TracebackType | None,
     ) -> None:
         if not self._used:
+            self._used = True
             self._workers.give_back()
 
     def spawn(self, work: Callable[..., T], *args: Any, **more: Any) -> Future[T]:

@@ -8,28 +8,15 @@ asks the state again under the lock; what it refuses there is a race that was lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, Final
+import dataclasses
+from typing import Any
 
 from bloomery import errors
 from bloomery.model.rules import attributes, verbs
 from bloomery.operations import lookup, policy, provision_arguments
 from bloomery.operations.context import Admit, Context, admit_all
-from bloomery.rpc.contract import Conductor
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionRequest:
-    """A verb with what came along, ready to go to the conductor."""
-
-    ctx: Context
-    conductor: Conductor
-    node_uuid: str
-    verb: str
-    arguments: provision_arguments.ProvisionArguments
 
 
 def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = admit_all) -> None:
@@ -49,14 +36,9 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     _check_state(node, verb)
     arguments = provision_arguments.read(ctx, str(verb), body, admit)
     admit("transition", verb, node.provision_state)
-    request = ProvisionRequest(
-        ctx=ctx,
-        conductor=lookup.conductor_of(ctx, node),
-        node_uuid=node.uuid,
-        verb=str(verb),
-        arguments=arguments,
+    lookup.conductor_of(ctx, node).do_provisioning_action(
+        ctx.request, node.uuid, str(verb), dataclasses.asdict(arguments)
     )
-    CALLS[str(verb)](request)
 
 
 def _step_rules(body: Json) -> list[str]:
@@ -77,64 +59,3 @@ def _check_state(node: Any, verb: Any) -> None:
             holder=node.reservation,
             action=node.reserved_for or "",
         ) from None
-
-
-def _deploy(request: ProvisionRequest) -> None:
-    request.conductor.do_node_deploy(
-        request.ctx.request,
-        request.node_uuid,
-        rebuild=request.verb == "rebuild",
-        configdrive=request.arguments.configdrive,
-        deploy_steps=request.arguments.steps or None,
-    )
-
-
-def _tear_down(request: ProvisionRequest) -> None:
-    request.conductor.do_node_tear_down(request.ctx.request, request.node_uuid)
-
-
-def _clean(request: ProvisionRequest) -> None:
-    request.conductor.do_node_clean(
-        request.ctx.request,
-        request.node_uuid,
-        clean_steps=request.arguments.steps,
-        disable_ramdisk=request.arguments.disable_ramdisk,
-    )
-
-
-def _service(request: ProvisionRequest) -> None:
-    request.conductor.do_node_service(
-        request.ctx.request,
-        request.node_uuid,
-        service_steps=request.arguments.steps,
-        disable_ramdisk=request.arguments.disable_ramdisk,
-    )
-
-
-def _inspect(request: ProvisionRequest) -> None:
-    request.conductor.inspect_hardware(request.ctx.request, request.node_uuid)
-
-
-def _rescue(request: ProvisionRequest) -> None:
-    request.conductor.do_node_rescue(
-        request.ctx.request,
-        request.node_uuid,
-        rescue_password=request.arguments.rescue_password or "",
-    )
-
-
-def _unrescue(request: ProvisionRequest) -> None:
-    request.conductor.do_node_unrescue(request.ctx.request, request.node_uuid)
-
-
-def _act(request: ProvisionRequest) -> None:
-    request.conductor.do_provisioning_action(request.ctx.request, request.node_uuid, request.verb)
-
-
-CALLS: Final[dict[str, Callable[[ProvisionRequest], None]]] = {
-    "active": _deploy, "deploy": _deploy, "rebuild": _deploy,
-    "deleted": _tear_down, "undeploy": _tear_down,
-    "clean": _clean, "service": _service, "inspect": _inspect,
-    "rescue": _rescue, "unrescue": _unrescue,
-    "manage": _act, "provide": _act, "abort": _act, "adopt": _act, "unhold": _act,
-}  # fmt: skip

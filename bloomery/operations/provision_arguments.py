@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, field
 from typing import Any, Final
 
 import jsonschema_rs
@@ -11,21 +10,12 @@ import jsonschema_rs
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model import node as model
+from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import attributes
 from bloomery.operations import runbooks
 from bloomery.operations.context import Admit, Context, admit_all
 
 Json = dict[str, Any]
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ProvisionArguments:
-    """The arguments of one verb, checked."""
-
-    configdrive: Any = None
-    steps: list[Json] = field(default_factory=list)
-    rescue_password: str | None = None
-    disable_ramdisk: bool = False
 
 
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}

@@ -101,51 +101,27 @@ class Records(Protocol):
 
 
 class Provisioning(Protocol):
-    """The verbs of provisioning, and the calls of agents."""
+    """The verbs of provisioning, and the calls of agents.
+
+    Ironic has a method per verb (``do_node_deploy``, ``do_node_tear_down``, ``do_node_clean``, ...)
+    and ``do_provisioning_action`` for those without arguments.  Here the latter takes all of them:
+    what a verb is stands in one table, ``conductor/verbs.py``, and a caller needs none of its own.
+    """
 
     @since("1.0")
-    def do_node_deploy(
-        self,
-        request: Request,
-        node_uuid: str,
-        rebuild: bool,
-        configdrive: Any,
-        deploy_steps: list[Json] | None,
-    ) -> None: ...
+    def do_provisioning_action(
+        self, request: Request, node_uuid: str, verb: str, arguments: Json
+    ) -> None:
+        """Carry out a provision verb: any key of ``conductor.states.VERBS``.
 
-    @since("1.0")
-    def do_node_tear_down(self, request: Request, node_uuid: str) -> None: ...
-
-    @since("1.0")
-    def do_provisioning_action(self, request: Request, node_uuid: str, action: str) -> None:
-        """Fire one of manage, provide, abort, adopt, unhold."""
-
-    @since("1.0")
-    def do_node_clean(
-        self,
-        request: Request,
-        node_uuid: str,
-        clean_steps: list[Json],
-        disable_ramdisk: bool,
-    ) -> None: ...
-
-    @since("1.0")
-    def do_node_service(
-        self,
-        request: Request,
-        node_uuid: str,
-        service_steps: list[Json],
-        disable_ramdisk: bool,
-    ) -> None: ...
-
-    @since("1.0")
-    def do_node_rescue(self, request: Request, node_uuid: str, rescue_password: str) -> None: ...
-
-    @since("1.0")
-    def do_node_unrescue(self, request: Request, node_uuid: str) -> None: ...
-
-    @since("1.0")
-    def inspect_hardware(self, request: Request, node_uuid: str) -> None: ...
+        ``arguments``: fields of ``model.provision.ProvisionArguments``, those that the verb reads;
+        {}: none.  Acknowledged once the move is committed and a worker was started; the flow
+        goes on after that, and its failure shows on the node.
+        Raises NoFreeConductorWorker (503, nothing written), NodeLocked (409), NodeNotFound,
+        InvalidStateRequested (400: the state has no such edge any more), NodeInMaintenance,
+        NodeProtected, NodeIsRetired, ConcurrentActionLimit (503), InstanceDeployFailure,
+        InstanceRescueFailure, BootModeNotAllowed, and what the interfaces' ``validate`` raises.
+        """
 
     @since("1.0")
     def heartbeat(

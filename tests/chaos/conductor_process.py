@@ -74,7 +74,7 @@ class Process:
         for node, state in self.states().items():
             if state == "available":
                 request = Request.new()
-                self.service.manager.do_node_deploy(request, node, False, None, None)
+                self.service.manager.do_provisioning_action(request, node, "active", {})
                 say(ack=request.request_id, node=node)
 
     def states(self) -> dict[str, str]:

@@ -46,33 +46,30 @@ def ended(site: Site, node: str, state: str, meter: Meter) -> None:
     assert meter.commits >= before
 
 
-CYCLE: list[tuple[str, tuple[Any, ...], str, int]] = [
-    ("do_provisioning_action", ("manage",), "manageable", 3),
-    ("do_provisioning_action", ("provide",), "available", 5),
-    ("do_node_deploy", (False, None, None), "active", 4),
-    ("do_node_tear_down", (), "available", 6),
+CYCLE: list[tuple[str, str, int]] = [
+    ("manage", "manageable", 3),
+    ("provide", "available", 5),
+    ("active", "active", 4),
+    ("deleted", "available", 6),
 ]
 
 
 def test_a_whole_cycle_of_a_node_takes_18_commits(site: Site, meter: Meter):
     node = site.enrol()
     meter.reset()
-    for method, args, state, _ in CYCLE:
-        site.order(method, node, *args)
+    for verb, state, _ in CYCLE:
+        site.provision(node, verb)
         ended(site, node, state, meter)
     assert meter.commits == 18
     assert meter.commits <= 22
 
 
-@pytest.mark.parametrize(("method", "args", "state", "commits"), CYCLE, ids=str)
-def test_a_verb_takes_its_commits(
-    site: Site, meter: Meter, method: str, args: tuple[Any, ...], state: str, commits: int
-):
-    before = {"manageable": "enroll", "active": "available"}.get(state)
-    before = before or ("manageable" if method == "do_provisioning_action" else "active")
-    node = site.enrol(provision_state=before)
+@pytest.mark.parametrize(("verb", "state", "commits"), CYCLE, ids=str)
+def test_a_verb_takes_its_commits(site: Site, meter: Meter, verb: str, state: str, commits: int):
+    before = {"manage": "enroll", "provide": "manageable", "active": "available"}
+    node = site.enrol(provision_state=before.get(verb, "active"))
     meter.reset()
-    site.order(method, node, *args)
+    site.provision(node, verb)
     ended(site, node, state, meter)
     assert meter.commits == commits
 

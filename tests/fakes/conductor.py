@@ -145,61 +145,18 @@ class FakeConductor:
         aim = machine.target_state or machine.current_state
         self._update(uuid, provision_state=aim, target_provision_state=None)
 
-    def do_node_deploy(
-        self,
-        request: Any,
-        node_uuid: str,
-        rebuild: bool,
-        configdrive: Any,
-        deploy_steps: Any,
+    def do_provisioning_action(
+        self, request: Any, node_uuid: str, verb: str, arguments: dict[str, Any]
     ) -> None:
-        self.calls.append(("do_node_deploy", node_uuid, rebuild, configdrive, deploy_steps))
-        verb = "rebuild" if rebuild else "deploy"
-        if rebuild and self._node(node_uuid).protected:
-            raise errors.NodeProtected(action="rebuild", node=node_uuid)
-        self._move(node_uuid, verb, action=verb)
-
-    def do_node_tear_down(self, request: Any, node_uuid: str) -> None:
-        self.calls.append(("do_node_tear_down", node_uuid))
-        if self._node(node_uuid).protected:
-            raise errors.NodeProtected(action="undeploy", node=node_uuid)
-        self._move(node_uuid, "delete", action="delete")
-
-    def do_provisioning_action(self, request: Any, node_uuid: str, action: str) -> None:
-        self.calls.append(("do_provisioning_action", node_uuid, action))
-        self._move(node_uuid, action, action=action)
-
-    def do_node_clean(
-        self,
-        request: Any,
-        node_uuid: str,
-        clean_steps: Any,
-        disable_ramdisk: bool,
-    ) -> None:
-        self.calls.append(("do_node_clean", node_uuid, clean_steps, disable_ramdisk))
-        self._free(node_uuid)
-
-    def do_node_service(
-        self,
-        request: Any,
-        node_uuid: str,
-        service_steps: Any,
-        disable_ramdisk: bool,
-    ) -> None:
-        self.calls.append(("do_node_service", node_uuid, service_steps, disable_ramdisk))
-        self._free(node_uuid)
-
-    def do_node_rescue(self, request: Any, node_uuid: str, rescue_password: str) -> None:
-        self.calls.append(("do_node_rescue", node_uuid))
-        self._move(node_uuid, "rescue", action="rescue")
-
-    def do_node_unrescue(self, request: Any, node_uuid: str) -> None:
-        self.calls.append(("do_node_unrescue", node_uuid))
-        self._move(node_uuid, "unrescue", action="unrescue")
-
-    def inspect_hardware(self, request: Any, node_uuid: str) -> None:
-        self.calls.append(("inspect_hardware", node_uuid))
-        self._free(node_uuid)
+        self.calls.append(("do_provisioning_action", node_uuid, verb, arguments))
+        event = states.VERBS[verb]
+        if event in ("rebuild", "delete") and self._node(node_uuid).protected:
+            action = "undeploy" if event == "delete" else event
+            raise errors.NodeProtected(action=action, node=node_uuid)
+        if event in ("clean", "service", "inspect"):
+            self._free(node_uuid)
+        else:
+            self._move(node_uuid, event, action=event)
 
     # ------------------------------------------------------------------ power and management
 

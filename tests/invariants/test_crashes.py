@@ -35,26 +35,29 @@ class Order(NamedTuple):
 
 
 LIFE = (
-    Order("do_provisioning_action", ("manage",), "enroll", "manageable"),
-    Order("do_provisioning_action", ("provide",), "manageable", "available"),
-    Order("do_node_deploy", (False, None, None), "available", "active"),
+    Order("do_provisioning_action", ("manage", {}), "enroll", "manageable"),
+    Order("do_provisioning_action", ("provide", {}), "manageable", "available"),
+    Order("do_provisioning_action", ("active", {}), "available", "active"),
     Order("change_node_power_state", ("rebooting", None), "active", "active"),
-    Order("do_node_deploy", (True, None, None), "active", "active"),
-    Order("do_node_tear_down", (), "active", "available"),
+    Order("do_provisioning_action", ("rebuild", {}), "active", "active"),
+    Order("do_provisioning_action", ("deleted", {}), "active", "available"),
 )
 
 
+ERASE = [{"interface": "deploy", "step": "erase"}]
+UPDATE = [{"interface": "deploy", "step": "update"}]
 OTHER_VERBS = (
-    Order("inspect_hardware", (), "manageable", "manageable"),
-    Order("do_node_clean", ([{"interface": "deploy", "step": "erase"}], False), "manageable",
-          "manageable"),
-    Order("do_provisioning_action", ("adopt",), "manageable", "active"),
-    Order("do_node_service", ([{"interface": "deploy", "step": "update"}], False), "active",
-          "active"),
-    Order("do_node_rescue", ("secret",), "active", "rescue"),
-    Order("do_node_unrescue", (), "rescue", "active"),
+    Order("do_provisioning_action", ("inspect", {}), "manageable", "manageable"),
+    Order("do_provisioning_action", ("clean", {"steps": ERASE}),
+          "manageable", "manageable"),
+    Order("do_provisioning_action", ("adopt", {}), "manageable", "active"),
+    Order("do_provisioning_action", ("service", {"steps": UPDATE}),
+          "active", "active"),
+    Order("do_provisioning_action", ("rescue", {"rescue_password": "secret"}),
+          "active", "rescue"),
+    Order("do_provisioning_action", ("unrescue", {}), "rescue", "active"),
     Order("set_console_mode", (True,), "active", "active"),
-    Order("do_node_tear_down", (), "active", "available"),
+    Order("do_provisioning_action", ("deleted", {}), "active", "available"),
 )  # fmt: skip
 
 

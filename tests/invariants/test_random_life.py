@@ -29,17 +29,14 @@ from tests.kit.waiting import wait_for
 CALLERS, NODES, LASTS_S = 12, 5, 5.0
 STEP = [{"interface": "deploy", "step": "service_one"}]
 CLEAN = [{"interface": "deploy", "step": "clean_one"}]
-ACTIONS = ("manage", "provide", "adopt", "abort", "unhold")
 Call = tuple[Any, ...]
-BY_EVENT: dict[str, Call] = {verb: ("do_provisioning_action", verb) for verb in ACTIONS} | {
-    "deploy": ("do_node_deploy", False, None, None),
-    "rebuild": ("do_node_deploy", True, None, None),
-    "delete": ("do_node_tear_down",),
-    "clean": ("do_node_clean", CLEAN, False),
-    "service": ("do_node_service", STEP, False),
-    "rescue": ("do_node_rescue", "secret"),
-    "unrescue": ("do_node_unrescue",),
-    "inspect": ("inspect_hardware",),
+ARGUMENTS = {
+    "clean": {"steps": CLEAN}, "service": {"steps": STEP}, "rescue": {"rescue_password": "secret"},
+}  # fmt: skip
+BY_EVENT: dict[str, Call] = {
+    event: ("do_provisioning_action", verb, ARGUMENTS.get(verb, {}))
+    for verb, event in states.VERBS.items()
+} | {
     "resume": ("heartbeat", "http://agent", "1", None, None),
 }
 ANY: list[Call] = [

@@ -12,7 +12,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.conductor import recovery, states
+from bloomery.conductor import flows, states
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import table as periodics
 from bloomery.conductor.runner import Phase
@@ -103,12 +103,12 @@ def test_what_crosses_the_wire_is_json(method: str):
 # -------------------------------------------------------------------------------------- flows
 
 
-PHASES = sorted(recovery.PHASES)
+PHASES = sorted(flows.PHASES)
 
 
 @pytest.mark.parametrize("name", PHASES)
 def test_a_phase_is_found_by_its_name(name: str):
-    phase = recovery.PHASES[name]
+    phase = flows.PHASES[name]
     assert isinstance(phase, Phase)
     assert phase.name == name
     assert len(name) <= 16, "the column of step_runs"
@@ -117,12 +117,12 @@ def test_a_phase_is_found_by_its_name(name: str):
 
 
 def modules_of_phases() -> list[Any]:
-    return [sys.modules[phase.finish.__module__] for phase in recovery.PHASES.values()]
+    return [sys.modules[phase.finish.__module__] for phase in flows.PHASES.values()]
 
 
 def test_every_frame_step_is_inner_resumable_and_in_its_frame():
     """The conductor's own steps may always be repeated: that is what recovery relies on."""
-    frames = {name for phase in recovery.PHASES.values() for name in phase.own_steps}
+    frames = {name for phase in flows.PHASES.values() for name in phase.own_steps}
     found: dict[str, Step] = {}
     for module in modules_of_phases():
         found |= {one.step: one for one in vars(module).values() if isinstance(one, Step)}

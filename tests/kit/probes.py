@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import task_manager
+from bloomery.conductor import task_manager, writes
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places, TooManyWaiting
 from bloomery.conductor.runtime import ConductorRuntime, Context
@@ -162,7 +162,7 @@ def _write(task: task_manager.TaskManager, how: str) -> None:
     if how == "save":
         task.save()
     elif how == "journal":
-        task.save(task.remember("from beyond", event_type="test"))
+        task.save(writes.history_entry(task.context, task.node, "from beyond", event_type="test"))
     elif how == "release":
         task.save(release=True)
     else:

@@ -2,7 +2,7 @@
 
     site = Site(tmp_path / "site.sqlite")
     node = site.enrol()
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
     site.wait_for_state(node, "manageable")
 
 ``another_host`` gives a second conductor with node locks of its own on the same database, and
@@ -144,7 +144,11 @@ class Site:
         return str(said["uuid"])
 
     def deploy(self, node: str, **more: Any) -> str:
-        return self.order("do_node_deploy", node, False, None, more.get("deploy_steps"))
+        return self.provision(node, "active", steps=more.get("deploy_steps") or [])
+
+    def provision(self, node: str, verb: str, **arguments: Any) -> str:
+        """Ask for a provision verb; return the request id."""
+        return self.order("do_provisioning_action", node, verb, arguments)
 
     # ---------------------------------------------------------------------------- looking
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from bloomery.conductor.endpoints import tasks
+from bloomery.conductor import tasks
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.model.request import Request
 

@@ -5,11 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery import errors
-from bloomery.conductor import boot_settings, console, power, runner
-from bloomery.conductor.endpoints import tasks
+from bloomery.conductor import console, power, tasks
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Slot
 from bloomery.model.node import INTERFACES
 from bloomery.model.request import Request
 from bloomery.model.rules import verbs
@@ -31,23 +29,17 @@ class PowerEndpoints:
     ) -> None:
         with tasks.order(self.runtime, request, node_uuid, new_state) as (task, slot):
             power.check(task, new_state)
-            was = task.node.power_state
-            power.begin(task, new_state)
-            flow = runner.plan(task, power.PHASE, power.steps(task, new_state, timeout_s))
-            task.save(flow.opening, power.notification(task, "start", new_state))
-            task.set_spawn_error_hook(power.undo, task.node, flow, was)
-            task.spawn_after(runner.launch, slot, flow)
-        self.runtime.on_events_written()
+            power.start_power(task, slot, new_state, timeout_s)
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
             verbs.check_boot_mode(task.node, new_mode)
-            _set_boot(task, slot, "boot_mode", new_mode)
+            power.start_boot_setting(task, slot, "boot_mode", new_mode)
 
     def change_node_secure_boot(self, request: Request, node_uuid: str, on: bool) -> None:
         with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):
             verbs.check_secure_boot(task.node, on)
-            _set_boot(task, slot, "secure_boot", on)
+            power.start_boot_setting(task, slot, "secure_boot", on)
 
     def set_boot_device(
         self,
@@ -82,14 +74,7 @@ class PowerEndpoints:
 
     def set_console_mode(self, request: Request, node_uuid: str, enabled: bool) -> None:
         with tasks.order(self.runtime, request, node_uuid, "console") as (task, slot):
-            task.driver.console.validate(task)
-            if task.node.console_enabled == enabled:
-                return
-            task.node.last_error = None
-            flow = runner.plan(task, console.PHASE, console.steps(enabled))
-            task.save(flow.opening, console.notification(task, "start"))
-            task.set_spawn_error_hook(console.undo, flow)
-            task.spawn_after(runner.launch, slot, flow)
+            console.start_switch(task, slot, enabled)
 
     def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
         with tasks.shared(self.runtime, request, node_uuid) as task:
@@ -114,11 +99,3 @@ def _validated(task: TaskManager, kind: str) -> Json:
     except errors.Invalid as exc:
         return {"result": False, "reason": str(exc)}
     return {"result": True}
-
-
-def _set_boot(task: TaskManager, slot: Slot, field: str, value: Any) -> None:
-    """Let a flow set the boot mode, or secure boot."""
-    flow = runner.plan(task, boot_settings.PHASE, boot_settings.steps(field, value))
-    task.save(flow.opening)
-    task.set_spawn_error_hook(boot_settings.undo, flow)
-    task.spawn_after(runner.launch, slot, flow)

@@ -6,7 +6,7 @@ from collections.abc import Callable
 from functools import partial
 
 from bloomery import errors
-from bloomery.conductor import agent
+from bloomery.conductor import flows
 from bloomery.conductor.periodics import looking
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
@@ -38,6 +38,6 @@ def _ask(runtime: ConductorRuntime, uuid: str, periodic: Periodic) -> None:
         beat = periodic.look(task)
     if beat is not None:
         try:
-            agent.heartbeat(context, uuid, beat)
+            flows.heartbeat(context, uuid, beat)
         except errors.NoFreeConductorWorker:
             return

@@ -10,7 +10,7 @@ from typing import Final, NamedTuple
 
 from bloomery import clock as steady
 from bloomery import secrets
-from bloomery.conductor import power
+from bloomery.conductor import power, writes
 from bloomery.conductor.periodics import lanes, looking
 from bloomery.conductor.periodics.lanes import Lane
 from bloomery.conductor.runtime import ConductorRuntime
@@ -128,7 +128,8 @@ def _recover(runtime: ConductorRuntime, uuid: str) -> None:
             return
         node.power_state, node.maintenance = actual, False
         node.maintenance_reason = node.fault = None
-        entry = task.remember("its BMC answers again: maintenance ends", event_type="monitoring")
+        text = "its BMC answers again: maintenance ends"
+        entry = writes.history_entry(task.context, task.node, text, event_type="monitoring")
         task.save(entry, *(power.corrected(task, was) if was != actual else []))
         runtime.on_events_written()
 

@@ -11,17 +11,15 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable
-from concurrent.futures import Future
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import power, runner, states
+from bloomery.conductor import power, states, writes
 from bloomery.conductor.periodics import lanes, looking
 from bloomery.conductor.periodics.lanes import Lane
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.workers import Slot
 from bloomery.db import nodes
 from bloomery.model.node import Node
 
@@ -193,7 +191,9 @@ class PowerSync:
             return
         node.power_state, node.maintenance, node.fault = actual, True, "power failure"
         node.last_error = node.maintenance_reason = f"Node {node.uuid}: {why}"
-        entry = task.remember(node.last_error, event_type="monitoring", failed=True)
+        entry = writes.history_entry(
+            task.context, node, node.last_error, event_type="monitoring", failed=True
+        )
         task.save(entry, *power.corrected(task, was))
         self._failures.pop(node.uuid, None)
         self._house.on_events_written()
@@ -219,20 +219,9 @@ class PowerSync:
         """Bring the machine back to the recorded state, as if somebody had asked for it."""
         with contextlib.ExitStack() as until_spawned:
             slot = until_spawned.enter_context(self._house.workers.slot())
-            kept = task.node.last_error
-            power.begin(task, recorded)
-            if task.node.provision_state in _KEEPS_ITS_ERROR:
-                task.node.last_error = kept
-            flow = runner.plan(task, power.PHASE, power.steps(task, recorded, None))
-            task.save(flow.opening, power.notification(task, "start", recorded))
-            task.set_spawn_error_hook(power.undo, task.node, flow, recorded)
-            task.spawn_after(_launch, slot, flow)
+            keep_error = task.node.provision_state in _KEEPS_ITS_ERROR
+            power.start_power(task, slot, recorded, keep_error=keep_error)
             until_spawned.pop_all()  # the slot goes over to what is spawned when the task ends
-
-
-def _launch(slot: Slot, flow: runner.Flow) -> Future[None]:
-    with slot:
-        return runner.launch(slot, flow)
 
 
 def _is_idle(node: Node) -> bool:

@@ -8,7 +8,7 @@ from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Final, NamedTuple
 
-from bloomery.conductor import recovery, runner, states, task_manager
+from bloomery.conductor import flows, runner, states, task_manager
 from bloomery.conductor.periodics import looking
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Limit, State
@@ -103,10 +103,9 @@ def _time_out(runtime: ConductorRuntime, uuid: str, why: str) -> bool:
 
 def _fail(task: TaskManager, slot: Slot, sentence: str) -> None:
     """Fail the flow that waits; a node that waits without one fails by itself."""
-    with task.runtime.db.read() as conn:
-        runs = steps.list_open(conn, task.node.uuid)
+    runs = flows.open_runs(task)
     if runs:
-        flow = runner.load(task, recovery.PHASES[runs[0].phase], runs)
+        flow = flows.load(task, runs)
         task.spawn_after(runner.launch_failure, slot, flow, sentence)
     else:
         task.process_event("fail", target_state=runner.kept_target(task), last_error=sentence)

@@ -220,10 +220,12 @@ def test_arguments_reach_the_conductor(world, node):
     world.set(node, provision_state="available")
     drive = {"meta_data": {"a": 1}, "user_data": "x"}
     ask(world, node, "active", configdrive=drive, deploy_steps=[DEPLOY_STEP])
-    assert world.conductor.calls[-1] == ("do_node_deploy", node, False, drive, [DEPLOY_STEP])
+    _, _, verb, arguments = world.conductor.calls[-1]
+    assert (verb, arguments["configdrive"], arguments["steps"]) == ("active", drive, [DEPLOY_STEP])
     world.set(node, provision_state="manageable")
     ask(world, node, "clean", clean_steps=[STEP], disable_ramdisk=True)
-    assert world.conductor.calls[-1] == ("do_node_clean", node, [STEP], True)
+    _, _, verb, arguments = world.conductor.calls[-1]
+    assert (verb, arguments["steps"], arguments["disable_ramdisk"]) == ("clean", [STEP], True)
 
 
 def test_no_combination_of_words_and_states_is_an_error_of_ours(world, node):

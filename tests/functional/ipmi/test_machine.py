@@ -128,7 +128,7 @@ def test_sensors_and_vendor(stage, node):
 
 
 def test_raw_commands_and_a_reset_of_the_bmc_are_steps(stage, node):
-    stage.site.order("do_node_clean", node, [RAW, reset(warm=False)], False)
+    stage.site.provision(node, "clean", steps=[RAW, reset(warm=False)], disable_ramdisk=False)
     stage.site.wait_for_state(node, "manageable", "clean failed")
     assert stage.show(node)["last_error"] is None
     assert [name for name, _ in stage.steps(node, "clean")][1:3] == [

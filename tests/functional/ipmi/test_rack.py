@@ -43,7 +43,7 @@ class Machine:
         assert self.stage.try_power(self.node, target).status == 202
 
     def clean(self) -> None:
-        self.stage.site.order("do_node_clean", self.node, STEPS, True)
+        self.stage.site.provision(self.node, "clean", steps=STEPS, disable_ramdisk=True)
 
     def boot_from(self, device: str) -> None:
         answer = self.stage.api.put(self.place, {"boot_device": device, "persistent": False})

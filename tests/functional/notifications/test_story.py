@@ -42,11 +42,11 @@ def test_a_node_is_told_from_enrolled_to_gone(listener: Any):
     site = listener.site
     node = site.enrol(name="web-1")
     for verb, state in (("manage", "manageable"), ("provide", "available")):
-        site.order("do_provisioning_action", node, verb)
+        site.provision(node, verb)
         site.wait_for_state(node, state)
     site.deploy(node)
     site.wait_for_state(node, "active")
-    site.order("do_node_tear_down", node)
+    site.provision(node, "deleted")
     site.wait_for_state(node, "available")
     site.order("destroy_node", node)
     assert moves(listener) == [
@@ -111,7 +111,7 @@ def test_a_cleaning_that_fails_is_an_error_with_its_reason(listen: Listen):
     listener = listen(registry=script.registry())
     site = listener.site
     node = site.enrol(provision_state="manageable")
-    site.order("do_provisioning_action", node, "provide")
+    site.provision(node, "provide")
     site.wait_for_state(node, "clean failed")
     assert moves(listener)[-1] == ("fail", "cleaning", "clean failed", "error")
     [data] = listener.data("node.provision_set.error")
@@ -140,7 +140,7 @@ def test_verify_tells_after_its_end_that_it_found_another_power_state(
     listener = listen(registry=found_off())
     site = listener.site
     node = site.enrol(power_state=recorded)
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
     site.wait_for_state(node, "manageable")
     assert listener.types("node.p") == [
         "node.provision_set.start",
@@ -156,7 +156,7 @@ def test_verify_does_not_tell_of_the_power_state_that_was_recorded(listen: Liste
     listener = listen(registry=found_off())
     site = listener.site
     node = site.enrol(power_state="power off")
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
     site.wait_for_state(node, "manageable")
     assert listener.types("node.power") == []
 
@@ -292,7 +292,7 @@ def test_a_console_is_told_in_the_form_that_consumers_know(listener: Any):
     listener.forget()
     site.order("set_console_mode", node, True)
     site.wait_for_state(node, "active")
-    site.order("do_node_tear_down", node)
+    site.provision(node, "deleted")
     site.wait_for_state(node, "available")
     consoles = [m for m in listener.messages() if ".console_" in m["event_type"]]
     assert [m["event_type"].removeprefix("baremetal.node.") for m in consoles] == [

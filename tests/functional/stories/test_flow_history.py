@@ -24,16 +24,16 @@ def _told(site: Site, node: str) -> list[str]:
 
 def _available(site: Site) -> str:
     node = site.enrol()
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
     site.wait_for_state(node, "manageable")
-    site.order("do_provisioning_action", node, "provide")
+    site.provision(node, "provide")
     site.wait_for_state(node, "available")
     return node
 
 
 def test_cleaning_and_deploying_are_told_with_start_and_end(site: Site) -> None:
     node = _available(site)
-    site.order("do_node_deploy", node, False, None, None)
+    site.provision(node, "active")
     site.wait_for_state(node, "active")
     assert _told(site, node) == [
         "automated_cleaning_start",
@@ -49,4 +49,4 @@ def test_a_boot_mode_that_the_operator_forbids_is_not_deployed(site: Site) -> No
     patch = [{"op": "add", "path": "/properties/capabilities", "value": "a:b,boot_mode:bios"}]
     site.order("update_node", node, patch, False)
     with pytest.raises(errors.BootModeNotAllowed):
-        site.order("do_node_deploy", node, False, None, None)
+        site.provision(node, "active")

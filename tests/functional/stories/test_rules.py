@@ -38,7 +38,8 @@ def power(target: str, **more: Any) -> Rule:
     return Rule(path="/states/power", body={"target": target}, order=order, **more)
 
 
-def verb(target: str, *order: Any, **more: Any) -> Rule:
+def verb(target: str, **more: Any) -> Rule:
+    order = "do_provisioning_action", target, {}
     return Rule(path="/states/provision", body={"target": target}, order=order, **more)
 
 
@@ -73,16 +74,16 @@ RULES = {
         row={"provision_state": "wait call-back"},
         status=409,
     ),
-    "a verb without an edge": verb("active", "do_node_deploy", False, None, None),
-    "rebuild without an edge": verb("rebuild", "do_node_deploy", True, None, None),
-    "provide without an edge": verb("provide", "do_provisioning_action", "provide"),
-    "deleted without an edge": verb("deleted", "do_node_tear_down"),
+    "a verb without an edge": verb("active"),
+    "rebuild without an edge": verb("rebuild"),
+    "provide without an edge": verb("provide"),
+    "deleted without an edge": verb("deleted"),
     "deploying in maintenance": verb(
-        "active", "do_node_deploy", False, None, None,
+        "active",
         row={"provision_state": "available", "maintenance": 1},
     ),
     "rebuilding in maintenance": verb(
-        "rebuild", "do_node_deploy", True, None, None,
+        "rebuild",
         row={"provision_state": "active", "maintenance": 1},
     ),
 }  # fmt: skip

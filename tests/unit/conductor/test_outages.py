@@ -69,7 +69,7 @@ def test_an_undeployment_bears_it(make_site, script):
     script.when("tear_down", in_turn(SILENT, ALONE, None))
     site = make_site(registry=script.registry(), **BUDGET)
     node = site.enrol(provision_state="active")
-    site.order("do_node_tear_down", node)
+    site.provision(node, "deleted")
     assert site.wait_for_state(node, "available").last_error is None
 
 
@@ -173,7 +173,7 @@ def test_a_driver_that_bears_silence_itself_has_no_endless_budget(make_site, mon
     site = make_site(registry=registry.load(conf), bmc_outage_budget=2)
     node = site.enrol(driver="ipmi", provision_state="manageable", driver_info=LEAST)
     step = {"interface": "power", "step": "power_on", "args": {}}
-    site.order("do_node_clean", node, [step], True)
+    site.provision(node, "clean", steps=[step], disable_ramdisk=True)
     failed = site.wait_for_state(node, "clean failed")
     assert "no answer; that was borne for " in failed.last_error
 
@@ -230,7 +230,7 @@ def test_who_waits_in_person_is_told_at_once(make_site, script):
     script.when("get_power_state", failing(SILENT))
     site = make_site(registry=script.registry(), **BUDGET)
     node = site.enrol()
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
     assert "no route" in site.wait_for_state(node, "enroll").last_error
     assert script.calls.count("get_power_state") == 1
 

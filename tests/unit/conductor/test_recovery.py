@@ -85,7 +85,7 @@ def test_a_flow_that_waits_waits_on(make_site: MakeSite, outcome: Any):
     assert again.node(node).provision_state == waits_in
     assert recovery.adopt_all(again.runtime) == 0
     if waits_in == "deploy hold":
-        again.order("do_provisioning_action", node, "unhold")
+        again.provision(node, "unhold")
     again.order("heartbeat", node, "http://agent", "1", None, None)
     again.wait_for_state(node, "active")
     again.close()
@@ -145,11 +145,14 @@ def test_a_full_pool_takes_the_orphan_up_later(make_site: MakeSite, monkeypatch)
 def orphan(site: Site) -> str:
     """A node in the middle of a deployment that nobody walks."""
     node = site.enrol(provision_state="available")
-    from bloomery.conductor import deploy, runner
+    from bloomery.conductor import deployments, runner
+    from bloomery.model.provision import ProvisionArguments
 
     with site.acquire(node) as task:
-        flow = runner.plan(task, deploy.PHASE, deploy.steps(task, None))
-        task.process_event("deploy", journal=[flow.opening])
+        flow = runner.plan(
+            task, deployments.DEPLOY, deployments.deploy_steps(task, ProvisionArguments())
+        )
+        task.process_event("deploy", journal=flow.opening)
     return node
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import threading
 from collections.abc import Callable
@@ -11,7 +12,7 @@ from typing import Any
 import pytest
 
 from bloomery import errors
-from bloomery.conductor import clean, deploy, undeploy
+from bloomery.conductor import states, verbs
 from bloomery.conductor.manager import ConductorManager
 
 CALLERS = 4
@@ -36,29 +37,29 @@ def all_at_once(site: Any, order: Callable[[Any], None], nodes: list[str]) -> li
         return list(pool.map(ask, nodes))
 
 
-def meeting(monkeypatch: Any, room: Any, name: str) -> None:
+def meeting(monkeypatch: Any, event: str) -> None:
     """Let callers go on together from a place that each passes before its move."""
-    barrier, real = threading.Barrier(CALLERS), getattr(room, name)
+    barrier, row = threading.Barrier(CALLERS), verbs.TABLE[event]
 
     def wait(*args: Any, **more: Any) -> Any:
         barrier.wait(20)
-        return real(*args, **more)
+        return row.steps(*args, **more)
 
-    monkeypatch.setattr(room, name, wait)
+    monkeypatch.setitem(verbs.TABLE, event, dataclasses.replace(row, steps=wait))
 
 
 @pytest.mark.parametrize("hosts", [1, 2])
 @pytest.mark.parametrize(
-    ("verb", "state", "room", "passed"),
+    ("verb", "state"),
     [
-        ("provide", "manageable", clean, "automatic_steps"),
-        ("clean", "manageable", clean, "manual_steps"),
-        ("tear_down", "active", undeploy, "steps"),
-        ("deploy", "available", deploy, "steps"),
+        ("provide", "manageable"),
+        ("clean", "manageable"),
+        ("deleted", "active"),
+        ("active", "available"),
     ],
 )
 def test_as_many_as_allowed_get_in_and_the_others_are_as_they_were(
-    make_site, monkeypatch, hosts, verb, state, room, passed
+    make_site, monkeypatch, hosts, verb, state
 ) -> None:
     limits = {"max_concurrent_clean": 1, "max_concurrent_deploy": 1}
     site = make_site(**limits)
@@ -68,19 +69,12 @@ def test_as_many_as_allowed_get_in_and_the_others_are_as_they_were(
     houses = [site.runtime, site.another_host("host-b", **limits)][:hosts]
     managers = [ConductorManager(houses[n % hosts]) for n in range(CALLERS)]
     before = {node: (site.node(node), site.history(node), site.events(node)) for node in nodes}
-    meeting(monkeypatch, room, passed)
+    meeting(monkeypatch, states.VERBS[verb])
 
     def order(node: str) -> None:
-        manager, request = managers[nodes.index(node)], site.request()
-        if verb == "provide":
-            manager.do_provisioning_action(request, node, "provide")
-        elif verb == "clean":
-            steps = [{"interface": "vendor", "step": "log_passthrough"}]
-            manager.do_node_clean(request, node, steps, False)
-        elif verb == "tear_down":
-            manager.do_node_tear_down(request, node)
-        else:
-            manager.do_node_deploy(request, node, False, None, None)
+        manager = managers[nodes.index(node)]
+        steps = [{"interface": "vendor", "step": "log_passthrough"}] if verb == "clean" else []
+        manager.do_provisioning_action(site.request(), node, verb, {"steps": steps})
 
     told = all_at_once(site, order, nodes)
     refused = [node for node, no in zip(nodes, told, strict=True) if no is not None]

@@ -41,15 +41,15 @@ def site(make_site, script: Script) -> Site:
 
 
 def manage(site: Site, node: str) -> None:
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
 
 
 def provide(site: Site, node: str) -> None:
-    site.order("do_provisioning_action", node, "provide")
+    site.provision(node, "provide")
 
 
 def undeploy(site: Site, node: str) -> None:
-    site.order("do_node_tear_down", node)
+    site.provision(node, "deleted")
 
 
 def states_of(site: Site, node: str) -> list[str]:
@@ -297,7 +297,7 @@ def test_a_flow_that_is_held_waits_for_an_operator(site: Site, script: Script):
     node = site.enrol(provision_state="available")
     site.deploy(node)
     site.wait_for_state(node, "deploy hold")
-    site.order("do_provisioning_action", node, "unhold")
+    site.provision(node, "unhold")
     site.wait_for_state(node, "wait call-back")
     site.order("heartbeat", node, "http://agent", "1.0", None, None)
     site.wait_for_state(node, "active")
@@ -318,14 +318,15 @@ def test_a_phase_without_that_state_fails_instead(site: Site, script: Script, ou
 def test_a_full_pool_is_told_with_nothing_written(make_site):
     site = make_site(workers_pool_size=3)
     nodes = {
-        "do_node_deploy": (site.enrol(provision_state="available"), False, None, None),
-        "do_node_tear_down": (site.enrol(provision_state="active"),),
-        "do_provisioning_action": (site.enrol(provision_state="manageable"), "provide"),
-        "change_node_power_state": (site.enrol(), "power on", None),
+        "active": site.enrol(provision_state="available"),
+        "deleted": site.enrol(provision_state="active"),
+        "provide": site.enrol(provision_state="manageable"),
     }
+    orders = [("do_provisioning_action", (node, verb, {})) for verb, node in nodes.items()]
+    orders.append(("change_node_power_state", (site.enrol(), "power on", None)))
     slots = [site.runtime.workers.slot() for _ in range(3)]
     before = site.everything()
-    for method, args in nodes.items():
+    for method, args in orders:
         with pytest.raises(errors.NoFreeConductorWorker) as told:
             site.order(method, *args)
         assert told.value.status == 503
@@ -333,7 +334,7 @@ def test_a_full_pool_is_told_with_nothing_written(make_site):
     for slot in slots:
         with slot:
             pass
-    for method, args in nodes.items():
+    for method, args in orders:
         site.order(method, *args)
 
 

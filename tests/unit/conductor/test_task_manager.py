@@ -11,10 +11,11 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import states, task_manager
+from bloomery.conductor import states, task_manager, writes
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import NOSTATE
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import locks, nodes, rows
 from bloomery.db.tables import PORTGROUPS, VOLUME_CONNECTORS, VOLUME_TARGETS
 from bloomery.model.request import Request
@@ -394,6 +395,10 @@ def test_saving_nothing_writes_nothing(site: Site, node: str):
         assert site.node(node) == before
 
 
+def _entry(task: TaskManager) -> EncodedWrite:
+    return writes.history_entry(task.context, task.node, "said", event_type="test")
+
+
 def test_what_joins_a_save_is_written_with_it_or_not_at_all(site: Site, node: str):
     def refuse(conn: sa.Connection) -> None:
         raise Boom
@@ -401,10 +406,10 @@ def test_what_joins_a_save_is_written_with_it_or_not_at_all(site: Site, node: st
     with site.acquire(node) as task:
         task.node.description = "lost"
         with pytest.raises(Boom):
-            task.save(task.remember("said", event_type="test"), refuse)
+            task.save(_entry(task), refuse)
         assert site.history(node) == []
         assert site.node(node).description is None
-        task.save(task.remember("said", event_type="test"))
+        task.save(_entry(task))
     assert site.node(node).description == "lost"
     assert [entry["event"] for entry in site.history(node)] == ["said"]
 

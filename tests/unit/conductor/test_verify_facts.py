@@ -21,7 +21,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
 
 def _verified(site: Site) -> str:
     node = site.enrol()
-    site.order("do_provisioning_action", node, "manage")
+    site.provision(node, "manage")
     site.wait_for_state(node, "manageable")
     return node
 

@@ -34,7 +34,7 @@ class Waiting:
         return self.site.order("heartbeat", self.node, "http://agent", "1.2", None, None)
 
     def order(self, action: str) -> str:
-        return self.site.order("do_provisioning_action", self.node, action)
+        return self.site.provision(self.node, action)
 
     def states(self) -> set[str]:
         return {run["state"] for run in self.site.runs(self.node)}
@@ -50,7 +50,7 @@ def begin_deploy(site: Site) -> str:
 def begin_clean(site: Site) -> str:
     node = site.enrol(provision_state="manageable")
     steps = [{"interface": "deploy", "step": "one"}, {"interface": "deploy", "step": "two"}]
-    site.order("do_node_clean", node, steps, False)
+    site.provision(node, "clean", steps=steps, disable_ramdisk=False)
     site.wait_for_state(node, "clean wait", "clean hold")
     return node
 
@@ -58,7 +58,7 @@ def begin_clean(site: Site) -> str:
 def begin_service(site: Site) -> str:
     node = site.enrol(provision_state="active")
     steps = [{"interface": "deploy", "step": "one"}, {"interface": "deploy", "step": "two"}]
-    site.order("do_node_service", node, steps, False)
+    site.provision(node, "service", steps=steps, disable_ramdisk=False)
     site.wait_for_state(node, "service wait", "service hold")
     return node
 
@@ -259,7 +259,7 @@ def test_a_held_service_goes_on_at_once(make_site):
 
 def test_an_undeploy_gives_up_what_waits(make_site):
     waiting = Waiting(make_site, "deploy", BOOTS)
-    waiting.site.order("do_node_tear_down", waiting.node)
+    waiting.site.provision(waiting.node, "deleted")
     waiting.site.wait_for_state(waiting.node, "available")
     assert waiting.states() <= {"done", "failed", "skipped"}
     assert "two" not in waiting.script.calls

@@ -33,7 +33,7 @@ def test_a_flow_whose_worker_dies_each_time_is_given_up(make_site: MakeSite) -> 
     script.add("deploy", "write", _dies)
     site = make_site(registry=script.registry())
     node = site.enrol(provision_state="available")
-    site.order("do_node_deploy", node, False, None, None)
+    site.provision(node, "active")
     wait_for(lambda: site.is_free(node), "the worker to die")
     while site.node(node).provision_state == "deploying":
         recovery.adopt(site.service.runtime, node)
@@ -153,7 +153,7 @@ def test_a_flow_that_met_a_busy_database_goes_on_by_itself(tmp_path: Path) -> No
     try:
         node = site.enrol(provision_state="available")
         db.refuse_at = db.seen + 4  # reserve, move, prepare to one, one to two
-        site.order("do_node_deploy", node, False, None, None)
+        site.provision(node, "active")
         assert site.wait_for_state(node, "active").last_error is None
         assert script.calls.count("two") == 1
     finally:

@@ -158,7 +158,7 @@ def test_flows_of_the_dead_go_on(site, peer, script, leases, clock):
     script.add("deploy", "write", in_turn(Again(after_s=3600, reason="slow disks"), None))
     node = site.enrol(provision_state="available")
     request = site.request()
-    ConductorManager(peer).do_node_deploy(request, node, False, None, None)
+    ConductorManager(peer).do_provisioning_action(request, node, "active", {})
     wait_for(lambda: peer.timers.calls, "the other conductor to pause")
     assert site.node(node).reservation == PEER
     leases.run()
@@ -180,7 +180,7 @@ def test_flows_of_the_dead_go_on(site, peer, script, leases, clock):
 def test_step_that_may_not_be_repeated_fails_its_flow_by_name(site, peer, script, leases, clock):
     script.add("deploy", "write", in_turn(Again(after_s=3600, reason="slow")), resumable=False)
     node = site.enrol(provision_state="available")
-    ConductorManager(peer).do_node_deploy(site.request(), node, False, None, None)
+    ConductorManager(peer).do_provisioning_action(site.request(), node, "active", {})
     wait_for(lambda: peer.timers.calls, "the other conductor to pause")
     leases.run()
     clock.now += TIMEOUT_S

@@ -1,0 +1,168 @@
+"""Deploy a user's operating system on a node; take the instance away, and clean up after it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conductor import cleaning, cleanup, console, rescue, steps
+from bloomery.conductor.runner import FlowFailure, Phase, Transition
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.model.node import Node
+from bloomery.model.provision import ProvisionArguments
+from bloomery.model.rules import nodes as rules
+from bloomery.model.rules import verbs
+from bloomery.model.step import Step, internal_step
+from bloomery.outcome import Outcome
+
+_PREPARE: Final = internal_step("deploy", "prepare")
+_TEAR_DOWN: Final = internal_step("deploy", "tear_down")
+_RESCUED: Final = (State.RESCUEWAIT, State.RESCUE, State.UNRESCUEFAIL, State.RESCUEFAIL)
+
+
+# ------------------------------------------------------------------------------------- deploy
+
+
+def check(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Raise unless the node may be deployed now."""
+    verbs.refuse_in_maintenance(task.node, "deploy")
+    _check_deployable(task)
+
+
+def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Raise unless the node may be deployed anew over its instance."""
+    node = task.node
+    verbs.refuse_in_maintenance(node, "rebuild")
+    if node.protected:
+        raise errors.NodeProtected(node=node.uuid, action="rebuild")
+    _check_deployable(task)
+
+
+def _check_deployable(task: TaskManager) -> None:
+    node = task.node
+    disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
+    rules.refuse_boot_mode(
+        (node.instance_info, node.properties),
+        disallowed,
+        "[conductor]disallowed_deployment_boot_modes",
+    )
+    try:
+        task.driver.power.validate(task)
+        task.driver.deploy.validate(task)
+    except errors.Failure as exc:
+        raise errors.InstanceDeployFailure(
+            reason=f"cannot validate node {node.uuid}: {exc}", cause_status=exc.status,
+        ) from exc  # fmt: skip
+
+
+def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Set the node's fields for a deployment that begins."""
+    node = task.node
+    cleanup.wipe_internal_info(node, "deploy")
+    if arguments.configdrive is not None:
+        sealed = task.runtime.sealer.seal_under("configdrive", arguments.configdrive)
+        node.instance_info = node.instance_info | {"configdrive": sealed}
+
+
+def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
+    """Return the steps of the interfaces, overridden by those of the request.
+
+    Priority 0 switches a step off; steps that no interface offers are left out, as an agent
+    may offer them later.
+    """
+    by_name = {step.name: step for step in steps.available_steps(task, "deploy")}
+    for step in steps.validated_user_steps(task, "deploy", arguments.steps, tolerant=True):
+        by_name[step.name] = step
+    return [_PREPARE, *steps.by_priority(by_name.values(), "deploy")]
+
+
+def clean_up(task: TaskManager) -> None:
+    """Take away what was prepared; the failure that is reported is another one."""
+    cleanup.tidy(task, task.driver.deploy.clean_up)
+
+
+def _prepare(task: TaskManager) -> Outcome | None:
+    return task.driver.deploy.prepare(task)
+
+
+def _finish_deploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    cleanup.wipe_internal_info(task.node, "deploy")
+    task.node.conductor_affinity = task.runtime.host
+    return Transition(event="done")
+
+
+def _fail_deploy(task: TaskManager, failure: FlowFailure) -> Transition:
+    clean_up(task)
+    cleanup.wipe_internal_info(task.node, "deploy")
+    return Transition(event="fail", last_error=failure.sentence)
+
+
+DEPLOY: Final = Phase(
+    name="deploy",
+    shows="deploy_step",
+    own_steps={"prepare": _prepare},
+    finish=_finish_deploy,
+    fail=_fail_deploy,
+    history_name=lambda _node: "deployment",
+)
+
+
+# ----------------------------------------------------------------------------------- undeploy
+
+
+def check_undeploy(task: TaskManager, arguments: ProvisionArguments) -> None:
+    """Raise unless the instance may be taken away now."""
+    node = task.node
+    if node.protected:
+        raise errors.NodeProtected(node=node.uuid, action="undeploy")
+    try:
+        task.driver.power.validate(task)
+    except errors.Failure as exc:
+        raise errors.InstanceDeployFailure(
+            reason=f"cannot tear down node {node.uuid}: {exc}"
+        ) from exc
+
+
+def undeploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
+    """The one step; its argument says whether a rescue must be taken away first."""
+    rescued = task.node.provision_state in _RESCUED
+    return [replace(_TEAR_DOWN, args={"rescued": True}) if rescued else _TEAR_DOWN]
+
+
+def _tear_down(task: TaskManager, *, rescued: bool = False) -> Outcome | None:
+    if rescued and not task.turn:
+        rescue.clean_up(task)
+    if task.node.console_enabled:
+        console.stop(task, "console_stop")
+    return task.driver.deploy.tear_down(task)
+
+
+def _forget_instance(node: Node) -> None:
+    node.instance_info = {}
+    node.instance_uuid = node.instance_name = node.allocation_uuid = None
+    if node.driver_internal_info.pop("automatic_lessee", False):
+        node.lessee = None
+    node.deploy_step, node.service_step = {}, {}
+    cleanup.wipe_internal_info(node, "deploy", "service", "instance")
+
+
+def _finish_undeploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    _forget_instance(task.node)
+    cleanup.wipe_internal_info(task.node, "clean")
+    return Transition(event="clean", then=(cleaning.CLEAN, cleaning.automatic_steps(task)))
+
+
+def _fail_undeploy(task: TaskManager, failure: FlowFailure) -> Transition:
+    _forget_instance(task.node)
+    return Transition(event="fail", last_error=failure.sentence)
+
+
+UNDEPLOY: Final = Phase(
+    name="undeploy",
+    own_steps={"tear_down": _tear_down},
+    finish=_finish_undeploy,
+    fail=_fail_undeploy,
+)

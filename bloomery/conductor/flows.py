@@ -1,0 +1,222 @@
+"""The flows by name, and what carries on or ends one that waits or is held.
+
+An agent calls (``heartbeat``), an operator says unhold or abort.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Final, NamedTuple
+
+from bloomery import errors, secrets
+from bloomery.conductor import (
+    cleaning,
+    cleanup,
+    console,
+    deployments,
+    enrollment,
+    power,
+    rescue,
+    runner,
+    servicing,
+    states,
+    task_manager,
+)
+from bloomery.conductor.runner import Flow, Phase
+from bloomery.conductor.runtime import Context
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.conductor.writes import EncodedWrite
+from bloomery.db import rows
+from bloomery.db import steps as step_rows
+from bloomery.drivers.base import Heartbeat
+from bloomery.model.step import Run, StepRun, find_parked
+from bloomery.outcome import Done
+
+PHASES: Final[dict[str, Phase]] = {
+    phase.name: phase
+    for phase in (
+        enrollment.VERIFY, enrollment.INSPECT, enrollment.ADOPT, cleaning.CLEAN,
+        deployments.DEPLOY, deployments.UNDEPLOY, servicing.SERVICE, rescue.RESCUE,
+        rescue.UNRESCUE, power.POWER, power.BOOT_SETTINGS, console.CONSOLE,
+    )
+}  # fmt: skip
+
+
+def open_runs(task: TaskManager) -> list[StepRun]:
+    """Return the rows of the node's flow that has not ended, in order; none: []."""
+    with task.runtime.db.read() as conn:
+        return step_rows.list_open(conn, task.node.uuid)
+
+
+def load(task: TaskManager, runs: list[StepRun]) -> Flow:
+    """Return the flow that ``runs``, which are not empty, are the rows of."""
+    return runner.load(task, PHASES[runs[0].phase], runs)
+
+
+# ------------------------------------------------------------------------- an agent calls
+
+
+def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
+    """Take note of an agent's call; go on with the flow that waited for it.
+
+    Raises NodeLocked at once when the node is busy (agents ask again), NoFreeConductorWorker:
+    heartbeats do not get the reserved workers.
+    """
+    with context.runtime.workers.slot(allow_reserved=False) as slot:
+        task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
+        with task:
+            _note_agent(task, heartbeat)
+            if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
+                _continue(task, slot, heartbeat)
+            else:
+                task.save()
+
+
+def _note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
+    info = task.node.driver_internal_info
+    info["agent_last_heartbeat"] = rows.now().isoformat()
+    if heartbeat.callback_url:
+        info["agent_url"] = heartbeat.callback_url
+    if heartbeat.agent_version is not None:
+        info["agent_version"] = heartbeat.agent_version
+
+
+def _continue(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
+    """Ask the driver what the call means for the step that waits."""
+    runs = open_runs(task)
+    if find_parked(runs) is None:
+        task.save()
+        return
+    flow = load(task, runs)
+    try:
+        outcome = task.driver.deploy.on_heartbeat(task, heartbeat)
+    except errors.LockLost:
+        raise
+    except errors.Failure as exc:
+        task.spawn_after(runner.launch_failure, slot, flow, secrets.brief(exc))
+        return
+    if isinstance(outcome, Done):
+        runner.resume(task, slot, "resume", flow)
+    else:
+        task.node.provision_updated_at = rows.now()  # a sign of life: the time-out counts anew
+        task.save()
+
+
+# ----------------------------------------------------------------------------------- unhold
+
+
+def unhold(task: TaskManager, slot: Slot) -> None:
+    """Let a held flow go on: with the agent's next call, or at once where none is awaited."""
+    held_in, target = task.node.provision_state, runner.kept_target(task)
+    runs = open_runs(task)
+    if not runs:
+        task.process_event("unhold", target_state=target)
+        return
+    flow = load(task, runs)
+    reason = "unheld: goes on when the agent calls"
+    awaits = flow.mark(flow.standing_at, Run.WAITING, reason=reason, resume_then="next")
+    task.process_event("unhold", target_state=target, journal=[awaits])
+    if held_in == State.SERVICEHOLD:
+        runner.resume(task, slot, "resume", flow)
+
+
+# ------------------------------------------------------------------------------------ abort
+
+
+class Abort(NamedTuple):
+    """How to abort in one state: the events to fire, and what a worker takes away then."""
+
+    events: tuple[str, ...]
+    clean_up: Callable[[TaskManager], object]
+    flow: str | None = None  # whose traces in driver_internal_info are wiped
+    shows: str | None = None  # the node's field that shows the step
+
+
+def _stop_rescue(task: TaskManager) -> None:
+    """A node that keeps half of a rescue needs an operator."""
+    rescue.forget_password(task.node)
+    problem = rescue.clean_up(task)
+    if problem:
+        task.node.maintenance, task.node.fault = True, "rescue abort failure"
+        task.node.maintenance_reason = problem
+
+
+_SERVICE: Final = Abort(("fail", "abort"), servicing.tear_down, "service", "service_step")
+_CLEAN: Final = Abort(("abort",), cleaning.tear_down, "clean", "clean_step")
+_DEPLOY: Final = Abort(("abort",), deployments.clean_up, "deploy", "deploy_step")
+ABORTS: Final[dict[State, Abort]] = {
+    State.CLEANWAIT: _CLEAN,
+    State.CLEANHOLD: _CLEAN,
+    State.DEPLOYWAIT: _DEPLOY,
+    State.DEPLOYHOLD: _DEPLOY,
+    State.INSPECTWAIT: Abort(("abort",), enrollment.abort_inspect),
+    State.RESCUEWAIT: Abort(("abort",), _stop_rescue),
+    State.SERVICEWAIT: _SERVICE,
+    State.SERVICEHOLD: _SERVICE,
+    State.SERVICEFAIL: _SERVICE._replace(events=("abort",)),
+}
+
+
+def abort(task: TaskManager, slot: Slot) -> None:
+    """Abort, or mark a step that may not be cut off: then the flow ends after it."""
+    node = task.node
+    row = ABORTS[State(str(node.provision_state))]
+    if node.provision_state == State.SERVICEFAIL and node.maintenance:
+        raise errors.Conflict(
+            reason=f"cannot abort the service of node {node.uuid} in maintenance: "
+            "end maintenance first",
+        )
+    run = find_parked(open_runs(task))
+    if run is not None and not run.step.internal and not _may_stop(run):
+        _abort_after_step(task, row)
+    else:
+        _abort_now(task, slot, row, run)
+
+
+def _may_stop(run: StepRun) -> bool:
+    return run.step.abortable or run.state == Run.HELD
+
+
+def _abort_after_step(task: TaskManager, row: Abort) -> None:
+    if row.shows is not None:
+        setattr(task.node, row.shows, getattr(task.node, row.shows) | {"abort_after": True})
+        task.save()
+
+
+def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -> None:
+    step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
+    state = task.node.provision_state
+    sentence = f"Node {task.node.uuid}: aborted on request in {state}{step}"
+    closing = _close_rows(run, sentence)
+    for event in row.events[:-1]:
+        task.process_event(event, last_error=sentence, journal=closing)
+        closing = []
+    task.process_event(
+        row.events[-1],
+        callback=slot.spawn,
+        call_args=(_clean_up, task, row),
+        target_state=runner.kept_target(task),
+        last_error=sentence,
+        journal=closing,
+    )
+
+
+def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
+    """Close the rows of the flow that waits at ``run``: it does not go on."""
+    if run is None:
+        return []
+    values = {"state": Run.FAILED, "finished_at": rows.now(), "error": sentence}
+    return [
+        lambda conn: step_rows.change(conn, run.flow, run.position, values),
+        lambda conn: step_rows.skip_rest(conn, run.flow),
+    ]
+
+
+def _clean_up(task: TaskManager, row: Abort) -> None:
+    row.clean_up(task)
+    cleanup.wipe_internal_info(task.node, *([row.flow] if row.flow else []))
+    if row.shows is not None:
+        setattr(task.node, row.shows, {})
+    task.save()

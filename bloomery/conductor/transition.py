@@ -1,0 +1,134 @@
+"""A transition: a node goes along one edge of the state machine, and what is written about it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+from bloomery import errors, secrets
+from bloomery.conductor import notification_utils, states, writes
+from bloomery.conductor.runtime import Context
+from bloomery.conductor.states import State
+from bloomery.conductor.writes import EncodedWrite
+from bloomery.db import rows
+from bloomery.model.node import Node
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StateChange:
+    """One edge that a node went along: by which event, from where, since when it was there."""
+
+    event: str
+    previous_provision_state: str | None
+    previous_target_provision_state: str | None
+    previous_updated_at: datetime | None
+    last_error: str | None
+
+
+def machine_at(node: Node) -> states.Machine:
+    """Return the state machine, standing where the node stands."""
+    return states.at(node.provision_state or State.AVAILABLE, node.target_provision_state)
+
+
+def apply(
+    context: Context,
+    node: Node,
+    fsm: states.Machine,
+    event: str,
+    *,
+    target_state: str | None,
+    last_error: str | None,
+    has_worker: bool,
+) -> StateChange:
+    """Set the fields that a transition sets (spec: what a transition writes on the node).
+
+    Nothing is written yet.  ``has_worker``: the node is on its way still, and its last error is
+    that of the flow that begins.  Raises InvalidState with the node untouched.
+    """
+    change = StateChange(
+        event=event,
+        previous_provision_state=node.provision_state,
+        previous_target_provision_state=node.target_provision_state,
+        previous_updated_at=node.provision_updated_at,
+        last_error=last_error,
+    )
+    _advance(node, fsm, event, target_state)
+    arrived = not has_worker and fsm.is_stable(fsm.current_state)
+    node.provision_state = fsm.current_state
+    node.target_provision_state = states.NOSTATE if arrived else fsm.target_state
+    if has_worker or last_error is not None:
+        node.last_error = fit(context, last_error)
+    node.provision_updated_at = rows.now()
+    _stamp_inspection(node, change.previous_provision_state, node.provision_updated_at)
+    return change
+
+
+def _advance(node: Node, fsm: states.Machine, event: str, target_state: str | None) -> None:
+    try:
+        fsm.process_event(event, target_state=target_state)
+    except states.InvalidState as exc:
+        raise errors.InvalidState(
+            reason=f"cannot {event} node {node.uuid} in state "
+            f'"{node.provision_state}": it answers to '
+            f"{', '.join(states.events_from(node.provision_state)) or 'nothing'}",
+        ) from exc
+
+
+def fit(context: Context, text: str | None) -> str | None:
+    """Return an error as the node's last_error shows it: masked, and not longer than its column."""
+    most = context.runtime.conf.default.log_in_db_max_size
+    return None if text is None else str(secrets.mask(text))[:most]
+
+
+def _stamp_inspection(node: Node, previous: str | None, now: datetime) -> None:
+    was_inspecting = previous in (State.INSPECTING, State.INSPECTWAIT)
+    if node.provision_state == State.INSPECTING:
+        node.inspection_started_at, node.inspection_finished_at = now, None
+    elif was_inspecting and node.provision_state == State.MANAGEABLE:
+        node.inspection_started_at, node.inspection_finished_at = None, now
+    elif was_inspecting and node.provision_state == State.INSPECTFAIL:
+        node.inspection_started_at = None
+
+
+def record(context: Context, node: Node, change: StateChange) -> list[EncodedWrite]:
+    """Return the history row and the event row of a transition that ``node`` shows already."""
+    level, status = level_and_status(node, change)
+    walked = f"{change.previous_provision_state} -> {node.provision_state} on {change.event}"
+    return [
+        writes.history_entry(
+            context,
+            node,
+            change.last_error or walked,
+            event_type="transition",
+            failed=change.last_error is not None,
+            since=change.previous_updated_at,
+        ),
+        notification_utils.emit_provision_set_notification(
+            context, node, level, status, change.previous_provision_state,
+            change.previous_target_provision_state, change.event,
+        ),
+    ]  # fmt: skip
+
+
+def level_and_status(node: Node, change: StateChange) -> tuple[str, str]:
+    """Return level and status of the transition's notification."""
+    if change.event in ("fail", "error"):
+        return "error", "error"
+    left = change.previous_provision_state in states.UNSTABLE_STATES
+    entered = node.provision_state in states.UNSTABLE_STATES
+    return "info", {(False, True): "start", (True, False): "end"}.get((left, entered), "success")
+
+
+def undo(
+    context: Context, node: Node, previous: str | None, previous_target: str | None, reason: str
+) -> list[EncodedWrite]:
+    """Put a node back whose worker never came; return the history row and the event row of it."""
+    moved = node.provision_state, node.target_provision_state
+    node.provision_state, node.target_provision_state = previous, previous_target
+    node.provision_updated_at, node.last_error = rows.now(), reason
+    return [
+        writes.history_entry(context, node, reason, event_type="transition", failed=True),
+        notification_utils.emit_provision_set_notification(
+            context, node, "error", "error", *moved, "fail"
+        ),
+    ]
