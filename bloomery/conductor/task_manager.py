@@ -38,6 +38,8 @@ from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
 from bloomery.model.node import Node
 from bloomery.model.port import Port
+from bloomery.model.portgroup import Portgroup
+from bloomery.model.volume import VolumeConnector, VolumeTarget
 
 LOG = logging.getLogger(__name__)
 
@@ -174,27 +176,27 @@ class TaskManager:
         self._lists["ports"] = ports
 
     @property
-    def portgroups(self) -> Sequence[Json]:
+    def portgroups(self) -> Sequence[Portgroup]:
         return self._list("portgroups", node_children.list_portgroups)
 
     @portgroups.setter
-    def portgroups(self, portgroups: Sequence[Json]) -> None:
+    def portgroups(self, portgroups: Sequence[Portgroup]) -> None:
         self._lists["portgroups"] = portgroups
 
     @property
-    def volume_connectors(self) -> Sequence[Json]:
+    def volume_connectors(self) -> Sequence[VolumeConnector]:
         return self._list("volume_connectors", node_children.list_volume_connectors)
 
     @volume_connectors.setter
-    def volume_connectors(self, connectors: Sequence[Json]) -> None:
+    def volume_connectors(self, connectors: Sequence[VolumeConnector]) -> None:
         self._lists["volume_connectors"] = connectors
 
     @property
-    def volume_targets(self) -> Sequence[Json]:
+    def volume_targets(self) -> Sequence[VolumeTarget]:
         return self._list("volume_targets", node_children.list_volume_targets)
 
     @volume_targets.setter
-    def volume_targets(self, targets: Sequence[Json]) -> None:
+    def volume_targets(self, targets: Sequence[VolumeTarget]) -> None:
         self._lists["volume_targets"] = targets
 
     def _list(self, name: str, read: Callable[[sa.Connection, str], Any]) -> Sequence[Any]:

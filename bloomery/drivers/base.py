@@ -1,14 +1,31 @@
-"""The seam between conductor and hardware: what a driver is given, and what it must offer.
+"""The seam between conductor and hardware: what a driver is handed, and what it must offer.
 
-An interface is one object per process, without state of its own: what must be remembered
-stands on the node.  A step is a marked method:
+A driver is a hardware type and the interfaces that are its own.  An interface is one object per
+process, without state of its own: what must be remembered stands on the node, in
+``task.node.driver_internal_info``.  Most interfaces need few of the methods below:
 
-    class Erase(Deploy):
-        @clean_step(priority=10, resumable=True)
-        def erase_devices(self, held: HeldNode) -> Outcome | None: ...
+    class RelayPower(base.Power):
+        def get_power_state(self, task): ...
+        def set_power_state(self, task, state, timeout_s=None): ...
+        def reboot(self, task, timeout_s=None): ...
 
-A method that is called again (after ``Again``, or after a crash when ``resumable``) must land
-in the same place; ``task.turn`` counts its calls within one run.
+**Two kinds of methods.**  Those that return an ``Outcome`` run in a step of a flow, under the
+node's exclusive lock, in a worker: they may answer ``Again`` and are then called again with
+``task.turn`` one higher; None means Done.  They must be idempotent: the same turn may be taken
+twice, after silence of the BMC or a crash.  All others are plain calls: they keep their caller
+waiting, at most ``task.budget_s``, and return a value.  No method sleeps.
+
+**Errors.**  ``BmcUnreachable``: no answer, asking again may help; the runner takes the turn of a
+resumable step again, for [conductor]bmc_outage_budget seconds, unless a person waits for it (power,
+manage, boot mode, console).  ``BmcRefused``: the BMC said no,
+asking again will not help.  ``BmcLoginRefused``: it does not take the login.
+``MissingParameterValue``, ``InvalidParameterValue`` (400): what the operator wrote is wrong, by
+name.  ``UnsupportedDriverExtension`` (400, ``self.unsupported(task, "what")``): not with this
+interface.  ``StepFailure``: anything else that fails a step.  Their text reaches users: no
+secrets.  Whatever else a driver raises fails the step, too, and is logged with its traceback.
+``LockLost`` must pass through.
+
+**Units.**  Seconds are floats ending in ``_s``; sizes stand in the names (``memory_mb``).
 """
 
 from __future__ import annotations
@@ -16,26 +33,30 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Final, Protocol, TypeVar
+from typing import Any, ClassVar, Protocol
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
+from bloomery.drivers import steps
 from bloomery.model.node import Node
 from bloomery.model.port import Port
+from bloomery.model.portgroup import Portgroup
 from bloomery.model.step import Step
+from bloomery.model.volume import VolumeConnector, VolumeTarget
 from bloomery.outcome import DONE, Outcome
-
-PHASES: Final = ("clean", "deploy", "service", "verify")
-M = TypeVar("M", bound=Callable[..., Any])
 
 
 class DriverTask(Protocol):
-    """What a driver may see of a task.
+    """A node in the hands of a driver: all that it may see of the conductor.
 
-    ``reads``: what was read of the hardware in this turn of a flow, by whoever read it; None
-    where nothing may be kept.  ``insists``: a person asked just now, and a BMC that is left
-    alone may be tried.  ``budget_s``: how long one call to the BMC may take; None: as long as any.
+    ``node``: plain values; change them in place, or set them, and they are written when the step
+    ends or begins to wait, or by ``save``.  A shared task (power sync, sensors) writes nothing.
+    ``turn``: how often this step was called before in this run; 0 is the first time.
+    ``reads``: a place for what was read of the hardware in this turn, by keys of one's own, so
+    that it is read once; None where nothing may be kept.
+    ``insists``: a person asked just now, and a BMC that is left alone may be tried.
+    ``budget_s``: seconds that one call to the BMC may take; None: [bmc]call_timeout.
     """
 
     node: Node
@@ -45,83 +66,41 @@ class DriverTask(Protocol):
     budget_s: float | None
 
     @property
-    def driver(self) -> Driver: ...
-    @property
-    def ports(self) -> Sequence[Port]: ...
+    def driver(self) -> Driver:
+        """The node's interfaces: ``task.driver.power.set_power_state(task, ...)``."""
+
     @property
     def driver_info(self) -> Mapping[str, Any]:
-        """The node's driver_info with its secrets readable.  Never store or log it."""
+        """The node's driver_info with its secrets readable.  Never store or log it.
+
+        ``task.node.driver_info`` is the same with its secrets sealed.
+        """
+
+    @property
+    def ports(self) -> Sequence[Port]:
+        """The node's ports, read when first asked for, as are the lists below."""
+
+    @property
+    def portgroups(self) -> Sequence[Portgroup]: ...
+    @property
+    def volume_connectors(self) -> Sequence[VolumeConnector]: ...
+    @property
+    def volume_targets(self) -> Sequence[VolumeTarget]: ...
 
     def save(self) -> None:
-        """Write what changed on the node.  Raises LockLost: then stop at once."""
+        """Write what changed on the node now.  Raises LockLost: then stop at once.
+
+        Call it before an act that a successor must know of after a crash.
+        """
 
     def assert_exclusive(self) -> None:
         """Raise ExclusiveLockRequired unless the lock is exclusive."""
 
     def assert_lease(self) -> None:
-        """Raise LockLost if another conductor may have taken over: ask before each BMC write."""
+        """Raise LockLost if another conductor may have taken over.
 
-
-# ----------------------------------------------------------------------------- marked steps
-
-
-def _mark(phase: str, **facts: Any) -> Callable[[M], M]:
-    def mark(method: M) -> M:
-        marks: dict[str, dict[str, Any]] = getattr(method, "step_marks", {})
-        method.step_marks = marks | {phase: facts}  # type: ignore[attr-defined]
-        return method
-
-    return mark
-
-
-def clean_step(
-    priority: int,
-    *,
-    abortable: bool = False,
-    argsinfo: dict[str, Any] | None = None,
-    requires_ramdisk: bool = True,
-    resumable: bool = False,
-) -> Callable[[M], M]:
-    """Offer a method for cleaning; priority 0: only on request."""
-    return _mark(
-        "clean", priority=priority, abortable=abortable, argsinfo=argsinfo,
-        requires_ramdisk=requires_ramdisk, resumable=resumable,
-    )  # fmt: skip
-
-
-def deploy_step(
-    priority: int,
-    *,
-    abortable: bool = True,
-    argsinfo: dict[str, Any] | None = None,
-    resumable: bool = False,
-) -> Callable[[M], M]:
-    """Offer a method for deploying; priority 0: only on request."""
-    return _mark(
-        "deploy", priority=priority, abortable=abortable, argsinfo=argsinfo, resumable=resumable,
-    )  # fmt: skip
-
-
-def service_step(
-    *,
-    abortable: bool = False,
-    argsinfo: dict[str, Any] | None = None,
-    requires_ramdisk: bool = True,
-    resumable: bool = False,
-) -> Callable[[M], M]:
-    """Offer a method for servicing, which always runs on request."""
-    return _mark(
-        "service", priority=0, abortable=abortable, argsinfo=argsinfo,
-        requires_ramdisk=requires_ramdisk, resumable=resumable,
-    )  # fmt: skip
-
-
-def verify_step(priority: int) -> Callable[[M], M]:
-    """Offer a method for verifying; reads only, so it may always be repeated."""
-    return _mark("verify", priority=priority, resumable=True)
-
-
-# ------------------------------------------------------------------------------- interfaces
+        Ask before each write to a BMC; the gateway (``drivers/bmc``) does it for you.
+        """
 
 
 class Interface:
@@ -134,62 +113,78 @@ class Interface:
     def __init_subclass__(cls, **more: Any) -> None:
         super().__init_subclass__(**more)
         if hasattr(cls, "kind"):
-            cls._steps = {phase: _collect(cls, phase) for phase in PHASES}
+            cls._steps = {phase: steps.marked_in(cls, cls.kind, phase) for phase in steps.PHASES}
 
     def __init__(self, conf: Conf) -> None:
+        """Called once, when the conductor starts.  Raises CannotStart for wrong options."""
         self.conf = conf
 
     def get_properties(self) -> dict[str, str]:
-        """Return {driver_info key: description, beginning "Required." where it is}."""
+        """Return {driver_info key: description}, with the word "Required." where it is.
+
+        When: GET /v1/drivers/NAME/properties, for a type's default interfaces.
+        """
         return {}
 
     def close(self) -> None:
-        """Give back what is kept at BMCs: the conductor ends.  Must not take long."""
+        """Give back what is kept at BMCs.
+
+        When: once, as the conductor ends.  Must return within seconds, whatever BMCs do.
+        """
 
     def validate(self, task: DriverTask) -> None:
-        """Raise MissingParameterValue or InvalidParameterValue if the node lacks something."""
+        """Look whether the node has what this interface needs; asks no BMC.
+
+        When: GET /v1/nodes/ID/validate; and before work begins: ``power`` of every verb and
+        every power sync, ``deploy`` of active and rebuild, ``boot`` of adopt, ``network`` of
+        clean, service and rescue, ``inspect``, ``rescue``, ``console``, ``management`` of theirs.
+        Raises MissingParameterValue, InvalidParameterValue.
+        """
 
     def steps(self, phase: str) -> tuple[Step, ...]:
-        """Return the steps that this interface offers in ``phase``."""
+        """Return the marked steps of ``phase``: clean, deploy, service or verify.
+
+        When: a flow is planned.  Override it where the steps are not known as methods.
+        """
         return self._steps[phase]
 
     def run_step(self, task: DriverTask, step: Step) -> Outcome:
         """Call the step's method with its arguments; a method that returns nothing is done.
 
-        Raises StepNotFound for a method that is no step.
+        When: each turn of each step.  Raises StepNotFound for a method that is no step.
         """
         method = getattr(self, step.step, None)
-        if not hasattr(method, "step_marks"):
-            offered = sorted({one.name for phase in PHASES for one in self.steps(phase)})
+        if not steps.is_step(method):
+            offered = sorted({known.name for phase in steps.PHASES for known in self.steps(phase)})
             raise errors.StepNotFound(
                 verb="run a step on",
                 node=task.node.uuid,
                 steps=step.name,
                 offered=", ".join(offered) or "none",
             )
-        said: Outcome | None = method(task, **step.args)  # type: ignore[misc]
-        return said or DONE
+        outcome: Outcome | None = method(task, **step.args)  # type: ignore[misc]
+        return outcome or DONE
 
     def unsupported(self, task: DriverTask, what: str) -> errors.UnsupportedDriverExtension:
+        """Return the error of a method that this interface does not offer."""
         return errors.UnsupportedDriverExtension(driver=task.node.driver, extension=what)
 
 
-def _collect(cls: type[Interface], phase: str) -> tuple[Step, ...]:
-    found = []
-    for name in dir(cls):
-        facts = getattr(getattr(cls, name, None), "step_marks", {}).get(phase)
-        if facts is not None:
-            found.append(Step(interface=cls.kind, step=name, **facts))
-    return tuple(found)
-
-
 class Power(Interface):
+    """Switches the machine, and tells whether it is on.
+
+    Source: DMTF DSP2046, ComputerSystem, PowerState and action Reset; IPMI 2.0, section 28,
+    Chassis Control.
+    """
+
     kind = "power"
 
     def get_power_state(self, task: DriverTask) -> str | None:
-        """Return ``power on``, ``power off``, ``error``, or None: cannot tell.
+        """Return ``power on``, ``power off``, ``error`` (the BMC says so), or None: cannot tell.
 
-        Raises BmcUnreachable (a retry may help) or BmcRefused (it will not).
+        When: manage, adopt, before a power change, each power sync (shared lock, 10 s), and to
+        see whether a node in maintenance after a power failure has recovered.
+        Raises BmcUnreachable, BmcRefused.
         """
         raise NotImplementedError
 
@@ -199,77 +194,146 @@ class Power(Interface):
         state: str,
         timeout_s: float | None = None,
     ) -> Outcome:
-        """Ask for power ``state``.  Again while the BMC works, Done once it reads so.
+        """Bring power to ``state``: Again while the BMC works, Done once it reads so.
 
-        What is done is recorded in ``node.power_state``: no caller does.
+        ``state``: one of ``get_supported_power_states``: ``power on``, ``power off``,
+        ``rebooting``, ``soft power off``, ``soft rebooting``.
+        ``timeout_s``: how long it may take; None: [conductor]power_state_change_timeout.
+        When: PUT states/power, the steps power_on and power_off, and by siblings such as deploy.
+        Sets ``task.node.power_state`` to what was reached: no caller does.
+        Raises PowerStateFailure when the time is up, BmcUnreachable, BmcRefused,
+        InvalidParameterValue for a state that the BMC does not offer.
         """
         raise NotImplementedError
 
     def reboot(self, task: DriverTask, timeout_s: float | None = None) -> Outcome:
-        """Switch off if on, then on; recorded as ``set_power_state`` does."""
+        """Switch off if on, then on; arguments, result and errors as of ``set_power_state``.
+
+        When: PUT states/power with rebooting, the step reboot, and by siblings.  A node with
+        ``disable_power_off`` must be restarted without going off.
+        """
         raise NotImplementedError
 
     def get_supported_power_states(self, task: DriverTask) -> Sequence[str]:
+        """Return the states that may be asked for, without asking the BMC.
+
+        When: before PUT states/power, which refuses others with 400.
+        """
         return (PowerState.ON, PowerState.OFF, PowerState.REBOOT)
 
     def supports_power_sync(self, task: DriverTask) -> bool:
+        """Tell whether power sync may drive the machine back to the recorded state.
+
+        When: a power sync met a difference.  False: the row follows the machine.
+        """
         return True
 
     def describe_bmc(self, task: DriverTask) -> dict[str, Any] | None:
-        """Return what is remembered of the node's BMC, without asking it; None: nothing is."""
+        """Return what is remembered of the node's BMC, as JSON; None: nothing is.
+
+        When: GET /ext/v1/nodes/ID/why.  Asks no BMC; ``BmcState.describe`` of the gateway does it.
+        """
         return None
 
     def is_suspect(self, task: DriverTask) -> bool:
-        """Tell, without asking the BMC, whether it failed to answer the last time."""
+        """Tell, without asking the BMC, whether it failed to answer the last time.
+
+        When: each power sync, which then asks it later, behind those that live.
+        """
         return False
 
     def has_answered(self, task: DriverTask, since: datetime) -> bool:
         """Tell, without asking the BMC, whether it answered after ``since`` (``bloomery.clock``).
 
-        Who does not remember that has one outage budget for each step, however often it answers.
+        When: a step answers Again after silence; an answer begins a new outage budget.  Who does
+        not remember has one budget for each step, however often the BMC answers.
         """
         return False
 
 
 class Management(Interface):
+    """Boot device and mode, secure boot, sensors.
+
+    Source: DMTF DSP2046, ComputerSystem, property Boot, and SecureBoot; IPMI 2.0, section 28.12,
+    Set System Boot Options.
+    """
+
     kind = "management"
 
     def get_supported_boot_devices(self, task: DriverTask) -> Sequence[str]:
+        """Return names of Ironic: pxe, disk, cdrom, bios, safe, uefihttp.
+
+        When: GET management/boot_device/supported.  May ask the BMC.
+        """
         raise NotImplementedError
 
     def set_boot_device(self, task: DriverTask, device: str, persistent: bool = False) -> None:
+        """Boot from ``device`` the next time, or each time if ``persistent``.
+
+        When: PUT management/boot_device, and by boot interfaces within a step.  Exclusive lock.
+        Raises InvalidParameterValue for an unknown device, BmcUnreachable, BmcRefused.
+        """
         raise NotImplementedError
 
     def get_boot_device(self, task: DriverTask) -> dict[str, Any]:
-        """Return {"boot_device": name or None, "persistent": bool or None}."""
+        """Return {"boot_device": name or None, "persistent": bool or None}; None: unknown.
+
+        When: GET management/boot_device.  Raises BmcUnreachable, BmcRefused.
+        """
         raise NotImplementedError
 
     def get_supported_boot_modes(self, task: DriverTask) -> Sequence[str]:
+        """Return some of uefi, bios.  Raises as ``get_boot_device``."""
         raise self.unsupported(task, "get_supported_boot_modes")
 
     def set_boot_mode(self, task: DriverTask, mode: str) -> Outcome | None:
+        """Boot in ``mode``, uefi or bios; Again while the machine restarts to take it.
+
+        When: PUT states/boot_mode, and by boot interfaces.  Done without a restart where it is so.
+        Raises InvalidParameterValue, StepFailure when it does not take effect in time.
+        """
         raise self.unsupported(task, "set_boot_mode")
 
     def get_boot_mode(self, task: DriverTask) -> str | None:
+        """Return uefi, bios, or None: the BMC does not tell.
+
+        When: manage, which records it; a failure is logged and does no harm.
+        """
         raise self.unsupported(task, "get_boot_mode")
 
     def get_secure_boot_state(self, task: DriverTask) -> bool | None:
+        """Tell whether secure boot is on; None: there is none to show.  When: manage."""
         raise self.unsupported(task, "get_secure_boot_state")
 
     def set_secure_boot_state(self, task: DriverTask, on: bool) -> Outcome | None:
+        """Switch secure boot; as ``set_boot_mode``.  When: PUT states/secure_boot."""
         raise self.unsupported(task, "set_secure_boot_state")
 
     def get_sensors_data(self, task: DriverTask) -> dict[str, Any]:
+        """Return {kind: {sensor: {name: value}}}, kinds such as Fan, Temperature, Power, Drive.
+
+        When: sensors are collected; shared lock.  What cannot be read is left out.
+        """
         raise self.unsupported(task, "get_sensors_data")
 
     def inject_nmi(self, task: DriverTask) -> None:
+        """Interrupt the running system.  When: PUT management/inject_nmi; exclusive lock."""
         raise self.unsupported(task, "inject_nmi")
 
     def detect_vendor(self, task: DriverTask) -> str | None:
+        """Return the maker's name; None: unknown.  When: manage, as ``properties/vendor``."""
         raise self.unsupported(task, "detect_vendor")
 
 
 class Boot(Interface):
+    """Boots the machine into an agent's ramdisk, and into its instance.
+
+    ``capabilities``: what it can do, asked by deploy interfaces: ``ramdisk_boot`` (an ISO for
+    good), ``ramdisk_boot_configdrive``, ``iscsi_volume_boot``, ``pxe_boot``, ``ipxe_boot``.
+    All methods are called by deploy and rescue interfaces, within a step; each but
+    ``check_machine`` may answer Again.
+    """
+
     kind = "boot"
     capabilities: ClassVar[frozenset[str]] = frozenset()
 
@@ -280,21 +344,32 @@ class Boot(Interface):
         """
 
     def prepare_ramdisk(self, task: DriverTask, params: Mapping[str, str]) -> Outcome | None:
+        """Make the next boot that of the agent's ramdisk, with the machine off.
+
+        ``params``: kernel parameters, such as {"ipa-api-url": URL}.  The caller switches on.
+        Raises MissingParameterValue where the ramdisk is not named.
+        """
         raise NotImplementedError
 
     def clean_up_ramdisk(self, task: DriverTask) -> Outcome | None:
+        """Take away what ``prepare_ramdisk`` made; fine where there is nothing."""
         raise NotImplementedError
 
     def prepare_instance(self, task: DriverTask) -> Outcome | None:
+        """Make every further boot that of the instance: its disk, volume or ``boot_iso``."""
         raise NotImplementedError
 
     def clean_up_instance(self, task: DriverTask) -> Outcome | None:
+        """Take away what ``prepare_instance`` made; fine where there is nothing."""
         raise NotImplementedError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Heartbeat:
-    """What an agent says when it calls."""
+    """What an agent says when it calls: POST /v1/heartbeat/ID.
+
+    ``status``: start, end, error, and so on, with ``status_message`` for people.
+    """
 
     callback_url: str
     agent_version: str | None = None
@@ -315,41 +390,51 @@ class Periodic:
 
 
 class Deploy(Interface):
+    """Puts an instance on the machine by its deploy steps, and makes it ready for other flows.
+
+    ``prepare*`` and ``tear_down*`` are steps around those of all interfaces; they may be repeated
+    after a crash.  What undoes a failed flow is called once, and a failure of it is logged.
+    """
+
     kind = "deploy"
 
     def periodics(self) -> Sequence[Periodic]:
-        """What the conductor should do from time to time for nodes with this interface."""
+        """Return what the conductor should look at for nodes with this interface.  When: start."""
         return ()
 
     def prepare(self, task: DriverTask) -> Outcome | None:
-        """Make the node ready for the deploy steps."""
+        """Make the node ready for the deploy steps.  When: first step of active and rebuild."""
 
     def clean_up(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare`` made, after a deployment that failed."""
+        """Take away what ``prepare`` made.  When: a deployment failed or was aborted."""
 
     def tear_down(self, task: DriverTask) -> Outcome | None:
-        """Take the instance away: power off, disconnect."""
+        """Take the instance away: power off, disconnect.  When: the verb deleted."""
 
     def prepare_cleaning(self, task: DriverTask) -> Outcome | None:
-        """Make the node ready for the clean steps; WaitForCall where an agent must boot."""
+        """Make the node ready for the clean steps; WaitForCall where an agent must boot.
+
+        When: first step of cleaning.
+        """
 
     def tear_down_cleaning(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare_cleaning`` made."""
+        """Take away what ``prepare_cleaning`` made.  When: after cleaning, however it ended."""
 
     def prepare_service(self, task: DriverTask) -> Outcome | None:
-        """Make the node ready for service steps; WaitForCall where an agent must boot."""
+        """As ``prepare_cleaning``.  When: first step of the verb service."""
 
     def tear_down_service(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``prepare_service`` made."""
+        """As ``tear_down_cleaning``, and boot the instance again.  When: after servicing."""
 
     def take_over(self, task: DriverTask) -> None:
-        """Become responsible for an active node that another conductor deployed."""
+        """Become responsible for an active node, without touching its machine.  When: adopt."""
 
     def on_heartbeat(self, task: DriverTask, heartbeat: Heartbeat) -> Outcome | None:
         """Say what the call of an agent means for the step that waits.
 
-        None: nothing; Done: it is finished; WaitForCall: go on waiting.  Raise if the agent
-        reports a failure.
+        When: an agent called, and the node is in a wait state; exclusive lock, at once.
+        Done: the step goes on, as its WaitForCall said (``then``); None, WaitForCall: it waits
+        on, and its time counts anew.  Raises StepFailure if the agent reports a failure.
         """
         return DONE
 
@@ -358,87 +443,141 @@ class Inspect(Interface):
     kind = "inspect"
 
     def inspect_hardware(self, task: DriverTask) -> Outcome | None:
-        """Find out what the node is made of: Done(result={"inventory": ..., ...})."""
+        """Find out what the node is made of; WaitForCall where an agent finds it out.
+
+        When: the verb inspect.  Returns Done with a result of these keys, each optional:
+        ``inventory``: {"inventory": as ironic-python-agent has it, "plugin_data": {}};
+        ``node``: {"properties": all of them, with memory_mb, cpus, cpu_arch, local_gb};
+        ``ports``: MAC addresses, of which missing ports are created.
+        Raises HardwareInspectionFailure for what must be known and is not.
+        """
         raise NotImplementedError
 
     def abort(self, task: DriverTask) -> None:
+        """Stop an inspection that waits.  When: the verb abort; a failure is logged."""
         raise self.unsupported(task, "abort")
 
 
 class Network(Interface):
+    """Wires ports to networks.  Plain calls, under the exclusive lock but for ``vif_list``."""
+
     kind = "network"
 
     def vif_attach(self, task: DriverTask, vif_info: Mapping[str, Any]) -> None:
+        """Attach a virtual interface to a free port or port group.
+
+        ``vif_info``: {"id": text, "port_uuid" or "portgroup_uuid": UUID, if named}.
+        When: POST /v1/nodes/ID/vifs.  Raises InvalidParameterValue where none is free.
+        """
         raise NotImplementedError
 
     def vif_detach(self, task: DriverTask, vif_id: str) -> None:
+        """Detach it again.  When: DELETE /v1/nodes/ID/vifs/VIF."""
         raise NotImplementedError
 
     def vif_list(self, task: DriverTask) -> list[dict[str, Any]]:
+        """Return [{"id": text}, ...].  When: GET /v1/nodes/ID/vifs."""
         raise NotImplementedError
 
 
 class Bios(Interface):
+    """BIOS settings.  Source: DMTF DSP2046, Bios, and AttributeRegistry for what is allowed."""
+
     kind = "bios"
 
     def cache_bios_settings(self, task: DriverTask) -> Outcome | None:
-        """Done(result={"bios_settings": [...]}), or nothing where there are none."""
+        """Return Done(result={"bios_settings": rows}), or None where there are none.
+
+        When: manage, at once (Again is not heard); a failure is logged.  A row: ``name``,
+        ``value`` (text or None), and as far as it is known ``attribute_type``,
+        ``allowable_values``, ``lower_bound``, ``upper_bound``, ``min_length``, ``max_length``,
+        ``read_only``, ``reset_required``, ``unique``.  They replace those of before.
+        """
 
 
 class Console(Interface):
+    """A console for users.  Plain calls, under the exclusive lock but for ``get_console``."""
+
     kind = "console"
 
     def start_console(self, task: DriverTask) -> None:
-        """Let users reach the console.  Asked twice, it lands in the same place."""
+        """Let users reach the console; asked twice, it lands in the same place.
+
+        When: PUT states/console, and adopt where it was on.
+        """
         raise self.unsupported(task, "start_console")
 
     def stop_console(self, task: DriverTask) -> None:
-        """Let nobody reach it any more.  Stopping what does not run succeeds."""
+        """Let nobody reach it any more; fine where it does not run.
+
+        When: PUT states/console, the verb deleted, and before the node itself is deleted.
+        """
         raise self.unsupported(task, "stop_console")
 
     def get_console(self, task: DriverTask) -> dict[str, str]:
-        """Return {"type": kind, "url": where}."""
+        """Return {"type": such as socat, "url": where}.  When: GET states/console, if it is on."""
         raise self.unsupported(task, "get_console")
 
 
 class Firmware(Interface):
+    """Versions of firmware.  Source: DMTF DSP2046, UpdateService and FirmwareVersion."""
+
     kind = "firmware"
 
     def cache_firmware_components(self, task: DriverTask) -> Outcome | None:
-        """Done(result={"firmware": [...]}), or nothing where there are none."""
+        """Return Done(result={"firmware": rows}), or None where there are none.
+
+        When: as ``cache_bios_settings``.  A row: ``component`` (bios, bmc, nic:ID, ...),
+        ``current_version``, and as far as it is known ``last_version_flashed``, ``vendor``,
+        ``model``, ``serial_number``.  The version that was seen first is kept by itself.
+        """
 
 
 class Raid(Interface):
+    """RAID by steps alone; by convention ``create_configuration``, ``delete_configuration``."""
+
     kind = "raid"
 
 
 class Rescue(Interface):
+    """Boots a rescue system on a machine that has an instance."""
+
     kind = "rescue"
 
     def rescue(self, task: DriverTask) -> Outcome | None:
+        """Boot it; its password stands, sealed, in ``instance_info/rescue_password``.
+
+        When: the verb rescue.  WaitForCall until its agent calls.
+        """
         raise self.unsupported(task, "rescue")
 
     def unrescue(self, task: DriverTask) -> Outcome | None:
+        """Boot the instance again.  When: the verb unrescue."""
         raise self.unsupported(task, "unrescue")
 
     def clean_up(self, task: DriverTask) -> Outcome | None:
-        """Take away what ``rescue`` made."""
+        """Take away what ``rescue`` made.  When: it failed, was aborted, or the node is deleted."""
 
 
 class Storage(Interface):
+    """Volumes of other machines.  Called by deploy interfaces, within a step."""
+
     kind = "storage"
 
     def attach_volumes(self, task: DriverTask) -> None:
-        """Attach the node's volume targets."""
+        """Attach ``task.volume_targets`` to ``task.volume_connectors``; twice is fine."""
 
     def detach_volumes(self, task: DriverTask) -> None:
-        """Detach them again."""
+        """Detach them again; fine where they are not attached."""
 
     def should_write_image(self, task: DriverTask) -> bool:
+        """Tell whether a local disk gets the image; False where a volume holds the system."""
         return True
 
 
 class Vendor(Interface):
+    """What only this hardware can do, as steps."""
+
     kind = "vendor"
 
 
@@ -461,22 +600,25 @@ class Driver:
     vendor: Vendor
 
     def interface(self, kind: str) -> Interface:
-        found: Interface = getattr(self, kind)
-        return found
+        """Return the interface of ``kind``, such as power."""
+        interface: Interface = getattr(self, kind)
+        return interface
 
 
 class HardwareType:
-    """A kind of hardware: which interfaces it works with, the preferred ones first.
+    """A kind of hardware, named by its entry point; made once, when the conductor starts.
 
-    ``lenient`` types take any enabled interface (fake hardware does).
+    ``supported``: {kind: names of interfaces}, for each of the thirteen kinds, the preferred
+    first; ``no-console`` and its like, or ``noop``, for what there is not.
+    ``lenient``: any enabled interface will do (fake hardware).
     """
 
     supported: ClassVar[Mapping[str, Sequence[str]]]
     lenient: ClassVar[bool] = False
 
     def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
-        """Refuse, as it is written, what no node of this type could ever use.
+        """Refuse what no node of this type could ever use.
 
-        What is merely missing yet is the business of the interfaces' ``validate``.  Secrets are
-        sealed here.  Raises InvalidParameterValue.
+        When: POST and PATCH of nodes.  What is merely missing yet is the business of the
+        interfaces' ``validate``.  Secrets are sealed here.  Raises InvalidParameterValue.
         """

@@ -11,7 +11,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, substeps
+from bloomery.drivers import base, steps, substeps
 from bloomery.outcome import Outcome
 
 _NEEDS: Final = "ramdisk_boot"
@@ -30,7 +30,7 @@ class RamdiskDeploy(base.Deploy):
         _check_iso(task.node.instance_info.get("boot_iso"))
         boot.validate(task)
 
-    @base.deploy_step(priority=100, resumable=True)
+    @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome:
         """See whether the machine can boot so, switch off, prepare the boot, switch on."""
         return substeps.run_in_order(

@@ -17,7 +17,7 @@ from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.periodics import table as periodics
 from bloomery.conductor.runner import Phase
 from bloomery.conf import Conf
-from bloomery.drivers import base
+from bloomery.drivers import steps
 from bloomery.model.node import INTERFACES
 from bloomery.model.step import Step
 from bloomery.rpc import contract
@@ -137,7 +137,7 @@ OFFERED = [
     pytest.param(step, id=f"{kind}.{name}.{step.step}.{phase}")
     for kind in INTERFACES
     for name, interface in Site.all_interfaces()[kind].items()
-    for phase in base.PHASES
+    for phase in steps.PHASES
     for step in interface.steps(phase)
 ]
 

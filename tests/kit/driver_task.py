@@ -19,7 +19,7 @@ class FakeTask:
     ) -> None:
         self.node = Node(uuid=str(uuid.uuid4()), driver="ipmi", **values)
         self.driver_info = dict(driver_info)
-        self.ports: tuple[Any, ...] = ()
+        self.ports = self.portgroups = self.volume_connectors = self.volume_targets = ()
         self.turn = 0
         self.reads: dict[str, Any] | None = None
         self.insists = False

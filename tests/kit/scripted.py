@@ -13,7 +13,7 @@ from datetime import datetime
 from typing import Any
 
 from bloomery.conf import Conf
-from bloomery.drivers import base, registry
+from bloomery.drivers import base, registry, steps
 from bloomery.drivers.fake.hardware import FakeDeploy, FakePower
 from bloomery.drivers.registry import Registry
 from bloomery.model.step import Step
@@ -28,7 +28,7 @@ class Script:
 
     def __init__(self, *, has_agents: bool = False) -> None:
         self.has_agents = has_agents
-        self.steps: dict[str, list[Step]] = {phase: [] for phase in base.PHASES}
+        self.steps: dict[str, list[Step]] = {phase: [] for phase in steps.PHASES}
         self.acts: dict[str, Act] = {}
         self.calls: list[str] = []
         self.is_heard = False  # does the power interface know of an answer of the BMC?

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 from bloomery import errors
 from bloomery.conductor.states import ENDS_ON, WAIT_STATES
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base
+from bloomery.drivers import base, steps
 from bloomery.drivers.fake import behaviour
 from bloomery.outcome import DONE, Done, Outcome, WaitForCall
 
@@ -125,7 +125,7 @@ class FakeDeploy(_Fake, base.Deploy):
     def prepare(self, task: base.DriverTask) -> Outcome | None:
         return self.act(task, "prepare")
 
-    @base.deploy_step(priority=100, resumable=True)
+    @steps.deploy_step(priority=100, resumable=True)
     def deploy(self, task: base.DriverTask) -> Outcome | None:
         """Take as long as told, or wait for the fake agent; then be deployed."""
         return self.act(task, "deploy")
@@ -202,13 +202,13 @@ class FakeVendor(_Fake, base.Vendor):
     def get_properties(self) -> dict[str, str]:
         return {"B1": "B1 description. Required.", "B2": "B2 description. Required."}
 
-    @base.clean_step(priority=1, resumable=True)
-    @base.service_step(resumable=True)
+    @steps.clean_step(priority=1, resumable=True)
+    @steps.service_step(resumable=True)
     def log_passthrough(self, task: base.DriverTask) -> Outcome | None:
         """Do nothing that would show: the step that automated cleaning of fake nodes runs."""
         return self.act(task, "log_passthrough")
 
-    @base.service_step(resumable=True)
+    @steps.service_step(resumable=True)
     def trigger_servicewait(self, task: base.DriverTask) -> Outcome | None:
         """Wait until an operator, or an agent, moves the node on."""
         return self.act(task, "trigger_servicewait") or WaitForCall(reason="as the step says")

@@ -9,7 +9,7 @@ import re
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers import base
+from bloomery.drivers import base, steps
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
 from bloomery.outcome import Again
 
@@ -30,16 +30,16 @@ _RESET: Final[dict[str, Any]] = {
 
 
 class IpmitoolVendor(IpmitoolInterface, base.Vendor):
-    @base.clean_step(priority=0, argsinfo=_RAW, requires_ramdisk=False)
-    @base.deploy_step(priority=0, argsinfo=_RAW)
-    @base.service_step(argsinfo=_RAW, requires_ramdisk=False)
+    @steps.clean_step(priority=0, argsinfo=_RAW, requires_ramdisk=False)
+    @steps.deploy_step(priority=0, argsinfo=_RAW)
+    @steps.service_step(argsinfo=_RAW, requires_ramdisk=False)
     def send_raw(self, task: base.DriverTask, raw_bytes: str) -> Again | None:
         """Send the bytes; what the BMC answers with is not kept."""
         return self._send(task, "raw", *parse_bytes(raw_bytes))
 
-    @base.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
-    @base.deploy_step(priority=0, argsinfo=_RESET)
-    @base.service_step(argsinfo=_RESET, requires_ramdisk=False)
+    @steps.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
+    @steps.deploy_step(priority=0, argsinfo=_RESET)
+    @steps.service_step(argsinfo=_RESET, requires_ramdisk=False)
     def bmc_reset(self, task: base.DriverTask, warm: bool = True) -> Again | None:
         """Start the BMC anew; the machine runs on."""
         if not isinstance(warm, bool):

@@ -9,34 +9,34 @@ import pytest
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.drivers import base, noop
+from bloomery.drivers import base, noop, steps
 from bloomery.model.step import Step
 from bloomery.outcome import DONE, Again
 
 
 class Marked(base.Deploy):
-    @base.deploy_step(priority=10)
+    @steps.deploy_step(priority=10)
     def write(self, task: base.DriverTask, image: str = "none") -> Any:
         return Again(after_s=1, reason=image)
 
-    @base.clean_step(priority=5, abortable=True, resumable=True)
-    @base.service_step()
+    @steps.clean_step(priority=5, abortable=True, resumable=True)
+    @steps.service_step()
     def erase(self, task: base.DriverTask) -> None:
         """Return nothing: done."""
 
-    @base.verify_step(priority=1)
+    @steps.verify_step(priority=1)
     def look(self, task: base.DriverTask) -> None:
         """Look."""
 
 
 class Heir(Marked):
-    @base.deploy_step(priority=99)
+    @steps.deploy_step(priority=99)
     def write(self, task: base.DriverTask, image: str = "none") -> Any:
         return DONE
 
 
 def steps_of(interface: base.Interface) -> dict[str, list[str]]:
-    return {phase: [step.step for step in interface.steps(phase)] for phase in base.PHASES}
+    return {phase: [step.step for step in interface.steps(phase)] for phase in steps.PHASES}
 
 
 def test_marked_methods_are_offered_in_their_phases():
@@ -92,3 +92,17 @@ def test_the_noop_network_takes_any_vif():
     network.vif_attach(task, {"id": "vif"})
     network.vif_detach(task, "vif")
     assert network.vif_list(task) == []
+
+
+PAGE = [
+    kind
+    for kind in vars(base).values()
+    if isinstance(kind, type) and kind.__module__ == base.__name__
+]
+
+
+@pytest.mark.parametrize("kind", PAGE, ids=lambda kind: kind.__name__)
+def test_the_page_says_of_every_method_what_it_is_for(kind: type):
+    """Others write drivers from it: a method without a word is one that they must guess at."""
+    methods = {name: m for name, m in vars(kind).items() if callable(m) and name[0] != "_"}
+    assert [name for name, method in methods.items() if not method.__doc__] == []

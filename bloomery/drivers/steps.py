@@ -1,0 +1,103 @@
+"""Marks that make a method of an interface a step of flows.
+
+    class Erase(base.Deploy):
+        @steps.clean_step(priority=10, resumable=True)
+        def erase_devices(self, task: base.DriverTask) -> Outcome | None: ...
+
+A method may bear several marks.  What may be repeated must land in the same place.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, Final, TypeVar
+
+from bloomery.model.step import Step
+
+PHASES: Final = ("clean", "deploy", "service", "verify")
+M = TypeVar("M", bound=Callable[..., Any])
+
+
+def _mark(phase: str, **facts: Any) -> Callable[[M], M]:
+    def mark(method: M) -> M:
+        marks: dict[str, dict[str, Any]] = getattr(method, "step_marks", {})
+        method.step_marks = marks | {phase: facts}  # type: ignore[attr-defined]
+        return method
+
+    return mark
+
+
+def clean_step(
+    priority: int,
+    *,
+    abortable: bool = False,
+    argsinfo: dict[str, Any] | None = None,
+    requires_ramdisk: bool = True,
+    resumable: bool = False,
+) -> Callable[[M], M]:
+    """Offer a method for cleaning: ``def name(self, task, **args) -> Outcome | None``.
+
+    ``priority``: automated cleaning runs steps from high to low; 0: only on request.
+    ``abortable``: the verb abort may stop it while it waits.
+    ``argsinfo``: {argument: {"description": text, "required": bool}}; others are refused.
+    ``requires_ramdisk``: an agent must run; a servicing without such steps boots none.
+    ``resumable``: may be called again after a crash, or after silence of the BMC.  A step that
+    is not fails its flow then, by name.
+    """
+    return _mark(
+        "clean", priority=priority, abortable=abortable, argsinfo=argsinfo,
+        requires_ramdisk=requires_ramdisk, resumable=resumable,
+    )  # fmt: skip
+
+
+def deploy_step(
+    priority: int,
+    *,
+    abortable: bool = True,
+    argsinfo: dict[str, Any] | None = None,
+    resumable: bool = False,
+) -> Callable[[M], M]:
+    """Offer a method for deploying; arguments as of ``clean_step``.
+
+    The image is written at 80, and the machine booted into it at 20, by convention of Ironic.
+    """
+    return _mark(
+        "deploy", priority=priority, abortable=abortable, argsinfo=argsinfo, resumable=resumable,
+    )  # fmt: skip
+
+
+def service_step(
+    *,
+    abortable: bool = False,
+    argsinfo: dict[str, Any] | None = None,
+    requires_ramdisk: bool = True,
+    resumable: bool = False,
+) -> Callable[[M], M]:
+    """Offer a method for servicing, which always runs on request; as of ``clean_step``."""
+    return _mark(
+        "service", priority=0, abortable=abortable, argsinfo=argsinfo,
+        requires_ramdisk=requires_ramdisk, resumable=resumable,
+    )  # fmt: skip
+
+
+def verify_step(priority: int) -> Callable[[M], M]:
+    """Offer a method for the verb manage; it reads only, so it may always be repeated.
+
+    One that fails is recorded in the node's history, and the node becomes manageable.
+    """
+    return _mark("verify", priority=priority, resumable=True)
+
+
+def is_step(method: object) -> bool:
+    """Tell whether a method bears a mark."""
+    return hasattr(method, "step_marks")
+
+
+def marked_in(cls: type, kind: str, phase: str) -> tuple[Step, ...]:
+    """Return the steps that a class of interfaces of ``kind`` offers in ``phase``."""
+    steps = []
+    for name in dir(cls):
+        facts = getattr(getattr(cls, name, None), "step_marks", {}).get(phase)
+        if facts is not None:
+            steps.append(Step(interface=kind, step=name, **facts))
+    return tuple(steps)
