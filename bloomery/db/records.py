@@ -106,12 +106,16 @@ def naming_conflicts(noun: Noun, values: Mapping[str, Any]) -> rows.naming_confl
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """A page of records; ``conductor_groups`` and ``shards`` are those of their nodes."""
+    """A page of records; ``conductor_groups`` and ``shards`` are those of their nodes.
+
+    ``project`` owns the nodes, or has them lent.
+    """
 
     columns: Sequence[str]
     equal: Mapping[str, Any] = field(default_factory=dict)
     shards: Sequence[str] | None = None
     conductor_groups: Sequence[str] | None = None
+    project: str | None = None
     description_contains: str | None = None
     page: Page = field(default_factory=Page)
 
@@ -139,11 +143,16 @@ def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
     conditions: list[sa.ColumnElement[bool]] = [c[n] == v for n, v in query.equal.items()]
     if query.description_contains is not None:
         conditions.append(c.description.like(f"%{query.description_contains}%"))
-    for column, values in (
-        (NODES.c.shard, query.shards),
-        (NODES.c.conductor_group, query.conductor_groups),
-    ):
-        if values is not None:
-            nodes = sa.select(NODES.c.uuid).where(column.in_(list(values)))
-            conditions.append(c.node_uuid.in_(nodes))
+    of_nodes: list[sa.ColumnElement[bool]] = [
+        column.in_(list(values))
+        for column, values in (
+            (NODES.c.shard, query.shards),
+            (NODES.c.conductor_group, query.conductor_groups),
+        )
+        if values is not None
+    ]
+    if query.project is not None:
+        of_nodes.append(sa.or_(NODES.c.owner == query.project, NODES.c.lessee == query.project))
+    if of_nodes:
+        conditions.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(*of_nodes)))
     return conditions

@@ -11,9 +11,13 @@ rule is looked at, as in Ironic.  Two rules are asked in every mode: those that 
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.db import nodes as db
+from bloomery.db import records
+from bloomery.model.noun import Noun
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
@@ -102,6 +106,53 @@ def visible_project(ctx: Context, noun: str, project: str | None = None) -> str 
         raise _refused(ctx, f"baremetal:{noun}:list_all")
     authorize(ctx, f"baremetal:{noun}:list")
     return own
+
+
+# ---------------------------------------------------------------------------- records of nouns
+
+
+def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = None) -> None:
+    """Return if the caller may do that to a record; without a verb: if it may be known at all.
+
+    What belongs to a node is not there (404) for those who may not read the node.
+    """
+    rules = [] if verb is None else [f"baremetal:{noun.name}:{verb}"]
+    if not ctx.services.policies.enforced:
+        return
+    if not noun.of_node:
+        for rule in rules:
+            authorize(ctx, rule)
+        return
+    with ctx.services.db.read() as conn:
+        record = records.find_row(conn, noun, ident, ("node_uuid",))
+    if record is None:
+        raise noun.missing(ident)
+    node = lookup.row(ctx, record.node_uuid, lookup.OWNED)
+    authorize_part(ctx, node, noun.missing(ident), *rules)
+
+
+def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> None:
+    """Return if the caller may add a record to the node that ``body`` names, if it names one.
+
+    A node that is not there owns nothing: who may create for any node learns of it later.
+    """
+    if not ctx.services.policies.enforced:
+        return
+    rule = f"baremetal:{noun.name}:create"
+    idents = [str(body[name]) for name in noun.node_arguments if body.get(name)]
+    with ctx.services.db.read() as conn:
+        nodes = [db.find_row(conn, ident, lookup.OWNED) for ident in idents]
+    targets = [node_target(node) for node in nodes if node is not None]
+    for target in targets or [{}]:
+        authorize(ctx, rule, target)
+
+
+def visible_records(ctx: Context, noun: Noun) -> str | None:
+    """Return the project that a list is limited to; see ``visible_project``."""
+    if noun.of_node:
+        return visible_project(ctx, noun.name)
+    authorize(ctx, f"baremetal:{noun.name}:get")
+    return None
 
 
 def _refused(ctx: Context, rule: str) -> errors.Forbidden:

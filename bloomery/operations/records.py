@@ -21,7 +21,7 @@ from bloomery.model.noun import INSPECTION, Noun, checked
 from bloomery.model.page import Page
 from bloomery.model.rules import attributes, idents, patches
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import lookup
+from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
@@ -31,6 +31,11 @@ NODE_COLUMNS: Final = ("node_uuid", "node_ident")
 
 def get(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
     """Return columns of one record by UUID, or by name where the noun has names."""
+    policy.authorize_record(ctx, noun, ident, "get")
+    return _row(ctx, noun, ident, columns)
+
+
+def _row(ctx: Context, noun: Noun, ident: str, columns: Sequence[str]) -> Any:
     with ctx.services.db.read() as conn:
         row = db.find_row(conn, noun, ident, columns)
     if row is None:
@@ -45,6 +50,7 @@ def list_rows(
     ctx: Context, noun: Noun, columns: Sequence[str], filters: Mapping[str, Any], page: Page
 ) -> Sequence[Any]:
     """Return a page of rows of these columns, in that order; ``filters`` by their names."""
+    project = policy.visible_records(ctx, noun)
     noun.check_filters(filters)
     attributes.check_text("description_contains", filters.get("description_contains"))
     query = db.Query(
@@ -56,6 +62,7 @@ def list_rows(
         },
         shards=filters.get("shard"),
         conductor_groups=filters.get("conductor_groups"),
+        project=project,
         description_contains=filters.get("description_contains"),
         page=page,
     )
@@ -64,12 +71,13 @@ def list_rows(
 
 
 def _portgroup(ctx: Context, ident: str) -> str:
-    return str(get(ctx, nouns.PORTGROUP, ident, ("uuid",)).uuid)
+    policy.authorize_record(ctx, nouns.PORTGROUP, ident)
+    return str(_row(ctx, nouns.PORTGROUP, ident, ("uuid",)).uuid)
 
 
 EQUAL: Final[Mapping[str, tuple[str, Callable[[Context, Any], Any]]]] = {
-    "node": ("node_uuid", lookup.uuid_of),
-    "node_uuid": ("node_uuid", lookup.uuid_of),
+    "node": ("node_uuid", policy.readable_node),
+    "node_uuid": ("node_uuid", policy.readable_node),
     "portgroup": ("portgroup_uuid", _portgroup),
     "address": ("address", lambda _, mac: idents.mac(mac)),
 }  # filter -> column, and the value that the column must equal
@@ -80,6 +88,7 @@ EQUAL: Final[Mapping[str, tuple[str, Callable[[Context, Any], Any]]]] = {
 
 def create(ctx: Context, noun: Noun, body: Json, waived: Collection[str] = ()) -> str:
     """Add a record; return its UUID.  ``body`` has passed the schema."""
+    policy.authorize_new_record(ctx, noun, body)
     attributes.refuse_sealed_in(body)
     node = _node_of_body(ctx, noun, body) if noun.of_node else None
     values: Json = {"uuid": str(uuids.uuid4())}
@@ -123,11 +132,12 @@ def update(
 
     ``admit`` refuses what this caller may not know, after the form and before the record.
     """
+    policy.authorize_record(ctx, noun, ident, "update")
     patches.check_form(patch)
     patches.check_roots(patch, noun.patchable)
     patches.refuse_sealed(patch)
     admit(patch)
-    row = get(ctx, noun, ident, noun.columns)
+    row = _row(ctx, noun, ident, noun.columns)
     operations = [one for one in (_operation(ctx, noun, row, each) for each in patch) if one]
     noun.check_patch(row, patch, waived)
     node = lookup.row(ctx, row.node_uuid) if noun.of_node else None
@@ -170,7 +180,8 @@ def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, operation: Json)
 
 def destroy(ctx: Context, noun: Noun, ident: str) -> None:
     """Delete a record; the conductor decides whether what hangs on it allows that."""
-    row = get(ctx, noun, ident, ("uuid", "node_uuid") if noun.of_node else ("uuid",))
+    policy.authorize_record(ctx, noun, ident, "delete")
+    row = _row(ctx, noun, ident, ("uuid", "node_uuid") if noun.of_node else ("uuid",))
     node = lookup.row(ctx, row.node_uuid) if noun.of_node else None
     _conductor(ctx, node).destroy_record(ctx.request, noun.name, row.uuid)
 

@@ -25,7 +25,7 @@ from bloomery.api.views import records as views
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import lookup, records
+from bloomery.operations import policy, records
 
 Json = dict[str, Any]
 
@@ -281,7 +281,7 @@ def malformed(noun: Noun) -> errors.Invalid:
 def of_node(call: Call, ident: str) -> Json:
     """Name a node by UUID only: a name, or an unknown one, gets Ironic's words for it."""
     try:
-        node = idents.is_uuid(ident) and lookup.uuid_of(call.context, ident)
+        node = idents.is_uuid(ident) and policy.readable_node(call.context, ident)
     except errors.NodeNotFound:
         node = None
     if not node:
