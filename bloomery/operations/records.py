@@ -148,30 +148,30 @@ def update(
 
 def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | None:
     """Return an operation as the conductor takes it; None: it changes nothing."""
-    name, value = patches.root_of(operation), operation.get("value")
+    name, is_removal = patches.root_of(operation), operation["op"] == "remove"
+    value = None if is_removal else operation["value"]
     if not patches.is_whole(operation):
         if name not in noun.objects:
             raise errors.PatchError(patch=operation["path"], reason=f"{name} has no members")
         return operation
     if name in noun.pinned:
-        _refuse_move(ctx, noun, row, name, operation)
+        if not (is_removal and name in NODE_COLUMNS):
+            _refuse_move(ctx, noun, row, name, value)
         return None
     if value is None and name in noun.kept:
         raise errors.PatchError(patch=operation["path"], reason=f"{name} cannot be removed")
-    if operation["op"] == "remove":
+    if is_removal:
         return None if name in NODE_COLUMNS else operation
     if name == "node_uuid":
         return operation | {"value": _node_uuid(ctx, noun, checked(noun, name, value))}
     return operation | {"value": checked(noun, name, value)}
 
 
-def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, operation: Json) -> None:
+def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> None:
     """A pinned attribute may be named as it is; naming a node in another way is no change."""
-    value, now = operation.get("value"), getattr(row, name, None)
     if name in NODE_COLUMNS:
-        now = row.node_uuid
-        value = _node_uuid(ctx, noun, value) if operation["op"] != "remove" else now
-    if value != now:
+        name, value = "node_uuid", _node_uuid(ctx, noun, value)
+    if value != getattr(row, name):
         raise errors.InvalidParameterValue(
             reason=f"cannot change {name} of {noun.name} {row.uuid} to {value}: delete it and "
             "create it anew",

@@ -103,8 +103,9 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 
 def misplace(target: fuzzing.Target, lots: random.Random, most: int) -> None:
     """Put ``most`` of the wrong values at every place of every body and query."""
+    right = RIGHT | {"node_uuid": target.nodes[0]}
     for method, path, endpoint in ENDPOINTS:
-        for verb, body in _bodies(path, endpoint):
+        for verb, body in _bodies(path, endpoint, right):
             aimed = filled(path, target.idents, _aimed(verb))
             for value in lots.sample(VALUES, most):
                 target.ask(method, aimed, raw=dumped(body(value)))
@@ -118,19 +119,19 @@ def misplace(target: fuzzing.Target, lots: random.Random, most: int) -> None:
 Place: TypeAlias = tuple[str, Callable[[Any], Any]]  # a verb or nothing, and value -> body
 
 
-def _bodies(path: str, endpoint: Endpoint) -> Iterator[Place]:
+def _bodies(path: str, endpoint: Endpoint, right: dict[str, Any]) -> Iterator[Place]:
     """Yield every place of a body."""
     if endpoint.named is not None:
-        for verb in AIMS if path.endswith("/provision") else (RIGHT["target"],):
-            right = RIGHT | {"target": verb}
-            needed = {name: right[name] for name, arg in endpoint.named.items() if arg.required}
+        for verb in AIMS if path.endswith("/provision") else (right["target"],):
+            aimed = right | {"target": verb}
+            needed = {name: aimed[name] for name, arg in endpoint.named.items() if arg.required}
             yield from ((verb, _put(needed, name)) for name in endpoint.named)
     elif endpoint.body is None:
         return
     elif endpoint.body.source["type"] == "array":
         yield from (("", place) for place in _patches(_fields(path)))
     else:
-        needed = {name: RIGHT[name] for name in endpoint.body.source["required"]}
+        needed = {name: right[name] for name in endpoint.body.source["required"]}
         yield from (("", _put(needed, name)) for name in endpoint.body.source["properties"])
 
 

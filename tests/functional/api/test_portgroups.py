@@ -171,6 +171,7 @@ def test_group_is_changed(api, group, operation, name, value):
     "operation",
     [
         {"op": "remove", "path": "/mode"},
+        {"op": "remove", "path": "/mode", "value": "x"},
         {"op": "replace", "path": "/mode", "value": None},
         {"op": "replace", "path": "/uuid", "value": "x"},
         {"op": "replace", "path": "/internal_info", "value": {}},
