@@ -1,13 +1,13 @@
 from __future__ import annotations
 
 import re
-import time
 import warnings
 
 import pytest
 
 from bloomery import errors
 from bloomery.orchestration import limits, patterns
+from tests.kit import work
 
 LIMITS = limits.LIMITS
 
@@ -105,9 +105,9 @@ def test_a_good_pattern_is_not_refused():
     ],
 )
 def test_counted_repeats_that_multiply_are_refused_before_they_are_built(pattern):
-    began = time.process_time()
-    assert "counted repeats" in str(patterns.refusal(pattern, LIMITS))
-    assert time.process_time() - began < 0.1
+    reasons: list[str | None] = []
+    assert work.calls(lambda: reasons.append(patterns.refusal(pattern, LIMITS))) < 1_000
+    assert "counted repeats" in str(reasons[0])
 
 
 @pytest.mark.parametrize("pattern", ["a{0,65535}", "[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}"])
@@ -118,10 +118,8 @@ def test_counted_repeats_of_use_are_taken(pattern):
 @pytest.mark.parametrize("pattern", ["(?:.*?,){12}P", "(?:.*?b){9}P"])
 def test_a_match_that_does_not_end_is_ended(pattern):
     bounds = limits.Limits(pattern_s=0.05)
-    began = time.process_time()
     with pytest.raises(errors.StackValidationFailed, match="longer than"):
         patterns.fullmatch(pattern, "ab," * 100_000 + "e", bounds)
-    assert time.process_time() - began < 1
 
 
 def test_pattern_and_text_have_their_lengths():

@@ -221,8 +221,8 @@ def test_a_generated_parameter_can_be_read_and_holds_the_default(name: str):
     cfn = parameters.cfn_schema(name, CFN_PARAMETERS[name])
     default = Kettle.properties_schema[name].default
     if default is not None:
-        wanted = ["1"] if name == "l" else default
-        assert hot.value(hot.default) == cfn.value(cfn.default) == wanted
+        expected = ["1"] if name == "l" else default
+        assert hot.value(hot.default) == cfn.value(cfn.default) == expected
 
 
 def test_a_bare_kind_has_a_template_too():

@@ -76,9 +76,9 @@ CASES: dict[str, tuple[list[Rule], Any, Any]] = {
 
 @pytest.mark.parametrize("case", CASES)
 def test_rules_make_old_spellings_new(case: str):
-    rules, given, wanted = CASES[case]
+    rules, given, expected = CASES[case]
     kept = copy.deepcopy(given)
-    assert translated(rules, given) == wanted
+    assert translated(rules, given) == expected
     assert given == kept
 
 

@@ -358,7 +358,7 @@ def test_a_bomb_is_refused_in_little_time(case: str):
     began = time.process_time()
     with pytest.raises((errors.RequestLimitExceeded, errors.TemplateUnreadable)):
         parse.document(BOMBS[case])
-    assert time.process_time() - began < 1  # most take a few milliseconds
+    assert time.process_time() - began < 5  # most take a few milliseconds; they would take minutes
 
 
 def test_objects_that_hold_themselves_are_refused():

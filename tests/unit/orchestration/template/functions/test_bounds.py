@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 import time
 import tracemalloc
 
@@ -12,6 +11,7 @@ from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.template import view
 from bloomery.orchestration.template.functions import base, shapes
+from tests.kit import work
 from tests.kit.function_vectors import AWS, Vector, parsed
 
 TINY = Limits(
@@ -82,7 +82,7 @@ def test_what_would_be_too_large_is_refused_before_it_is_made(snippet, limits, g
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5  # what is refused late takes minutes
     assert peak < 32 * 2**20
 
 
@@ -112,17 +112,13 @@ def test_text_of_json_may_be_as_large_as_its_limit():
         resolve(snippet, Limits(document_nodes=190), AWS)
 
 
-@pytest.mark.skipif(sys.gettrace() is not None, reason="a tracer multiplies what is measured")
-def test_ten_thousand_copies_take_a_tenth_of_a_second():
+def test_ten_thousand_copies_take_a_few_calls_each():
     template = {"name-%i%": ["%i%", {"port": "80-%i%"}]}
     values = [str(number) for number in range(10_000)]
     snippet = repeat(template, **{"%i%": P})
-    best = 9.0
-    for _ in range(3):
-        began = time.process_time()
-        assert len(resolve(snippet, p=values)) == 10_000
-        best = min(best, time.process_time() - began)
-    assert best <= 0.1
+    copies: list[object] = []
+    assert work.calls(lambda: copies.extend(resolve(snippet, p=values))) < 900_000  # 45 for each
+    assert len(copies) == 10_000
 
 
 @pytest.mark.parametrize(
@@ -138,7 +134,7 @@ def test_long_lists_cost_their_length(snippet):
     values = [str(number) for number in range(50_000)]
     began = time.process_time()
     resolve(snippet, p=values)
-    assert time.process_time() - began < 1
+    assert time.process_time() - began < 5  # a square takes minutes
 
 
 def test_shared_parts_count_as_often_as_they_would_be_written():
@@ -150,7 +146,7 @@ def test_shared_parts_count_as_often_as_they_would_be_written():
 
 
 def test_values_are_called_by_their_kind():
-    called = [shapes.called(value) for value in ({}, [], "t", None, 5, "x" * 99)]
+    called = [shapes.described(value) for value in ({}, [], "t", None, 5, "x" * 99)]
     assert called == [
         "a map",
         "a list",
