@@ -250,8 +250,8 @@ MUTANTS = (
         _converters(parameter_types, ParameterType.JSON, str),
         scalar_json_is_read,
     ),
-    Mutant(Parameters, "raw", _raw("_defaults", "_given"), the_stack_beats_the_environment),
-    Mutant(Parameters, "raw", _raw("_given", "_defaults", null=True), null_is_not_given),
+    Mutant(Parameters, "raw", _raw("_defaults", "_user_values"), the_stack_beats_the_environment),
+    Mutant(Parameters, "raw", _raw("_user_values", "_defaults", null=True), null_is_not_given),
     Mutant(Parameters, "check", lambda self: None, undeclared_values_are_refused),
     Mutant(parameter_schemas, "MASK", "secret", hidden_values_are_masked),
     Mutant(Parameters, "changed_immutables", lambda self, before: [], immutable_values_stay),
@@ -265,7 +265,9 @@ MUTANTS = (
         _converters(values, Type.INTEGER, lambda _: 0),
         null_is_the_default,
     ),
-    Mutant(values, "_know", lambda given, schemas: None, unknown_keys_are_refused_inside_too),
+    Mutant(
+        values, "_refuse_unknown", lambda raw, schemas: None, unknown_keys_are_refused_inside_too
+    ),
     Mutant(
         values,
         "_member",

@@ -60,7 +60,7 @@ class Length:
             return f"{quoted(value)} has no length"
         if _within(len(value), self.min, self.max):
             return None
-        return f"its length is {len(value)}, which is not {_said(self.min, self.max)}"
+        return f"its length is {len(value)}, which is not {_bounds_text(self.min, self.max)}"
 
     def shown(self) -> dict[str, Any]:
         return _shown(self, {"min": self.min, "max": self.max})
@@ -83,7 +83,7 @@ class Range:
     def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         if isinstance(value, int | float) and _within(value, self.min, self.max):
             return None
-        return f"{quoted(value)} is not {_said(self.min, self.max)}"
+        return f"{quoted(value)} is not {_bounds_text(self.min, self.max)}"
 
     def shown(self) -> dict[str, Any]:
         return _shown(self, {"min": self.min, "max": self.max})
@@ -221,7 +221,7 @@ def _within(value: Number, least: Number | None, most: Number | None) -> bool:
     return (least is None or value >= least) and (most is None or value <= most)
 
 
-def _said(least: Number | None, most: Number | None) -> str:
+def _bounds_text(least: Number | None, most: Number | None) -> str:
     if most is None:
         return f"{least} or more"
     if least is None:

@@ -44,13 +44,13 @@ SHOW: Final = Attribute("The whole of the real thing, as its service shows it.",
 
 def shown(type_name: str, kind: Kind, *, with_description: bool = False) -> dict[str, Any]:
     """Return the schema of a kind; hidden properties and attributes are left out."""
-    said = {
+    document = {
         "resource_type": type_name,
-        "properties": {name: _property(one) for name, one in _offered(kind).items()},
-        "attributes": {name: _attribute(one) for name, one in _attributes(kind).items()},
+        "properties": {name: _property(entry) for name, entry in _offered(kind).items()},
+        "attributes": {name: _attribute(entry) for name, entry in _attributes(kind).items()},
         "support_status": _support(kind.support),
     }
-    return said | ({"description": described(kind)} if with_description else {})
+    return document | ({"description": described(kind)} if with_description else {})
 
 
 def described(kind: Kind) -> str:
@@ -76,27 +76,27 @@ def _attributes(kind: Kind) -> dict[str, Attribute]:
 
 
 def _property(schema: Schema) -> dict[str, Any]:
-    said: dict[str, Any] = {
+    document: dict[str, Any] = {
         "type": schema.type.lower(),
         "required": schema.required,
         "update_allowed": schema.update_allowed,
         "immutable": schema.immutable,
     }
     if schema.default is not None:
-        said["default"] = schema.default
+        document["default"] = schema.default
     if schema.description:
-        said["description"] = schema.description
+        document["description"] = schema.description
     if schema.constraints:
-        said["constraints"] = [rule.shown() for rule in schema.constraints]
+        document["constraints"] = [rule.shown() for rule in schema.constraints]
     if schema.schema is not None:
         inner = {"*": schema.schema} if isinstance(schema.schema, Schema) else schema.schema
-        said["schema"] = {name: _property(one) for name, one in inner.items()}
-    return said
+        document["schema"] = {name: _property(entry) for name, entry in inner.items()}
+    return document
 
 
 def _attribute(attribute: Attribute) -> dict[str, Any]:
-    said = {"description": attribute.description} if attribute.description else {}
-    return said | ({"type": attribute.type.lower()} if attribute.type is not Type.ANY else {})
+    document = {"description": attribute.description} if attribute.description else {}
+    return document | ({"type": attribute.type.lower()} if attribute.type is not Type.ANY else {})
 
 
 def _support(support: Support | None) -> dict[str, Any] | None:
@@ -192,44 +192,44 @@ _WORDS: Final = {
 def template(type_name: str, kind: Kind, dialect: Dialect = Dialect.CFN) -> dict[str, Any]:
     """Return a template of one resource of the kind, which stands for it with all it has."""
     words, name, offered = _WORDS[dialect], type_name.rpartition("::")[2], _offered(kind)
-    properties = {one: {words.parameter: one} for one in offered}
+    properties = {entry: {words.parameter: entry} for entry in offered}
     outputs = {
-        one: {
+        entry: {
             words.description: attribute.description,
-            words.value: {words.attribute: [name, one]},
+            words.value: {words.attribute: [name, entry]},
         }
-        for one, attribute in _attributes(kind).items()
+        for entry, attribute in _attributes(kind).items()
     }
     return {
         **words.version,
         words.description: f"One resource of type {type_name}",
-        words.parameters: {one: _parameter(schema, dialect) for one, schema in offered.items()},
+        words.parameters: {entry: _parameter(schema, dialect) for entry, schema in offered.items()},
         words.resources: {name: {words.type: type_name, words.properties: properties}},
         words.outputs: outputs | {"OS::stack_id": {words.value: {words.resource: name}}},
     }
 
 
 def _parameter(schema: Schema, dialect: Dialect) -> dict[str, Any]:
-    words, held = _WORDS[dialect], _held(schema)
-    said: dict[str, Any] = {words.type: words.types[held]}
+    words, parameter_type = _WORDS[dialect], _parameter_type(schema)
+    document: dict[str, Any] = {words.type: words.types[parameter_type]}
     if schema.default is not None:
-        said[words.default] = _default(schema.default, held)
+        document[words.default] = _default(schema.default, parameter_type)
     if schema.description:
-        said[words.description] = schema.description
-    rules = [rule for rule in schema.constraints if held in rule.fits]
-    return said | (_hot_rules(rules) if dialect is Dialect.HOT else _cfn_rules(rules))
+        document[words.description] = schema.description
+    rules = [rule for rule in schema.constraints if parameter_type in rule.fits]
+    return document | (_hot_rules(rules) if dialect is Dialect.HOT else _cfn_rules(rules))
 
 
-def _held(schema: Schema) -> Type:
+def _parameter_type(schema: Schema) -> Type:
     """Return the type of the parameter: what commas cannot carry travels as JSON."""
     if schema.type is Type.LIST and isinstance(schema.schema, Schema):
         return Type.LIST if schema.schema.type not in {Type.MAP, Type.LIST, Type.ANY} else Type.MAP
     return schema.type
 
 
-def _default(value: Any, held: Type) -> Any:
+def _default(value: Any, parameter_type: Type) -> Any:
     """Return a default that the parameter reads back as ``value``."""
-    return json.dumps(value) if held is Type.ANY and isinstance(value, str) else value
+    return json.dumps(value) if parameter_type is Type.ANY and isinstance(value, str) else value
 
 
 def _hot_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
@@ -238,14 +238,14 @@ def _hot_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
 
 def _cfn_rules(rules: Sequence[Constraint]) -> dict[str, Any]:
     """Spell those constraints that the dialect knows."""
-    said: dict[str, Any] = {}
+    document: dict[str, Any] = {}
     for rule in rules:
         if isinstance(rule, constraints.Length | constraints.Range):
             unit = "Length" if isinstance(rule, constraints.Length) else "Value"
             bounds = {f"Min{unit}": rule.min, f"Max{unit}": rule.max}
-            said |= {key: bound for key, bound in bounds.items() if bound is not None}
+            document |= {key: bound for key, bound in bounds.items() if bound is not None}
         elif isinstance(rule, constraints.AllowedValues):
-            said["AllowedValues"] = list(rule.values)
+            document["AllowedValues"] = list(rule.values)
         elif isinstance(rule, constraints.AllowedPattern):
-            said["AllowedPattern"] = rule.pattern
-    return said
+            document["AllowedPattern"] = rule.pattern
+    return document

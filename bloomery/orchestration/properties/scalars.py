@@ -19,12 +19,12 @@ def quoted(value: Any) -> str:
     if isinstance(value, list | dict) and len(value) > _QUOTED_PARTS:
         return f"{_kind(value)} of {len(value)}"
     try:
-        said = json.dumps(
+        text = json.dumps(
             value if not isinstance(value, str) else value[: _SHOWN + 1], ensure_ascii=False
         )
     except (TypeError, ValueError, RecursionError):
         return _kind(value)
-    return said if len(said) <= _SHOWN else f"{said[:_SHOWN]}..."
+    return text if len(text) <= _SHOWN else f"{text[:_SHOWN]}..."
 
 
 def _kind(value: Any) -> str:
@@ -33,27 +33,27 @@ def _kind(value: Any) -> str:
     )
 
 
-def integer_of(said: str, limits: Limits) -> int:
+def integer_of(text: str, limits: Limits) -> int:
     """Read a whole number; ValueError for other text and for too many digits."""
-    if len(said) > limits.scalar_digits:
-        raise ValueError(said)
-    return int(said)
+    if len(text) > limits.scalar_digits:
+        raise ValueError(text)
+    return int(text)
 
 
-def number_of(said: str, limits: Limits) -> int | float:
+def number_of(text: str, limits: Limits) -> int | float:
     """Read a number; ValueError for other text, for what is not finite and for too many digits."""
     try:
-        return integer_of(said, limits)
+        return integer_of(text, limits)
     except ValueError:
-        if len(said) > limits.scalar_digits:
+        if len(text) > limits.scalar_digits:
             raise
-    found = float(said)
+    found = float(text)
     if not math.isfinite(found):
-        raise ValueError(said)
+        raise ValueError(text)
     return found
 
 
-def wanted(kind: str, value: Any, limits: Limits) -> str:
+def expected(kind: str, value: Any, limits: Limits) -> str:
     """Say what ``value`` is not; the limit is named only if it is too long for that alone."""
     if not _is_too_long(value, limits):
         return kind

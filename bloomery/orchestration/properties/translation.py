@@ -56,10 +56,10 @@ class Replace:
     source: Path | None = field(default=None, kw_only=True)
 
     def apply(self, data: dict[str, Any]) -> None:
-        taken = [one for one in _taken(data, self.source) if one is not None]
+        taken = [item for item in _taken(data, self.source) if item is not None]
         for place, key in _places(data, self.path):
             found = [place.pop(self.name, None)] if self.name is not None else taken
-            new = [one for one in found if one is not None]
+            new = [item for item in found if item is not None]
             if self.value is not None:
                 place[key] = self.value
             elif new:
@@ -91,11 +91,11 @@ class Resolve:
         for place, key in _places(data, self.path):
             value = place.get(key)
             if isinstance(value, list):
-                place[key] = [self._found(one) for one in value]
+                place[key] = [self._resolved(item) for item in value]
             elif key in place:
-                place[key] = self._found(value)
+                place[key] = self._resolved(value)
 
-    def _found(self, value: Any) -> Any:
+    def _resolved(self, value: Any) -> Any:
         return value if value is None or value == "" else self.find(value)
 
     def names(self) -> set[str]:
@@ -121,9 +121,9 @@ class Delete:
 Rule: TypeAlias = Add | Replace | Resolve | Delete
 
 
-def translated(rules: Sequence[Rule], given: dict[str, Any]) -> dict[str, Any]:
-    """Return ``given`` in the new spelling; what is given stays as it is."""
-    data: dict[str, Any] = _copied(given)
+def translated(rules: Sequence[Rule], properties: dict[str, Any]) -> dict[str, Any]:
+    """Return ``properties`` in the new spelling; what is given stays as it is."""
+    data: dict[str, Any] = _copied(properties)
     for rule in sorted(rules, key=lambda rule: rule.turn):
         rule.apply(data)
     return data
@@ -156,10 +156,10 @@ def _places(data: dict[str, Any], path: Path) -> Iterator[Place]:
     level: list[dict[str, Any]] = [data]
     for name in path[:-1]:
         inner = [place.get(name) for place in level]
-        level = [one for value in inner for one in _maps(value)]
+        level = [item for value in inner for item in _maps(value)]
     yield from ((place, path[-1]) for place in level)
 
 
 def _maps(value: Any) -> list[dict[str, Any]]:
     members = value if isinstance(value, list) else [value]
-    return [one for one in members if isinstance(one, dict)]
+    return [item for item in members if isinstance(item, dict)]

@@ -20,11 +20,11 @@ from bloomery import errors
 from bloomery.orchestration.properties import constraints, translation
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import (
+    expected,
     integer_of,
     is_number,
     number_of,
     quoted,
-    wanted,
 )
 from bloomery.orchestration.properties.schema import Schema, Type
 
@@ -57,7 +57,7 @@ _SCALARS: Final = frozenset({str, int, float, bool, type(None)})
 
 
 @dataclass(frozen=True, slots=True)
-class Job:
+class Conversion:
     """How strictly one value is converted: ``check`` looks at constraints and unknown keys."""
 
     check: bool
@@ -96,20 +96,20 @@ class Properties:
 
     def resolved(self, *, check: bool = False) -> dict[str, Any]:
         """Return every property of the schema, converted; ``check`` asks the constraints, too."""
-        given, settled = self._given()
+        raw, settled = self._trees()
         if check:
-            self._check_names(given)
-        strict, lax = Job(check, self._context), Job(False, self._context)
-        unsettled = self._unsettled(given) if check and settled else frozenset()
+            self._check_names(raw)
+        strict, lax = Conversion(check, self._context), Conversion(False, self._context)
+        unsettled = self._unsettled(raw) if check and settled else frozenset()
         if not settled:
             strict = lax
-        values = self._values(given)
+        values = self._values(raw)
         return {
             name: self._property(name, schema, values, lax if name in unsettled else strict)
             for name, schema in self._schemas.items()
         }
 
-    def _given(self) -> tuple[Mapping[str, Any], bool]:
+    def _trees(self) -> tuple[Mapping[str, Any], bool]:
         """Return the tree of each property, and whether the map as a whole is final."""
         tree, settled = self._tree, True
         if not isinstance(tree, Mapping) and tree is not None:
@@ -121,23 +121,23 @@ class Properties:
             raise _fault(f"properties must be a map, and {quoted(tree)} is none")
         return tree, settled
 
-    def _check_names(self, given: Iterable[str]) -> None:
-        _know(given, self._schemas)
-        for name in given:
+    def _check_names(self, raw: Iterable[str]) -> None:
+        _refuse_unknown(raw, self._schemas)
+        for name in raw:
             if not self._schemas[name].implemented:
                 raise _fault(f"Property {name} is not implemented yet: leave it out")
 
-    def _unsettled(self, given: Mapping[str, Any]) -> frozenset[str]:
+    def _unsettled(self, raw: Mapping[str, Any]) -> frozenset[str]:
         settled = self._reader.settled
         names = {
-            name for name, tree in given.items() if type(tree) not in _SCALARS and not settled(tree)
+            name for name, tree in raw.items() if type(tree) not in _SCALARS and not settled(tree)
         }
         return frozenset(translation.spread(self._rules, names) if names and self._rules else names)
 
-    def _values(self, given: Mapping[str, Any]) -> Mapping[str, Any]:
+    def _values(self, raw: Mapping[str, Any]) -> Mapping[str, Any]:
         values = {
             name: tree if type(tree) in _SCALARS else self._read(name, tree)
-            for name, tree in given.items()
+            for name, tree in raw.items()
         }
         return translation.translated(self._rules, values) if self._rules else values
 
@@ -147,41 +147,43 @@ class Properties:
         except errors.Misplaced as exc:
             raise exc.under(name) from exc
 
-    def _property(self, name: str, schema: Schema, values: Mapping[str, Any], job: Job) -> Any:
+    def _property(
+        self, name: str, schema: Schema, values: Mapping[str, Any], conversion: Conversion
+    ) -> Any:
         if name == "description" and self._description and name not in values:
             return self._description
-        return _member(name, schema, values, job)
+        return _member(name, schema, values, conversion)
 
 
 # --------------------------------------------------------------------------- maps of properties
 
 
-def _member(name: str, schema: Schema, values: Mapping[str, Any], job: Job) -> Any:
+def _member(name: str, schema: Schema, values: Mapping[str, Any], conversion: Conversion) -> Any:
     """Return one entry of a map with a schema; null where it is absent and has no default."""
     if name not in values and schema.default is None:
         if schema.required:
             raise _fault(f"Property {name} not assigned: it is required")
         return None
     try:
-        return converted(schema, values.get(name), job)
+        return converted(schema, values.get(name), conversion)
     except errors.StackValidationFailed as exc:
         raise exc.under(name) from exc
 
 
-def _know(given: Iterable[str], schemas: Schemas) -> None:
-    for name in given:
+def _refuse_unknown(raw: Iterable[str], schemas: Schemas) -> None:
+    for name in raw:
         if name not in schemas:
             said = str(name)[:_SHOWN]
             raise _fault(f"Unknown Property {said}.{errors.nearest(name, schemas)}")
 
 
-def converted(schema: Schema, given: Any, job: Job) -> Any:
-    """Return ``given`` as the schema's type has it; null is the default or the empty value."""
-    if given is None:
-        given = schema.default if schema.default is not None else _EMPTY[schema.type]
-    value = _CONVERTERS[schema.type](schema, given, job)
-    if job.check and schema.constraints and not (schema.takes_text and isinstance(given, str)):
-        why = constraints.refusal(schema.constraints, value, job.context)
+def converted(schema: Schema, raw: Any, conversion: Conversion) -> Any:
+    """Return ``raw`` as the schema's type has it; null is the default or the empty value."""
+    if raw is None:
+        raw = schema.default if schema.default is not None else _EMPTY[schema.type]
+    value = _CONVERTERS[schema.type](schema, raw, conversion)
+    if conversion.check and schema.constraints and not (schema.takes_text and isinstance(raw, str)):
+        why = constraints.refusal(schema.constraints, value, conversion.context)
         if why is not None:
             raise _fault(why)
     return value
@@ -194,79 +196,79 @@ def _fault(reason: str) -> errors.StackValidationFailed:
 # ------------------------------------------------------------------------------------ the types
 
 
-def _string(schema: Schema, given: Any, job: Job) -> str:
-    if isinstance(given, str):
-        return given
-    if isinstance(given, int) and is_number(given, job.context.limits):
-        return str(given)
-    raise _fault(f"{quoted(given)} is not text: quote it")
+def _string(schema: Schema, raw: Any, conversion: Conversion) -> str:
+    if isinstance(raw, str):
+        return raw
+    if isinstance(raw, int) and is_number(raw, conversion.context.limits):
+        return str(raw)
+    raise _fault(f"{quoted(raw)} is not text: quote it")
 
 
-def _integer(schema: Schema, given: Any, job: Job) -> int:
-    limits = job.context.limits
-    if is_number(given, limits):
-        return int(given)
+def _integer(schema: Schema, raw: Any, conversion: Conversion) -> int:
+    limits = conversion.context.limits
+    if is_number(raw, limits):
+        return int(raw)
     try:
-        return integer_of(given if isinstance(given, str) else "", limits)
+        return integer_of(raw if isinstance(raw, str) else "", limits)
     except ValueError as exc:
-        raise _fault(f"{quoted(given)} is not {wanted('a whole number', given, limits)}") from exc
+        raise _fault(f"{quoted(raw)} is not {expected('a whole number', raw, limits)}") from exc
 
 
-def _number(schema: Schema, given: Any, job: Job) -> int | float:
-    limits = job.context.limits
-    if is_number(given, limits):
-        return given  # type: ignore[no-any-return]
+def _number(schema: Schema, raw: Any, conversion: Conversion) -> int | float:
+    limits = conversion.context.limits
+    if is_number(raw, limits):
+        return raw  # type: ignore[no-any-return]
     try:
-        return number_of(given if isinstance(given, str) else "", limits)
+        return number_of(raw if isinstance(raw, str) else "", limits)
     except ValueError as exc:
-        raise _fault(f"{quoted(given)} is not {wanted('a number', given, limits)}") from exc
+        raise _fault(f"{quoted(raw)} is not {expected('a number', raw, limits)}") from exc
 
 
-def _boolean(schema: Schema, given: Any, job: Job) -> bool:
-    if isinstance(given, bool):
-        return given
-    said = given.lower() if isinstance(given, str) else ""
+def _boolean(schema: Schema, raw: Any, conversion: Conversion) -> bool:
+    if isinstance(raw, bool):
+        return raw
+    said = raw.lower() if isinstance(raw, str) else ""
     if said not in {"true", "false"}:
-        raise _fault(f"{quoted(given)} is not a boolean: write true or false")
+        raise _fault(f"{quoted(raw)} is not a boolean: write true or false")
     return said == "true"
 
 
-def _map(schema: Schema, given: Any, job: Job) -> Any:
-    if schema.takes_text and isinstance(given, str | list):
-        return given  # the parameter that it is for reads JSON, and takes any document
-    if not isinstance(given, Mapping):
-        raise _fault(f"{quoted(given)} is not a map")
+def _map(schema: Schema, raw: Any, conversion: Conversion) -> Any:
+    if schema.takes_text and isinstance(raw, str | list):
+        return raw  # the parameter that it is for reads JSON, and takes any document
+    if not isinstance(raw, Mapping):
+        raise _fault(f"{quoted(raw)} is not a map")
     members = schema.schema
     if not isinstance(members, Mapping):
-        return dict(given)
-    if job.check:
-        _know(given, members)
-    return {name: _member(name, inner, given, job) for name, inner in members.items()}
+        return dict(raw)
+    if conversion.check:
+        _refuse_unknown(raw, members)
+    return {name: _member(name, inner, raw, conversion) for name, inner in members.items()}
 
 
-def _list(schema: Schema, given: Any, job: Job) -> list[Any]:
-    if schema.takes_text and isinstance(given, str):
-        return given.split(",") if given else []
-    if not isinstance(given, list | tuple):
-        raise _fault(f"{quoted(given)} is not a list")
+def _list(schema: Schema, raw: Any, conversion: Conversion) -> list[Any]:
+    if schema.takes_text and isinstance(raw, str):
+        return raw.split(",") if raw else []
+    if not isinstance(raw, list | tuple):
+        raise _fault(f"{quoted(raw)} is not a list")
     element = schema.schema
     if not isinstance(element, Schema):
-        return list(given)
-    return [_element(index, element, one, job) for index, one in enumerate(given)]
+        return list(raw)
+    return [_element(index, element, one, conversion) for index, one in enumerate(raw)]
 
 
-def _element(index: int, schema: Schema, given: Any, job: Job) -> Any:
+def _element(index: int, schema: Schema, raw: Any, conversion: Conversion) -> Any:
     try:
-        return converted(schema, given, job)
+        return converted(schema, raw, conversion)
     except errors.StackValidationFailed as exc:
         raise exc.under(index) from exc
 
 
-def _any(schema: Schema, given: Any, job: Job) -> Any:
-    return given
+def _any(schema: Schema, raw: Any, conversion: Conversion) -> Any:
+    return raw
 
 
-_Converter: TypeAlias = Callable[[Schema, Any, Job], Any]
+_Converter: TypeAlias = Callable[[Schema, Any, Conversion], Any]
 _CONVERTERS: Final[Mapping[Type, _Converter]] = {
     Type.STRING: _string,
     Type.INTEGER: _integer,

@@ -68,7 +68,7 @@ class SimulatedChildren:
         owner = parent.template.resolved_type(blueprint.owner)
         definition = above.child(
             versions.template_class(document)(document, files, limits=limits),
-            above.environment.child(blueprint.owner, found=owner),
+            above.environment.child(blueprint.owner, resolved=owner),
             identity=identity_of(parent.template, name, stack_id),
             facade=RowFacade(parent.rows[blueprint.owner]),
             user_parameters=blueprint.parameters,

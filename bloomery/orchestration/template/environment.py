@@ -2,7 +2,7 @@
 
     environment = Environment.of({"parameters": {"size": 3}, "resource_registry": {...}}, kinds)
     environment.registry.find("My::Server", "web")
-    environment.child("nested", parameters={...}, found=...)  # for the stack inside of "nested"
+    environment.child("nested", parameters={...}, resolved=...)  # for the stack inside of "nested"
 
 The operator's environment stands below the user's: its parameters and defaults are defaults, its
 rules are asked after the user's, its sinks get the events of every stack.
@@ -107,17 +107,17 @@ class Environment:
         self,
         resource_name: str,
         parameters: Mapping[str, Any] | None = None,
-        found: ResolvedType | None = None,
+        resolved: ResolvedType | None = None,
     ) -> Environment:
         """Return the environment of the nested stack that a resource is.
 
-        ``found``: what the type of the resource came to; the rule that made it a template is not
+        ``resolved``: what the type of the resource came to; the rule that made it a template is not
         handed down.  Defaults and sinks are, what is encrypted is not.
         """
         sections: dict[str, Any] = {
             PARAMETERS: parameters or {},
             DEFAULTS: self._defaults,
-            REGISTRY: self.registry.below(resource_name, found),
+            REGISTRY: self.registry.below(resource_name, resolved),
             SINKS: self.event_sinks,
         }
         above = None if self._operators is None else self._operators.registry
@@ -166,14 +166,14 @@ def _unreadable(reason: str) -> errors.TemplateUnreadable:
     return errors.TemplateUnreadable(reason=reason)
 
 
-def _check_sinks(sinks: Sequence[Any], known: Collection[str]) -> None:
+def _check_sinks(sinks: Sequence[Any], names: Collection[str]) -> None:
     for index, sink in enumerate(sinks):
         kind = sink.get("type") if isinstance(sink, dict) else None
-        if not isinstance(kind, str) or kind not in known:
+        if not isinstance(kind, str) or kind not in names:
             said = "needs a type" if kind is None else f"{str(kind)[:100]!r} is no type of sink"
-            these = f"known are {', '.join(sorted(known))}" if known else "none is installed"
+            these = f"known are {', '.join(sorted(names))}" if names else "none is installed"
             raise errors.StackValidationFailed(
-                reason=f"{said}: {these}.{errors.nearest(kind, known)}", path=(SINKS, index)
+                reason=f"{said}: {these}.{errors.nearest(kind, names)}", path=(SINKS, index)
             )
 
 

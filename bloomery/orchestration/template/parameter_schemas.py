@@ -49,20 +49,20 @@ class Schema:
     constraints: tuple[Constraint, ...] = ()
     tags: tuple[Any, ...] = ()
 
-    def value(self, given: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
-        """Return what templates see of ``given``; StackValidationFailed if it may not be given."""
+    def value(self, raw: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
+        """Return what templates see of ``raw``; StackValidationFailed if it may not be given."""
         try:
-            value = convert(self.kind, given, context.limits)
+            value = convert(self.kind, raw, context.limits)
         except errors.StackValidationFailed as exc:
             raise self._refused(str(exc.facts["reason"])) from exc
         if (why := constraints.refusal(self.constraints, value, context)) is not None:
             raise self._refused(why)
         return value
 
-    def lenient(self, given: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
-        """Return what templates see of ``given``, constraints aside; null if there is no such."""
+    def lenient(self, raw: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
+        """Return what templates see of ``raw``, constraints aside; null if there is no such."""
         try:
-            return convert(self.kind, given, context.limits)
+            return convert(self.kind, raw, context.limits)
         except errors.StackValidationFailed:
             return None
 
@@ -91,15 +91,15 @@ class Schema:
         return errors.StackValidationFailed(reason=f"Parameter {self.name!r} is invalid: {why}")
 
 
-def shown(declared: Schema, given: Any = None) -> dict[str, Any]:
-    """Return one entry of ``Parameters`` as ``POST validate`` answers; ``given`` as it came."""
+def shown(declared: Schema, raw: Any = None) -> dict[str, Any]:
+    """Return one entry of ``Parameters`` as ``POST validate`` answers; ``raw`` as it came."""
     facts = {
         "Type": CFN_WORDS[declared.kind],
         "Description": declared.description or "",
         "NoEcho": "true" if declared.hidden else "false",
         "Label": declared.label or declared.name,
         "Default": declared.default,
-        "Value": given,
+        "Value": raw,
         "Tags": list(declared.tags) or None,
     }
     said = {key: value for key, value in facts.items() if value is not None}
@@ -141,8 +141,8 @@ _HOT_KINDS: Final = {kind.value: kind for kind in ParameterType}
 def hot_schema(name: str, body: Any, offered: Collection[str] = OPTIONAL_WORDS) -> Schema:
     """Read one entry of ``parameters``; ``offered``: which of OPTIONAL_WORDS the version has."""
     _check_name(name, HOT_PSEUDO)
-    known = _HOT_KEYS | ({"tags"} & set(offered))
-    body = _checked_map(body, known, f"parameter {name!r}")
+    keys = _HOT_KEYS | ({"tags"} & set(offered))
+    body = _checked_map(body, keys, f"parameter {name!r}")
     kind = _kind(body, "type", _HOT_KINDS, name)
     tags = body.get("tags", [])
     if not isinstance(tags, list):
@@ -344,22 +344,22 @@ def _numbers(body: Any, keys: tuple[str, str]) -> list[Any]:
     return [_number(key, body.get(key)) for key in keys]
 
 
-def _number(key: str, said: Any) -> int | float | None:
-    if said is None or isinstance(said, int | float):
-        return said
+def _number(key: str, raw: Any) -> int | float | None:
+    if raw is None or isinstance(raw, int | float):
+        return raw
     try:
-        return number_of(said if isinstance(said, str) else "", LIMITS)
+        return number_of(raw if isinstance(raw, str) else "", LIMITS)
     except ValueError as exc:
-        raise _fault(f"{quoted(said)} is not a number").under(key) from exc
+        raise _fault(f"{quoted(raw)} is not a number").under(key) from exc
 
 
-def _checked_map(body: Any, known: Collection[str], what: str) -> Mapping[str, Any]:
+def _checked_map(body: Any, keys: Collection[str], what: str) -> Mapping[str, Any]:
     if not isinstance(body, Mapping):
-        raise _fault(f"{what} must be a map of {', '.join(sorted(known))}")
+        raise _fault(f"{what} must be a map of {', '.join(sorted(keys))}")
     for key in body:
-        if key not in known:
+        if key not in keys:
             said = quoted(key)
-            raise _fault(f"{said} is not a key of {what}.{errors.nearest(key, sorted(known))}")
+            raise _fault(f"{said} is not a key of {what}.{errors.nearest(key, sorted(keys))}")
     return body
 
 

@@ -14,7 +14,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.properties.scalars import is_number, number_of, quoted, wanted
+from bloomery.orchestration.properties.scalars import expected, is_number, number_of, quoted
 from bloomery.orchestration.properties.schema import Type
 from bloomery.orchestration.template import parse
 
@@ -82,7 +82,7 @@ def _number(value: Any, limits: Limits) -> int | float:
     try:
         return number_of(value if isinstance(value, str) else "", limits)
     except ValueError as exc:
-        raise _refuse(value, wanted("a number", value, limits)) from exc
+        raise _refuse(value, expected("a number", value, limits)) from exc
 
 
 def _boolean(value: Any, limits: Limits) -> bool:

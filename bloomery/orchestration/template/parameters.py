@@ -72,9 +72,9 @@ class Parameters:
     __slots__ = (
         "_context",
         "_defaults",
-        "_given",
         "_pseudo",
         "_tick",
+        "_user_values",
         "_values",
         "lenient",
         "schemas",
@@ -83,7 +83,7 @@ class Parameters:
     def __init__(
         self,
         schemas: Schemas,
-        given: Mapping[str, Any] | None = None,
+        user_values: Mapping[str, Any] | None = None,
         defaults: Mapping[str, Any] | None = None,
         pseudo: Mapping[str, Any] | None = None,
         *,
@@ -97,7 +97,7 @@ class Parameters:
         """
         self.schemas = schemas
         self.lenient = lenient
-        self._given = given or {}
+        self._user_values = user_values or {}
         self._defaults = defaults or {}
         self._pseudo = pseudo or {}
         self._context = context
@@ -116,7 +116,7 @@ class Parameters:
             declared = self._declared(name)
         except TypeError:
             raise self._unknown(quoted(name)) from None
-        value = self._values[name] = self._made(declared)
+        value = self._values[name] = self._converted(declared)
         return value
 
     def _declared(self, name: str) -> Schema:
@@ -130,7 +130,7 @@ class Parameters:
             reason=f"The Parameter ({name}) was not provided.{advice}"
         )
 
-    def _made(self, declared: Schema) -> Any:
+    def _converted(self, declared: Schema) -> Any:
         self._tick()
         raw = self.raw(declared.name)
         if self.lenient:
@@ -141,7 +141,7 @@ class Parameters:
 
     def raw(self, name: str) -> Any:
         """Return the value as somebody wrote it; None where nobody did."""
-        for source in (self._given, self._defaults):
+        for source in (self._user_values, self._defaults):
             if (found := source.get(name)) is not None:
                 return found
         return self.schemas[name].default
@@ -156,7 +156,7 @@ class Parameters:
 
     def check(self) -> None:
         """Refuse what is not declared, missing, or does not fit; values are left out if lenient."""
-        for name in self._given:
+        for name in self._user_values:
             if name not in self.schemas:
                 advice = errors.nearest(name, self.schemas)
                 raise errors.UnknownUserParameter(key=name, advice=advice)
@@ -181,7 +181,7 @@ class Parameters:
     def validated(self) -> dict[str, dict[str, Any]]:
         """Return ``Parameters`` of the answer to ``POST validate``."""
         return {
-            name: parameter_schemas.shown(declared, self._given.get(name))
+            name: parameter_schemas.shown(declared, self._user_values.get(name))
             for name, declared in self.schemas.items()
         }
 
@@ -203,7 +203,7 @@ class Parameters:
 # ---------------------------------------------------------------------------------- groups
 
 
-def check_groups(section: Any, known: Iterable[str]) -> list[Any]:
+def check_groups(section: Any, declared: Iterable[str]) -> list[Any]:
     """Return ``parameter_groups`` as they were written; each parameter may be in one of them.
 
     Paths begin below the section.
@@ -212,7 +212,7 @@ def check_groups(section: Any, known: Iterable[str]) -> list[Any]:
         return []
     if not isinstance(section, list):
         raise errors.StackValidationFailed(reason="parameter_groups must be a list of maps")
-    names, taken = frozenset(known), set[str]()
+    names, taken = frozenset(declared), set[str]()
     for index, group in enumerate(section):
         try:
             _check_group(group, names, taken)

@@ -56,29 +56,29 @@ def document(
     Raises TemplateUnreadable, whose path is as near as can be known, and RequestLimitExceeded.
     """
     text = _decoded(text, limits, what)
-    found = _of_json(text, limits, what) if text.lstrip()[:1] == "{" else None
-    if found is None:
-        found = _of_yaml(text, limits, what)
-    if found is None and may_be_empty:
+    value = _of_json(text, limits, what) if text.lstrip()[:1] == "{" else None
+    if value is None:
+        value = _of_yaml(text, limits, what)
+    if value is None and may_be_empty:
         return {}
-    return _map(found, what)
+    return _map(value, what)
 
 
-def check(found: Any, limits: Limits = LIMITS, what: str = "the template") -> dict[str, Any]:
-    """Return ``found``, which came as objects, if ``document`` could have made it."""
-    _Walk(limits, what).value(found, limits.document_depth)
-    return _map(found, what)
+def check(value: Any, limits: Limits = LIMITS, what: str = "the template") -> dict[str, Any]:
+    """Return ``value``, which came as objects, if ``document`` could have made it."""
+    _Walk(limits, what).value(value, limits.document_depth)
+    return _map(value, what)
 
 
-def _map(found: Any, what: str) -> dict[str, Any]:
-    if isinstance(found, dict):
-        return found
-    says = "is empty" if found is None else f"is {kind_of(found)}"
+def _map(value: Any, what: str) -> dict[str, Any]:
+    if isinstance(value, dict):
+        return value
+    says = "is empty" if value is None else f"is {kind_of(value)}"
     raise errors.TemplateUnreadable(reason=f"{what} {says}: write a map of sections, key: value")
 
 
-def kind_of(found: Any) -> str:
-    return KINDS.get(type(found), f"a {type(found).__name__}")
+def kind_of(value: Any) -> str:
+    return KINDS.get(type(value), f"a {type(value).__name__}")
 
 
 KINDS: Final = {
@@ -123,14 +123,14 @@ def _fit(size: int, limits: Limits, what: str) -> None:
 def _of_json(text: str, limits: Limits, what: str) -> Any:
     """Return the document; None for what is not JSON, which YAML may still be."""
     try:
-        found = json.loads(text)
+        value = json.loads(text)
     except json.JSONDecodeError:
         return None
     except RecursionError as exc:
         raise limits.exceeded("document_depth", "levels", what) from exc
     except ValueError as exc:  # an integer of thousands of digits
         raise errors.TemplateUnreadable(reason=_too_long(limits)) from exc
-    return check(found, limits, what)
+    return check(value, limits, what)
 
 
 def _too_long(limits: Limits) -> str:
@@ -227,7 +227,7 @@ def _of_yaml(text: str, limits: Limits, what: str) -> Any:
 
 def _unreadable(text: str) -> str:
     """Name the first character that YAML does not take; libyaml knows only an offset."""
-    at = next((found.start() for found in NOT_IN_YAML.finditer(text)), 0)
+    at = next((match.start() for match in NOT_IN_YAML.finditer(text)), 0)
     line, column = text.count("\n", 0, at) + 1, at - text.rfind("\n", 0, at)
     return (
         f"line {line}, column {column}: the control character U+{ord(text[at]):04X} is not "

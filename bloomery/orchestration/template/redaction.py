@@ -54,15 +54,15 @@ class Redaction:
         both._know({*self._texts, *other._texts})
         return both
 
-    def masked(self, said: str) -> str:
+    def masked(self, message: str) -> str:
         if not self._texts:
-            return said
-        folded = _folded(said)
+            return message
+        folded = _folded(message)
         for text in self._texts:
             if text[:_PREFIX] in folded:
-                said = _without(said, text)
-                folded = _folded(said)
-        before, *quoted = _QUOTES.split(said)
+                message = _without(message, text)
+                folded = _folded(message)
+        before, *quoted = _QUOTES.split(message)
         after = quoted[-1:]
         return "".join([before, *map(self._unless_part, quoted[:-1]), *after])
 
@@ -140,19 +140,19 @@ def _folded(text: str) -> str:
     return "".join(low if len(low := char.lower()) == 1 else char for char in text)
 
 
-def _without(said: str, text: str) -> str:
+def _without(message: str, text: str) -> str:
     """Mask every place where ``text``, in small letters, stands, or how it begins."""
-    folded, parts, start = _folded(said), [], 0
+    folded, parts, start = _folded(message), [], 0
     while (at := folded.find(text[:_PREFIX], start)) >= 0:
-        parts += [said[start:at], MASK]
+        parts += [message[start:at], MASK]
         start = at + _common(folded, at, text)
-    return "".join([*parts, said[start:]])
+    return "".join([*parts, message[start:]])
 
 
-def _common(said: str, at: int, text: str) -> int:
+def _common(message: str, at: int, text: str) -> int:
     """Return how many characters of ``text`` stand at a place."""
-    pairs = zip(said[at : at + len(text)], text, strict=False)
+    pairs = zip(message[at : at + len(text)], text, strict=False)
     return next(
         (count for count, (one, other) in enumerate(pairs) if one != other),
-        min(len(text), len(said) - at),
+        min(len(text), len(message) - at),
     )

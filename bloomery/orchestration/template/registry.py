@@ -147,7 +147,7 @@ class Registry:
         except errors.Misplaced as exc:
             raise exc.under(RESOURCES) from exc
         self._levels_of: dict[str, Level] = {}  # for resources with types of their own
-        self._known: dict[tuple[str, str], ResolvedType] = {}
+        self._resolved: dict[tuple[str, str], ResolvedType] = {}
 
     # ------------------------------------------------------------------------------------ types
 
@@ -157,12 +157,12 @@ class Registry:
         Raises StackValidationFailed for a type that nothing offers, and for rules in a circle.
         """
         own = resource_name if self.singles_out(resource_name) else ""
-        if (known := self._known.get((type_name, own))) is None:
+        if (cached := self._resolved.get((type_name, own))) is None:
             search = _Search(self, own)
-            if (known := search.found(type_name, None)) is None:
+            if (cached := search.resolve(type_name, None)) is None:
                 raise self._unknown(type_name, own)
-            self._known[type_name, own] = known
-        return known
+            self._resolved[type_name, own] = cached
+        return cached
 
     def levels(self, resource_name: str) -> Iterator[Level]:
         """Yield whose rules count for a resource, strongest first."""
@@ -216,23 +216,23 @@ class Registry:
 
     def hooks(self, resource_name: str) -> frozenset[str]:
         """Return the points at which the resource stops until it is told to go on."""
-        found = self._resources.hooks(resource_name)
-        return found if self._operators is None else found | self._operators.hooks(resource_name)
+        words = self._resources.hooks(resource_name)
+        return words if self._operators is None else words | self._operators.hooks(resource_name)
 
     def restricted_actions(self, resource_name: str) -> frozenset[str]:
-        found = self._resources.restricted_actions(resource_name)
+        resolved = self._resources.restricted_actions(resource_name)
         if self._operators is not None:
-            found |= self._operators.restricted_actions(resource_name)
-        return found
+            resolved |= self._operators.restricted_actions(resource_name)
+        return resolved
 
-    def below(self, resource_name: str, found: ResolvedType | None = None) -> dict[str, Any]:
+    def below(self, resource_name: str, resolved: ResolvedType | None = None) -> dict[str, Any]:
         """Return the registry for the nested stack that ``resource_name`` is.
 
         The rule that made it so is left out, so that a template which stands for a type can hold
         a resource of the original type.
         """
         document = {key: value for key, value in self.document.items() if key != RESOURCES}
-        rule = None if found is None else found.rule
+        rule = None if resolved is None else resolved.rule
         if rule is not None and self.level.holds(rule):
             del document[rule.name]
         elif rule is not None and self._operators is not None and self._operators.level.holds(rule):
@@ -252,12 +252,12 @@ class _Search:
         self._used: set[Rule] = set()  # rules on the way
         self._names: set[str] = set()  # all that were looked up, dead ends included
 
-    def found(self, name: str, rule: Rule | None) -> ResolvedType | None:
+    def resolve(self, name: str, rule: Rule | None) -> ResolvedType | None:
         """Return what ``name`` means, to which ``rule`` has led; None for a dead end."""
         self._enter(name)
         for onward in self._registry.rules(name, self._resource):
-            if onward not in self._used and (found := self._followed(name, onward)) is not None:
-                return found
+            if onward not in self._used and (resolved := self._followed(name, onward)) is not None:
+                return resolved
         self._way.pop()
         if is_template(name):
             return ResolvedType(template=name, rule=rule)
@@ -278,9 +278,9 @@ class _Search:
         if target in self._names:
             return None
         self._used.add(rule)
-        found = self.found(target, rule)
+        resolved = self.resolve(target, rule)
         self._used.discard(rule)
-        return found
+        return resolved
 
     def _enter(self, name: str) -> None:
         self._way.append(name)

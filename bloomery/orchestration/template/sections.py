@@ -41,10 +41,10 @@ def fault(reason: str, *path: str | int, error: str = "") -> errors.StackValidat
 
 def check(template: Template) -> None:
     """Refuse sections that the version does not have, and those that are no maps."""
-    known = {template.features.version_key, *template.features.sections.values()}
+    names = {template.features.version_key, *template.features.sections.values()}
     for name in template.document:
-        if name not in known:
-            raise fault(_unknown_section(template, name, known))
+        if name not in names:
+            raise fault(_unknown_section(template, name, names))
     for section in MAP_SECTIONS:
         if section in template.features.sections:
             _check_map(template, section)
@@ -63,17 +63,17 @@ def _check_map(template: Template, section: Section) -> None:
             raise fault(f"a name must be text, and {name!r} is {kind_of(name)}: quote it", word)
 
 
-def _unknown_section(template: Template, name: str, known: Collection[str]) -> str:
+def _unknown_section(template: Template, name: str, names: Collection[str]) -> str:
     version = template.features.version
     if name == "conditions" and template.features.type == "hot":
         return (
             f"The template section is invalid: {name}; version {version} does not have it yet,"
             " 2016-10-14 and later ones do"
         )
-    listed = ", ".join(sorted(known))
+    listed = ", ".join(sorted(names))
     return (
         f"The template section is invalid: {name}. Version {version} has {listed}."
-        f"{errors.nearest(name, known)}"
+        f"{errors.nearest(name, names)}"
     )
 
 
@@ -153,9 +153,9 @@ class Bodies:
     def _unknown(self, key: str) -> str:
         if self._is_hot and key in {Key.CONDITION, Key.EXTERNAL_ID}:
             return f'"{key}" is not a valid key of a resource in this version; 2016-10-14 has it'
-        known = ", ".join(self._known)
+        names = ", ".join(self._known)
         near = errors.nearest(key, self._known)
-        return f'"{key}" is not a valid key of a resource; valid are {known}.{near}'
+        return f'"{key}" is not a valid key of a resource; valid are {names}.{near}'
 
 
 # ------------------------------------------------------------------------------------------ outputs

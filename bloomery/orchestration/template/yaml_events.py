@@ -116,13 +116,13 @@ class _Map:
 def _key(value: Any, event: Any) -> Any:
     """Return the key, MERGE for a plain ``<<``."""
     if type(value) is not str:
-        raise yaml_scalars.fault(f"a key must be text, and {_said(value, event)}")
+        raise yaml_scalars.fault(f"a key must be text, and {_scalar_text(value, event)}")
     if value == "<<" and isinstance(event, yaml.ScalarEvent) and event.implicit[0]:
         return MERGE
     return value
 
 
-def _said(value: Any, event: Any) -> str:
+def _scalar_text(value: Any, event: Any) -> str:
     kind = KINDS.get(type(value), "a number")
     if isinstance(event, yaml.AliasEvent):
         return f"*{event.anchor} is {kind}: write the key out"

@@ -88,11 +88,11 @@ def resolve(tree: Any, view: StackView) -> Any:
     thousands of small calls may name the same large parameter.
     """
     if isinstance(tree, Function):
-        return _called(tree, view)
+        return _resolve_call(tree, view)
     return _Resolving(view).value(tree) if isinstance(tree, dict | list) else tree
 
 
-def _called(call: Function, view: StackView) -> Any:
+def _resolve_call(call: Function, view: StackView) -> Any:
     view.tick()
     try:
         return call.resolve(view)
@@ -122,15 +122,15 @@ class _Resolving:
         try:
             if not isinstance(tree, Function):
                 return self.value(tree)
-            found = _called(tree, self.view)
-            self._charge(found)
+            value = _resolve_call(tree, self.view)
+            self._charge(value)
         except errors.Misplaced as exc:
             raise exc.under(key) from exc
-        return found
+        return value
 
-    def _charge(self, found: Any) -> None:
-        if isinstance(found, dict | list | str):
-            nodes, chars = shapes.size(found, self.view.limits)
+    def _charge(self, value: Any) -> None:
+        if isinstance(value, dict | list | str):
+            nodes, chars = shapes.size(value, self.view.limits)
             self.nodes, self.chars = self.nodes + nodes, self.chars + chars
             shapes.bound_nodes(self.nodes, self.view.limits)
             shapes.bound_chars(self.chars, self.view.limits)

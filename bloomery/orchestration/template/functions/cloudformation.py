@@ -30,7 +30,7 @@ class Ref(references.GetResource):
 
     def check(self) -> None:
         if not isinstance(self.args, str):
-            raise self.fault(f"{self.name} takes a name, not {shapes.called(self.args)}")
+            raise self.fault(f"{self.name} takes a name, not {shapes.described(self.args)}")
 
     def result(self, args: Any, view: StackView) -> Any:
         return view.parameter(args) if view.has_parameter(args) else super().result(args, view)
@@ -79,10 +79,10 @@ class Split(Call):
         delimiter, whole = args
         if not isinstance(delimiter, str) or not delimiter:
             raise self.fault(
-                f"the delimiter of {self.name} is text, not {shapes.called(delimiter)}"
+                f"the delimiter of {self.name} is text, not {shapes.described(delimiter)}"
             )
         if not isinstance(whole, str):
-            raise self.fault(f"{self.name} splits text, not {shapes.called(whole)}")
+            raise self.fault(f"{self.name} splits text, not {shapes.described(whole)}")
         shapes.bound_nodes(whole.count(delimiter) + 1, view.limits)
         return whole.split(delimiter)
 
@@ -107,7 +107,7 @@ class Select(Call):
             return self._value(collection, index)
         if not isinstance(collection, list):
             raise self.fault(
-                f"{self.name} selects from a list or map, not from {shapes.called(collection)}"
+                f"{self.name} selects from a list or map, not from {shapes.described(collection)}"
             )
         return self._element(collection, index)
 
@@ -117,12 +117,14 @@ class Select(Call):
             return parse.check({"": found}, limits, f"the text in {self.name}")[""]
         except (ValueError, RecursionError) as exc:
             raise self.fault(
-                f"{self.name} reads text as JSON, and {shapes.called(written)} is none"
+                f"{self.name} reads text as JSON, and {shapes.described(written)} is none"
             ) from exc
 
     def _value(self, collection: dict[Any, Any], key: Any) -> Any:
         if not isinstance(key, str):
-            raise self.fault(f"{self.name} selects from a map by text, not by {shapes.called(key)}")
+            raise self.fault(
+                f"{self.name} selects from a map by text, not by {shapes.described(key)}"
+            )
         return collection.get(key, "")
 
     def _element(self, collection: list[Any], index: Any) -> Any:
@@ -132,7 +134,8 @@ class Select(Call):
             return ""
         except (TypeError, ValueError, OverflowError):
             raise self.fault(
-                f"{self.name} selects from a list by a whole number, not by {shapes.called(index)}"
+                f"{self.name} selects from a list by a whole number, not by "
+                f"{shapes.described(index)}"
             ) from None
 
 
@@ -160,7 +163,7 @@ class Base64(Call):
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, str):
-            raise self.fault(f"{self.name} takes text, not {shapes.called(args)}")
+            raise self.fault(f"{self.name} takes text, not {shapes.described(args)}")
         return args
 
 
@@ -175,12 +178,14 @@ class MemberListToMap(Call):
             raise self.fault(f"{self.name} takes a list: key name, value name, list of members")
         for name in self.args[:2]:
             if not isinstance(name, str):
-                raise self.fault(f"the names in {self.name} are text, not {shapes.called(name)}")
+                raise self.fault(f"the names in {self.name} are text, not {shapes.described(name)}")
 
     def result(self, args: Any, view: StackView) -> Any:
         key_name, value_name, members = args
         if not isinstance(members, list):
-            raise self.fault(f"{self.name} takes a list of members, not {shapes.called(members)}")
+            raise self.fault(
+                f"{self.name} takes a list of members, not {shapes.described(members)}"
+            )
         found: dict[int, dict[str, str]] = {}
         for member in members:
             name, value = self._pair(member)
@@ -193,7 +198,7 @@ class MemberListToMap(Call):
         if not isinstance(member, str) or "=" not in member:
             raise self.fault(
                 f"a member in {self.name} is a text .member.0.Name=value, "
-                f"not {shapes.called(member)}"
+                f"not {shapes.described(member)}"
             )
         name, _, value = member.partition("=")
         return name, value
@@ -210,11 +215,13 @@ class FindInMap(Call):
     def result(self, args: Any, view: StackView) -> Any:
         name, *keys = args
         if not isinstance(name, str):
-            raise self.fault(f"{self.name} takes the name of a map, not {shapes.called(name)}")
+            raise self.fault(f"{self.name} takes the name of a map, not {shapes.described(name)}")
         found: Any = view.mapping(name)
         for key in keys:
             if not isinstance(key, str | int) or not isinstance(found, dict) or key not in found:
-                raise self.fault(f"{self.name} finds no key {shapes.called(key)} in map {name!r}")
+                raise self.fault(
+                    f"{self.name} finds no key {shapes.described(key)} in map {name!r}"
+                )
             found = found[key]
         return found
 

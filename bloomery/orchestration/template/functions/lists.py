@@ -29,13 +29,13 @@ class ListConcat(Call):
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, list):
-            raise self.fault(f"{self.name} takes a list of lists, not {shapes.called(args)}")
+            raise self.fault(f"{self.name} takes a list of lists, not {shapes.described(args)}")
         lists = [self._items(item) for item in args]
         return [item for one in lists for item in one]
 
     def _items(self, value: Any) -> list[Any]:
         if not isinstance(value, list | None):
-            raise self.fault(f"{self.name} joins lists, not {shapes.called(value)}")
+            raise self.fault(f"{self.name} joins lists, not {shapes.described(value)}")
         return value or []
 
 
@@ -62,10 +62,10 @@ class Filter(Call):
         values, items = args
         if not isinstance(values, list | None):
             raise self.fault(
-                f"{self.name} leaves out a list of values, not {shapes.called(values)}"
+                f"{self.name} leaves out a list of values, not {shapes.described(values)}"
             )
         if not isinstance(items, list | None):
-            raise self.fault(f"{self.name} works on a list, not on {shapes.called(items)}")
+            raise self.fault(f"{self.name} works on a list, not on {shapes.described(items)}")
         if items is None or not values:
             return items
         unwanted = set(map(identity, values))
@@ -84,8 +84,8 @@ class Contains(Call):
         value, sequence = args
         if not isinstance(sequence, list | str):
             raise self.fault(
-                f"{self.name} looks in a list or text, not in {shapes.called(sequence)}"
+                f"{self.name} looks in a list or text, not in {shapes.described(sequence)}"
             )
         if isinstance(sequence, str) and not isinstance(value, str):
-            raise self.fault(f"{self.name} finds text in text, not {shapes.called(value)}")
+            raise self.fault(f"{self.name} finds text in text, not {shapes.described(value)}")
         return value in sequence

@@ -48,7 +48,7 @@ class Repeat(Call):
         return copier.copies(args["template"], self._combinations(lists))
 
     def _no_map(self, for_each: Any) -> Exception:
-        found = "an empty one" if for_each == {} else shapes.called(for_each)
+        found = "an empty one" if for_each == {} else shapes.described(for_each)
         return self.fault(
             f"for_each of {self.name} is a map of placeholders and their {self.values_are}, "
             f"not {found}"
@@ -62,7 +62,7 @@ class Repeat(Call):
         if not isinstance(value, list):
             raise self.fault(
                 f"the values of for_each of {self.name} are {self.values_are}, "
-                f"not {shapes.called(value)}"
+                f"not {shapes.described(value)}"
             )
         return value
 
@@ -155,7 +155,7 @@ class _Copier:
             for value in itertools.chain(self.placeholders, *lists):
                 if not isinstance(value, str):
                     raise self.call.fault(
-                        f"{self.call.name} puts texts in place of texts; {shapes.called(value)} "
+                        f"{self.call.name} puts texts in place of texts; {shapes.described(value)} "
                         "is none, quote it"
                     )
 

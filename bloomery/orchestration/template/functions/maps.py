@@ -19,11 +19,11 @@ class MapMerge(Call):
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, list):
-            raise self.fault(f"{self.name} takes a list of maps, not {shapes.called(args)}")
+            raise self.fault(f"{self.name} takes a list of maps, not {shapes.described(args)}")
         merged: dict[Any, Any] = {}
         for item in args:
             if not isinstance(item, dict | None):
-                raise self.fault(f"{self.name} merges maps, not {shapes.called(item)}")
+                raise self.fault(f"{self.name} merges maps, not {shapes.described(item)}")
             merged.update(item or {})
         return merged
 
@@ -38,7 +38,7 @@ class MapReplace(Call):
         source, controls = self._map(args[0]), self._map(args[1])
         if odd := [key for key in controls if key not in _CONTROLS]:
             raise self.fault(
-                f"{self.name} is told keys and values to replace, not {shapes.called(odd[0])}."
+                f"{self.name} is told keys and values to replace, not {shapes.described(odd[0])}."
                 f"{errors.nearest(odd[0], _CONTROLS)}"
             )
         keys, values = (self._map(controls.get(control)) for control in _CONTROLS)
@@ -46,19 +46,19 @@ class MapReplace(Call):
 
     def _map(self, value: Any) -> dict[Any, Any]:
         if not isinstance(value, dict | None):
-            raise self.fault(f"{self.name} works on maps, not {shapes.called(value)}")
+            raise self.fault(f"{self.name} works on maps, not {shapes.described(value)}")
         return value or {}
 
     def _replaced(
         self, source: dict[Any, Any], keys: dict[Any, Any], values: dict[Any, Any]
     ) -> dict[Any, Any]:
-        made: dict[Any, Any] = {}
+        merged: dict[Any, Any] = {}
         for key, value in source.items():
             name = self._renamed(key, source, keys)
-            if name in made:
+            if name in merged:
                 raise self.fault(f"{self.name} would give two keys the name {name!r}")
-            made[name] = values.get(value, value) if isinstance(value, Hashable) else value
-        return made
+            merged[name] = values.get(value, value) if isinstance(value, Hashable) else value
+        return merged
 
     def _renamed(self, key: Any, source: dict[Any, Any], keys: dict[Any, Any]) -> Any:
         name = keys.get(key)
@@ -66,7 +66,7 @@ class MapReplace(Call):
             return key
         if not isinstance(name, Hashable):
             raise self.fault(
-                f"{self.name} cannot call a key {shapes.called(name)}; name it by text"
+                f"{self.name} cannot call a key {shapes.described(name)}; name it by text"
             )
         if name in source and name != key:
             raise self.fault(f"{self.name} cannot rename {key!r} to {name!r}: the map has that key")

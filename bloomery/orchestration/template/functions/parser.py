@@ -53,13 +53,13 @@ class Parser:
             if len(snippet) == 1:
                 ((name, args),) = snippet.items()
                 if (function := self.functions.get(name)) is not None:
-                    return self._called(function, name, args)
+                    return self._parse_call(function, name, args)
             return self._map(snippet)
         if isinstance(snippet, list):
             return self._list(snippet)
         return snippet
 
-    def _called(self, function: Callable, name: str, args: Any) -> Any:
+    def _parse_call(self, function: Callable, name: str, args: Any) -> Any:
         if isinstance(function, Removed):
             raise errors.StackValidationFailed(
                 reason=f"The function {name} is {function.reason}.", path=(name,)

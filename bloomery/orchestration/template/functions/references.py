@@ -62,12 +62,12 @@ class GetParam(Call):
         if not isinstance(args, str | list):
             raise self.fault(
                 f"{self.name} takes a name, or a list of a name and a path into the value, "
-                f"not {shapes.called(args)}"
+                f"not {shapes.described(args)}"
             )
         name, *path = [args] if isinstance(args, str) else args
         if not isinstance(name, str):
             raise self.fault(
-                f"the name of a parameter in {self.name} is text, not {shapes.called(name)}"
+                f"the name of a parameter in {self.name} is text, not {shapes.described(name)}"
             )
         return select_loosely(view.parameter(name), path)
 
@@ -86,7 +86,7 @@ class GetResource(Call):
     def _named(self, args: Any) -> str:
         if not isinstance(args, str):
             raise errors.InvalidTemplateReference(
-                reason=f"{self.name} takes the name of a resource, not {shapes.called(args)}"
+                reason=f"{self.name} takes the name of a resource, not {shapes.described(args)}"
             )
         return args
 
@@ -141,12 +141,12 @@ class _Attribute(Call):
         if not isinstance(resource, str):
             raise errors.InvalidTemplateReference(
                 reason=f"{self.name} takes the name of a resource first, "
-                f"not {shapes.called(resource)}"
+                f"not {shapes.described(resource)}"
             )
         if not isinstance(attribute, str) or (rest and not attribute):
             raise self.fault(
                 f"{self.name} takes the name of an attribute after that of the resource, "
-                f"not {shapes.called(attribute)}"
+                f"not {shapes.described(attribute)}"
             )
         return resource, attribute, path
 
@@ -195,7 +195,7 @@ class GetFile(Call):
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, str):
-            raise self.fault(f"{self.name} takes the name of a file, not {shapes.called(args)}")
+            raise self.fault(f"{self.name} takes the name of a file, not {shapes.described(args)}")
         return view.file(args)
 
 

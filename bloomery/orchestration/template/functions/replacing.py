@@ -70,7 +70,9 @@ class StrReplaceScalars(Call):
 
     def _replaced(self, template: Any, params: Any, limits: Limits) -> str:
         if not isinstance(template, str):
-            raise self.fault(f"the template of {self.name} is text, not {shapes.called(template)}")
+            raise self.fault(
+                f"the template of {self.name} is text, not {shapes.described(template)}"
+            )
         if not isinstance(params, dict):
             raise self._no_map(params)
         values = {self._placeholder(key): self._text(key, value) for key, value in params.items()}
@@ -80,13 +82,14 @@ class StrReplaceScalars(Call):
 
     def _no_map(self, params: Any) -> errors.StackValidationFailed:
         return self.fault(
-            f"the params of {self.name} are a map of placeholders, not {shapes.called(params)}"
+            f"the params of {self.name} are a map of placeholders, not {shapes.described(params)}"
         )
 
     def _placeholder(self, key: Any) -> str:
         if not isinstance(key, str) or not key:
             raise self.fault(
-                f"a placeholder of {self.name} is text that is not empty, not {shapes.called(key)}"
+                f"a placeholder of {self.name} is text that is not empty, "
+                f"not {shapes.described(key)}"
             )
         return key
 
@@ -100,7 +103,7 @@ class StrReplaceScalars(Call):
     def _structure(self, key: str, value: Any) -> str:
         raise self.fault(
             f"placeholder {key!r} of {self.name} stands for text or a number in this version, "
-            f"not for {shapes.called(value)}"
+            f"not for {shapes.described(value)}"
         )
 
     def _miss(self, unused: list[str]) -> None:

@@ -67,7 +67,7 @@ def json_text(value: Any) -> str:
         ) from exc
 
 
-def called(value: Any) -> str:
+def described(value: Any) -> str:
     """Call ``value`` by its kind, for a sentence."""
     if isinstance(value, dict):
         return "a map"

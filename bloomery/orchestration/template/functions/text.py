@@ -31,7 +31,7 @@ class ListJoinOne(Call):
         delimiter, *lists = args
         if not isinstance(delimiter, str):
             raise self.fault(
-                f"the delimiter of {self.name} is text, not {shapes.called(delimiter)}"
+                f"the delimiter of {self.name} is text, not {shapes.described(delimiter)}"
             )
         items = [self._text(item) for one in lists for item in self._items(one)]
         length = sum(map(len, items)) + len(delimiter) * max(len(items) - 1, 0)
@@ -42,14 +42,14 @@ class ListJoinOne(Call):
         if value is None:
             return []
         if not isinstance(value, list):
-            raise self.fault(f"{self.name} joins lists, not {shapes.called(value)}")
+            raise self.fault(f"{self.name} joins lists, not {shapes.described(value)}")
         return value
 
     def _text(self, item: Any) -> str:
         if item is None:
             return ""
         if not isinstance(item, str):
-            raise self.fault(f"{self.name} joins texts, not {shapes.called(item)}")
+            raise self.fault(f"{self.name} joins texts, not {shapes.described(item)}")
         return item
 
 
@@ -91,14 +91,14 @@ class StrSplit(Call):
 
     def _parts(self, delimiter: Any, text: Any, view: StackView) -> list[str]:
         if not isinstance(text, str):
-            raise self.fault(f"{self.name} splits text, not {shapes.called(text)}")
+            raise self.fault(f"{self.name} splits text, not {shapes.described(text)}")
         if delimiter is None:  # as Python has it: at white space [quirk]
             shapes.bound_nodes(len(text) // 2, view.limits)
             return text.split()
         if not isinstance(delimiter, str) or not delimiter:
             raise self.fault(
                 f"the delimiter of {self.name} is text that is not empty, "
-                f"not {shapes.called(delimiter)}"
+                f"not {shapes.described(delimiter)}"
             )
         shapes.bound_nodes(text.count(delimiter) + 1, view.limits)
         return text.split(delimiter)
@@ -113,7 +113,7 @@ class StrSplit(Call):
             ) from None
         except (TypeError, ValueError, OverflowError):
             raise self.fault(
-                f"the index of {self.name} is a whole number, not {shapes.called(index)}"
+                f"the index of {self.name} is a whole number, not {shapes.described(index)}"
             ) from None
 
 
@@ -128,7 +128,7 @@ class Digest(Call):
         if not isinstance(algorithm, str) or not isinstance(text, str):
             odd = text if isinstance(algorithm, str) else algorithm
             raise self.fault(
-                f"algorithm and value of {self.name} are text, not {shapes.called(odd)}"
+                f"algorithm and value of {self.name} are text, not {shapes.described(odd)}"
             )
         return self._digest(algorithm, text)
 

@@ -36,10 +36,10 @@ class MakeUrl(Call):
                 self._check_part(part, value)
 
     def _check_part(self, part: str, value: Any) -> None:
-        wanted: type = {"query": dict, "port": object}.get(part, str)
-        if not isinstance(value, wanted):
-            kind = "a map" if wanted is dict else "text"
-            raise self.fault(f"{part} of {self.name} is {kind}, not {shapes.called(value)}")
+        expected: type = {"query": dict, "port": object}.get(part, str)
+        if not isinstance(value, expected):
+            kind = "a map" if expected is dict else "text"
+            raise self.fault(f"{part} of {self.name} is {kind}, not {shapes.described(value)}")
         if part == "port":
             self._check_port(value)
 
@@ -48,10 +48,12 @@ class MakeUrl(Call):
             port = int(value)
         except (TypeError, ValueError, OverflowError):
             raise self.fault(
-                f"port of {self.name} is a number, not {shapes.called(value)}"
+                f"port of {self.name} is a number, not {shapes.described(value)}"
             ) from None
         if port not in _PORTS:
-            raise self.fault(f"port of {self.name} is from 1 to 65535, not {shapes.called(value)}")
+            raise self.fault(
+                f"port of {self.name} is from 1 to 65535, not {shapes.described(value)}"
+            )
 
     def result(self, args: Any, view: StackView) -> Any:
         self._check(args)

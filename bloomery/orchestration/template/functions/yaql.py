@@ -46,7 +46,7 @@ class Yaql(Call):
             raise self.fault(f"{self.name} takes a map of expression and data")
         if odd := [key for key in self.args if key not in _KEYS]:
             raise self.fault(
-                f"{self.name} knows expression and data, not {shapes.called(odd[0])}."
+                f"{self.name} knows expression and data, not {shapes.described(odd[0])}."
                 f"{errors.nearest(odd[0], _KEYS)}"
             )
         expression = self.args["expression"]
@@ -64,7 +64,7 @@ class Yaql(Call):
     def _text(self, expression: Any) -> str:
         if not isinstance(expression, str):
             raise self.fault(
-                f"the expression of {self.name} is text, not {shapes.called(expression)}"
+                f"the expression of {self.name} is text, not {shapes.described(expression)}"
             )
         return expression
 
@@ -146,21 +146,23 @@ class _Output:
         self.limits = limits
         self.nodes = 0
 
-    def value(self, found: Any) -> Any:
-        if isinstance(found, str):
-            return _sound(found)
-        if isinstance(found, float) and not math.isfinite(found):
+    def value(self, result: Any) -> Any:
+        if isinstance(result, str):
+            return _sound(result)
+        if isinstance(result, float) and not math.isfinite(result):
             raise errors.StackValidationFailed(
-                reason=f"the result holds {found}, which is no number that a template can hold"
+                reason=f"the result holds {result}, which is no number that a template can hold"
             )
-        if found is None or isinstance(found, bool | int | float):
-            return self.meter.taken(found)
-        if isinstance(found, Mapping):
-            return {self.value(key): self.value(item) for key, item in self._limited(found.items())}
-        if isinstance(found, Iterable):
-            return [self.value(item) for item in self._limited(found)]
+        if result is None or isinstance(result, bool | int | float):
+            return self.meter.taken(result)
+        if isinstance(result, Mapping):
+            return {
+                self.value(key): self.value(item) for key, item in self._limited(result.items())
+            }
+        if isinstance(result, Iterable):
+            return [self.value(item) for item in self._limited(result)]
         raise errors.StackValidationFailed(
-            reason=f"the result is a {type(found).__name__}; make text or a number of it"
+            reason=f"the result is a {type(result).__name__}; make text or a number of it"
         )
 
     def _limited(self, items: Iterable[Any]) -> Iterator[Any]:
