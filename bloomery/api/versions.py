@@ -40,9 +40,9 @@ class Negotiated:
 class Unacceptable(Exception):
     """No common version; ``range_told``: the client may ask again within the range."""
 
-    def __init__(self, said: str, *, range_told: bool) -> None:
+    def __init__(self, asked: str, *, range_told: bool) -> None:
         super().__init__(
-            f"cannot answer in version {said!r}: ask with {NAME}: 1.{MIN} to 1.{MAX}, or latest",
+            f"cannot answer in version {asked!r}: ask with {NAME}: 1.{MIN} to 1.{MAX}, or latest",
         )
         self.range_told = range_told
 
@@ -54,10 +54,10 @@ def headers(minor: int) -> list[tuple[str, str]]:
 
 def negotiate(environ: Mapping[str, Any]) -> Negotiated:
     """Return the version that the request headers ask for.  Raises Unacceptable."""
-    said = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
-    if not said:
+    asked = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
+    if not asked:
         return Negotiated(minor=DEFAULT, explicit=False)
-    return Negotiated(minor=_minor(said), explicit=True)
+    return Negotiated(minor=_minor(asked), explicit=True)
 
 
 def _of_service(listed: str) -> str:
@@ -69,15 +69,15 @@ def _of_service(listed: str) -> str:
     return ""
 
 
-def _minor(said: str) -> int:
-    if said.lower() == LATEST:
+def _minor(asked: str) -> int:
+    if asked.lower() == LATEST:
         return MAX
-    numbers = _NUMBERS.fullmatch(said)
+    numbers = _NUMBERS.fullmatch(asked)
     if numbers is None:
-        raise Unacceptable(said, range_told=False)
+        raise Unacceptable(asked, range_told=False)
     major, minor = int(numbers[1]), int(numbers[2])
     if major != 1 or not MIN <= minor <= MAX:
-        raise Unacceptable(said, range_told=True)
+        raise Unacceptable(asked, range_told=True)
     return minor
 
 

@@ -14,12 +14,12 @@ def missing(services: Services) -> list[str]:
     """Return what keeps the service from working; nothing: it is ready."""
     try:
         with services.db.read() as conn:
-            known = conductors.list_all(conn)
+            registered = conductors.list_all(conn)
     except errors.Failure as exc:
         return [str(exc)]
     except sa.exc.SQLAlchemyError as exc:
         return [f"the database cannot be read: {type(exc).__name__}"]
-    hosts = [one.hostname for one in ring.alive(known)]
+    hosts = [conductor.hostname for conductor in ring.alive(registered)]
     if not hosts:
         return ["no conductor is on line: start one, or wait until it has registered"]
     return [

@@ -190,8 +190,8 @@ def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
         validator.validate(steps)
     except jsonschema_rs.ValidationError as exc:
         where = "/".join(str(part) for part in exc.instance_path)
-        said = attributes.shortened(exc.message)
-        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {said}") from None
+        message = attributes.shortened(exc.message)
+        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {message}") from None
     return steps
 
 

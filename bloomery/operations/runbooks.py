@@ -22,14 +22,14 @@ class Plan:
 def plan(ctx: Context, ident: str) -> Plan:
     """Return the steps of a runbook in their order.  Raises RunbookNotFound, InvalidRunbook."""
     with ctx.services.db.read() as conn:
-        found = db.find(conn, ident)
-    if found is None:
+        runbook = db.find(conn, ident)
+    if runbook is None:
         raise errors.RunbookNotFound(runbook=ident)
-    policy.authorize(ctx, "baremetal:runbook:use", {"runbook.owner": found.owner})
-    if not found.traits:
+    policy.authorize(ctx, "baremetal:runbook:use", {"runbook.owner": runbook.owner})
+    if not runbook.traits:
         raise errors.InvalidRunbook(runbook=ident, reason="it has no traits configured")
-    steps = sorted(found.steps, key=lambda step: int(step["order"]))
+    steps = sorted(runbook.steps, key=lambda step: int(step["order"]))
     return Plan(
         steps=[{name: step[name] for name in step if name != "order"} for step in steps],
-        disable_ramdisk=found.disable_ramdisk,
+        disable_ramdisk=runbook.disable_ramdisk,
     )

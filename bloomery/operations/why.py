@@ -51,7 +51,7 @@ def explain(ctx: Context, ident: str) -> Json:
         runs = steps.list_open(conn, uuid)
         failed = history.find_last_error(conn, uuid)
     run = _standing_at(runs)
-    bmc = _remembered(ctx, node)
+    bmc = _bmc(ctx, node)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -79,7 +79,7 @@ def _age(since: datetime | None, now: datetime) -> float | None:
     return None if since is None else round((now - since).total_seconds(), 3)
 
 
-def _told(at: datetime | None) -> str | None:
+def _iso(at: datetime | None) -> str | None:
     return None if at is None else at.isoformat()
 
 
@@ -95,7 +95,7 @@ def _lock(node: Node, now: datetime) -> Json | None:
     return {
         "holder": node.reservation,
         "purpose": node.reserved_for,
-        "since": _told(node.reserved_at),
+        "since": _iso(node.reserved_at),
         "age_s": _age(node.reserved_at, now),
     }
 
@@ -127,10 +127,10 @@ def _step(run: StepRun, runs: list[StepRun], now: datetime, deadline: datetime |
         "of": len(runs),
         "state": run.state,
         "reason": run.reason,
-        "since": _told(run.started_at),
+        "since": _iso(run.started_at),
         "age_s": _age(run.started_at, now),
-        "due_at": _told(run.due_at) if run.state == Run.AGAIN else None,
-        "deadline_at": _told(deadline),
+        "due_at": _iso(run.due_at) if run.state == Run.AGAIN else None,
+        "deadline_at": _iso(deadline),
         "conductor": run.conductor,
         "request_id": run.request_id,
     }
@@ -141,7 +141,7 @@ def _agent(node: Node) -> Json | None:
     return None if last is None else {"last_heartbeat": last}
 
 
-def _remembered(ctx: Context, node: Node) -> Json | None:
+def _bmc(ctx: Context, node: Node) -> Json | None:
     """What the node's conductor remembers of its BMC; who cannot be asked knows nothing."""
     try:
         return lookup.conductor_of(ctx, node).describe_bmc(ctx.request, node.uuid)
@@ -155,7 +155,7 @@ def _error(node: Node, failed: Json | None) -> Json | None:
     return {
         "now": node.last_error,
         "last": None if failed is None else secrets.mask(failed["event"]),
-        "last_at": None if failed is None else _told(failed["created_at"]),
+        "last_at": None if failed is None else _iso(failed["created_at"]),
         "request_id": None if failed is None else failed["request_id"],
     }
 

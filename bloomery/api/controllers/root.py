@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.call import Call
 from bloomery.api.controllers import ext
-from bloomery.api.controllers.v1 import chassis, conductors, drivers, nodes, portgroups, ports
+from bloomery.api.controllers.v1 import chassis, conductors, nodes, portgroups, ports
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import links
@@ -25,7 +25,7 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "nodes": nodes.Nodes(),
     "portgroups": portgroups.PORTGROUPS,
     "ports": ports.PORTS,
-    "drivers": drivers.Drivers(),
+    "drivers": conductors.Drivers(),
     "conductors": conductors.Conductors(),
 }
 

@@ -39,7 +39,7 @@ def listed_fields(asked: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(fields)
 
 
-def page(
+def list_document(
     call: Call,
     asked: Mapping[str, Any],
     page: Page,

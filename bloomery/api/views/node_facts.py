@@ -22,7 +22,7 @@ HISTORY_SHORT: Final = ("uuid", "created_at", "severity", "event")
 MAX_SHORT_EVENT: Final = 255
 
 
-def known(fields: FieldTable, version: int) -> tuple[str, ...]:
+def names_in(fields: FieldTable, version: int) -> tuple[str, ...]:
     """Return the names of the fields that ``version`` knows."""
     return tuple(field.name for field in fields.values() if field.since <= version)
 
@@ -51,7 +51,7 @@ def history_page(
 
 
 def history_entry(call: Call, ident: str, row: sa.RowMapping, *, detail: bool = True) -> Json:
-    names = known(history.FIELDS, call.version)
+    names = names_in(history.FIELDS, call.version)
     entry = {name: row[name] for name in names if detail or name in HISTORY_SHORT}
     if not detail:
         entry["event"] = _short(entry["event"])
@@ -66,7 +66,7 @@ def _short(event: str) -> str:
 def bios_fields(call: Call, fields: Iterable[str] | None, *, detail: bool | None) -> list[str]:
     """Return the fields that a list of BIOS settings shows."""
     if detail:
-        return list(known(model.BIOS, call.version))
+        return list(names_in(model.BIOS, call.version))
     asked = BIOS_SHORT if fields is None else fields
     return [name for name in (*asked, *BIOS_ALWAYS) if name in model.BIOS]
 

@@ -86,8 +86,11 @@ def _compile(
     version: int,
     asked: frozenset[str] | None,
 ) -> Projection:
-    known = [field for field in fields.values() if field.since <= version]
-    shown = known if asked is None else [field for field in known if field.name in asked]
+    shown = [
+        field
+        for field in fields.values()
+        if field.since <= version and (asked is None or field.name in asked)
+    ]
     columns = [field.name for field in shown if field.column or field.name == "traits"]
     extra = tuple(name for name in needed if name not in columns)
     objects = [field for field in shown if field.column and field.kind == "object"]

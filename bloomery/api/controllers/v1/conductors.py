@@ -1,7 +1,8 @@
-"""Conductors: /v1/conductors."""
+"""Conductors and the drivers that they serve: /v1/conductors and /v1/drivers."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any, ClassVar, Final
 
 from bloomery.api import arguments
@@ -22,6 +23,12 @@ LIST: Final = {
     "marker": Arg(arguments.text),
     "detail": Arg(arguments.boolean),
 }
+DRIVER_FIELDS: Final = {"fields": Arg(arguments.words, since=77)}
+DRIVER_LIST: Final = {
+    **DRIVER_FIELDS,
+    "type": Arg(arguments.text, since=30),
+    "detail": Arg(arguments.boolean, since=30),
+}
 
 
 class Conductors(Rest):
@@ -31,7 +38,9 @@ class Conductors(Rest):
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
         page = pagination.read(call, asked, model.FIELDS)
         shown = views.listed_fields(asked)
-        return views.page(call, asked, page, conductors.list_page(call.context, page), shown)
+        return views.list_document(
+            call, asked, page, conductors.list_page(call.context, page), shown
+        )
 
     @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=FIELDS)
     def get_one(
@@ -44,3 +53,37 @@ class Conductors(Rest):
         shown = views.DETAIL if fields is None else fields
         projection.check_fields(shown, model.FIELDS, call.version, also=views.ALSO_ASKED)
         return views.document(call, conductors.get(call.context, hostname), shown)
+
+
+class Properties(Rest):
+    @endpoint(rule="baremetal:driver:get_properties")
+    def get(self, call: Call, driver: str) -> dict[str, Any]:
+        return conductors.get_driver_properties(call.context, driver)
+
+
+class Drivers(Rest):
+    since: ClassVar[int] = 1
+    subresources: ClassVar[Mapping[str, Rest]] = {"properties": Properties()}
+
+    @endpoint(rule="baremetal:driver:get", query=DRIVER_LIST)
+    def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
+        """Return every driver; classic ones there are none."""
+        kind, detail, fields = asked.get("type"), asked.get("detail"), asked.get("fields")
+        views.check_driver_type(call, kind, detail=detail)
+        projection.refuse_both(fields, detail=detail)
+        views.check_driver_fields(call, fields)
+        drivers = [] if kind == "classic" else conductors.list_drivers(call.context)
+        return {
+            "drivers": [views.driver(call, each, fields, detail=bool(detail)) for each in drivers]
+        }
+
+    @endpoint(rule="baremetal:driver:get", query=DRIVER_FIELDS)
+    def get_one(
+        self,
+        call: Call,
+        driver: str,
+        *,
+        fields: tuple[str, ...] | None = None,
+    ) -> dict[str, Any]:
+        views.check_driver_fields(call, fields)
+        return views.driver(call, conductors.get_driver(call.context, driver), fields)

@@ -62,7 +62,7 @@ class Bios(Rest):
     @endpoint(rule="baremetal:node:bios:get", since=BIOS_SINCE)
     def get_one(self, call: Call, node: str, setting: str) -> dict[str, Any]:
         document = node_facts.get_bios_setting(call.context, node, setting)
-        names = views.known(model.BIOS, call.version)
+        names = views.names_in(model.BIOS, call.version)
         return {setting: views.bios_setting(call, node, document, names)}
 
 
@@ -78,7 +78,7 @@ class Firmware(Rest):
         components = node_facts.list_firmware(call.context, node)
         if fields is not None:
             projection.check_fields(fields, model.FIRMWARE, call.version)
-        names = views.known(model.FIRMWARE, call.version) if fields is None else fields
+        names = views.names_in(model.FIRMWARE, call.version) if fields is None else fields
         return {"firmware": [{name: each[name] for name in names} for each in components]}
 
 

@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/management: the boot device."""
+"""/v1/nodes/<ident>/management and /vifs: boot device and virtual interfaces."""
 
 from __future__ import annotations
 
@@ -10,9 +10,11 @@ from bloomery.api.arguments import Arg
 from bloomery.api.call import Call
 from bloomery.api.declare import endpoint
 from bloomery.api.routing import Rest
+from bloomery.api.schemas import node as schemas
 from bloomery.api.views import nodes as views
 from bloomery.operations import management
 
+VIFS_SINCE: Final = 28
 BOOT_DEVICE: Final = {
     "boot_device": Arg(arguments.text, required=True),
     "persistent": Arg(arguments.boolean),
@@ -41,3 +43,17 @@ class BootDevice(Rest):
 
 class Management(Rest):
     children: ClassVar[Mapping[str, Rest]] = {"boot_device": BootDevice()}
+
+
+class Vifs(Rest):
+    @endpoint(rule="baremetal:node:vif:list", since=VIFS_SINCE)
+    def get(self, call: Call, node: str) -> dict[str, Any]:
+        return {"vifs": management.list_vifs(call.context, node)}
+
+    @endpoint(rule="baremetal:node:vif:attach", status=204, since=VIFS_SINCE, body=schemas.VIF)
+    def post(self, call: Call, node: str, *, body: dict[str, Any]) -> None:
+        management.attach_vif(call.context, node, body)
+
+    @endpoint(rule="baremetal:node:vif:detach", status=204, since=VIFS_SINCE)
+    def delete(self, call: Call, node: str, vif: str) -> None:
+        management.detach_vif(call.context, node, vif)

@@ -46,17 +46,17 @@ class Traits(Rest):
         traits.remove(call.context, node, trait)
 
 
-def _replace(call: Call, node: str, given: list[Any] | None) -> Reply:
-    if given is None:
+def _replace(call: Call, node: str, names: list[Any] | None) -> Reply:
+    if names is None:
         raise errors.MissingParameterValue(
             reason="Missing mandatory parameter: traits, a list; an empty one removes all",
         )
-    traits.replace(call.context, node, given)
+    traits.replace(call.context, node, names)
     return Reply()
 
 
-def _add(call: Call, node: str, trait: str, given: list[Any] | None) -> Reply:
-    if given is not None:
+def _add(call: Call, node: str, trait: str, names: list[Any] | None) -> Reply:
+    if names is not None:
         raise errors.Invalid(
             reason="give the trait in the path, or a list of traits in the body, not both",
         )

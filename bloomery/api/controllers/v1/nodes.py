@@ -15,7 +15,6 @@ from bloomery.api.controllers.v1 import (
     node_management,
     node_states,
     node_traits,
-    node_vifs,
     portgroups,
     ports,
 )
@@ -130,7 +129,7 @@ class Nodes(Rest):
         "bios": node_facts.Bios(),
         "firmware": node_facts.Firmware(),
         "inventory": node_facts.Inventory(),
-        "vifs": node_vifs.Vifs(),
+        "vifs": node_management.Vifs(),
         "children": Children(),
         "ports": ports.OF_NODES,
         "portgroups": portgroups.OF_NODES,
