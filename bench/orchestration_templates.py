@@ -19,7 +19,7 @@ from bench import harness
 from bench.harness import Line, Process
 from bloomery.orchestration import plan
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.environment import Environment
@@ -85,7 +85,7 @@ def _validated(text: str) -> Stack:
     document = parse.document(text, LIMITS)
     template = versions.template_class(document)(document, limits=LIMITS)
     stack = Stack(Definition(template, Environment.of(None), name="bench"))
-    stack.validate()
+    validate(stack)
     return stack
 
 

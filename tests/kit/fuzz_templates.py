@@ -32,7 +32,7 @@ from bloomery.orchestration.drawing import Box, Picture, dot, svg
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.plan import printing
 from bloomery.orchestration.properties import resource_types
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, ValidationLevel, validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
@@ -94,12 +94,12 @@ def look_at(first: Case, second: Case) -> str:
         stack = judge.told(lambda: built(first))
         if stack is None:
             return "refused by its form"
-        if judge.holds(lambda: built(first).validate(strict=False)):
+        if judge.holds(lambda: validate(built(first), ValidationLevel.SHAPE)):
             judge.listed(stack)
-        if not judge.holds(stack.validate):
+        if not judge.holds(lambda: validate(stack)):
             return f"not valid, {judge.lived(stack, None)}"
         other = judge.told(lambda: built(second))
-        if other is not None and not judge.holds(other.validate):
+        if other is not None and not judge.holds(lambda: validate(other)):
             other = None
         judge.planned(stack, other)
         judge.shown(stack)

@@ -26,6 +26,7 @@ from bloomery.orchestration.plan import printing
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.simulation import results
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import validate as validate_stack
 
 INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
 FILE = click.argument("file")
@@ -254,7 +255,7 @@ def _validated(loader: StackLoader) -> Stack:
     stack = loader.stack()
     for place, sentence in _hinted(loader, stack):
         click.echo(tables.visible(f"{place}: hint: {sentence}"), err=True)
-    stack.validate()
+    validate_stack(stack)
     return stack
 
 

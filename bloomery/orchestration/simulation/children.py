@@ -6,16 +6,18 @@ and then, as it would at rows of the engine.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from bloomery import errors
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.scheduler import TaskRunner
+from bloomery.orchestration.scheduler.runner import Steps
+from bloomery.orchestration.simulation import walks
 from bloomery.orchestration.simulation.rows import RowFacade
 from bloomery.orchestration.simulation.stacks import SimulatedStack
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
 from bloomery.orchestration.template.dialect import Identity
@@ -30,24 +32,27 @@ class SimulatedChildren:
         self._runners: dict[str, TaskRunner] = {}
 
     def create(self, name: str, blueprint: Blueprint) -> str:
-        simulation, stack_id = self._parent.simulation, self._parent.simulation.new_id()
+        parent, stack_id = self._parent, self._parent.simulation.new_id()
         stack = self._stack(name, stack_id, blueprint)
-        child = SimulatedStack(stack, simulation, name=name, id=stack_id, timeout_s=stack.timeout_s)
+        child = SimulatedStack(stack, parent.simulation, parent.stacks, name=name, id=stack_id)
         child.children = SimulatedChildren(child)
-        self._runners[stack_id] = simulation.spawn(child.create)
+        self._run(child, lambda: walks.create(child))
         return stack_id
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
-        child = self._parent.simulation.stacks[stack_id]
+        child = self._parent.stacks[stack_id]
         stack = self._stack(child.name, stack_id, blueprint)
         child.timeout_s = stack.timeout_s
-        self._runners[stack_id] = self._parent.simulation.spawn(lambda: child.update(stack))
+        self._run(child, lambda: walks.update(child, stack))
 
     def delete(self, stack_id: str) -> None:
-        child = self._parent.simulation.stacks.get(stack_id)
+        child = self._parent.stacks.get(stack_id)
         if child is not None:
             self.cancel(stack_id)
-            self._runners[stack_id] = self._parent.simulation.spawn(child.delete)
+            self._run(child, lambda: walks.delete(child))
+
+    def _run(self, child: SimulatedStack, task: Callable[[], Steps]) -> None:
+        self._runners[child.id] = child.simulation.spawn(task)
 
     def cancel(self, stack_id: str) -> None:
         runner = self._runners.pop(stack_id, None)
@@ -55,8 +60,8 @@ class SimulatedChildren:
             runner.cancel()
 
     def find(self, stack_id: str) -> SimulatedChild | None:
-        found = self._parent.simulation.stacks.get(stack_id)
-        return None if found is None else SimulatedChild(found)
+        child = self._parent.stacks.get(stack_id)
+        return None if child is None else SimulatedChild(child)
 
     def _stack(self, name: str, stack_id: str, blueprint: Blueprint) -> Stack:
         """The stack of a blueprint, validated; raises what is wrong with it."""
@@ -73,14 +78,12 @@ class SimulatedChildren:
             facade=RowFacade(parent.rows[blueprint.owner]),
             user_parameters=blueprint.parameters,
         )
-        others = (
-            len(each.seen) for each in parent.simulation.stacks.values() if each.id != stack_id
-        )
+        others = (len(each.current_rows) for each in parent.stacks.values() if each.id != stack_id)
         tree = Tree(limits, files, resources=sum(others))
         depth = tree.deepen(parent.depth)
         timeout_s = blueprint.timeout_s or parent.timeout_s
         stack = Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
-        stack.validate()
+        validate(stack)
         return stack
 
 
@@ -118,9 +121,9 @@ class SimulatedChild:
         return template.definition.template.document if isinstance(template, Stack) else {}
 
     def outputs(self) -> Mapping[str, Any]:
-        return {name: self._told(name) for name in self._stack.output_names()}
+        return {name: self._output_or_none(name) for name in self._stack.output_names()}
 
-    def _told(self, name: str) -> Any:
+    def _output_or_none(self, name: str) -> Any:
         try:
             return self._stack.output(name)
         except errors.Failure:
@@ -130,7 +133,7 @@ class SimulatedChild:
         return self._stack.output(name)
 
     def resources(self) -> Mapping[str, ResourceView]:
-        return dict[str, ResourceView](self._stack.seen)
+        return dict[str, ResourceView](self._stack.current_rows)
 
 
 def identity_of(stack: Stack, name: str, stack_id: str) -> Identity:

@@ -6,13 +6,13 @@ from collections.abc import Callable
 
 from bloomery import errors
 from bloomery.orchestration.resources.states import Action
-from bloomery.orchestration.simulation import results
+from bloomery.orchestration.simulation import results, walks
 from bloomery.orchestration.simulation.children import SimulatedChildren, identity_of
 from bloomery.orchestration.simulation.results import Result
 from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.simulation.simulation import Simulation
 from bloomery.orchestration.simulation.stacks import SimulatedStack
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
 
 
 def run(stack: Stack, *, rollback: bool = False, simulation: Simulation | None = None) -> Result:
@@ -28,63 +28,58 @@ class Lifecycle:
         self.stack: SimulatedStack | None = None
 
     def create(self, stack: Stack, *, rollback: bool = False) -> Result:
-        return self._told(lambda: self._create(stack, rollback=rollback))
+        return self._result_of(lambda: self._create(stack, rollback=rollback))
 
     def update(self, stack: Stack, *, rollback: bool = False) -> Result:
         """Bring the stack to another template."""
-        return self._told(lambda: self._update(stack, rollback=rollback))
+        return self._result_of(lambda: self._update(stack, rollback=rollback))
 
     def delete(self) -> Result:
-        return self._told(self._delete)
+        return self._result_of(self._delete)
 
-    def _told(self, verb: Callable[[], SimulatedStack]) -> Result:
+    def _result_of(self, verb: Callable[[], SimulatedStack]) -> Result:
         """What came of a verb, or why it was refused."""
         try:
-            made = verb()
+            simulated = verb()
         except errors.Failure as exc:
             return Result(status=None, error=results.error_of(exc))
-        return _result(made)
+        return _result(simulated)
 
     def _create(self, stack: Stack, *, rollback: bool) -> SimulatedStack:
-        stack.validate()
-        made = self._made(stack)
-        self.simulation.run(lambda: made.create(rollback=rollback))
-        return made
+        validate(stack)
+        simulated = self._begin(stack)
+        self.simulation.run(lambda: walks.create(simulated, rollback=rollback))
+        return simulated
 
     def _update(self, stack: Stack, *, rollback: bool) -> SimulatedStack:
-        made = self._present()
-        if made.action is Action.DELETE:
+        simulated = self._present()
+        if simulated.action is Action.DELETE:
             raise errors.NotSupported(feature="Updating a stack that is being deleted")
-        stack.validate()
-        new = with_id(stack, made.name, made.id)
-        if isinstance(made.template, Stack):
-            new.definition.parameters.check_immutable(made.template.definition.parameters)
-        made.timeout_s = stack.timeout_s
-        self.simulation.run(lambda: made.update(new, rollback=rollback))
-        return made
+        validate(stack)
+        new = with_id(stack, simulated.name, simulated.id)
+        if isinstance(simulated.template, Stack):
+            new.definition.parameters.check_immutable(simulated.template.definition.parameters)
+        simulated.timeout_s = stack.timeout_s
+        self.simulation.run(lambda: walks.update(simulated, new, rollback=rollback))
+        return simulated
 
     def _delete(self) -> SimulatedStack:
-        made = self._present()
-        self.simulation.run(made.delete)
-        return made
+        simulated = self._present()
+        self.simulation.run(lambda: walks.delete(simulated))
+        return simulated
 
     def _present(self) -> SimulatedStack:
-        if self.stack is None or self.stack.id not in self.simulation.stacks:
+        if self.stack is None or self.stack.id not in self.stack.stacks:
             raise errors.NotFound(reason="cannot find the stack: create it first")
         return self.stack
 
-    def _made(self, stack: Stack) -> SimulatedStack:
+    def _begin(self, stack: Stack) -> SimulatedStack:
         name, stack_id = stack.definition.identity.name, self.simulation.new_id()
-        made = SimulatedStack(
-            with_id(stack, name, stack_id),
-            self.simulation,
-            name=name,
-            id=stack_id,
-            timeout_s=stack.timeout_s,
-        )
-        made.children = SimulatedChildren(made)
-        self.stack = made
-        return made
+        root = with_id(stack, name, stack_id)
+        simulated = SimulatedStack(root, self.simulation, {}, name=name, id=stack_id)
+        simulated.children = SimulatedChildren(simulated)
+        self.stack = simulated
+        return simulated
 
 
 def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
@@ -93,24 +88,24 @@ def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
     return Stack(definition, depth=stack.depth, timeout_s=stack.timeout_s)
 
 
-def _result(made: SimulatedStack) -> Result:
+def _result(simulated: SimulatedStack) -> Result:
     return Result(
-        status=f"{made.action}_{made.status}",
-        reason=made.reason,
-        error=made.failure,
-        outputs={name: _output(made, name) for name in made.output_names()},
-        events=tuple(made.simulation.events),
-        resources=tuple(_resource(row) for row in made.rows.values()),
+        status=f"{simulated.action}_{simulated.status}",
+        reason=simulated.reason,
+        error=simulated.failure,
+        outputs={name: _output(simulated, name) for name in simulated.output_names()},
+        events=tuple(simulated.simulation.events),
+        resources=tuple(_resource(row) for row in simulated.rows.values()),
     )
 
 
-def _output(made: SimulatedStack, name: str) -> results.Output:
-    assert isinstance(made.template, Stack)
-    description = made.template.definition.outputs[name].description
+def _output(simulated: SimulatedStack, name: str) -> results.Output:
+    assert isinstance(simulated.template, Stack)
+    description = simulated.template.definition.outputs[name].description
     try:
-        return results.Output(description=description, value=made.output(name))
+        return results.Output(description=description, value=simulated.output(name))
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
-        error = results.error_of(exc, made.simulation.redaction)
+        error = results.error_of(exc, simulated.simulation.redaction)
         return results.Output(description=description, error=error)
 
 

@@ -56,7 +56,7 @@ class ResourceActions:
         first: ResourceFailed | None = None
         for failed in range(1, RETRIES + 2):
             try:
-                yield from self._recorded(Action.CREATE, lambda: self._creation(read))
+                yield from self._record(Action.CREATE, lambda: self._create(read))
             except ResourceFailed as exc:
                 first = first or exc
                 if not _passing(exc.cause):
@@ -75,9 +75,9 @@ class ResourceActions:
             self.row.record.physical_id = read()
             yield from ()
 
-        yield from self._recorded(Action.ADOPT, taking)
+        yield from self._record(Action.ADOPT, taking)
         if hasattr(self.row.kind, "handle_check"):
-            yield from self._recorded(Action.CHECK, lambda: self._handled(Action.CHECK))
+            yield from self._record(Action.CHECK, lambda: self._handle_again(Action.CHECK))
         else:
             reason = f"CHECK not supported for {self.row.record.type}"
             self._change(Action.CHECK, Status.COMPLETE, reason)
@@ -98,23 +98,23 @@ class ResourceActions:
                 raise base.UpdateReplace
             properties, policy, metadata = read()
             self.simulation.hold(self.row, properties)
-            made = self.row.made(properties, policy)
-            yield from self._worked(made, Action.UPDATE, definition, tmpl_diff, prop_diff)
+            resource = self.row.resource_with(properties, policy)
+            yield from self._handle(resource, Action.UPDATE, definition, tmpl_diff, prop_diff)
             self.row.record.type = definition.type
             self.row.record.metadata = metadata
             self.row.keep(properties)
 
-        yield from self._recorded(Action.UPDATE, updating)
+        yield from self._record(Action.UPDATE, updating)
 
     def delete(self, *, keep: bool = False) -> Steps:
         """Delete what is there; ``keep`` forgets it without a call, as what never had values."""
         if self.row.gone:
             return
-        keep = keep or not self.row.kept
+        keep = keep or not self.row.has_values
         for failed in range(1, RETRIES + 2):
             try:
-                yield from self._recorded(
-                    Action.DELETE, lambda: iter(()) if keep else self._handled(Action.DELETE)
+                yield from self._record(
+                    Action.DELETE, lambda: iter(()) if keep else self._handle_again(Action.DELETE)
                 )
             except ResourceFailed as exc:
                 if failed > RETRIES or not isinstance(exc.cause, errors.Conflict):
@@ -130,35 +130,35 @@ class ResourceActions:
         def failing() -> Steps:
             raise exc
 
-        yield from self._recorded(action, failing)
+        yield from self._record(action, failing)
 
     # ---------------------------------------------------------------------------------- how
 
-    def _creation(self, read: Callable[[], Values]) -> Steps:
+    def _create(self, read: Callable[[], Values]) -> Steps:
         properties, policy, metadata = read()
         self.simulation.hold(self.row, properties)
         self.row.record.metadata = metadata
         self.row.keep(properties)
-        yield from self._worked(self.row.made(properties, policy), Action.CREATE)
+        yield from self._handle(self.row.resource_with(properties, policy), Action.CREATE)
 
-    def _handled(self, action: Action) -> Steps:
-        yield from self._worked(self.row.resource(), action)
+    def _handle_again(self, action: Action) -> Steps:
+        yield from self._handle(self.row.resource(), action)
 
-    def _worked(self, made: base.Resource, action: Action, *args: Any) -> Steps:
+    def _handle(self, resource: base.Resource, action: Action, *args: Any) -> Steps:
         """Call the handler of an action, then its check until it says true."""
         word = action.lower()
-        token = getattr(made, f"handle_{word}", _nothing)(*args)
-        check = getattr(made, f"check_{word}_complete", None)
+        token = getattr(resource, f"handle_{word}", _nothing)(*args)
+        check = getattr(resource, f"check_{word}_complete", None)
         if check is None:
             return
         try:
-            while not (yield from self._checked(check, token)):
+            while not (yield from self._is_complete(check, token)):
                 pass
         except (GeneratorExit, Timeout):
-            getattr(made, f"handle_{word}_cancel", _nothing)(token)
+            getattr(resource, f"handle_{word}_cancel", _nothing)(token)
             raise
 
-    def _checked(self, check: Callable[[Any], Any], token: Any) -> Any:
+    def _is_complete(self, check: Callable[[Any], Any], token: Any) -> Any:
         try:
             if check(token):
                 return True
@@ -168,7 +168,7 @@ class ResourceActions:
             yield After(self.simulation.poll_s)
         return False
 
-    def _recorded(self, action: Action, work: Callable[[], Any]) -> Steps:
+    def _record(self, action: Action, work: Callable[[], Any]) -> Steps:
         """Tell of the beginning and of the end of an action, whatever the end is."""
         self._change(action, Status.IN_PROGRESS)
         try:

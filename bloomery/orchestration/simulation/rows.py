@@ -15,7 +15,15 @@ UNBORN: Final = frozenset({Action.INIT, Action.DELETE})
 class Row:
     """A ``ResourceView``.  ``definition`` and ``kind``: those of its last create or update."""
 
-    __slots__ = ("_shown", "context", "definition", "kept", "kind", "policy", "record")
+    __slots__ = (
+        "_resource",
+        "context",
+        "definition",
+        "has_values",
+        "kind",
+        "policy",
+        "record",
+    )
 
     def __init__(
         self,
@@ -29,8 +37,8 @@ class Row:
         self.kind = kind
         self.context = context
         self.policy: Mapping[str, Any] = {}  # its update policy, as last read
-        self.kept = False  # whether it ever had values, so that its kind was asked to do something
-        self._shown: base.Resource | None = None
+        self.has_values = False  # it never had: its kind was not asked to do anything yet
+        self._resource: base.Resource | None = None
 
     @property
     def name(self) -> str:
@@ -43,7 +51,7 @@ class Row:
         deleted = record.action is Action.DELETE and record.status is Status.COMPLETE
         return record.action is Action.INIT or deleted
 
-    def made(
+    def resource_with(
         self, properties: Mapping[str, Any], policy: Mapping[str, Any] | None = None
     ) -> base.Resource:
         """The resource as its kind sees it, with the values of an action."""
@@ -52,14 +60,14 @@ class Row:
     def keep(self, properties: Mapping[str, Any]) -> None:
         """Store the values of an action, for whoever asks and for the next comparison."""
         self.record.properties = properties
-        self.kept = True
-        self._shown = None
+        self.has_values = True
+        self._resource = None
 
     def resource(self) -> base.Resource:
         """The resource as it was last made."""
-        if self._shown is None:
-            self._shown = self.made(self.record.properties)
-        return self._shown
+        if self._resource is None:
+            self._resource = self.resource_with(self.record.properties)
+        return self._resource
 
     # ------------------------------------------------------------------------- what others see
 

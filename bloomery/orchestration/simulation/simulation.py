@@ -8,18 +8,15 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.scheduler.runner import Steps, next_wait
 from bloomery.orchestration.simulation.events import Event
+from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.redaction import Redaction
-
-if TYPE_CHECKING:
-    from bloomery.orchestration.simulation.rows import Row
-    from bloomery.orchestration.simulation.stacks import SimulatedStack
 
 
 def _new_id() -> str:
@@ -41,7 +38,6 @@ class Simulation:
     redaction: Redaction = field(default_factory=Redaction)  # of all templates up to now
     poll_s: float = 1.0  # between two looks at what is not done yet
     events: list[Event] = field(default_factory=list)
-    stacks: dict[str, SimulatedStack] = field(default_factory=dict)
     _held: dict[Row, tuple[int, int]] = field(default_factory=dict)  # nodes and characters
     _nodes: int = 0
     _chars: int = 0

@@ -1,20 +1,19 @@
 """A definition joined with the kinds of its resources: the graph, and the whole validation.
 
-    found = Stack(definition)
-    found.validate()  # as create, update and preview do it; strict=False: as POST validate does
-    list(found.graph)  # the names of the resources, what is required first
+    stack = Stack(definition)
+    validate(stack)  # as create, update and preview do it
+    validate(stack, ValidationLevel.SHAPE)  # as POST validate does
+    list(stack.graph)  # the names of the resources, what is required first
 
 stacks       the stack: kinds, dependencies, what a plan asks of it
-validation   every check, in the order in which Heat finds faults
 nesting      stacks below stacks: their templates, how deep, how many resources in all
 children     the stack that a composite resource stands for
-names        what a stack may be called
+validation   every check, in the order in which Heat finds faults
 """
 
 from __future__ import annotations
 
-from bloomery.orchestration.stack.names import check_name
-from bloomery.orchestration.stack.stacks import Stack
-from bloomery.orchestration.stack.validation import ValidationLevel
+from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
+from bloomery.orchestration.stack.validation import validate
 
-__all__ = ["Stack", "ValidationLevel", "check_name"]
+__all__ = ["Stack", "ValidationLevel", "validate"]

@@ -1,22 +1,19 @@
 """Stacks below a stack, as they would be: for whoever looks and does not act.
 
-made = below.looked_at(stack, "group", properties, policy)
-if isinstance(made, composite.Composite):
-child = below.child(stack, made)  # the Stack of its members
+group = children.preview(stack, "group", properties, policy)
+children.child_stack(stack, group)  # the Stack of its members
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from bloomery.orchestration.resources import base, composite, nested
+from bloomery.orchestration.stack.stacks import Stack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import Identity, Template
 from bloomery.orchestration.template.functions import base as functions
-
-if TYPE_CHECKING:
-    from bloomery.orchestration.stack.stacks import Stack
 
 _NIL: Final = "00000000-0000-0000-0000-000000000000"
 
@@ -29,9 +26,9 @@ def preview(
     record: base.Record | None = None,
 ) -> base.Resource:
     """Return a resource with these values; it cannot reach anything, and its clock stands still."""
-    found = stack.definitions[name]
+    definition = stack.definitions[name]
     return stack.kind(name)(
-        record or base.Record(name=name, type=found.type, uuid=_NIL),
+        record or base.Record(name=name, type=definition.type, uuid=_NIL),
         properties,
         _context(stack),
         update_policy=policy,
@@ -49,24 +46,26 @@ def _context(stack: Stack) -> base.ResourceContext:
     )
 
 
-def child_stack(stack: Stack, made: composite.Composite) -> Stack:
-    """Return the stack that ``made`` stands for, not validated yet.
+def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
+    """Return the stack that ``resource`` stands for, not validated yet.
 
     Raises RequestLimitExceeded for one too deep, and what its template cannot be read for.
     """
-    found = stack.definitions[made.record.name]
-    depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(made))][::-1])
-    template = _template_of(stack, made)
+    owner = stack.definitions[resource.record.name]
+    depth = stack.tree.deepen(stack.depth, [*_sources(stack, type(resource))][::-1])
+    template = _template_of(stack, resource)
     above = stack.definition
     definition = above.child(
         template,
         above.environment.child(
-            found.name, made.child_parameters(), stack.resolved_type(found.name)
+            owner.name, resource.child_parameters(), stack.resolved_type(owner.name)
         ),
-        identity=Identity(name=made.physical_resource_name(), project_id=above.identity.project_id),
-        facade=ParentFacade(found, stack),
+        identity=Identity(
+            name=resource.physical_resource_name(), project_id=above.identity.project_id
+        ),
+        facade=ParentFacade(owner, stack),
     )
-    return type(stack)(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
+    return Stack(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
 
 
 def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
@@ -78,10 +77,10 @@ def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:
         yield from _sources(parent.stack, parent.stack.kind(parent.definition.name))
 
 
-def _template_of(stack: Stack, made: composite.Composite) -> Template:
-    if isinstance(made, nested.NestedStack):
-        return made.template
-    return stack.tree.made(made.child_document())
+def _template_of(stack: Stack, resource: composite.Composite) -> Template:
+    if isinstance(resource, nested.NestedStack):
+        return resource.template
+    return stack.tree.template_of(resource.child_document())
 
 
 class ParentFacade:

@@ -64,7 +64,7 @@ class Tree:
         Raises StackValidationFailed if there is none or it cannot be read, InvalidTemplateVersion.
         """
         if source not in self._templates:
-            self._templates[source] = self.made(self._read(source))
+            self._templates[source] = self.template_of(self._read(source))
         return self._templates[source]
 
     def _read(self, source: str) -> dict[str, Any]:
@@ -87,7 +87,7 @@ class Tree:
             )
         return document
 
-    def made(self, document: Mapping[str, Any]) -> Template:
+    def template_of(self, document: Mapping[str, Any]) -> Template:
         """Return the template of a document that is part of this tree."""
         return versions.template_class(document)(document, self.files, limits=self.limits)
 

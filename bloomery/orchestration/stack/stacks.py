@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import enum
 import functools
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any
@@ -17,6 +18,14 @@ from bloomery.orchestration.template.dialect import Key, Section
 from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import StackView
+
+
+class ValidationLevel(enum.Enum):
+    """How much of a stack is looked at when it is validated."""
+
+    VALUES = "values"  # create, update, preview
+    MEMBERS = "members"  # what a group or a chain makes
+    SHAPE = "shape"  # POST validate
 
 
 class Stack:
@@ -36,22 +45,8 @@ class Stack:
         self.tree = tree or Tree(definition.limits, template.files)
         self.depth = depth
         self.timeout_s = timeout_s
+        self.validated: set[ValidationLevel] = set()  # passed so far, see validation.py
         self._kinds: dict[str, type[Resource]] = {}
-        self._valid: set[bool] = set()  # how strictly it was found valid
-
-    def validate(self, *, strict: bool = True) -> None:
-        """Raise the first fault, in Heat's order; ``strict`` False looks at no values.
-
-        What was found valid is not looked at again: nothing that it is made of ever changes.
-        """
-        from bloomery.orchestration.stack import validation  # it looks at stacks, as this does
-
-        if strict in self._valid:
-            return
-        level = validation.ValidationLevel.VALUES if strict else validation.ValidationLevel.SHAPE
-        with self.definition.redacted(), self.definition.deadline.started():
-            validation.validate(self, level)
-        self._valid.add(strict)
 
     def relaxed(self) -> Stack:
         """The same stack, whose parameters may miss values."""
@@ -115,12 +110,12 @@ class Stack:
     @functools.cached_property
     def graph(self) -> graph.Graph[str]:
         """Who requires whom.  Raises InvalidTemplateReference; a cycle is found by ``order``."""
-        made = graph.Graph[str]()
+        requirements = graph.Graph[str]()
         for name in self.definitions:
-            made.add(name)
+            requirements.add(name)
             for other in self.required(name):
-                made.add(name, other)
-        return made
+                requirements.add(name, other)
+        return requirements
 
     @functools.cached_property
     def order(self) -> Sequence[str]:

@@ -7,34 +7,33 @@ its members later, and what is wrong with a value is found then.
 
 from __future__ import annotations
 
-import enum
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.orchestration.resources import base, composite, nested
 from bloomery.orchestration.stack import children
+from bloomery.orchestration.stack.stacks import Stack, ValidationLevel
 from bloomery.orchestration.template import sections
 from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.dialect import DeletionPolicy, Key, Section
 from bloomery.orchestration.template.functions import base as functions
 
-if TYPE_CHECKING:
-    from bloomery.orchestration.stack.stacks import Stack
-
 PROPERTY_ERROR: Final = "Property error"
 GENERATED: Final = "nested_stack"  # how a path names the template that a group makes
 
 
-class ValidationLevel(enum.Enum):
-    VALUES = "values"  # create, update, preview
-    MEMBERS = "members"  # what a group or a chain makes
-    SHAPE = "shape"  # POST validate
+def validate(stack: Stack, level: ValidationLevel = ValidationLevel.VALUES) -> None:
+    """Raise the first fault of ``stack``, in Heat's order; what has passed is not checked again."""
+    if level in stack.validated or ValidationLevel.VALUES in stack.validated:
+        return
+    with stack.definition.redacted(), stack.definition.deadline.started():
+        _validate(stack, level)
+    stack.validated.add(level)
 
 
-def validate(stack: Stack, level: ValidationLevel) -> None:
-    """Raise the first fault of ``stack``."""
+def _validate(stack: Stack, level: ValidationLevel) -> None:
     if level is not ValidationLevel.VALUES:
         stack = stack.relaxed()
     definition = stack.definition
@@ -45,7 +44,7 @@ def validate(stack: Stack, level: ValidationLevel) -> None:
     definition.check_groups()
     definition.conditions.check(lenient=definition.lenient)
     if stack.depth == 0:
-        stack.tree.resources = 0  # a stack may be validated again
+        stack.tree.resources = 0  # one that was refused may be validated again
     stack.tree.count(len(definition.resources))
     for name in stack.definitions:
         stack.kind(name)
@@ -90,119 +89,127 @@ class _Checker:
 
     def check(self, name: str) -> None:
         self._stack.definition.deadline.tick()
-        kind, found = self._stack.kind(name), self._stack.definitions[name]
+        kind, definition = self._stack.kind(name), self._stack.definitions[name]
         if issubclass(kind, composite.Composite):
-            self._check(found, kind)  # what is below may depend on the name
+            self._check(definition, kind)  # what is below may depend on the name
             return
         alike = (kind, repr(self._bodies[name]))
         if alike not in self._sound:
-            self._check(found, kind)
+            self._check(definition, kind)
             self._sound.add(alike)
 
-    def _check(self, found: ResourceDefinition, kind: type[base.Resource]) -> None:
-        if found.external_id is not None:
-            self._check_external(found)
+    def _check(self, definition: ResourceDefinition, kind: type[base.Resource]) -> None:
+        if definition.external_id is not None:
+            self._check_external(definition)
             return
-        self._check_functions(found)
-        self._check_deletion_policy(found, kind)
-        policy = self._update_policy(found, kind)
-        made = self._made(found, kind, policy)
-        if made is not None:
-            self._validate_kind(made)
-            if isinstance(made, composite.Composite):
-                self._check_below(found, made)
+        self._check_functions(definition)
+        self._check_deletion_policy(definition, kind)
+        policy = self._update_policy(definition, kind)
+        resource = self._resource(definition, kind, policy)
+        if resource is not None:
+            self._validate_kind(resource)
+            if isinstance(resource, composite.Composite):
+                self._check_below(definition, resource)
 
-    def _check_external(self, found: ResourceDefinition) -> None:
+    def _check_external(self, definition: ResourceDefinition) -> None:
         try:
-            said = functions.resolve(found.external_id, self._stack.view)
+            external_id = functions.resolve(definition.external_id, self._stack.view)
         except errors.Misplaced as exc:
-            raise exc.under(*self._stack.path(found.name, Key.EXTERNAL_ID)) from exc
-        if not isinstance(said, str) or not said:
+            raise exc.under(*self._stack.path(definition.name, Key.EXTERNAL_ID)) from exc
+        if not isinstance(external_id, str) or not external_id:
             reason = "must be the id of what is there already, as text"
-            raise sections.fault(reason, *self._stack.path(found.name, Key.EXTERNAL_ID))
+            raise sections.fault(reason, *self._stack.path(definition.name, Key.EXTERNAL_ID))
 
-    def _check_functions(self, found: ResourceDefinition) -> None:
+    def _check_functions(self, definition: ResourceDefinition) -> None:
         for key, tree in (
-            (Key.PROPERTIES, found.properties),
-            (Key.METADATA, found.metadata),
-            (Key.UPDATE_POLICY, found.update_policy),
+            (Key.PROPERTIES, definition.properties),
+            (Key.METADATA, definition.metadata),
+            (Key.UPDATE_POLICY, definition.update_policy),
         ):
             if tree:
                 try:
                     functions.validate(tree, self._stack.view)
                 except errors.Misplaced as exc:
-                    raise exc.under(*self._stack.path(found.name, key)) from exc
+                    raise exc.under(*self._stack.path(definition.name, key)) from exc
 
-    def _check_deletion_policy(self, found: ResourceDefinition, kind: type[base.Resource]) -> None:
-        if found.deletion_policy is DeletionPolicy.SNAPSHOT and not _snapshots(kind):
+    def _check_deletion_policy(
+        self, definition: ResourceDefinition, kind: type[base.Resource]
+    ) -> None:
+        if definition.deletion_policy is DeletionPolicy.SNAPSHOT and not _snapshots(kind):
             raise sections.fault(
-                f'"Snapshot" deletion policy not supported by {found.type}: write Delete or Retain',
-                *self._stack.path(found.name, Key.DELETION_POLICY),
+                f'"Snapshot" deletion policy not supported by {definition.type}: write Delete or'
+                " Retain",
+                *self._stack.path(definition.name, Key.DELETION_POLICY),
             )
 
     def _update_policy(
-        self, found: ResourceDefinition, kind: type[base.Resource]
+        self, definition: ResourceDefinition, kind: type[base.Resource]
     ) -> Mapping[str, Any]:
-        if not found.update_policy and not kind.update_policy_schema:
+        if not definition.update_policy and not kind.update_policy_schema:
             return {}
         if kind.ignores_properties:
             return {}
         try:
             return self._stack.reading(
-                found.name, kind.update_policy_schema, found.update_policy, self._stack.view
+                definition.name,
+                kind.update_policy_schema,
+                definition.update_policy,
+                self._stack.view,
             ).resolved(check=True)
         except errors.Misplaced as exc:
-            path = self._stack.path(found.name, Key.UPDATE_POLICY)
+            path = self._stack.path(definition.name, Key.UPDATE_POLICY)
             raise exc.under(*path, error=PROPERTY_ERROR) from exc
 
-    def _made(
-        self, found: ResourceDefinition, kind: type[base.Resource], policy: Mapping[str, Any]
+    def _resource(
+        self, definition: ResourceDefinition, kind: type[base.Resource], policy: Mapping[str, Any]
     ) -> base.Resource | None:
         """Check properties; return the resource as it would be, None where values are not known."""
         if kind.ignores_properties:
             return None
         try:
-            values = self._values(found, kind)
+            values = self._values(definition, kind)
         except errors.Misplaced as exc:
-            path = self._stack.path(found.name, Key.PROPERTIES)
+            path = self._stack.path(definition.name, Key.PROPERTIES)
             raise exc.under(*path, error=PROPERTY_ERROR) from exc
         if values is None:
             return None
-        return children.preview(self._stack, found.name, values, policy)
+        return children.preview(self._stack, definition.name, values, policy)
 
     def _values(
-        self, found: ResourceDefinition, kind: type[base.Resource]
+        self, definition: ResourceDefinition, kind: type[base.Resource]
     ) -> Mapping[str, Any] | None:
         stack = self._stack
-        reading = stack.reading(found.name, kind.properties_schema, found.properties, stack.view)
+        properties = stack.reading(
+            definition.name, kind.properties_schema, definition.properties, stack.view
+        )
         if self._level is ValidationLevel.VALUES:
-            return reading.resolved(check=True)
-        reading.validate(with_values=False)
+            return properties.resolved(check=True)
+        properties.validate(with_values=False)
         if self._level is ValidationLevel.SHAPE:
             return None
         try:
-            return reading.resolved(check=True)
+            return properties.resolved(check=True)
         except errors.StackValidationFailed:
             return None  # the group finds it when it makes the member
 
-    def _validate_kind(self, made: base.Resource) -> None:
+    def _validate_kind(self, resource: base.Resource) -> None:
         try:
-            made.validate()
+            resource.validate()
         except errors.Misplaced as exc:
-            path = self._stack.path(made.record.name, Key.PROPERTIES)
+            path = self._stack.path(resource.record.name, Key.PROPERTIES)
             raise exc.under(*path) from exc
 
     # ------------------------------------------------------------------------------ stacks below
 
-    def _check_below(self, found: ResourceDefinition, made: composite.Composite) -> None:
+    def _check_below(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
         source, level = GENERATED, ValidationLevel.MEMBERS
-        if isinstance(made, nested.NestedStack):
-            source, level = made.source, self._level
+        if isinstance(resource, nested.NestedStack):
+            source, level = resource.source, self._level
         try:
-            child = children.child_stack(self._stack, made)
-            validate(child if level is ValidationLevel.VALUES else child.relaxed(), level)
+            child = children.child_stack(self._stack, resource)
+            _validate(child if level is ValidationLevel.VALUES else child.relaxed(), level)
         except errors.Failure as exc:
-            word, name = self._stack.path(found.name)
+            word, name = self._stack.path(definition.name)
             raise _seen_above(exc, word, f"{name}<{source}>") from exc
 
 

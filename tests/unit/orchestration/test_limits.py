@@ -19,6 +19,7 @@ from bloomery import errors
 from bloomery.orchestration import patterns, simulation
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.stack import validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions, view
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.functions import base
@@ -53,11 +54,11 @@ def valid(text: str, *, limits: Limits = LIMITS, **more: Any) -> None:
     """Validate a stack from text, at other limits where the true ones would take too long."""
     found = stack(text, **more)
     if limits is LIMITS:
-        return found.validate()
+        return validate(found)
     template = type(found.definition.template)
     made = template(found.definition.template.document, limits=limits)
     stack_input = StackInput(template=made, environment=found.definition.environment)
-    return type(found)(Definition(stack_input)).validate()
+    return validate(type(found)(Definition(stack_input)))
 
 
 def environments(count: int, size: int) -> Any:

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.orchestration.stack import Stack, validation
+from bloomery.orchestration.template import sections
+from bloomery.orchestration.template.dialect import Template
 from tests.kit.templates import Command, written
 
 TEMPLATE = "heat_template_version: 2021-04-16\nresources: {a: {type: OS::Heat::RandomString}}\n"
@@ -26,14 +27,14 @@ TEMPLATE = "heat_template_version: 2021-04-16\nresources: {a: {type: OS::Heat::R
 def test_a_template_is_validated_once(
     here: Path, typed: Command, monkeypatch: pytest.MonkeyPatch, words: list[str], templates: int
 ) -> None:
-    validated: list[Stack] = []
-    validate = validation.validate
+    validated: list[Template] = []
+    check = sections.check
 
-    def counted(stack: Stack, level: validation.ValidationLevel) -> None:
-        validated.append(stack)
-        validate(stack, level)
+    def counted(document: Template) -> None:
+        validated.append(document)
+        check(document)
 
-    monkeypatch.setattr(validation, "validate", counted)
+    monkeypatch.setattr(sections, "check", counted)
     written(here, t__yaml=TEMPLATE, u__yaml=TEMPLATE)
     assert typed(*words).exit_code == 0
     assert len(validated) == templates

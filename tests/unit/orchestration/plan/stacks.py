@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
@@ -33,7 +33,7 @@ def stack(
     )
     made = Stack(Definition(stack_input), timeout_s=timeout_s)
     if sound:
-        made.validate()
+        validate(made)
     return made
 
 

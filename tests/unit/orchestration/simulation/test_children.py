@@ -126,7 +126,7 @@ def test_a_deletion_takes_everything_below_with_it():
     seen = result.events[len(created.events) :]
     assert lines(seen) == told("S D>, after D+, n D+, S D.")
     assert lines(seen, depth=1) == told("S D>, in D+, facade D+, S D.")
-    assert life.simulation.stacks == {}
+    assert life.stack.stacks == {}
 
 
 def test_time_that_is_up_above_stops_what_runs_below():
@@ -338,7 +338,7 @@ resources:
     life.create(stack(text, files={"child.yaml": child}, timeout_s=30))
     result = life.delete()
     assert (result.status, result.reason) == ("DELETE_FAILED", "Timed out")
-    (below,) = (each for each in life.simulation.stacks.values() if each.depth == 1)
+    (below,) = (each for each in life.stack.stacks.values() if each.depth == 1)
     assert below.reason == "Stack DELETE cancelled"
 
 

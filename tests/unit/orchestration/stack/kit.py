@@ -6,7 +6,8 @@ import textwrap
 from typing import Any
 
 from bloomery.orchestration.limits import LIMITS
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, ValidationLevel
+from bloomery.orchestration.stack import validate as validate_stack
 from bloomery.orchestration.template import kinds, parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
@@ -46,5 +47,5 @@ def stack(document: dict[str, Any], env: Any = None, *, timeout_s: float = 3600,
 
 def validate(document: dict[str, Any], env: Any = None, *, strict: bool = True, **more) -> Stack:
     made = stack(document, env, **more)
-    made.validate(strict=strict)
+    validate_stack(made, ValidationLevel.VALUES if strict else ValidationLevel.SHAPE)
     return made

@@ -7,6 +7,7 @@ import pytest
 from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.resources import base, nested
+from bloomery.orchestration.stack import validate as validate_stack
 from bloomery.orchestration.template import hot
 from tests.unit.orchestration.stack import kit
 
@@ -359,10 +360,12 @@ def test_the_root_alone_may_be_too_large():
         kit.validate(kit.hot(body), limits=Limits(resources=1))
 
 
-def test_a_stack_may_be_validated_twice():
+def test_who_was_refused_is_refused_alike_again():
     body = "resources: {a: {type: OS::Heat::None}, b: {type: OS::Heat::None}}"
-    made = kit.validate(kit.hot(body), limits=Limits(resources=2))
-    made.validate()
+    made = kit.stack(kit.hot(body), limits=Limits(resources=1))
+    for _ in range(2):
+        with pytest.raises(errors.RequestLimitExceeded, match="a stack of 2 resources"):
+            validate_stack(made)
 
 
 def test_a_tree_that_grows_with_every_level_is_refused_soon():

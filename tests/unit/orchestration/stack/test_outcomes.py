@@ -11,7 +11,6 @@ from pathlib import Path
 import pytest
 
 from bloomery import errors
-from bloomery.orchestration.stack import check_name
 from bloomery.orchestration.template import parse
 from tests.unit.orchestration.stack import kit
 
@@ -92,14 +91,3 @@ def test_what_is_given_with_the_request_comes_before_what_files_say():
         user_parameters={"a": "request"},
     )
     assert [made.view.parameter(name) for name in "abc"] == ["request", "file", "default"]
-
-
-@pytest.mark.parametrize("name", ["a", "a.b-c_d", "x" * 255])
-def test_a_stack_may_be_called_so(name):
-    check_name(name)
-
-
-@pytest.mark.parametrize("name", ["1a", "a b", "x" * 256, "é", "", None, 5, "a\n", ["a"]])
-def test_a_stack_may_not_be_called_so(name):
-    with pytest.raises(errors.StackValidationFailed, match="Invalid stack name"):
-        check_name(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery import errors
+from bloomery.orchestration.stack import ValidationLevel, validate
 from tests.unit.orchestration.stack import kit
 
 ACCEPTED = {
@@ -122,7 +123,7 @@ def test_a_value_for_an_undeclared_parameter_is_refused():
 
 def test_looking_at_the_shape_leaves_the_stack_as_it_is():
     made = kit.stack(kit.hot("parameters: {p: {type: string}}"))
-    made.validate(strict=False)
+    validate(made, ValidationLevel.SHAPE)
     with pytest.raises(errors.UserParameterMissing):
-        made.validate()
+        validate(made)
     assert made.relaxed().relaxed().definition.lenient

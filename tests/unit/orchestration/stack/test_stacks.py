@@ -12,7 +12,7 @@ from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.properties.translation import Replace
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.value import Value
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.environment import Environment
@@ -128,7 +128,7 @@ def test_what_ignores_its_properties_has_none():
     body = "resources: {a: {type: OS::Heat::None, properties: {x: {get_param: nobody}}}}"
     made = kit.stack(kit.hot(body))
     assert made.properties("a", made.view) == {}
-    made.validate()
+    validate(made)
 
 
 def test_what_views_answer_from_can_be_compared():
@@ -156,21 +156,20 @@ def test_before_anything_exists_ids_are_names_and_attributes_null():
 def test_a_kind_checks_what_its_schema_cannot_see():
     made = of_kettles("resources: {k: {type: Kettle, properties: {litres: 10}}}")
     with pytest.raises(errors.StackValidationFailed) as told:
-        made.validate()
+        validate(made)
     assert str(told.value) == "resources.k.properties.litres: too many"
 
 
 def test_resources_that_are_written_alike_are_checked_once():
     like = "{type: Kettle, properties: {litres: 1}}"
     other = "{type: Kettle, properties: {litres: 2}}"
-    of_kettles(f"resources: {{k: {like}, l: {like}, m: {other}}}").validate()
+    validate(of_kettles(f"resources: {{k: {like}, l: {like}, m: {other}}}"))
     assert Kettle.validated == ["k", "m"]
 
 
 def test_a_kind_that_makes_snapshots_may_be_kept_as_one():
-    of_kettles(
-        "resources: {k: {type: Kettle, deletion_policy: snapshot, properties: {litres: 1}}}"
-    ).validate()
+    policy = "deletion_policy: snapshot"
+    validate(of_kettles(f"resources: {{k: {{type: Kettle, {policy}, properties: {{litres: 1}}}}}}"))
 
 
 def test_the_description_of_a_resource_is_that_of_its_property():
@@ -185,4 +184,4 @@ def test_old_spellings_of_a_kind_are_understood(monkeypatch):
     monkeypatch.setattr(Kettle, "translation_rules", (Replace(("litres",), source=("volume",)),))
     made = of_kettles("resources: {k: {type: Kettle, properties: {volume: 10}}}")
     with pytest.raises(errors.StackValidationFailed, match="too many"):
-        made.validate()
+        validate(made)

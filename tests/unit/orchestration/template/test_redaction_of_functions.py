@@ -6,7 +6,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration import simulation
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.template import parse, versions
 from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.environment import Environment
@@ -121,7 +121,7 @@ Resources: {a: {Type: OS::Heat::Value, Properties: {value: CALL}}}
 
 def validated(stack):
     try:
-        stack.validate()
+        validate(stack)
     except errors.Failure as exc:
         return f"{exc} {exc.facts} {exc.log}"
     return ""
