@@ -155,7 +155,7 @@ class Interface:
         """
         method = getattr(self, step.step, None)
         if not steps.is_step(method):
-            offered = sorted({known.name for phase in steps.PHASES for known in self.steps(phase)})
+            offered = sorted({step.name for phase in steps.PHASES for step in self.steps(phase)})
             raise errors.StepNotFound(
                 verb="run a step on",
                 node=task.node.uuid,

@@ -1,6 +1,6 @@
 """Every payload: name, version, fields; and which event carries which.
 
-Names, versions and fields are those that consumers of the reference know.  A field that is
+Names, versions and fields are those that consumers of Ironic's know.  A field that is
 added raises the minor version, and nothing is ever taken away; a test holds the fingerprints.
 Kinds are those of ``objects.fields``, and two that say more than a type: ``steps`` are cut to
 what a step is and masked, ``redacted`` never leaves.
@@ -26,7 +26,7 @@ class Payload:
 
 
 class Route(NamedTuple):
-    """An event and its payload; the reference's class of the whole message is named beside."""
+    """An event and its payload; Ironic's class of the whole message is named beside."""
 
     payload: str
     notification: str
@@ -187,6 +187,6 @@ ROUTES: Final[Mapping[tuple[str, str], Route]] = {
 
 
 def find(noun: str, action: str) -> Payload | None:
-    """Return the payload of an event; None for events that the reference does not have."""
+    """Return the payload of an event; None for events that Ironic does not have."""
     route = ROUTES.get((noun, action))
     return None if route is None else PAYLOADS[route.payload]

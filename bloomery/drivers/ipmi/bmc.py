@@ -10,13 +10,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable
-from typing import Any
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.drivers import base
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.ipmi import error_kinds, info, tool
+
+_FAIR: Final = 0.9  # the share of its time that a command must have had, to blame the BMC
 
 
 class RateLimit:
@@ -171,13 +173,14 @@ class IpmiBmc:
         left_s = give_up_at - self._rate_limit.clock()
         rest_s = self._rate_limit.claim(self.info.key, self._gap_s, left_s)
         if rest_s is None:
-            raise self._unreachable(f"other commands keep it busy for more than {left_s:.0f} s")
+            busy = f"other commands keep it busy for more than {left_s:.0f} s"
+            raise self._unreachable(busy, was_cut_short=True)
         if rest_s:
             self._rate_limit.pause(rest_s)
 
     def _run(self, words: tuple[str, ...], give_up_at: float, may_run: Callable[[], None]) -> str:
         """Run with the first cipher suite that the BMC takes, asking ``may_run`` each time."""
-        failed = tool.Failed("no cipher suite to try")
+        failed, left_s = tool.Failed("no cipher suite to try"), 0.0
         for suite in self._suites():
             left_s = max(1.0, give_up_at - self._rate_limit.clock())
             may_run()
@@ -193,7 +196,8 @@ class IpmiBmc:
             else:
                 self._rate_limit.remember_suite(self.info.key, suite)
                 return output
-        raise self._error(failed) from None
+        was_cut_short = failed.was_killed and left_s < self._conf.command_retry_timeout * _FAIR
+        raise self._error(failed, was_cut_short=was_cut_short) from None
 
     def _suites(self) -> list[int | None]:
         """The node's own suite, or those of the configuration, the last one first."""
@@ -204,7 +208,7 @@ class IpmiBmc:
         named: list[int | None] = [int(word) for word in self._conf.cipher_suite_versions]
         return self._rate_limit.by_luck(self.info.key, named[::-1]) or [None]
 
-    def _error(self, failed: tool.Failed) -> errors.Failure:
+    def _error(self, failed: tool.Failed, *, was_cut_short: bool) -> errors.Failure:
         text, masked_text = str(failed), failed.masked_text
         if error_kinds.is_refusal(text, self._conf.additional_retryable_ipmi_errors):
             is_login = error_kinds.is_login_refused(text)
@@ -214,11 +218,12 @@ class IpmiBmc:
                 address=self.info.key,
                 reason=error_kinds.sentence(text, masked_text),
             )
-        return self._unreachable(masked_text)
+        return self._unreachable(masked_text, was_cut_short=was_cut_short)
 
-    def _unreachable(self, reason: str) -> errors.BmcUnreachable:
+    def _unreachable(self, reason: str, *, was_cut_short: bool = False) -> errors.BmcUnreachable:
         return errors.BmcUnreachable(
             node=self._task.node.uuid, address=self.info.key, reason=reason,
+            was_cut_short=was_cut_short,
         )  # fmt: skip
 
 

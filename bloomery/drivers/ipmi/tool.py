@@ -46,10 +46,14 @@ class Failed(Exception):
     """ipmitool ended without success; the text is what it said, without noise.
 
     ``masked_text``: what of it may be told, without what a BMC echoes of its login.
+    ``was_killed``: its time was over, and it had not given up by itself.
     """
 
-    def __init__(self, output: str, masked_text: str | None = None) -> None:
+    def __init__(
+        self, output: str, masked_text: str | None = None, *, was_killed: bool = False
+    ) -> None:
         super().__init__(output)
+        self.was_killed = was_killed
         self.masked_text = output if masked_text is None else masked_text
 
 
@@ -176,7 +180,7 @@ def _execute(
             pass_fds=(descriptor,), env=environment, timeout=within_s,
         )  # fmt: skip
     except subprocess.TimeoutExpired:
-        raise Failed(_NO_ANSWER) from None
+        raise Failed(_NO_ANSWER, was_killed=True) from None
     except OSError as refused:
         raise Failed(f"cannot run {PROGRAM}: {refused.strerror}") from None
 

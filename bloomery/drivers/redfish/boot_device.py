@@ -72,24 +72,24 @@ def _set(system: Any, device: str, *, persistent: bool) -> None:
             reason=f"the machine cannot boot from {device}: its BMC offers "
             f"{', '.join(supported(system)) or 'no device that redfish knows'}",
         )
-    wanted = "Continuous" if persistent else "Once"
-    is_so = _value(system, "enabled") == wanted and not _is_supermicro(system)
+    duration = "Continuous" if persistent else "Once"
+    is_so = _value(system, "enabled") == duration and not _is_supermicro(system)
     try:
-        _write(system, word, None if is_so else wanted, None)
+        _write(system, word, None if is_so else duration, None)
     except sushy.exceptions.BadRequestError:
         if _value(system, "mode") is None:
             raise
-        _write(system, word, wanted, system.boot.mode)
+        _write(system, word, duration, system.boot.mode)
 
 
 def _write(system: Any, word: str, enabled: str | None, mode: Any) -> None:
     """Write what is not None; past sushy where it does not know the BMC's word."""
     import sushy
 
-    known = {source.value for source in sushy.BootSource}
+    sushy_words = {source.value for source in sushy.BootSource}
     duration = None if enabled is None else sushy.BootSourceOverrideEnabled(enabled)
     offered = system.boot and system.boot.allowed_values
-    if word in known and (offered or not _is_supermicro(system)):
+    if word in sushy_words and (offered or not _is_supermicro(system)):
         system.set_system_boot_options(sushy.BootSource(word), enabled=duration, mode=mode)
         return
     values = {"Target": word, "Enabled": enabled, "Mode": mode and mode.value}
@@ -166,19 +166,19 @@ def modes(system: Any) -> list[str]:
     return [name for name, wire in MODES.items() if wire in offered]
 
 
-def set_mode(system: Any, wanted: str) -> None:
+def set_mode(system: Any, new_mode: str) -> None:
     """Ask for a boot mode unless it is set.
 
     Raises InvalidParameterValue for one that the BMC does not offer.
     """
     import sushy
 
-    if mode(system) == wanted:
+    if mode(system) == new_mode:
         return
     offered = modes(system)
-    if wanted not in offered:
+    if new_mode not in offered:
         raise errors.InvalidParameterValue(
-            reason=f"the BMC cannot set boot mode {wanted}: "
+            reason=f"the BMC cannot set boot mode {new_mode}: "
             + (f"it offers {', '.join(offered)}" if offered else "it tells of no boot mode"),
         )
-    system.set_system_boot_options(mode=sushy.BootSourceOverrideMode(MODES[wanted]))
+    system.set_system_boot_options(mode=sushy.BootSourceOverrideMode(MODES[new_mode]))

@@ -166,8 +166,8 @@ class Wire:
         reads = self._mine.reads
         key = url.partition("#")[0]
         if method == "GET" and key in reads:
-            known: Answer = reads[key]
-            return known
+            answer: Answer = reads[key]
+            return answer
         if method != "GET":
             reads.clear()
         body = None if json is None else json_codec.dumps(json).encode()
@@ -238,15 +238,15 @@ class Wire:
     def _all_headers(
         self, method: str, headers: Mapping[str, str], body: bytes | None
     ) -> dict[str, str]:
-        found = self._headers | dict(headers)
+        all_headers = self._headers | dict(headers)
         if body is None and method not in _HARMLESS:
-            found["Content-Length"] = "0"
+            all_headers["Content-Length"] = "0"
         match self.shows:
             case str() as token:
-                found["X-Auth-Token"] = token
+                all_headers["X-Auth-Token"] = token
             case (user, password):
-                found["Authorization"] = f"Basic {basic_credential(user, password)}"
-        return found
+                all_headers["Authorization"] = f"Basic {basic_credential(user, password)}"
+        return all_headers
 
     def _redirect_target(self, method: str, answer: Answer) -> str | None:
         """Where an answer leads, within the BMC: what is sent carries a password or a token."""
@@ -269,9 +269,9 @@ class Wire:
 
     def _learn(self, answer: Answer) -> None:
         """Note how long the BMC keeps connections, and that it honours the login."""
-        said = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
-        if said is not None:
-            self._keep_s = min(self._keep_s, max(float(said[1]) - _MARGIN_S, 0.0))
+        keep_alive = _KEEP_ALIVE.search(answer.headers.get("Keep-Alive", ""))
+        if keep_alive is not None:
+            self._keep_s = min(self._keep_s, max(float(keep_alive[1]) - _MARGIN_S, 0.0))
         if answer.ok and self.shows is not None:
             self.is_proven = True
 

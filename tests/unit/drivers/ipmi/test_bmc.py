@@ -139,6 +139,7 @@ def test_a_row_of_commands_that_is_too_long_is_told(make_bmc, clock):
     with pytest.raises(errors.BmcUnreachable, match="other commands keep it busy"):
         asked.ask(*ASK)
     assert clock.pauses == []
+    assert asked._gateway.bmc(asked.info.key).breaker.failures == 0
 
 
 def test_places_in_the_row_are_given_once(clock):
@@ -201,6 +202,18 @@ def test_a_look_with_a_short_budget_is_given_up_soon(make_bmc, made_up, clock):
     with pytest.raises(errors.BmcUnreachable):
         make_bmc(task).ask(*ASK)
     assert clock.now - began < 15  # one that was begun in time ends
+
+
+@pytest.mark.parametrize(("budget_s", "failures"), [(10.0, 0), (None, 1)])
+def test_who_had_little_time_himself_blames_no_bmc(make_bmc, made_up, budget_s, failures):
+    made_up.answers["power status"] = tool.Failed("no answer", was_killed=True)
+    task = FakeTask(LEAST)
+    task.budget_s = budget_s
+    asked = make_bmc(task)
+    with pytest.raises(errors.BmcUnreachable):
+        asked.tell(*ASK)
+    record = asked._gateway.bmc(asked.info.key)
+    assert (record.breaker.failures, record.is_suspect) == (failures, True)
 
 
 def test_the_lease_is_looked_at_when_the_gap_has_passed(make_bmc, made_up, clock):
