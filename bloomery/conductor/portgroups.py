@@ -9,6 +9,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.conductor.ports import WIRING_STATES
 from bloomery.conductor.records import Rules
+from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
 from bloomery.db import nodes, records
 from bloomery.model.node import Node
@@ -24,7 +25,9 @@ def fill_in(context: Context, _conn: sa.Connection, group: Portgroup) -> None:
         group.mode = context.runtime.conf.default.default_portgroup_mode
 
 
-def check_change(conn: sa.Connection, node: Node, group: Portgroup, changed: Json) -> None:
+def check_change(
+    context: Context, conn: sa.Connection, node: Node, group: Portgroup, changed: Json
+) -> None:
     """A group's ports follow its physical network, and hold on to its node."""
     members: list[Port] = records.list_where(conn, PORT, portgroup_uuid=group.uuid)
     if "node_uuid" in changed:
@@ -32,9 +35,7 @@ def check_change(conn: sa.Connection, node: Node, group: Portgroup, changed: Jso
     if changed.get("standalone_ports_supported") is False:
         _refuse_pxe(group, members)
     if "physical_network" in changed:
-        for port in members:
-            network = {"physical_network": changed["physical_network"]}
-            records.update(conn, PORT, port.uuid, network)
+        _take_along(context, conn, members, {"physical_network": changed["physical_network"]})
 
 
 RULES: Final = Rules(create=fill_in, update=check_change)
@@ -53,6 +54,15 @@ def _check_move(
         )
     if members:
         raise errors.PortgroupNotEmpty(portgroup=group.uuid)
+
+
+def _take_along(context: Context, conn: sa.Connection, members: list[Port], changed: Json) -> None:
+    """Change the ports as the group changes, each with the events of a change of its own."""
+    facts = {"patched": [f"/{name}" for name in changed]}
+    for port in members:
+        event = CrudEvent(context, PORT.name, port.uuid, "update", facts)
+        event.snapshot_change(port, changed)(conn)
+        records.update(conn, PORT, port.uuid, changed)
 
 
 def _refuse_pxe(group: Portgroup, members: list[Port]) -> None:

@@ -31,7 +31,9 @@ def check_new(_context: Context, conn: sa.Connection, port: Port) -> None:
     _require_group(conn, port)
 
 
-def check_change(conn: sa.Connection, node: Node, port: Port, changed: Json) -> None:
+def check_change(
+    _context: Context, conn: sa.Connection, node: Node, port: Port, changed: Json
+) -> None:
     _refuse_in_state(node, port, changed)
     for name, value in changed.items():
         setattr(port, name, value)

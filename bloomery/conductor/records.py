@@ -36,12 +36,13 @@ class Rules:
     """What else must hold, asked inside the transaction; each raises a Failure.
 
     ``create(context, conn, record)`` may fill in what the server decides.
-    ``update(conn, node, record, changed)`` gets the record as it is and what is to change.
+    ``update(context, conn, node, record, changed)`` gets the record as it is and what is to
+    change; what it changes in other records it tells by events of theirs.
     ``destroy(node, record)``.  ``node`` is None for nouns whose records belong to none.
     """
 
     create: Callable[[Context, sa.Connection, Any], None] = _accept
-    update: Callable[[sa.Connection, Any, Any, Json], None] = _accept
+    update: Callable[[Context, sa.Connection, Any, Any, Json], None] = _accept
     destroy: Callable[[Any, Any], None] = _accept
 
 
@@ -85,7 +86,7 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
         for name in changed.keys() & noun.rules.keys():
             changed[name] = checked(noun, name, changed[name])
         event.snapshot_change(record, changed, touched=bool(changed))
-        rules.update(conn, node, record, changed)
+        rules.update(context, conn, node, record, changed)
         if changed:
             records.update(conn, noun, uuid, changed)
         event(conn)

@@ -384,6 +384,25 @@ def test_a_port_group_with_ports_that_is_not_deleted_is_told_as_an_error(listene
     assert listener.types() == ["portgroup.delete.start", "portgroup.delete.error"]
 
 
+def test_ports_that_follow_their_group_are_told(listener: Any):
+    site = listener.site
+    node, group, port = site.enrol(), str(uuid.uuid4()), str(uuid.uuid4())
+    site.order("create_record", "portgroup", {"uuid": group, "node_uuid": node})
+    values = {"uuid": port, "node_uuid": node, "address": "52:54:00:aa:bb:01"}
+    site.order("create_record", "port", values | {"portgroup_uuid": group})
+    listener.forget()
+    patch = [{"op": "add", "path": "/physical_network", "value": "b"}]
+    site.order("update_record", "portgroup", group, patch)
+    assert listener.types() == [
+        "port.update.start",
+        "port.update.end",
+        "portgroup.update.start",
+        "portgroup.update.end",
+    ]
+    [told] = listener.data("port.update.end")
+    assert (told["uuid"], told["physical_network"]) == (port, "b")
+
+
 REFUSED = {
     "a locked node": (
         "update",
