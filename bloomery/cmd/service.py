@@ -62,7 +62,7 @@ class Service:
         self.conductor = lifecycle.ConductorService(runtime)
         rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
         policies = Policies(conf, [*(Path(name).parent for name in config_files), self._home.path])
-        self.services = Services(db=self.db, rpc=rpc, conf=conf, policies=policies)
+        self.services = Services(db=self.db, rpc=rpc, conf=conf, policies=policies, sealer=sealer)
         server.raise_descriptor_limit()
         self.api = server.Server(app.make_app(self.services, scrape.make(self._watched())), conf)
 

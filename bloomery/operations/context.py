@@ -11,16 +11,21 @@ from bloomery.db.engine import Database
 from bloomery.model.request import Request
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
+from bloomery.secrets import Sealer
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """The parts of a running service that operations need; built once in ``cmd``."""
+    """The parts of a running service that operations need; built once in ``cmd``.
+
+    ``sealer`` opens secrets for those whom a policy shows them; None: they stay stars.
+    """
 
     db: Database
     rpc: Client
     conf: Conf
     policies: Policies
+    sealer: Sealer | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -23,6 +23,12 @@ from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
 
 READ: Final = "baremetal:node:get"  # without it, a node is not there
+GUARDED: Final = ("last_error", "reservation", "driver_internal_info", "driver_info")
+MASKS: Final = {
+    "driver_info": "show_password",
+    "driver_internal_info": "show_password",
+    "instance_info": "show_instance_secrets",
+}
 # What an admin of a project may do to nodes of that project: asked when the first rule refuses.
 OWN: Final = {
     "baremetal:node:create": "baremetal:node:create:self_owned_node",
@@ -50,9 +56,21 @@ def _manages_own(ctx: Context) -> bool:
     return ctx.services.conf.api.project_admin_can_manage_own_nodes
 
 
-def shows(ctx: Context, mask: str) -> bool:
-    """Ask ``show_password`` or ``show_instance_secrets``, which no mode of login grants."""
-    return ctx.services.policies.allow(ctx.request, mask, {})
+def bare_fields(ctx: Context) -> tuple[str, ...]:
+    """Return the fields of nodes whose secrets the caller may see; no mode of login grants it."""
+    policies = ctx.services.policies
+    return tuple(name for name, rule in MASKS.items() if policies.allow(ctx.request, rule, {}))
+
+
+def guards_fields(ctx: Context) -> bool:
+    """Must each node be asked which of its fields the caller may not read?"""
+    return not may(ctx, f"{READ}:filter_threshold")
+
+
+def hidden_fields(ctx: Context, owner: str | None, lessee: str | None) -> tuple[str, ...]:
+    """Return the fields that the caller may not read of a node that may be read."""
+    target = {"node.owner": owner, "node.lessee": lessee}
+    return tuple(name for name in GUARDED if not may(ctx, f"{READ}:{name}", target))
 
 
 def node_target(node: Any) -> Target:

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any, Final
 
-from bloomery import errors
+import orjson
+
+from bloomery import errors, secrets
 from bloomery.api import versions
 from bloomery.api.call import Call
 from bloomery.api.views import links, pagination, projection
@@ -15,7 +18,8 @@ from bloomery.model.fields import table
 from bloomery.model.page import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import conductors
+from bloomery.operations import conductors, policy
+from bloomery.operations.context import Context
 from bloomery.operations.nodes import UpdateTerms
 
 Json = dict[str, Any]
@@ -46,6 +50,9 @@ STATES: Final = (
 
 _PROJECTIONS: Final = projection.Projections(model.FIELDS, "uuid")
 _WITH_CONDUCTOR: Final = projection.Projections(model.FIELDS, "uuid", "driver", "conductor_group")
+_WITH_OWNER: Final = projection.Projections(
+    model.FIELDS, "uuid", "driver", "conductor_group", "owner", "lessee"
+)
 _STATES: Final = projection.Projections(table(*(model.FIELDS[name] for name in STATES)))
 
 
@@ -58,6 +65,10 @@ class Serializer:
     def __init__(self, call: Call, fields: Iterable[str] | None) -> None:
         shows_conductor = fields is None or "conductor" in fields
         projections = _WITH_CONDUCTOR if shows_conductor else _PROJECTIONS
+        self._guards = policy.guards_fields(call.context)
+        if self._guards:
+            projections = _WITH_OWNER
+            self._hidden = functools.cache(functools.partial(policy.hidden_fields, call.context))
         self._projection = projections.of(call.version, fields)
         names = self._projection.names
         self._translates_states = "provision_state" in names and call.version < INSPECT_WAIT_SINCE
@@ -67,6 +78,7 @@ class Serializer:
         self._link = links.Maker(call.url, "nodes")
         self._below = _below(call) if fields is None else ()
         self.columns = self._projection.columns
+        self._bare = [name for name in policy.bare_fields(call.context) if name in names]
 
     def write(self, row: Sequence[Any]) -> Json:
         """Return the document of one row."""
@@ -81,10 +93,31 @@ class Serializer:
             document["conductor"] = conductors.find_host(
                 self._context, document["driver"], document["conductor_group"], uuid
             )
+        for name in self._bare:
+            document[name] = _opened(self._context, row[self.columns.index(name)])
+        if self._guards:
+            document |= self._redactions(document)
         document["links"] = self._link(uuid)
         for name, link in self._below:
             document[name] = link(uuid)
         return self._projection.finish(document)
+
+    def _redactions(self, document: Json) -> Json:
+        """Return words in place of what the caller may not read of this node."""
+        hidden = self._hidden(document["owner"], document["lessee"])
+        return {name: _redacted(name) for name in hidden if name in self._projection.names}
+
+
+def _opened(ctx: Context, text: str) -> Json:
+    """Return an object column with its secrets readable; where no key is at hand, as stars."""
+    value = orjson.loads(text)
+    opened: Json = ctx.services.sealer.open(value) if ctx.services.sealer else secrets.mask(value)
+    return opened
+
+
+def _redacted(name: str) -> str | Json:
+    words = f"** redacted: it takes the policy baremetal:node:get:{name} to read this **"
+    return {"content": words} if model.FIELDS[name].kind == "object" else words
 
 
 def _below(call: Call) -> tuple[tuple[str, Callable[[Any], Any]], ...]:

@@ -50,7 +50,7 @@ def test_callers_without_roles_may_everything_but_see_secrets(tmp_path):
     ctx = context(Policies(Conf(), [tmp_path]))
     policy.authorize(ctx, POWER)
     assert policy.visible_project(ctx, "node", "asked") == "asked"
-    assert not policy.shows(ctx, "show_password")
+    assert not policy.bare_fields(ctx)
 
 
 def test_engine_is_loaded_only_where_it_is_asked():
@@ -106,8 +106,8 @@ def test_list_is_limited_to_the_callers_project(enforced):
 def test_file_changes_a_rule_in_every_mode(tmp_path):
     write(tmp_path / "policy.yaml", "show_password: user_id:ann\n")
     policies = Policies(Conf(), [tmp_path / "nowhere", tmp_path])
-    assert policy.shows(context(policies, caller(user="ann")), "show_password")
-    assert not policy.shows(context(policies, caller(user="bob")), "show_password")
+    assert policy.bare_fields(context(policies, caller(user="ann")))
+    assert not policy.bare_fields(context(policies, caller(user="bob")))
 
 
 def test_folder_counts_after_the_file(tmp_path):

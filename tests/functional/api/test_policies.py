@@ -1,0 +1,176 @@
+"""What a project sees and may change of nodes; what stays the same where callers have no roles."""
+
+from __future__ import annotations
+
+import dataclasses
+
+import pytest
+
+from bloomery import secrets
+from bloomery.api import app
+from bloomery.conf import Conf
+from bloomery.operations.policy_engine import Policies
+from tests.fakes.client import Client
+from tests.functional import conftest as functional
+from tests.kit.callers import LESSEE, OWNER, STRANGER, Site
+
+
+@pytest.fixture
+def site(tmp_path):
+    made = Site(tmp_path)
+    yield made
+    made.db.close()
+
+
+def uuids(answer, plural="nodes"):
+    return {each["uuid"] for each in answer.json[plural]}
+
+
+def test_lists_hold_what_is_of_the_project(site):
+    theirs, other = site.node(), site.as_admin("POST", "/v1/nodes", {"driver": "fake-hardware"})
+    port = {"node_uuid": theirs, "address": site.mac()}
+    site.as_admin("POST", "/v1/ports", port)
+    site.as_admin(
+        "POST", "/v1/ports", port | {"node_uuid": other.json["uuid"], "address": site.mac()}
+    )
+    for place, count in ((OWNER, 1), (LESSEE, 1), (STRANGER, 0), ("system", 2)):
+        site.become(place, "reader")
+        assert len(uuids(site.ask("GET", "/v1/nodes"))) == count
+        assert len(uuids(site.ask("GET", "/v1/nodes/detail"))) == count
+        assert len(uuids(site.ask("GET", "/v1/ports"), "ports")) == count
+        shards = site.ask("GET", "/v1/ports?conductor_groups=none")
+        assert uuids(shards, "ports") == set()
+    site.become(OWNER, "reader")
+    assert site.ask("GET", f"/v1/nodes?project={STRANGER}").status == 403
+    assert uuids(site.ask("GET", f"/v1/nodes?project={OWNER}")) == {theirs}
+
+
+def test_hidden_node_and_missing_node_get_the_same_words(site):
+    node, missing = site.node(), "12345678-1234-4321-8765-123456789012"
+    site.become(STRANGER, "admin")
+    for path in ("", "/states", "/history", "/ports", "/traits", "/children"):
+        hidden, unknown = (site.ask("GET", f"/v1/nodes/{each}{path}") for each in (node, missing))
+        assert hidden.status == unknown.status == 404
+        assert hidden.said.replace(node, "") == unknown.said.replace(missing, "")
+
+
+@pytest.mark.parametrize(
+    ("path", "value", "system", "owner", "lessee"),
+    [
+        ("/extra/a", 1, "member", "member", "member"),
+        ("/description", "x", "member", "member", "member"),
+        ("/instance_info/a", 1, "member", "member", "admin"),
+        ("/instance_name", "x", "member", "member", "admin"),
+        ("/driver_info/a", 1, "member", "member", None),
+        ("/properties/a", 1, "member", "member", None),
+        ("/lessee", "x", "member", "member", None),
+        ("/name", "x", "member", "member", None),
+        ("/retired", True, "member", "member", None),
+        ("/retired_reason", "x", "member", "member", None),
+        ("/driver", "fake-hardware", "member", "admin", None),
+        ("/network_interface", "noop", "member", "admin", None),
+        ("/automated_clean", True, "member", "member", "member"),
+        ("/automated_clean", "off", "admin", None, None),
+        ("/owner", "x", "member", None, None),
+        ("/conductor_group", "", "member", None, None),
+        ("/shard", "x", "admin", None, None),
+        ("/disable_power_off", True, "admin", None, None),
+    ],
+)
+def test_patch_asks_the_rule_of_each_path(site, path, value, system, owner, lessee):
+    patch = [{"op": "add", "path": path, "value": value}]
+    ranks = ["reader", "member", "admin"]
+    for place, least in (("system", system), (OWNER, owner), (LESSEE, lessee)):
+        for role in ranks:
+            node = site.node()
+            site.become(place, role)
+            passes = least is not None and ranks.index(role) >= ranks.index(least)
+            answer = site.ask("PATCH", f"/v1/nodes/{node}", patch)
+            assert (answer.status == 403) is not passes, (place, role, answer.body)
+            both = [{"op": "add", "path": "/extra/b", "value": 1}, *patch]
+            assert (site.ask("PATCH", f"/v1/nodes/{node}", both).status == 403) is not passes
+
+
+def test_owner_of_a_node_in_use_is_changed_by_admins_of_the_system(site):
+    node = site.node()
+    site.set(node, provision_state="active")
+    patch = [{"op": "replace", "path": "/owner", "value": "x"}]
+    site.become("system", "member")
+    assert site.ask("PATCH", f"/v1/nodes/{node}", patch).status == 409
+    site.become("system", "admin")
+    assert site.ask("PATCH", f"/v1/nodes/{node}", patch).status == 200
+
+
+def test_node_that_a_project_enrols_is_its_own(site):
+    site.become(OWNER, "admin")
+    body = {"driver": "fake-hardware"}
+    assert site.ask("POST", "/v1/nodes", body).json["owner"] == OWNER
+    assert site.ask("POST", "/v1/nodes", body | {"owner": OWNER}).status == 201
+    assert site.ask("POST", "/v1/nodes", body | {"owner": STRANGER}).status == 400
+    site.become("system", "admin")
+    assert site.ask("POST", "/v1/nodes", body | {"owner": STRANGER}).json["owner"] == STRANGER
+    assert site.ask("POST", "/v1/nodes", body).json["owner"] is None
+
+
+def test_parent_that_may_not_be_read_is_not_there(site):
+    node, parent = site.node(), site.node()
+    site.set(parent, owner=STRANGER, lessee=None)
+    site.become(STRANGER, "admin")
+    site.set(node, owner=STRANGER)
+    patch = [{"op": "add", "path": "/parent_node", "value": parent}]
+    assert site.ask("PATCH", f"/v1/nodes/{node}", patch).status == 403
+    site.become(OWNER, "admin")
+    body = {"driver": "fake-hardware", "parent_node": parent}
+    assert site.ask("POST", "/v1/nodes", body).status == 400
+
+
+def test_lessee_does_not_read_what_tells_of_the_infrastructure(site):
+    node = site.node()
+    site.set(node, last_error="host 10.0.0.7 refused", driver_info='{"a": "b"}')
+    for path in (f"/v1/nodes/{node}", "/v1/nodes/detail"):
+        for place, hidden in ((LESSEE, True), (OWNER, False), ("system", False)):
+            site.become(place, "reader")
+            shown = site.ask("GET", path).json
+            shown = shown["nodes"][0] if "nodes" in shown else shown
+            assert ("redacted" in shown["last_error"]) is hidden
+            assert ("redacted" in str(shown["driver_info"])) is hidden
+            assert ("redacted" in str(shown["driver_internal_info"])) is hidden
+            assert ("redacted" in str(shown["reservation"])) is hidden
+            assert "lessee" in shown
+    site.become(LESSEE, "reader")
+    assert "redacted" not in site.ask("GET", f"/v1/nodes/{node}?fields=uuid").body.decode()
+
+
+def test_steps_have_rules_of_their_own(tmp_path):
+    rule = "baremetal:node:set_provision_state:clean_steps"
+    (tmp_path / "policy.yaml").write_text(f"'{rule}': '!'\n")
+    site = Site(tmp_path)
+    node = site.node()
+    site.set(node, provision_state="manageable")
+    site.become("system", "admin")
+    steps = [{"interface": "deploy", "step": "erase_devices"}]
+    clean = {"target": "clean", "clean_steps": steps}
+    answer = site.ask("PUT", f"/v1/nodes/{node}/states/provision", clean)
+    assert answer.status == 403
+    assert rule in answer.said
+    assert (
+        site.ask("PUT", f"/v1/nodes/{node}/states/provision", {"target": "provide"}).status == 202
+    )
+    site.db.close()
+
+
+@pytest.mark.parametrize("key", [True, False])
+def test_policy_may_show_secrets_in_every_mode(tmp_path, key):
+    services, _ = functional.build(tmp_path, Conf())
+    sealer = secrets.Sealer(secrets.Fernet.generate_key())
+    node = Client(app.make_app(services)).node()["uuid"]
+    for rule, bare in (("!", False), ("@", True)):
+        (tmp_path / "policy.yaml").write_text(f"show_password: '{rule}'\n")
+        policies = Policies(Conf(), [tmp_path])
+        world = dataclasses.replace(services, policies=policies, sealer=sealer if key else None)
+        api = Client(app.make_app(world))
+        sealed = sealer.seal({"redfish_password": "hush", "a": 1})
+        functional.World(services, api, None, None, None).set(node, driver_info=sealed)
+        shown = api.get(f"/v1/nodes/{node}").json["driver_info"]
+        assert shown == {"redfish_password": "hush" if bare and key else "******", "a": 1}
+    services.db.close()
