@@ -8,15 +8,13 @@ import os
 import signal
 import subprocess
 import sys
-import threading
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 from click.testing import CliRunner
 
-from bloomery.cli.template.commands import Writing
+from bloomery.cli.template.commands import Monotonic, Writing
 from tests.kit.templates import Command, written
 
 BODY = "resources: {a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}}\n"
@@ -24,13 +22,17 @@ FULL = Path("/dev/full")
 
 
 @pytest.fixture
-def slow(here: Path) -> Iterator[None]:
-    """A template that takes a minute, and a Ctrl-C before that."""
+def slow(here: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """A template that takes a minute, and a Ctrl-C as soon as it waits."""
     written(here, t__yaml="heat_template_version: 2021-04-16\n" + BODY)
-    pressed = threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT))
-    pressed.start()
-    yield
-    pressed.cancel()
+    wait = Monotonic.wait
+
+    def interrupted(self: Monotonic, until_s: float | None) -> None:
+        monkeypatch.setattr(Monotonic, "wait", wait)
+        os.kill(os.getpid(), signal.SIGINT)
+        wait(self, until_s)
+
+    monkeypatch.setattr(Monotonic, "wait", interrupted)
 
 
 @pytest.mark.usefixtures("slow")

@@ -98,7 +98,7 @@ def test_an_expression_that_does_not_end_is_ended(expression):
     tracemalloc.start()
     try:
         with pytest.raises(errors.StackValidationFailed) as caught:
-            yaql.evaluated(expression, DATA, Limits(yaql_calls=3000, pattern_s=0.05))
+            yaql.evaluated(expression, DATA, Limits(yaql_calls=1000, pattern_s=0.05))
         peak = tracemalloc.get_traced_memory()[1]
     finally:
         tracemalloc.stop()
