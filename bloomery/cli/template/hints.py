@@ -128,11 +128,11 @@ def _callable(template: Template) -> list[str]:
 @functools.cache
 def _since() -> dict[str, str]:
     """By function the first HOT version that has it."""
-    found: dict[str, str] = {}
+    versions_by_name: dict[str, str] = {}
     classes = {each.features.version: each for each in versions.installed().values()}
     for version, each in sorted(classes.items()):
         if each.features.type == "hot":
             for name, what in each.features.offered.functions.items():
                 if not isinstance(what, Removed):
-                    found.setdefault(name, version)
-    return found
+                    versions_by_name.setdefault(name, version)
+    return versions_by_name

@@ -88,8 +88,8 @@ class StackLoader:
         """The last environment that has what the fault is about: that one wins."""
         name = places.parameter_at_fault(fault)
         if name is not None and name not in self.source.parameter_values:
-            found = (self._last_with((section, name)) for section in VALUES)
-            return next(filter(None, found), None)
+            files = (self._last_with((section, name)) for section in VALUES)
+            return next(filter(None, files), None)
         path = places.path_of(fault)
         if not (isinstance(fault, OF_ENVIRONMENTS) or path[:1] == [environment.REGISTRY]):
             return None
@@ -127,10 +127,10 @@ def checked_name(name: str) -> str:
 
 def parameters(pairs: Sequence[str]) -> dict[str, str]:
     """Return the values of ``-P KEY=VALUE`` options; the last one of a key counts."""
-    found = {}
+    values = {}
     for pair in pairs:
         key, equals, value = pair.partition("=")
         if not (key and equals):
             raise errors.TemplateUnreadable(reason=f"cannot use -P {pair!r}: write -P KEY=VALUE")
-        found[key] = value
-    return found
+        values[key] = value
+    return values

@@ -40,9 +40,9 @@ class Place(NamedTuple):
 
 def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place:
     """The place of ``error``; ``texts``: what was read, by the name of its file."""
-    if said := LINE.search(str(error)):
+    if match := LINE.search(str(error)):
         below = UNPARSED.search(str(error))
-        return Place(below["file"] if below else file, int(said["line"]))
+        return Place(below["file"] if below else file, int(match["line"]))
     path = path_of(error)
     nested = next((at for at, key in enumerate(path) if BELOW.fullmatch(str(key))), None)
     if nested is not None:
@@ -51,9 +51,9 @@ def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place
         inner = named["file"]
         if inner in texts:
             deeper = errors.StackValidationFailed(reason=_reason(error), path=path[nested + 1 :])
-            found = located(deeper, inner, texts)
-            if found.line is not None:
-                return found
+            nested_place = located(deeper, inner, texts)
+            if nested_place.line is not None:
+                return nested_place
         path = [*path[:nested], named["name"]]
     return place(file, path, texts, _reason(error))
 
@@ -87,10 +87,10 @@ def _hinted(error: errors.Failure) -> Sequence[str]:
         return ("parameter_merge_strategies", str(error.facts["param"]))
     if getattr(error, "path", ()):
         return ()
-    if said := PARAMETER.search(str(error)):
-        return ("parameters", said["name"])
-    if said := OF_REGISTRY.match(str(error)):
-        return said[0].split(".")
+    if match := PARAMETER.search(str(error)):
+        return ("parameters", match["name"])
+    if match := OF_REGISTRY.match(str(error)):
+        return match[0].split(".")
     return ()
 
 
@@ -106,12 +106,12 @@ def line_of(text: str, path: Sequence[str | int], reason: str = "") -> int | Non
         return None
     line = None
     for depth, key in enumerate(path):
-        found = _step(node, key)
-        if found is None and depth == 0:
-            found = next(filter(None, (_step(node, name) for name in OTHERWISE.get(key, ()))), None)
-        if found is None:
+        step = _step(node, key)
+        if step is None and depth == 0:
+            step = next(filter(None, (_step(node, name) for name in OTHERWISE.get(key, ()))), None)
+        if step is None:
             break
-        line, node = found
+        line, node = step
     return _named(node, reason) or line
 
 
@@ -122,10 +122,10 @@ def holds(text: str, path: Sequence[str | int]) -> bool:
     except yaml.YAMLError:
         return False
     for key in path:
-        found = _step(node, key)
-        if found is None:
+        step = _step(node, key)
+        if step is None:
             return False
-        _line, node = found
+        _line, node = step
     return True
 
 
@@ -133,8 +133,8 @@ def parameter_at_fault(error: errors.Failure) -> str | None:
     """The parameter whose value a fault is about, if it is about one."""
     if isinstance(error, errors.UnknownUserParameter):
         return str(error.facts["key"])
-    said = None if getattr(error, "path", ()) else PARAMETER.search(str(error))
-    return said["name"] if said else None
+    match = None if getattr(error, "path", ()) else PARAMETER.search(str(error))
+    return match["name"] if match else None
 
 
 def _named(node: yaml.Node | None, reason: str) -> int | None:

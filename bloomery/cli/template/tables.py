@@ -65,11 +65,11 @@ def document(stack: Stack) -> dict[str, Any]:
 
 
 def _resource(stack: Stack, name: str) -> dict[str, Any]:
-    found = stack.definitions[name]
-    tree = found.properties if isinstance(found.properties, dict) else {}
+    definition = stack.definitions[name]
+    tree = definition.properties if isinstance(definition.properties, dict) else {}
     return {
         "name": name,
-        "type": found.type,
+        "type": definition.type,
         "requires": sorted(stack.graph.requires(name)),
         "properties": {key: _value(stack, value) for key, value in tree.items()},
     }
@@ -259,7 +259,7 @@ def columns(rows: Any) -> list[str]:
 
 def visible(line: str) -> str:
     """``line`` without what a terminal would obey, such as colours, rather than show."""
-    return OBEYED.sub(lambda found: repr(found[0])[1:-1], line)
+    return OBEYED.sub(lambda match: repr(match[0])[1:-1], line)
 
 
 def brief(value: Any) -> str:

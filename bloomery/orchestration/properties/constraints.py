@@ -206,8 +206,8 @@ class Custom:
 def _shown(rule: Constraint, body: Any) -> dict[str, Any]:
     if isinstance(body, dict):
         body = {key: value for key, value in body.items() if value is not None}
-    said = {rule.word: body}
-    return said | {"description": rule.description} if rule.description else said
+    document = {rule.word: body}
+    return document | {"description": rule.description} if rule.description else document
 
 
 def _bounds(rule: Length | Range) -> list[Number]:

@@ -47,10 +47,10 @@ def number_of(text: str, limits: Limits) -> int | float:
     except ValueError:
         if len(text) > limits.scalar_digits:
             raise
-    found = float(text)
-    if not math.isfinite(found):
+    number = float(text)
+    if not math.isfinite(number):
         raise ValueError(text)
-    return found
+    return number
 
 
 def expected(kind: str, value: Any, limits: Limits) -> str:

@@ -32,7 +32,7 @@ Schemas: TypeAlias = Mapping[str, Schema]
 
 
 class Reader(Protocol):
-    """What knows how to read a tree; see template/reading.py."""
+    """What knows how to read a tree; see ``TreeReader`` in template/functions/base.py."""
 
     def resolve(self, tree: Any) -> Any:
         """Return the value of ``tree``."""
@@ -227,10 +227,10 @@ def _number(schema: Schema, raw: Any, conversion: Conversion) -> int | float:
 def _boolean(schema: Schema, raw: Any, conversion: Conversion) -> bool:
     if isinstance(raw, bool):
         return raw
-    said = raw.lower() if isinstance(raw, str) else ""
-    if said not in {"true", "false"}:
+    word = raw.lower() if isinstance(raw, str) else ""
+    if word not in {"true", "false"}:
         raise _fault(f"{quoted(raw)} is not a boolean: write true or false")
-    return said == "true"
+    return word == "true"
 
 
 def _map(schema: Schema, raw: Any, conversion: Conversion) -> Any:
@@ -254,7 +254,7 @@ def _list(schema: Schema, raw: Any, conversion: Conversion) -> list[Any]:
     element = schema.schema
     if not isinstance(element, Schema):
         return list(raw)
-    return [_element(index, element, one, conversion) for index, one in enumerate(raw)]
+    return [_element(index, element, item, conversion) for index, item in enumerate(raw)]
 
 
 def _element(index: int, schema: Schema, raw: Any, conversion: Conversion) -> Any:

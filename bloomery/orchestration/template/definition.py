@@ -250,12 +250,12 @@ class Definition:
 
     def wrong_reference(self, name: Any) -> errors.InvalidTemplateReference:
         """The fault of who asks for a resource that is not there."""
-        said = f'The specified reference "{name}" is incorrect'
+        sentence = f'The specified reference "{name}" is incorrect'
         if isinstance(name, str) and name in self._parsed.disabled:
             why = f"the condition of {name} is false; ask for it in the same condition, with if"
         else:
             why = f"no resource has this name.{errors.nearest(name, self.resources)}"
-        return errors.InvalidTemplateReference(reason=f"{said}: {why}")
+        return errors.InvalidTemplateReference(reason=f"{sentence}: {why}")
 
     def _misplaced_reference(
         self, definition: ResourceDefinition, target: str
@@ -335,27 +335,27 @@ class View:
 
     def file(self, key: str) -> str:
         files = self._definition.template.files
-        found = files.get(key) if isinstance(key, str) else None
-        if found is None:
+        text = files.get(key) if isinstance(key, str) else None
+        if text is None:
             near = errors.nearest(key, files)
             raise sections.fault(f'No content found in the "files" section for {key!r}.{near}')
-        return found
+        return text
 
     def resource(self, name: str) -> ResourceView:
-        found = self._resources.get(name) if isinstance(name, str) else None
-        if found is None:
+        resource = self._resources.get(name) if isinstance(name, str) else None
+        if resource is None:
             raise self._definition.wrong_reference(name)
-        return found
+        return resource
 
     def condition(self, name: str) -> bool:
         return self._definition.conditions.value(name)
 
     def mapping(self, name: str) -> Mapping[str, Any]:
         mappings = self._definition.template.section(Section.MAPPINGS)
-        found = mappings.get(name) if isinstance(name, str) else None
-        if not isinstance(found, dict):
+        mapping = mappings.get(name) if isinstance(name, str) else None
+        if not isinstance(mapping, dict):
             raise sections.fault(f"No mapping is called {name!r}.{errors.nearest(name, mappings)}")
-        return found
+        return mapping
 
 
 class _Unbuilt(View):

@@ -38,12 +38,12 @@ class Files(Mapping[str, str]):
 
     def text(self, name: str) -> str:
         """Return one file.  Raises StackValidationFailed if it did not come with the template."""
-        if (found := self._texts.get(name)) is None:
+        if (text := self._texts.get(name)) is None:
             near = errors.nearest(name, self._texts)
             raise errors.StackValidationFailed(
                 reason=f"no file {name!r} came with the template: send it in files.{near}"
             )
-        return found
+        return text
 
     def over(self, older: Mapping[str, str]) -> Files:
         """Return these and, where they say nothing, the ``older`` ones: what PATCH wants."""

@@ -74,14 +74,14 @@ def kinds_of(
     The template's own declaration counts before that of a file.  What is no template is passed
     over: if it is used as one, whoever reads it says what is wrong.
     """
-    found: dict[str, ParameterType] = {}
+    types: dict[str, ParameterType] = {}
     for text in texts.values():
         if any(key in text for key in VERSION_KEYS):  # most files are scripts: do not read those
             try:
-                found |= _declared(parse.document(text, limits))
+                types |= _declared(parse.document(text, limits))
             except errors.Failure:
                 continue
-    return found | _declared(document)
+    return types | _declared(document)
 
 
 def _declared(document: Mapping[str, Any]) -> dict[str, ParameterType]:

@@ -1,9 +1,9 @@
 """What was given to a template: values checked, converted, and shown.
 
-    given = Parameters(schemas, {"size": "5"}, defaults={}, pseudo=hot_pseudo(stack_name="web"))
-    given.check()
-    given.value("size")  # 5
-    given.shown()  # {"size": "5", "OS::stack_name": "web", ...}
+    values = Parameters(schemas, {"size": "5"}, defaults={}, pseudo=hot_pseudo(stack_name="web"))
+    values.check()
+    values.value("size")  # 5
+    values.shown()  # {"size": "5", "OS::stack_name": "web", ...}
 
 A value comes from what was given to the stack, else from ``parameter_defaults`` of its
 environment, else from the declaration; null is as good as not given.
@@ -142,8 +142,8 @@ class Parameters:
     def raw(self, name: str) -> Any:
         """Return the value as somebody wrote it; None where nobody did."""
         for source in (self._user_values, self._defaults):
-            if (found := source.get(name)) is not None:
-                return found
+            if (value := source.get(name)) is not None:
+                return value
         return self.schemas[name].default
 
     def __contains__(self, name: object) -> bool:
@@ -166,10 +166,10 @@ class Parameters:
 
     def shown(self) -> dict[str, str]:
         """Return every value as text, as ``parameters`` of a stack has them; hidden ones masked."""
-        said = {name: str(value) for name, value in self._pseudo.items()}
+        texts = {name: str(value) for name, value in self._pseudo.items()}
         for name, declared in self.schemas.items():
-            said[name] = declared.text(self.value(name))
-        return said
+            texts[name] = declared.text(self.value(name))
+        return texts
 
     def secrets(self) -> Iterator[Any]:
         """Yield the values of hidden parameters, as they were written and as templates see them."""

@@ -41,10 +41,10 @@ def template_class(document: Mapping[str, Any], classes: Classes | None = None) 
     if len(named) > 1:
         raise _fault(f"Ambiguous versions ({', '.join(named)}): keep one of them")
     (key,) = named
-    found = classes.get(f"{key}.{document[key]}")
-    if found is None:
+    cls = classes.get(f"{key}.{document[key]}")
+    if cls is None:
         raise _fault(_unknown(key, document[key], classes))
-    return found
+    return cls
 
 
 def _unknown(key: str, value: str, classes: Classes) -> str:
@@ -75,9 +75,9 @@ def listed(classes: Classes | None = None) -> list[dict[str, Any]]:
     classes = installed() if classes is None else classes
     aliases: dict[str, list[str]] = {}
     types: dict[str, str] = {}
-    for name, found in sorted(classes.items()):
-        proper = _proper(found)
-        types[proper] = found.features.type
+    for name, cls in sorted(classes.items()):
+        proper = _proper(cls)
+        types[proper] = cls.features.type
         aliases.setdefault(proper, []).extend([name] if name != proper else [])
     return [
         {"version": proper, "type": types[proper], "aliases": names}
@@ -85,8 +85,8 @@ def listed(classes: Classes | None = None) -> list[dict[str, Any]]:
     ]
 
 
-def _proper(found: type[Template]) -> str:
-    return f"{found.features.version_key}.{found.features.version}"
+def _proper(cls: type[Template]) -> str:
+    return f"{cls.features.version_key}.{cls.features.version}"
 
 
 def functions(
