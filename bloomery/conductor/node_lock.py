@@ -1,32 +1,19 @@
-"""The lock of a node inside one process, and waiting in a thread of the API.
+"""The lock of a node inside one process.
 
-Whoever wants a node queues for it and wakes when its turn comes; nobody polls.  Between processes
-the reservation in the database arbitrates, and is asked for again and again.  Whoever was let in
-lets the next one in: ``runtime.node_locks.leave``.
+Whoever wants a node queues for it and wakes when its turn comes; nobody polls.  Whoever was let in
+lets the next one in: ``runtime.node_locks.leave``.  ``node_queue`` is how a task waits.
 
 Waiting must not starve the server: so many may wait for one node, and at most half of the API's
-threads in all (``Places``), for nodes and for BMCs together; the next one is told at once.  A
-thread takes one place, however many things it waits for: what waits within a place is said so by
-``Context.in_place``.
+threads in all (``Places``), for nodes and for BMCs together; the next one is told at once.
 """
 
 from __future__ import annotations
 
-import contextlib
 import threading
 import time
-from collections.abc import Callable, Iterator
-from typing import TYPE_CHECKING, TypeVar
 
-from bloomery import errors
-from bloomery.db import nodes
 from bloomery.db.fair_lock import FairLock
 from bloomery.metrics import METRICS
-
-if TYPE_CHECKING:
-    from bloomery.conductor.runtime import ConductorRuntime, Context
-
-T = TypeVar("T")
 
 
 class TooManyWaiting(Exception):
@@ -82,7 +69,7 @@ class NodeLocks:
         """Wait up to ``timeout_s`` for the node; False when the time is up.
 
         Whoever waits takes a place, unless he is ``in_place`` already, or needs none.
-        Raises GateFull when no more may wait; the ``patient``, who need none, always may.
+        Raises TooManyWaiting when no more may wait; the ``patient``, who need none, always may.
         """
         takes_place = not (patient or in_place)
         lock, must_wait = self._join(uuid, patient, takes_place)
@@ -122,68 +109,3 @@ class NodeLocks:
         self._users[uuid] -= 1
         if not self._users[uuid]:
             del self._users[uuid], self._locks[uuid]
-
-
-@contextlib.contextmanager
-def place(runtime: ConductorRuntime, reason: str) -> Iterator[None]:
-    """Be one of the API's threads that wait.  Raises ApiThreadsBusy when as many do as may."""
-    places = runtime.node_locks.places
-    if not places.take():
-        raise errors.ApiThreadsBusy(reason=reason, count=places.most, size=runtime.conf.api.threads)
-    try:
-        yield
-    finally:
-        places.give_back()
-
-
-def enter(context: Context, uuid: str, patience_s: float, *, patient: bool = False) -> None:
-    """Queue for the node.
-
-    Raises NodeLocked, which says who has the node, when the time is up or no more may wait;
-    NodeNotFound.
-    """
-    node_locks = context.runtime.node_locks
-    try:
-        entered = node_locks.enter(uuid, patience_s, patient=patient, in_place=context.in_place)
-    except TooManyWaiting:
-        entered = False
-    if not entered:
-        raise _locked(context.runtime, uuid, log=f"waited {patience_s:g} s in the queue")
-
-
-def _locked(runtime: ConductorRuntime, uuid: str, log: str) -> errors.NodeLocked:
-    with runtime.db.read() as conn:
-        node = nodes.get(conn, uuid)
-    return errors.NodeLocked(
-        node=node.uuid,
-        holder=node.reservation or runtime.host,
-        action=node.reserved_for or "",
-        log=log,
-    )
-
-
-def until_free(
-    context: Context,
-    give_up_at: float,
-    attempt: Callable[[], T],
-    *,
-    patient: bool = False,
-) -> T:
-    """Return what ``attempt`` returns; while it raises NodeLocked ask again until time is up.
-
-    Whoever has to ask again takes a place as in the queue; where there is none, NodeLocked it is.
-    """
-    runtime, needs_place = context.runtime, not (patient or context.in_place)
-    pause_s = float(runtime.conf.conductor.node_locked_retry_interval)
-    with contextlib.ExitStack() as until_done:
-        while True:
-            try:
-                return attempt()
-            except errors.NodeLocked:
-                left_s = give_up_at - time.monotonic()
-                if left_s <= 0 or (needs_place and not runtime.node_locks.places.take()):
-                    raise
-            if needs_place:
-                until_done.callback(runtime.node_locks.places.give_back)
-                needs_place = False
-            time.sleep(min(pause_s, left_s))

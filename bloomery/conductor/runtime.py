@@ -50,7 +50,7 @@ class Context:
     """One request inside a conductor; periodics make their own.
 
     ``in_place``: its waiting needs no place among the threads of the API that wait
-    (``node_lock``), because a place was taken for it, or because no thread of the API waits.
+    (``node_queue``), because a place was taken for it, or because no thread of the API waits.
     """
 
     runtime: ConductorRuntime
