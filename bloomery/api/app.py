@@ -35,8 +35,8 @@ class Errors(hooks.PecanHook):
 
 
 def _allow(error: statuses.HTTPException) -> list[tuple[str, str]]:
-    told = error.headers.get("Allow")
-    return [] if told is None else [("Allow", told)]
+    allow = error.headers.get("Allow")
+    return [] if allow is None else [("Allow", allow)]
 
 
 def _described(error: statuses.HTTPException) -> str:

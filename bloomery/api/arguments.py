@@ -32,25 +32,25 @@ class Arg:
 Args: TypeAlias = Mapping[str, Arg]
 
 
-def read(args: Args, given: Mapping[str, Any], version: int) -> dict[str, Any]:
+def read(args: Args, received: Mapping[str, Any], version: int) -> dict[str, Any]:
     """Return the arguments parsed.
 
     Raises Invalid for unknown, missing and malformed ones, NotAcceptable for those that are too
     new.
     """
-    unknown = [name for name in given if name not in args]
+    unknown = [name for name in received if name not in args]
     if unknown:
         raise errors.Invalid(
             reason=f"Unexpected arguments: {', '.join(unknown)}. "
             f"Allowed: {', '.join(sorted(args)) or 'none'}",
         )
-    found = {name: args[name].parse(name, value) for name, value in given.items()}
+    values = {name: args[name].parse(name, value) for name, value in received.items()}
     for name, arg in args.items():
-        if name not in given and arg.required:
+        if name not in received and arg.required:
             raise errors.MissingParameterValue(reason=f"Missing mandatory parameter: {name}")
-        if name in given and version < arg.since:
+        if name in received and version < arg.since:
             raise _too_new(name, arg)
-    return found
+    return values
 
 
 def _too_new(name: str, arg: Arg) -> errors.Failure:
@@ -128,8 +128,8 @@ def integer_or_null(name: str, value: Any) -> int | None:
 def words(name: str, value: Any) -> tuple[str, ...]:
     """A comma list: lower case, trimmed, without duplicates; it may come in several parts."""
     parts = value if isinstance(value, list) else [value]
-    told = [word.strip().lower() for part in parts for word in text(name, part).split(",")]
-    return tuple(dict.fromkeys(word for word in told if word))
+    entries = [word.strip().lower() for part in parts for word in text(name, part).split(",")]
+    return tuple(dict.fromkeys(word for word in entries if word))
 
 
 def anything(name: str, value: Any) -> Any:

@@ -202,8 +202,8 @@ class HttpBasic:
 
 def _signature(path: Path) -> tuple[Any, ...]:
     """Return what changes when the file does."""
-    found = path.stat()
-    return found.st_mtime_ns, found.st_size, found.st_ino
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
 
 
 def _read(path: Path) -> Logins:
@@ -216,17 +216,17 @@ def _read(path: Path) -> Logins:
             hashes[name.decode()] = stored
         elif line.strip():
             wrong.append(number)
-    told = ", ".join(map(str, wrong[:9]))
+    lines = ", ".join(map(str, wrong[:9]))
     if wrong and not hashes:
-        raise ValueError(f"{_FORM}; wrong: line {told}")
+        raise ValueError(f"{_FORM}; wrong: line {lines}")
     if wrong:
-        LOG.warning("%s: line %s cannot be used, and lets nobody in: %s", path, told, _FORM)
+        LOG.warning("%s: line %s cannot be used, and lets nobody in: %s", path, lines, _FORM)
     return Logins(hashes)
 
 
 def _is_hash(stored: bytes) -> bool:
-    found = _BCRYPT.fullmatch(stored)
-    return found is not None and int(found[1]) in _ROUNDS
+    match = _BCRYPT.fullmatch(stored)
+    return match is not None and int(match[1]) in _ROUNDS
 
 
 def _is_text(name: bytes) -> bool:
@@ -262,5 +262,5 @@ def chosen(conf: Conf) -> Auth:
 
 def first_name(conf: Conf) -> str | None:
     """Return the first name that may log in, for a client to begin with; None: nobody must."""
-    found = chosen(conf)
-    return next(iter(found.names), None) if isinstance(found, HttpBasic) else None
+    method = chosen(conf)
+    return next(iter(method.names), None) if isinstance(method, HttpBasic) else None

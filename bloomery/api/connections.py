@@ -243,15 +243,15 @@ class Connections:
             self._guarded(connection, self._serve)
         return None
 
-    def _added(self, made: socket.socket, address: tuple[Any, ...]) -> Connection:
+    def _added(self, client: socket.socket, address: tuple[Any, ...]) -> Connection:
         try:
-            made.setblocking(False)
-            made.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+            client.setblocking(False)
+            client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             deadline = time.monotonic() + self.limits.head_s
-            connection = Connection(made, address, Reader(self._bodies), deadline)
+            connection = Connection(client, address, Reader(self._bodies), deadline)
             self._poll.register(connection.fd, _IN)
         except Exception:
-            made.close()
+            client.close()
             raise
         self._all[connection.fd] = connection
         return connection
@@ -271,7 +271,9 @@ class Connections:
         """Close those that have been idle longest; return whether there were any."""
         idle = [each for each in list(self._all.values()) if each.is_idle]
         oldest = heapq.nsmallest(len(idle) // ROOM + 1, idle, key=lambda each: each.since)
-        closed = [each for each in oldest if self._close_if(each, lambda one: one.is_idle)]
+        closed = [
+            each for each in oldest if self._close_if(each, lambda connection: connection.is_idle)
+        ]
         return bool(closed)
 
     def _pause(self, why: str) -> None:
@@ -433,7 +435,7 @@ class Connections:
         if connection.state is State.READING and connection.reader.is_within:
             self._time_out(connection, now)
         else:
-            self._close_if(connection, lambda one: _is_late(one, now))
+            self._close_if(connection, lambda late: _is_late(late, now))
 
     def _time_out(self, connection: Connection, now: float) -> None:
         """Answer a request that does not come to its end."""

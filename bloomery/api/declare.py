@@ -106,9 +106,9 @@ class Endpoint:
         if call.version < self.since:
             raise self._too_old(call)
         self._check_idents(call)
-        given = self._arguments(call)
-        said = self._called(functools.partial(method, owner, call), call, given)
-        reply = said if isinstance(said, Reply) else Reply(document=said)
+        values = self._arguments(call)
+        result = self._called(functools.partial(method, owner, call), call, values)
+        reply = result if isinstance(result, Reply) else Reply(document=result)
         headers = versions.headers(call.version)
         if reply.location is not None:
             headers.append(("Location", reply.location))
@@ -138,22 +138,22 @@ class Endpoint:
 
     def _arguments(self, call: Call) -> dict[str, Any]:
         if self.named is not None:
-            given = call.query | _named_body(call)
-            return arguments.read(self.named, given, call.version)
-        found = arguments.read(self.query, call.query, call.version)
+            values = call.query | _named_body(call)
+            return arguments.read(self.named, values, call.version)
+        values = arguments.read(self.query, call.query, call.version)
         if self.body is not None:
-            found["body"] = _whole_body(call, self.body)
-        return found
+            values["body"] = _whole_body(call, self.body)
+        return values
 
-    def _called(self, method: Callable[..., Any], call: Call, given: dict[str, Any]) -> Any:
+    def _called(self, method: Callable[..., Any], call: Call, values: dict[str, Any]) -> Any:
         """Call; a name that was cut at ``.json`` is tried again whole if nothing has it."""
         try:
-            return method(*call.idents, **given)
+            return method(*call.idents, **values)
         except errors.NotFound:
             if not (call.suffix and call.idents):
                 raise
         call.idents[-1] += call.suffix
-        return method(*call.idents, **given)
+        return method(*call.idents, **values)
 
 
 def _named_body(call: Call) -> dict[str, Any]:

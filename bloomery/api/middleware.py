@@ -121,8 +121,8 @@ class Middleware:
     def _ready(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
         missing = health.missing(self._site)
         status = 503 if missing else 200
-        said = {"ready": not missing, "missing": missing}
-        return replies.document(said, status)(environ, start_response)
+        document = {"ready": not missing, "missing": missing}
+        return replies.document(document, status)(environ, start_response)
 
 
 def _with_ids(start_response: Any, request: Request) -> Any:
@@ -164,17 +164,17 @@ def _url(conf: Api, environ: dict[str, Any]) -> str:
 
 def _query(text: str) -> dict[str, Any]:
     """Return the arguments; one that came twice is a list.  Raises UnicodeDecodeError."""
-    found: dict[str, Any] = {}
+    values: dict[str, Any] = {}
     if not text:
-        return found
+        return values
     for name, value in parse_qsl(text, keep_blank_values=True, errors="strict"):
-        if name not in found:
-            found[name] = value
-        elif isinstance(found[name], list):
-            found[name].append(value)
+        if name not in values:
+            values[name] = value
+        elif isinstance(values[name], list):
+            values[name].append(value)
         else:
-            found[name] = [found[name], value]
-    return found
+            values[name] = [values[name], value]
+    return values
 
 
 def _body(conf: Api, path: str, environ: dict[str, Any]) -> bytes:
@@ -198,8 +198,8 @@ def _cut_suffix(environ: dict[str, Any], path: str, version: versions.Negotiated
 
 
 def _unauthorized() -> webob.Response:
-    said = {"error_message": "Authorization required"}
-    return replies.document(said, 401, [auth.CHALLENGE])
+    document = {"error_message": "Authorization required"}
+    return replies.document(document, 401, [auth.CHALLENGE])
 
 
 def _unacceptable(error: versions.Unacceptable, environ: dict[str, Any]) -> webob.Response:

@@ -105,7 +105,7 @@ def _spellings(path: str, endpoint: Endpoint) -> Iterator[str]:
 
 
 def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
-    said: Json = {
+    operation: Json = {
         "operationId": "_".join([method.lower(), *re.findall(r"\w+", path)]),
         "x-policy": endpoint.rule,
         "x-since": f"1.{endpoint.since}",
@@ -113,7 +113,7 @@ def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
         "responses": _responses(endpoint),
     }
     body = _body(endpoint)
-    return said if body is None else said | {"requestBody": body}
+    return operation if body is None else operation | {"requestBody": body}
 
 
 def _parameters(path: str, endpoint: Endpoint) -> Iterator[Json]:
@@ -161,8 +161,10 @@ def _documented(source: Mapping[str, Any]) -> Json:
         change = items["properties"] | {"path": items["properties"]["path"] | _CHANGE}
         limits = {"maxItems": patches.MOST_OPERATIONS}
         return {**source, **limits, "items": {**items, "properties": change}}
-    told = {name: _ATTRIBUTES.get(name, {}) | shape for name, shape in source["properties"].items()}
-    return {**source, "properties": told}
+    properties = {
+        name: _ATTRIBUTES.get(name, {}) | shape for name, shape in source["properties"].items()
+    }
+    return {**source, "properties": properties}
 
 
 def _sent(schema: Json, *, required: bool) -> Json:
@@ -171,12 +173,12 @@ def _sent(schema: Json, *, required: bool) -> Json:
 
 def _responses(endpoint: Endpoint) -> Json:
     """Return the declared answer, and references to the refusals that may come instead."""
-    told: Json = {"description": HTTPStatus(endpoint.status).phrase}
+    success: Json = {"description": HTTPStatus(endpoint.status).phrase}
     if endpoint.status in _WITH_DOCUMENT:
-        told["content"] = {JSON_TYPE: {"schema": {"type": "object"}}}
+        success["content"] = {JSON_TYPE: {"schema": {"type": "object"}}}
     writes = endpoint.body is not None or endpoint.status not in _WITH_DOCUMENT
     refusals = [*_EVERYWHERE, *(_WRITING if writes else ())]
-    return {str(endpoint.status): told} | {
+    return {str(endpoint.status): success} | {
         str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(refusals)
     }
 

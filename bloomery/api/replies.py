@@ -54,12 +54,12 @@ def first_form(status: int, text: str, headers: Headers = ()) -> webob.Response:
 
 def second_form(status: int, description: str = "", headers: Headers = ()) -> webob.Response:
     """Answer with an error found on the way to a handler."""
-    said = {
+    fault = {
         "code": status,
         "title": statuses.status_map[status].title,
         "description": description,
     }
-    return _wrapped(said, status, headers)
+    return _wrapped(fault, status, headers)
 
 
 def bare(status: int, text: str) -> webob.Response:

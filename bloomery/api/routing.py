@@ -61,10 +61,10 @@ class Rest(rest.RestController):
 
     def _method(self, call: Call, has_ident: bool) -> Any:
         for name in _names(call.method, has_ident):
-            found = getattr(self, name, None)
-            if found is not None and hasattr(found, "endpoint"):
-                _admit_version(found.endpoint, call, self)
-                return found
+            method = getattr(self, name, None)
+            if method is not None and hasattr(method, "endpoint"):
+                _admit_version(method.endpoint, call, self)
+                return method
         raise statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(allowed(self)))])
 
 
@@ -88,7 +88,9 @@ def declared(controller: Rest) -> dict[str, Endpoint]:
     """Return the endpoints of one controller by method name, such as ``get_one``."""
     named = ((name, getattr(controller, name, None)) for name in _ALL_NAMES)
     return {
-        name: one.endpoint for name, one in named if one is not None and hasattr(one, "endpoint")
+        name: method.endpoint
+        for name, method in named
+        if method is not None and hasattr(method, "endpoint")
     }
 
 

@@ -192,14 +192,16 @@ def _listener(conf: Conf) -> socket.socket:
     try:
         (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
         is_any = host == "::" and socket.has_dualstack_ipv6()
-        made = socket.create_server(address, family=family, backlog=BACKLOG, dualstack_ipv6=is_any)
+        listener = socket.create_server(
+            address, family=family, backlog=BACKLOG, dualstack_ipv6=is_any
+        )
     except OSError as exc:
         why = exc.strerror if isinstance(exc, socket.gaierror) else os.strerror(exc.errno or 0)
         raise errors.CannotStart(
             reason=f"cannot listen on {host} port {port}: {why}; choose another --host or --port",
         ) from exc
-    made.setblocking(False)
-    return made
+    listener.setblocking(False)
+    return listener
 
 
 def _check_exposure(conf: Conf) -> None:

@@ -35,8 +35,8 @@ def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) ->
     A header whose name has an underscore is left out: it would pass for one with a hyphen.
     """
     path, _, query = message.target.partition(b"?")
-    made = dict(base)
-    made |= {
+    environment = dict(base)
+    environment |= {
         "PATH_INFO": _unquoted(path),
         "QUERY_STRING": query.decode("latin-1"),
         "REMOTE_ADDR": str(peer[0]),
@@ -50,11 +50,11 @@ def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) ->
     }
     for name, value in message.headers:
         key = _key(name)
-        if key in made and key:
-            made[key] = f"{made[key]},{value.decode('latin-1')}"
+        if key in environment and key:
+            environment[key] = f"{environment[key]},{value.decode('latin-1')}"
         elif key:
-            made[key] = value.decode("latin-1")
-    return made
+            environment[key] = value.decode("latin-1")
+    return environment
 
 
 def base(host: str, port: int) -> dict[str, Any]:

@@ -53,7 +53,7 @@ def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
 def version(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Print the schema that is there and the one that this release needs."""
     database = StateDir(state_dir).existing_database(conf.load(config_files).database)
-    click.echo(f"found {schema.found(database) or 'none'}, needed {schema.HEAD}")
+    click.echo(f"found {schema.revision_of(database) or 'none'}, needed {schema.HEAD}")
 
 
 @db.command()

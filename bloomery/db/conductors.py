@@ -42,18 +42,18 @@ def register(
         conn.execute(sa.insert(CONDUCTORS), new)
     own_id = conn.execute(sa.select(_T.id).where(_T.hostname == hostname)).scalar_one()
     conn.execute(sa.delete(CONDUCTOR_INTERFACES).where(_I.conductor_id == own_id))
-    served = [_interface_row(own_id, one, now) for one in interfaces]
+    served = [_interface_row(own_id, interface, now) for interface in interfaces]
     if served:
         conn.execute(sa.insert(CONDUCTOR_INTERFACES), served)
 
 
-def _interface_row(conductor_id: int, one: EnabledInterface, now: Any) -> dict[str, Any]:
+def _interface_row(conductor_id: int, interface: EnabledInterface, now: Any) -> dict[str, Any]:
     return {
         "conductor_id": conductor_id,
-        "hardware_type": one.hardware_type,
-        "interface_type": one.kind,
-        "interface_name": one.name,
-        "is_default": one.default,
+        "hardware_type": interface.hardware_type,
+        "interface_type": interface.kind,
+        "interface_name": interface.name,
+        "is_default": interface.default,
         "created_at": now,
     }
 
@@ -82,7 +82,7 @@ def list_all(conn: sa.Connection) -> list[Conductor]:
 
 def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
     """Return conductors; the marker is a host name.  Raises ConductorNotFound."""
-    wanted = pagination.keyset(
+    query = pagination.keyset(
         conn,
         sa.select(CONDUCTORS),
         CONDUCTORS,
@@ -92,7 +92,7 @@ def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
         lambda unknown: errors.ConductorNotFound(conductor=unknown),
         "hostname",
     )
-    return [_value(row) for row in conn.execute(wanted.limit(page.limit)).mappings()]
+    return [_value(row) for row in conn.execute(query.limit(page.limit)).mappings()]
 
 
 def get(conn: sa.Connection, hostname: str) -> Conductor:
@@ -111,7 +111,7 @@ def _value(row: Any) -> Conductor:
 
 def list_interfaces(conn: sa.Connection) -> dict[str, list[EnabledInterface]]:
     """Return what each online conductor serves, by host name."""
-    wanted = (
+    query = (
         sa.select(
             _T.hostname, _I.hardware_type, _I.interface_type, _I.interface_name, _I.is_default
         )
@@ -119,9 +119,9 @@ def list_interfaces(conn: sa.Connection) -> dict[str, list[EnabledInterface]]:
         .where(_T.online)
         .order_by(_I.id)
     )
-    found: dict[str, list[EnabledInterface]] = {}
-    for host, hardware_type, kind, name, default in conn.execute(wanted):
-        found.setdefault(host, []).append(
+    interfaces: dict[str, list[EnabledInterface]] = {}
+    for host, hardware_type, kind, name, default in conn.execute(query):
+        interfaces.setdefault(host, []).append(
             EnabledInterface(hardware_type=hardware_type, kind=kind, name=name, default=default),
         )
-    return found
+    return interfaces

@@ -127,8 +127,8 @@ class Database:
         except BaseException:
             _roll_back(conn)
             raise
-        for told in self._on_commit:
-            told()
+        for callback in self._on_commit:
+            callback()
         return result
 
     def _transact_retrying(self, work: Callable[[sa.Connection], T]) -> T:
@@ -228,16 +228,16 @@ def _roll_back(conn: sa.Connection) -> None:
 
 def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
     """Return the error that names a fault of SQLite's file, or None for other faults."""
-    said = str(exc.orig)
+    message = str(exc.orig)
     for sign, meaning in _BUSY_SIGNS.items():
-        if sign in said:
-            return errors.DatabaseBusy(reason=f"{meaning} ({url.database})", log=said)
+        if sign in message:
+            return errors.DatabaseBusy(reason=f"{meaning} ({url.database})", log=message)
     for sign, meaning in _BROKEN_SIGNS.items():
-        if sign in said:
+        if sign in message:
             return errors.CannotStart(
                 reason=f"cannot use {url.database}: {meaning}; put back a backup of it, "
                 "or choose another --state-dir",
-                log=said,
+                log=message,
             )
     return None
 

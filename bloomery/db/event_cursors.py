@@ -31,9 +31,9 @@ class Cursor:
 
 def add_missing(conn: sa.Connection, sinks: Collection[str]) -> None:
     """Let sinks that were never here begin at the current end."""
-    known = set(conn.execute(sa.select(_T.sink)).scalars())
+    existing = set(conn.execute(sa.select(_T.sink)).scalars())
     end = events.last_id(conn)
-    new = [{"sink": sink, "last_id": end} for sink in sinks if sink not in known]
+    new = [{"sink": sink, "last_id": end} for sink in sinks if sink not in existing]
     if new:
         conn.execute(sa.insert(EVENT_CURSORS), new)
 
@@ -64,18 +64,18 @@ def release(conn: sa.Connection, cursor: Cursor) -> bool:
 
 
 def _change(conn: sa.Connection, cursor: Cursor, **values: object) -> bool:
-    held = (
+    is_holder = (
         _T.sink == cursor.sink,
         _T.generation == cursor.generation,
         _T.holder == cursor.holder,
     )
-    return bool(conn.execute(sa.update(EVENT_CURSORS).where(*held).values(**values)).rowcount)
+    return bool(conn.execute(sa.update(EVENT_CURSORS).where(*is_holder).values(**values)).rowcount)
 
 
 def least(conn: sa.Connection, sinks: Collection[str]) -> int | None:
     """Return the number that each of ``sinks`` has passed; None where one never began."""
-    wanted = sa.select(sa.func.count(), sa.func.min(_T.last_id)).where(_T.sink.in_(list(sinks)))
-    count, number = conn.execute(wanted).one()
+    query = sa.select(sa.func.count(), sa.func.min(_T.last_id)).where(_T.sink.in_(list(sinks)))
+    count, number = conn.execute(query).one()
     return number if count == len(set(sinks)) else None
 
 

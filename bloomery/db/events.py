@@ -79,8 +79,8 @@ class Stored:
 
     @property
     def facts(self) -> dict[str, Any]:
-        found: dict[str, Any] = rows.load(self.facts_text)
-        return found
+        facts: dict[str, Any] = rows.load(self.facts_text)
+        return facts
 
     @property
     def snapshot(self) -> dict[str, Any] | None:
@@ -101,10 +101,10 @@ def list_after(
     up_to: int | None = None,
 ) -> list[Stored]:
     """Return the next rows after ``last_id``, none beyond ``up_to`` (see ``Horizon``)."""
-    wanted = _STORED.where(_T.id > last_id).limit(limit)
+    query = _STORED.where(_T.id > last_id).limit(limit)
     if up_to is not None:
-        wanted = wanted.where(_T.id <= up_to)
-    return [Stored(**row) for row in conn.execute(wanted).mappings()]
+        query = query.where(_T.id <= up_to)
+    return [Stored(**row) for row in conn.execute(query).mappings()]
 
 
 _LAST_NUMBER = sa.text("SELECT last_value FROM events_id_seq")

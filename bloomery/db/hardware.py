@@ -17,13 +17,13 @@ _COMPONENT = sa.select(*(_F[name] for name in model.FIRMWARE))
 
 def list_bios(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:
     """Return the settings of a node by name."""
-    wanted = _SETTING.where(_B.node_uuid == node_uuid).order_by(_B.name)
-    return [_setting(row) for row in conn.execute(wanted).mappings()]
+    query = _SETTING.where(_B.node_uuid == node_uuid).order_by(_B.name)
+    return [_setting(row) for row in conn.execute(query).mappings()]
 
 
 def find_bios(conn: sa.Connection, node_uuid: str, name: str) -> dict[str, Any] | None:
-    wanted = _SETTING.where(_B.node_uuid == node_uuid, _B.name == name)
-    row = conn.execute(wanted).mappings().one_or_none()
+    query = _SETTING.where(_B.node_uuid == node_uuid, _B.name == name)
+    row = conn.execute(query).mappings().one_or_none()
     return None if row is None else _setting(row)
 
 
@@ -32,26 +32,26 @@ def _setting(row: Any) -> dict[str, Any]:
 
 
 def list_firmware(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:
-    wanted = _COMPONENT.where(_F.node_uuid == node_uuid).order_by(_F.component)
-    return [dict(row) for row in conn.execute(wanted).mappings()]
+    query = _COMPONENT.where(_F.node_uuid == node_uuid).order_by(_F.component)
+    return [dict(row) for row in conn.execute(query).mappings()]
 
 
 def find_inventory(conn: sa.Connection, node_uuid: str) -> dict[str, Any] | None:
     """Return inventory and plugin data of the node's last inspection."""
-    wanted = sa.select(_I.inventory_data, _I.plugin_data).where(_I.node_uuid == node_uuid)
-    row = conn.execute(wanted).one_or_none()
+    query = sa.select(_I.inventory_data, _I.plugin_data).where(_I.node_uuid == node_uuid)
+    row = conn.execute(query).one_or_none()
     if row is None:
         return None
     return {"inventory": rows.load(row.inventory_data), "plugin_data": rows.load(row.plugin_data)}
 
 
-def replace_inventory(conn: sa.Connection, node_uuid: str, found: dict[str, Any]) -> None:
+def replace_inventory(conn: sa.Connection, node_uuid: str, inventory: dict[str, Any]) -> None:
     """Store what an inspection found: {"inventory": ..., "plugin_data": ...}."""
     conn.execute(sa.delete(NODE_INVENTORY).where(_I.node_uuid == node_uuid))
     row = {
         "node_uuid": node_uuid,
-        "inventory_data": rows.dump(found["inventory"]),
-        "plugin_data": rows.dump(found.get("plugin_data", {})),
+        "inventory_data": rows.dump(inventory["inventory"]),
+        "plugin_data": rows.dump(inventory.get("plugin_data", {})),
         "created_at": rows.now(),
     }
     conn.execute(sa.insert(NODE_INVENTORY), row)
@@ -64,15 +64,15 @@ def replace_bios_settings(
 ) -> None:
     """Store the BIOS settings of a node: {"name", "value" and what the registry says of it}."""
     conn.execute(sa.delete(BIOS_SETTINGS).where(_B.node_uuid == node_uuid))
-    known = [name for name in model.BIOS if name not in ("created_at", "updated_at")]
+    columns = [name for name in model.BIOS if name not in ("created_at", "updated_at")]
     new = [
-        {name: one.get(name) for name in known}
+        {name: row.get(name) for name in columns}
         | {
             "node_uuid": node_uuid,
-            "allowable_values": rows.dump(one.get("allowable_values")),
+            "allowable_values": rows.dump(row.get("allowable_values")),
             "created_at": rows.now(),
         }
-        for one in settings
+        for row in settings
     ]
     if new:
         conn.execute(sa.insert(BIOS_SETTINGS), new)
@@ -86,15 +86,15 @@ def replace_firmware(
     """Store the firmware of a node; what was first seen of a component stays its first."""
     first = {row["component"]: row["initial_version"] for row in list_firmware(conn, node_uuid)}
     conn.execute(sa.delete(FIRMWARE).where(_F.node_uuid == node_uuid))
-    known = [name for name in model.FIRMWARE if name not in ("created_at", "updated_at")]
+    columns = [name for name in model.FIRMWARE if name not in ("created_at", "updated_at")]
     new = [
-        {name: one.get(name) for name in known}
+        {name: row.get(name) for name in columns}
         | {
             "node_uuid": node_uuid,
-            "initial_version": first.get(one["component"], one.get("current_version")),
+            "initial_version": first.get(row["component"], row.get("current_version")),
             "created_at": rows.now(),
         }
-        for one in components
+        for row in components
     ]
     if new:
         conn.execute(sa.insert(FIRMWARE), new)

@@ -60,7 +60,7 @@ def entry(
 
 def insert(conn: sa.Connection, entries: Sequence[HistoryEntry]) -> None:
     if entries:
-        conn.execute(_INSERT, rows.lean([_row(one) for one in entries]))
+        conn.execute(_INSERT, rows.lean([_row(entry) for entry in entries]))
 
 
 def _row(entry: HistoryEntry) -> dict[str, Any]:
@@ -70,8 +70,8 @@ def _row(entry: HistoryEntry) -> dict[str, Any]:
 
 def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> sa.RowMapping:
     """Return one entry of a node.  Raises NodeHistoryNotFound."""
-    wanted = _WHOLE.where(_T.node_uuid == node_uuid, _T.uuid == uuid)
-    row = conn.execute(wanted).mappings().one_or_none()
+    query = _WHOLE.where(_T.node_uuid == node_uuid, _T.uuid == uuid)
+    row = conn.execute(query).mappings().one_or_none()
     if row is None:
         raise errors.NodeHistoryNotFound(history=uuid)
     return row
@@ -83,7 +83,7 @@ def list_rows(
     page: Page = OLDEST_FIRST,
 ) -> Sequence[sa.RowMapping]:
     """Return the entries of a node.  Raises NodeHistoryNotFound when the marker is unknown."""
-    wanted = pagination.keyset(
+    query = pagination.keyset(
         conn,
         _WHOLE.where(_T.node_uuid == node_uuid),
         NODE_HISTORY,
@@ -92,7 +92,7 @@ def list_rows(
         page.marker,
         lambda unknown: errors.NodeHistoryNotFound(history=unknown),
     )
-    return conn.execute(wanted.limit(page.limit)).mappings().all()
+    return conn.execute(query.limit(page.limit)).mappings().all()
 
 
 def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
@@ -109,6 +109,6 @@ def trim(conn: sa.Connection, *, keep: int, at_most: int) -> int:
 
 def find_last_error(conn: sa.Connection, node_uuid: str) -> dict[str, Any] | None:
     """Return the latest entry of a node that tells of a failure."""
-    wanted = _WHOLE.where(_T.node_uuid == node_uuid, _T.severity == "ERROR")
-    row = conn.execute(wanted.order_by(_T.id.desc()).limit(1)).mappings().one_or_none()
+    query = _WHOLE.where(_T.node_uuid == node_uuid, _T.severity == "ERROR")
+    row = conn.execute(query.order_by(_T.id.desc()).limit(1)).mappings().one_or_none()
     return None if row is None else dict(row)

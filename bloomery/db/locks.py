@@ -95,8 +95,8 @@ def check(conn: sa.Connection, guard: Guard) -> None:
 
 def require_held(conn: sa.Connection, guard: Guard) -> None:
     """Look whether the lock is still held, before hardware is touched.  Raises LockLost."""
-    held = sa.select(sa.literal(1)).select_from(NODES).where(*_HELD)
-    _require(len(conn.execute(held, _proof(guard)).all()), guard)
+    query = sa.select(sa.literal(1)).select_from(NODES).where(*_HELD)
+    _require(len(conn.execute(query, _proof(guard)).all()), guard)
 
 
 def update_guarded(conn: sa.Connection, guard: Guard, values: Mapping[str, Any]) -> None:
@@ -118,10 +118,10 @@ def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:
     Only for a holder that is known to be dead: on start under the lock of the state dir, or by
     lease.  The generation is raised, so that a write of the old holder cannot pass.
     """
-    held = _T.reservation.is_not(None) if holder is None else _T.reservation == holder
-    freed = list(conn.execute(sa.select(_T.uuid).where(held)).scalars())
+    is_held = _T.reservation.is_not(None) if holder is None else _T.reservation == holder
+    freed = list(conn.execute(sa.select(_T.uuid).where(is_held)).scalars())
     conn.execute(
-        sa.update(NODES).where(held).values(lock_generation=_T.lock_generation + 1, **FREE),
+        sa.update(NODES).where(is_held).values(lock_generation=_T.lock_generation + 1, **FREE),
     )
     return freed
 

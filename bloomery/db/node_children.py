@@ -35,8 +35,8 @@ def list_volume_targets(conn: sa.Connection, node_uuid: str) -> list[dict[str, A
 
 
 def _list(conn: sa.Connection, table: sa.Table, node_uuid: str) -> list[dict[str, Any]]:
-    wanted = sa.select(table).where(table.c.node_uuid == node_uuid).order_by(table.c.id)
-    return [_decoded(row) for row in conn.execute(wanted).mappings()]
+    query = sa.select(table).where(table.c.node_uuid == node_uuid).order_by(table.c.id)
+    return [_decoded(row) for row in conn.execute(query).mappings()]
 
 
 def _decoded(row: sa.RowMapping) -> dict[str, Any]:

@@ -127,13 +127,13 @@ def naming_conflicts(values: Mapping[str, Any]) -> rows.naming_conflicts:
     return rows.naming_conflicts(partial(_named, values))
 
 
-def _named(said: Mapping[str, Any], exc: sa.exc.IntegrityError) -> errors.Failure | None:
-    node, chassis = said.get("uuid"), said.get("chassis_uuid")
+def _named(values: Mapping[str, Any], exc: sa.exc.IntegrityError) -> errors.Failure | None:
+    node, chassis = values.get("uuid"), values.get("chassis_uuid")
     meanings: dict[str, Callable[[], errors.Failure]] = {
         "nodes.uuid": lambda: errors.NodeAlreadyExists(node=node),
-        "nodes.name": lambda: errors.DuplicateName(name=said.get("name")),
+        "nodes.name": lambda: errors.DuplicateName(name=values.get("name")),
         "nodes.instance_uuid": lambda: errors.InstanceAssociated(
-            instance=said.get("instance_uuid"),
+            instance=values.get("instance_uuid"),
             node=node,
         ),
     }
@@ -166,8 +166,8 @@ def remove_traits(conn: sa.Connection, uuid: str, traits: Iterable[str] | None) 
 
 
 def traits_of(conn: sa.Connection, uuid: str) -> list[str]:
-    found = sa.select(NODE_TRAITS.c.trait).where(NODE_TRAITS.c.node_uuid == uuid)
-    return list(conn.execute(found).scalars())
+    query = sa.select(NODE_TRAITS.c.trait).where(NODE_TRAITS.c.node_uuid == uuid)
+    return list(conn.execute(query).scalars())
 
 
 def count_others_in_states(conn: sa.Connection, uuid: str, states: Iterable[State]) -> int:
@@ -215,34 +215,34 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     Objects are still JSON text, traits joined by comma.  Raises NodeNotFound when the marker is
     unknown.
     """
-    wanted = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
-    wanted = pagination.keyset(
-        conn, wanted, NODES, query.sort_key, query.descending, query.marker, _no_node,
+    statement = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
+    statement = pagination.keyset(
+        conn, statement, NODES, query.sort_key, query.descending, query.marker, _no_node,
     )  # fmt: skip
     if query.limit is not None:
-        wanted = wanted.limit(query.limit)
-    return conn.execute(wanted).all()
+        statement = statement.limit(query.limit)
+    return conn.execute(statement).all()
 
 
 def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
-    found = [
+    conditions = [
         _T[name].is_(None) if value is None else _T[name] == value
         for name, value in query.equal.items()
     ]
-    found += [_T[name].in_(list(values)) for name, values in query.among.items()]
+    conditions += [_T[name].in_(list(values)) for name, values in query.among.items()]
     if query.associated is not None:
-        found.append(
+        conditions.append(
             _T.instance_uuid.is_not(None) if query.associated else _T.instance_uuid.is_(None)
         )
     if query.sharded is not None:
-        found.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
+        conditions.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
     if query.project is not None:
-        found.append(sa.or_(_T.owner == query.project, _T.lessee == query.project))
+        conditions.append(sa.or_(_T.owner == query.project, _T.lessee == query.project))
     if query.description_contains is not None:
-        found.append(_T.description.like(f"%{query.description_contains}%"))
+        conditions.append(_T.description.like(f"%{query.description_contains}%"))
     if not query.include_children:
-        found.append(_T.parent_node.is_(None))
-    return found
+        conditions.append(_T.parent_node.is_(None))
+    return conditions
 
 
 def _no_node(marker: str) -> errors.Failure:
@@ -255,22 +255,22 @@ def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
 
 def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[str]:
     """Return the UUIDs of nodes that are on their way and that nobody holds."""
-    wanted = sa.select(_T.uuid).where(
+    statement = sa.select(_T.uuid).where(
         _T.provision_state.in_(list(states)),
         _T.reservation.is_(None),
     )
-    return list(conn.execute(wanted.order_by(_T.provision_updated_at, _T.id)).scalars())
+    return list(conn.execute(statement.order_by(_T.provision_updated_at, _T.id)).scalars())
 
 
 def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[str, datetime]]:
     """Return the idle nodes in ``state`` with their time ``since``, longest ago first."""
-    wanted = sa.select(_T.uuid, _T[since]).where(
+    statement = sa.select(_T.uuid, _T[since]).where(
         _T.provision_state == state,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
         _T[since].is_not(None),
     )
-    return [(uuid, at) for uuid, at in conn.execute(wanted.order_by(_T[since], _T.id))]
+    return [(uuid, at) for uuid, at in conn.execute(statement.order_by(_T[since], _T.id))]
 
 
 def list_of_interface(
@@ -280,33 +280,33 @@ def list_of_interface(
     states: Iterable[str],
 ) -> list[str]:
     """Return idle nodes in ``states`` that use the interface ``name``."""
-    wanted = sa.select(_T.uuid).where(
+    statement = sa.select(_T.uuid).where(
         _T.provision_state.in_(list(states)),
         _T[column] == name,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
     )
-    return list(conn.execute(wanted.order_by(_T.id)).scalars())
+    return list(conn.execute(statement.order_by(_T.id)).scalars())
 
 
 def list_for_power_sync(conn: sa.Connection) -> list[str]:
     """Return the nodes whose power may be looked at: nobody works on them."""
-    wanted = sa.select(_T.uuid).where(
+    statement = sa.select(_T.uuid).where(
         _T.maintenance.is_(sa.false()),
         _T.reservation.is_(None),
         _T.target_power_state.is_(None),
         _T.provision_state.not_in(list(POWER_SYNC_EXCLUDED_STATES)),
     )
-    return list(conn.execute(wanted.order_by(_T.id)).scalars())
+    return list(conn.execute(statement.order_by(_T.id)).scalars())
 
 
 def list_with_fault(conn: sa.Connection, fault: str) -> list[str]:
     """Return the idle nodes that are in maintenance for ``fault``."""
-    wanted = sa.select(_T.uuid).where(
+    statement = sa.select(_T.uuid).where(
         _T.maintenance.is_(sa.true()),
         _T.fault == fault,
         _T.reservation.is_(None),
         _T.target_power_state.is_(None),
         _T.provision_state != State.ENROLL,
     )
-    return list(conn.execute(wanted.order_by(_T.id)).scalars())
+    return list(conn.execute(statement.order_by(_T.id)).scalars())

@@ -12,7 +12,7 @@ from bloomery import errors
 
 def keyset(
     conn: sa.Connection,
-    wanted: Any,
+    query: Any,
     table: sa.Table,
     sort_key: str,
     descending: bool,
@@ -20,7 +20,7 @@ def keyset(
     missing: Callable[[str], errors.Failure],
     marker_column: str = "uuid",
 ) -> Any:
-    """Order ``wanted`` by ``sort_key``, ties by id, and begin after the row of ``marker``.
+    """Order ``query`` by ``sort_key``, ties by id, and begin after the row of ``marker``.
 
     Nulls come first when ascending, last when descending, on every database.
     """
@@ -35,8 +35,8 @@ def keyset(
         at = conn.execute(sa.select(key, tie).where(table.c[marker_column] == marker)).one_or_none()
         if at is None:
             raise missing(marker)
-        wanted = wanted.where(_after(key, tie, at[0], at[1], descending))
-    return wanted.order_by(*order)
+        query = query.where(_after(key, tie, at[0], at[1], descending))
+    return query.order_by(*order)
 
 
 def _after(key: Any, tie: Any, value: Any, row_id: int, descending: bool) -> Any:

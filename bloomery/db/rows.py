@@ -46,12 +46,12 @@ def broken_constraint(
     constraint (uq_table_column).  ``missing`` is what a broken foreign key means: which one it
     is SQLite does not say.
     """
-    said = str(exc.orig)
+    message = str(exc.orig)
     for key, meaning in meanings.items():
         table, column = key.split(".")
-        if key in said or f"uq_{table}_{column}" in said:
+        if key in message or f"uq_{table}_{column}" in message:
             return meaning()
-    return missing if "foreign key" in said.lower() else None
+    return missing if "foreign key" in message.lower() else None
 
 
 class naming_conflicts:  # noqa: N801  reads as a statement

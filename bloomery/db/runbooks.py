@@ -25,8 +25,8 @@ class RunbookSteps:
 
 def find(conn: sa.Connection, ident: str) -> RunbookSteps | None:
     """Return the steps of the runbook with this UUID or name."""
-    wanted = sa.select(_T.steps, _T.traits, _T.disable_ramdisk, _T.owner)
-    row = conn.execute(wanted.where(sa.or_(_T.uuid == ident, _T.name == ident))).one_or_none()
+    query = sa.select(_T.steps, _T.traits, _T.disable_ramdisk, _T.owner)
+    row = conn.execute(query.where(sa.or_(_T.uuid == ident, _T.name == ident))).one_or_none()
     if row is None:
         return None
     return RunbookSteps(

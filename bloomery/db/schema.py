@@ -32,7 +32,7 @@ _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")
 
 
-def found(db: engine.Database) -> str | None:
+def revision_of(db: engine.Database) -> str | None:
     """Return the revision of the schema, None where there is none yet.  One plain query."""
     try:
         with db.read() as conn:
@@ -48,7 +48,7 @@ def require_head(db: engine.Database, *, state_dir: Path, line: Line = OURS) -> 
 
     Raises SchemaOutdated with the command to run, CannotStart if the database can't be used.
     """
-    revision = found(db)
+    revision = revision_of(db)
     _refuse_newer(revision, line)
     if revision != line.head:
         raise errors.SchemaOutdated(
@@ -63,7 +63,7 @@ def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
 
     Where it is there already nothing is written.  Raises SchemaOutdated for a newer one.
     """
-    revision = found(db)
+    revision = revision_of(db)
     _refuse_newer(revision, line)
     if revision == line.head:
         return
@@ -82,7 +82,7 @@ def prepare(db: engine.Database, *, line: Line = OURS) -> Path | None:
     The schema is created in a fresh database, an older one is backed up and brought up, and for
     the current one nothing is done.
     """
-    revision = found(db)
+    revision = revision_of(db)
     if revision == line.head:
         return None
     _refuse_newer(revision, line)

@@ -15,8 +15,8 @@ def find(conn: sa.Connection, name: str) -> str | None:
 
 def settle(conn: sa.Connection, name: str, value: str) -> str:
     """Store a fact unless it is settled already; return what holds."""
-    if (known := find(conn, name)) is not None:
-        return known
+    if (existing := find(conn, name)) is not None:
+        return existing
     conn.execute(sa.insert(SETTINGS), {"name": name, "value": value})
     return value
 

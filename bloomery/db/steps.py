@@ -86,9 +86,9 @@ def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
 
 def change(conn: sa.Connection, flow: str, position: int, values: Mapping[str, Any]) -> None:
     """Change one row of a flow: its state, times, reason or error."""
-    found = {"in_flow": flow, "at_position": position}
-    told = {f"to_{name}": value for name, value in values.items()}
-    conn.execute(_change(tuple(values)), found | told)
+    place = {"in_flow": flow, "at_position": position}
+    changes = {f"to_{name}": value for name, value in values.items()}
+    conn.execute(_change(tuple(values)), place | changes)
 
 
 def skip_rest(conn: sa.Connection, flow: str) -> None:
@@ -135,35 +135,35 @@ def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
         .limit(1)
         .scalar_subquery()
     )
-    wanted = sa.select(STEP_RUNS).where(_T.flow == open_flow).order_by(_T.position)
-    return [from_row(row) for row in conn.execute(wanted).mappings()]
+    query = sa.select(STEP_RUNS).where(_T.flow == open_flow).order_by(_T.position)
+    return [from_row(row) for row in conn.execute(query).mappings()]
 
 
 def list_of_node(conn: sa.Connection, node_uuid: str, limit: int) -> list[StepRun]:
     """Return the latest rows of a node, newest first."""
-    wanted = sa.select(STEP_RUNS).where(_T.node_uuid == node_uuid).order_by(_T.id.desc())
-    return [from_row(row) for row in conn.execute(wanted.limit(limit)).mappings()]
+    query = sa.select(STEP_RUNS).where(_T.node_uuid == node_uuid).order_by(_T.id.desc())
+    return [from_row(row) for row in conn.execute(query.limit(limit)).mappings()]
 
 
 def list_left(conn: sa.Connection) -> list[str]:
     """Return the nodes with a flow that was going on and that nobody holds."""
-    wanted = (
+    query = (
         sa.select(_T.node_uuid)
         .join(NODES, NODES.c.uuid == _T.node_uuid)
         .where(_T.state.in_((Run.RUNNING, Run.AGAIN)), NODES.c.reservation.is_(None))
         .distinct()
     )
-    return list(conn.execute(wanted).scalars())
+    return list(conn.execute(query).scalars())
 
 
 def list_deadlines(conn: sa.Connection) -> list[tuple[str, datetime, datetime | None]]:
     """Return the nodes whose step waits within a time of its own: node, its end, its beginning."""
-    wanted = (
+    query = (
         sa.select(_T.node_uuid, _T.deadline_at, NODES.c.provision_updated_at)
         .join(NODES, NODES.c.uuid == _T.node_uuid)
         .where(_T.state == Run.WAITING, _T.deadline_at.is_not(None))
     )
-    return [(uuid, ends, began) for uuid, ends, began in conn.execute(wanted)]
+    return [(uuid, ends, began) for uuid, ends, began in conn.execute(query)]
 
 
 def list_old_flows(conn: sa.Connection, *, keep: int, at_most: int) -> list[str]:

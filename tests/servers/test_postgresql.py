@@ -38,7 +38,7 @@ def test_the_migrated_schema_is_the_declared_one(db: engine.Database):
 
 
 def test_an_empty_database_has_no_schema_and_is_refused(fresh: engine.Database):
-    assert schema.found(fresh) is None
+    assert schema.revision_of(fresh) is None
     with pytest.raises(errors.SchemaOutdated, match="bloomery db upgrade"):
         schema.require_head(fresh, state_dir=Path("/srv/b"))
 
@@ -61,7 +61,7 @@ def test_a_server_that_does_not_answer_is_named_without_the_password(server: sa.
     with pytest.raises(
         errors.CannotStart, match=r"cannot use the database postgres.*:1/"
     ) as caught:
-        schema.found(closed)
+        schema.revision_of(closed)
     assert "hunter2" not in str(caught.value)
 
 

@@ -48,7 +48,7 @@ class V1(Rest):
     @endpoint(rule=ANYBODY)
     def get(self, call: Call) -> dict[str, Any]:
         about = {"href": DOCUMENTATION, "rel": "describedby", "type": "text/html"}
-        found: dict[str, Any] = {
+        document: dict[str, Any] = {
             "id": ID,
             "links": [{"href": call.at(""), "rel": "self"}, about],
             "media_types": {
@@ -57,8 +57,10 @@ class V1(Rest):
             },
             "version": version_document(call),
         }
-        known = (name for name, one in COLLECTIONS.items() if one.since <= call.version)
-        return found | {name: links.of(call.url, f"{name}/") for name in known}
+        names = (
+            name for name, controller in COLLECTIONS.items() if controller.since <= call.version
+        )
+        return document | {name: links.of(call.url, f"{name}/") for name in names}
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         if not segments:

@@ -164,7 +164,7 @@ def test_a_database_that_another_program_locks_whole_is_named_at_start(tmp_path:
     other.execute("BEGIN EXCLUSIVE")
     db = engine.Database(f"sqlite:///{path}", foreign_writer_timeout_s=0.05)
     with pytest.raises(errors.DatabaseBusy, match="another program holds a lock"):
-        schema.found(db)
+        schema.revision_of(db)
     other.close()
 
 
@@ -194,14 +194,14 @@ def test_a_file_that_is_no_database_is_named_and_left_alone(tmp_path: Path):
     path.write_text("Dear Sir or Madam, " * 100)
     db = engine.Database(f"sqlite:///{path}")
     with pytest.raises(errors.CannotStart, match=f"{path}: it is not an SQLite database"):
-        schema.found(db)
+        schema.revision_of(db)
     assert path.read_text().startswith("Dear Sir")
 
 
 def test_a_file_that_cannot_be_opened_is_named(tmp_path: Path):
     db = engine.Database(f"sqlite:///{tmp_path}/missing/file.sqlite")
     with pytest.raises(errors.CannotStart, match="cannot be opened"):
-        schema.found(db)
+        schema.revision_of(db)
 
 
 def test_a_backup_is_whole_private_and_made_while_somebody_writes(
@@ -216,7 +216,7 @@ def test_a_backup_is_whole_private_and_made_while_somebody_writes(
 
     db.transact(back_up_meanwhile)
     copy = engine.Database(f"sqlite:///{target}")
-    assert schema.found(copy) == schema.HEAD
+    assert schema.revision_of(copy) == schema.HEAD
     assert count(copy) == 1
     assert target.stat().st_mode & 0o777 == 0o600
     copy.close()

@@ -99,7 +99,7 @@ def test_sqlite_never_uses_the_number_of_a_trimmed_event_again(db: engine.Databa
 
 
 def test_a_fresh_database_has_no_schema(fresh: engine.Database):
-    assert schema.found(fresh) is None
+    assert schema.revision_of(fresh) is None
 
 
 def test_a_fresh_database_is_refused_with_the_command_to_run(fresh: engine.Database):
@@ -109,7 +109,7 @@ def test_a_fresh_database_is_refused_with_the_command_to_run(fresh: engine.Datab
 
 def test_preparing_a_fresh_database_creates_the_schema_without_a_backup(fresh: engine.Database):
     assert schema.prepare(fresh) is None
-    assert schema.found(fresh) == schema.HEAD
+    assert schema.revision_of(fresh) == schema.HEAD
     schema.require_head(fresh, state_dir=Path("/srv/b"))
 
 
@@ -146,10 +146,10 @@ def test_an_older_schema_is_backed_up_and_brought_up(
 ):
     schema.upgrade(fresh, line=scripts.add(FIRST))
     backup = schema.prepare(fresh, line=scripts.add(REBUILD))
-    assert schema.found(fresh) == "0002"
+    assert schema.revision_of(fresh) == "0002"
     assert backup is not None
     assert backup.name.startswith("fresh.sqlite.0001-")
-    assert schema.found(engine.Database(f"sqlite:///{backup}")) == "0001"
+    assert schema.revision_of(engine.Database(f"sqlite:///{backup}")) == "0001"
 
 
 def test_a_table_that_is_rebuilt_keeps_the_rows_that_refer_to_it(
@@ -170,7 +170,7 @@ def test_a_migration_that_fails_midway_leaves_nothing_of_any(
     with pytest.raises(errors.CannotStart, match="cannot bring the schema from nothing to 0002"):
         schema.upgrade(fresh, line=scripts.add(FAIL_MIDWAY))
     assert names_in(fresh) == set()
-    assert schema.found(fresh) is None
+    assert schema.revision_of(fresh) is None
 
 
 def test_a_migration_that_fails_midway_leaves_the_older_schema_as_it_was(
@@ -180,7 +180,7 @@ def test_a_migration_that_fails_midway_leaves_the_older_schema_as_it_was(
     before = names_in(fresh)
     with pytest.raises(errors.CannotStart, match="from 0001 to 0002"):
         schema.prepare(fresh, line=scripts.add(FAIL_MIDWAY))
-    assert schema.found(fresh) == "0001"
+    assert schema.revision_of(fresh) == "0001"
     assert names_in(fresh) == before
     with fresh.read() as conn:
         assert conn.exec_driver_sql("SELECT * FROM rooms").all() == []
@@ -198,7 +198,7 @@ def test_a_newer_schema_is_refused_and_not_touched(db: engine.Database, revision
             refuse(db)
     with pytest.raises(errors.SchemaOutdated, match="a newer release wrote it"):
         schema.require_head(db, state_dir=Path("/srv/b"))
-    assert schema.found(db) == revision
+    assert schema.revision_of(db) == revision
 
 
 def test_a_database_of_somebody_else_is_refused_and_not_touched(fresh: engine.Database):
