@@ -16,6 +16,7 @@ from bloomery.model.node import Node
 from bloomery.model.nouns import PORT
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
+from bloomery.model.rules import nodes as rules
 
 Json = dict[str, Any]
 
@@ -45,7 +46,7 @@ def _check_move(
     conn: sa.Connection, node: Node, group: Portgroup, target: str, members: list[Port]
 ) -> None:
     if nodes.find_uuid(conn, target) is None:
-        raise errors.InvalidParameterValue(reason=f"Node {target} could not be found.")
+        raise rules.no_such_node("the node of a portgroup", target)
     if not node.maintenance and node.provision_state not in WIRING_STATES:
         raise errors.Conflict(
             reason=f"cannot move port group {group.uuid} to node {target} while node "

@@ -13,15 +13,15 @@ from typing import Any, TypeAlias
 
 import sqlalchemy as sa
 
-from bloomery import errors
 from bloomery.conductor import row_updates
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
 from bloomery.db import nodes, records
 from bloomery.model.node import Node
-from bloomery.model.noun import Noun, checked
+from bloomery.model.noun import Noun, checked, pinned_change
 from bloomery.model.rules import attributes
+from bloomery.model.rules import nodes as node_rules
 
 Json = dict[str, Any]
 Work: TypeAlias = Callable[[sa.Connection, Node | None], None]
@@ -55,9 +55,7 @@ def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
 
     def work(conn: sa.Connection) -> None:
         if noun.of_node and nodes.find_uuid(conn, record.node_uuid) is None:
-            raise errors.InvalidParameterValue(
-                reason=f"Node {record.node_uuid} could not be found."
-            )
+            raise node_rules.no_such_node(f"the node of a {noun.name}", record.node_uuid)
         rules.create(context, conn, record)
         records.insert(conn, noun, record)
         event.snapshot_stored(record)(conn)
@@ -81,8 +79,8 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
         changed = patcher.apply(record, prepared)
         if noun.of_node and changed.get("node_uuid") is None:
             changed.pop("node_uuid", None)  # removing it is accepted and changes nothing
-        if pinned := sorted(changed.keys() & noun.pinned):
-            raise errors.Conflict(reason=f"cannot change {pinned} of {noun.name} {uuid}")
+        for name in changed.keys() & noun.pinned:
+            raise pinned_change(noun, uuid, name, changed[name])
         for name in changed.keys() & noun.rules.keys():
             changed[name] = checked(noun, name, changed[name])
         event.snapshot_change(record, changed, touched=bool(changed))

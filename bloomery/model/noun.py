@@ -99,6 +99,14 @@ class Noun:
             object.__setattr__(self, name, value)
 
 
+def pinned_change(noun: Noun, uuid: str, name: str, value: Any) -> errors.Failure:
+    """Return the error for a pinned attribute that a patch gives another value."""
+    return errors.InvalidParameterValue(
+        reason=f"cannot change {name} of {noun.name} {uuid} to {value}: delete it and "
+        "create it anew",
+    )
+
+
 def checked(noun: Noun, name: str, value: Any) -> Any:
     """Return an attribute's value as it is stored.  Raises Invalid, naming the attribute."""
     value = noun.checker.cleaned(name, value)

@@ -8,6 +8,7 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import nodes as db
+from bloomery.model.rules import nodes as rules
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
@@ -49,15 +50,8 @@ def uuid_in_body(ctx: Context, ident: str, argument: str) -> str:
     with ctx.services.db.read() as conn:
         uuid = db.find_uuid(conn, ident)
     if uuid is None:
-        raise not_in_body(ident, argument)
+        raise rules.no_such_node(argument, ident)
     return uuid
-
-
-def not_in_body(ident: str, argument: str) -> errors.InvalidParameterValue:
-    """Return the error for a node that a body names and that is not there for the caller."""
-    return errors.InvalidParameterValue(
-        reason=f"cannot set {argument} to {ident!r}: no such node",
-    )
 
 
 def conductor_of(ctx: Context, node: Any) -> Conductor:

@@ -11,7 +11,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model import node as model
 from bloomery.model.provision import ProvisionArguments
-from bloomery.model.rules import attributes
+from bloomery.model.rules import attributes, verbs
 from bloomery.operations import runbooks
 from bloomery.operations.context import Admit, Context, admit_all
 
@@ -77,14 +77,9 @@ _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
 
 def check_allowed_steps(conf: Conf, body: Json) -> None:
     """Refuse steps that the operator has ruled out, whatever the node's state."""
-    for name, refused in (
-        ("clean_steps", conf.api.disallow_clean_steps),
-        ("deploy_steps", conf.api.disallow_deploy_steps),
-        ("service_steps", conf.api.disallow_service_steps),
-    ):
-        for step in body.get(name) or ():
-            if isinstance(step, dict) and f"{step.get('interface')}.{step.get('step')}" in refused:
-                raise errors.StepNotAllowed(step=f"{step['interface']}.{step['step']}")
+    verbs.refuse_disallowed(body.get("clean_steps") or (), conf.api.disallow_clean_steps)
+    verbs.refuse_disallowed(body.get("deploy_steps") or (), conf.api.disallow_deploy_steps)
+    verbs.refuse_disallowed(body.get("service_steps") or (), conf.api.disallow_service_steps)
 
 
 def read(ctx: Context, verb: str, body: Json, admit: Admit = admit_all) -> ProvisionArguments:
@@ -155,7 +150,9 @@ def _planned(ctx: Context, verb: str, body: Json, admit: Admit) -> runbooks.Plan
         raise errors.Invalid(reason="give a runbook or steps, not both")
     if verb not in STEPS_OF:
         raise _misplaced("runbook", verb, "clean and service")
-    return runbooks.plan(ctx, ident)
+    planned = runbooks.plan(ctx, ident)
+    check_allowed_steps(ctx.services.conf, {STEPS_OF[verb]: planned.steps})
+    return planned
 
 
 def _check_belonging(verb: str, body: Json) -> None:

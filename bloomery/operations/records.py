@@ -17,7 +17,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import records as db
 from bloomery.model import nouns
-from bloomery.model.noun import INSPECTION, Noun, checked
+from bloomery.model.noun import INSPECTION, Noun, checked, pinned_change
 from bloomery.model.page import Page
 from bloomery.model.rules import attributes, idents, patches
 from bloomery.model.rules.patches import Patch
@@ -107,8 +107,8 @@ def _node_of_body(ctx: Context, noun: Noun, body: Json) -> Any:
         raise errors.InvalidParameterValue(
             reason=f"a {noun.name} needs exactly one of {' and '.join(noun.node_arguments)}",
         )
-    if body.get("node_uuid") is not None and not idents.is_uuid(body["node_uuid"]):
-        raise errors.InvalidUUID(argument="node_uuid", value=body["node_uuid"])
+    if body.get("node_uuid") is not None:
+        idents.check_uuid("node_uuid", body["node_uuid"])
     return lookup.row(ctx, _node_uuid(ctx, noun, named[0]))
 
 
@@ -172,10 +172,7 @@ def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> N
     if name in NODE_COLUMNS:
         name, value = "node_uuid", _node_uuid(ctx, noun, value)
     if value != getattr(row, name):
-        raise errors.InvalidParameterValue(
-            reason=f"cannot change {name} of {noun.name} {row.uuid} to {value}: delete it and "
-            "create it anew",
-        )
+        raise pinned_change(noun, row.uuid, name, value)
 
 
 def destroy(ctx: Context, noun: Noun, ident: str) -> None:

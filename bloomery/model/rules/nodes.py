@@ -121,6 +121,13 @@ def refuse_boot_mode(
             raise errors.BootModeNotAllowed(mode=mode, option=option)
 
 
+def no_such_node(argument: str, ident: str) -> errors.InvalidParameterValue:
+    """Return the error for a node that a body names and that is not there for the caller."""
+    return errors.InvalidParameterValue(
+        reason=f"cannot set {argument} to {ident!r}: no such node",
+    )
+
+
 def require_chassis(uuid: str | None, *, exists: bool) -> None:
     """Raise unless the chassis that a node is to be in exists; None takes it out of any."""
     if uuid is not None and not exists:

@@ -5,6 +5,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Iterable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -40,6 +41,19 @@ def refuse_in_maintenance(node: Node, verb: str) -> None:
     """Raise NodeInMaintenance; it speaks of the event, as ``active`` is no verb."""
     if node.maintenance:
         raise errors.NodeInMaintenance(node=node.uuid, action=states.VERBS[verb])
+
+
+def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None:
+    """Raise StepNotAllowed for a step that the operator has ruled out; others are not looked at.
+
+    ``disallowed``: names such as ``vendor.send_raw``.
+    """
+    for step in steps:
+        if (
+            isinstance(step, Mapping)
+            and f"{step.get('interface')}.{step.get('step')}" in disallowed
+        ):
+            raise errors.StepNotAllowed(step=f"{step['interface']}.{step['step']}")
 
 
 # ------------------------------------------------------------------------------------- power

@@ -6,9 +6,12 @@ import itertools
 import uuid as uuids
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery.conductor import states
 from bloomery.conductor.states import State
+from bloomery.db import rows
+from bloomery.db.tables import RUNBOOKS
 
 STEP = {"interface": "deploy", "step": "erase"}
 DEPLOY_STEP = STEP | {"args": {}, "priority": 10}
@@ -208,6 +211,21 @@ def test_arguments_belong_to_verbs_and_versions(world, node, state, verb, along,
     assert answer.status == status, answer.body
     if status == 406:
         assert "1." in answer.said
+
+
+@pytest.mark.parametrize(("verb", "state"), [("clean", "manageable"), ("service", "active")])
+@pytest.mark.parametrize(("step", "status"), [("send_raw", 400), ("blink", 202)])
+def test_a_runbook_runs_no_step_that_the_operator_rules_out(world, node, verb, state, step, status):
+    world.set(node, provision_state=state)
+    steps = [{"interface": "vendor", "step": step, "args": {}, "order": 1}]
+    runbook = {
+        "uuid": str(uuids.uuid4()), "name": "book", "steps": rows.dump(steps),
+        "traits": rows.dump(["CUSTOM_A"]), "extra": "{}", "disable_ramdisk": 0, "public": 0,
+        "created_at": rows.now(),
+    }  # fmt: skip
+    world.site.db.transact(lambda conn: conn.execute(sa.insert(RUNBOOKS).values(**runbook)))
+    answer = ask(world, node, verb, runbook="book")
+    assert answer.status == status, answer.body
 
 
 def test_wrong_state_is_told_whatever_else_is_wrong(world, node):

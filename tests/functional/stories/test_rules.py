@@ -99,10 +99,37 @@ def test_a_rule_says_the_same_before_the_lock_and_under_it(stage, name):
     answer = ask(f"/v1/nodes/{uuid}{rule.path}", rule.body)
     assert answer.status == rule.status
     method, *args = rule.order
-    with pytest.raises(errors.Failure) as refusal:
-        stage.site.order(method, uuid, *args)
-    assert (refusal.value.status, str(refusal.value)) == (answer.status, answer.said)
+    assert refusal_of(stage, method, uuid, *args) == (answer.status, answer.said)
     assert stage.show(uuid) == before
+
+
+MAC = "52:54:00:12:34:56"
+
+
+def refusal_of(stage, method, *args):
+    with pytest.raises(errors.Failure) as refusal:
+        stage.site.order(method, *args)
+    return refusal.value.status, str(refusal.value)
+
+
+@pytest.mark.parametrize(
+    "noun", [n for n in nouns.BY_NAME.values() if n.of_node], ids=lambda noun: noun.name
+)
+def test_a_record_belongs_to_a_node_that_exists(stage, noun):
+    body = {"address": MAC, "node_uuid": NOBODY}
+    answer = stage.api.post(f"/v1/{noun.plural}", body)
+    values = body | {"uuid": str(uuids.uuid4())}
+    refusal = refusal_of(stage, "create_record", noun.name, values)
+    assert refusal == (answer.status, answer.said) == (400, answer.said)
+
+
+def test_a_port_stays_with_its_node(stage):
+    body = {"address": MAC, "node_uuid": stage.enrol()}
+    port = stage.api.post("/v1/ports", body).json["uuid"]
+    move = [add("/node_uuid", stage.enrol())]
+    answer = stage.api.patch(f"/v1/ports/{port}", move)
+    refusal = refusal_of(stage, "update_record", "port", port, move)
+    assert refusal == (answer.status, answer.said) == (400, answer.said)
 
 
 # ------------------------------------------------------------------------------------- sizes
@@ -151,7 +178,7 @@ def body_of(stage: Any, collection: str) -> dict[str, Any]:
     if collection == "nodes":
         return {"driver": "fake-hardware"}
     [noun] = [noun for noun in nouns.BY_NAME.values() if noun.plural == collection]
-    body = {"address": "52:54:00:12:34:56"} if "address" in noun.required else {}
+    body = {"address": MAC} if "address" in noun.required else {}
     return body | ({"node_uuid": stage.enrol()} if noun.of_node else {})
 
 
