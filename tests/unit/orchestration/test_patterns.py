@@ -128,3 +128,17 @@ def test_pattern_and_text_have_their_lengths():
         patterns.fullmatch("a" * 1001, "a", LIMITS)
     with pytest.raises(errors.StackValidationFailed, match="10 characters"):
         patterns.fullmatch("a*", "a" * 11, limits.Limits(pattern_text_chars=10))
+
+
+def test_a_match_that_other_threads_left_no_time_begins_again():
+    timeouts_s: list[float] = []
+
+    def use(_pattern: object, timeout_s: float) -> str:
+        timeouts_s.append(timeout_s)
+        if len(timeouts_s) < 3:
+            raise TimeoutError  # and this thread has done nothing
+        return "matched"
+
+    bounds = limits.Limits(pattern_s=1.0)
+    assert patterns.bounded("a", "a", bounds, use) == "matched"
+    assert timeouts_s == [1.0, 2.0, 4.0]
