@@ -3,16 +3,15 @@
 from __future__ import annotations
 
 import ssl
+from dataclasses import dataclass
 from typing import Final
 
 from sushy import exceptions as sushy_errors
 from urllib3 import exceptions as urllib3_errors
 
 from bloomery.conf.redfish import Redfish
-from bloomery.drivers.bmc.gateway import BmcCall
 
 _FAIR: Final = 0.9  # the share of a limit that a BMC must have had, to be blamed for silence
-_ROUNDING_S: Final = 0.1  # by which a time-out may come before its time
 
 
 class NoAnswer(sushy_errors.ConnectionError):  # type: ignore[misc]
@@ -26,22 +25,39 @@ class NoAnswer(sushy_errors.ConnectionError):  # type: ignore[misc]
         self.was_cut_short = was_cut_short
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long one request may take: a connection with its handshake, silence, all of it."""
+
+    connect_s: float
+    silence_s: float
+    all_s: float
+
+    def reached(self, waited_s: float) -> float:
+        """Return the limit that ended a wait for an answer: TLS shakes hands within the first."""
+        return self.connect_s if waited_s < self.silence_s * _FAIR else self.silence_s
+
+
 def explain(
-    exc: BaseException, waited_s: float, conf: Redfish, call: BmcCall, *, is_reading: bool
+    exc: BaseException, limits: Limits, waited_s: float, conf: Redfish, *, is_reading: bool
 ) -> NoAnswer:
     """Say in a few words why there was no answer, and how long it was waited for."""
-    waited = f"within {round(waited_s, 1):g} s"
     match exc:
         case urllib3_errors.SSLError():
             return no_tls(_innermost(exc))
         case urllib3_errors.NewConnectionError():
             return NoAnswer(_innermost(exc))
         case urllib3_errors.ConnectTimeoutError():
-            cut = _is_cut_short(call, waited_s, conf.connect_timeout)
-            return NoAnswer(f"no connection {waited}", was_cut_short=cut)
-        case urllib3_errors.ReadTimeoutError() | TimeoutError():
-            cut = _is_cut_short(call, waited_s, conf.read_timeout)
-            why = f"it accepted the connection and gave no answer {waited}"
+            cut = limits.connect_s < conf.connect_timeout * _FAIR
+            return NoAnswer(f"no connection within {_text(limits.connect_s)}", was_cut_short=cut)
+        case urllib3_errors.ReadTimeoutError():
+            cut = limits.all_s <= limits.silence_s < conf.read_timeout * _FAIR
+            within = _text(limits.reached(waited_s))
+            why = f"it accepted the connection and gave no answer within {within}"
+            return NoAnswer(why, was_cut_short=cut)
+        case TimeoutError():
+            cut = limits.all_s < conf.read_timeout * _FAIR
+            why = f"its answer did not end within {_text(limits.all_s)}"
             return NoAnswer(why, was_cut_short=cut)
         case urllib3_errors.ProtocolError() if is_reading:
             return NoAnswer(f"its answer broke off ({_innermost(exc)})")
@@ -49,9 +65,8 @@ def explain(
             return NoAnswer(_innermost(exc))
 
 
-def _is_cut_short(call: BmcCall, waited_s: float, limit_s: float) -> bool:
-    """Tell whether the call's time ended before that of a BMC."""
-    return call.left_s() <= _ROUNDING_S and waited_s < limit_s * _FAIR
+def _text(seconds: float) -> str:
+    return f"{round(seconds, 1):g} s"
 
 
 def no_tls(why: str) -> NoAnswer:

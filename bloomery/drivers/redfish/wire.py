@@ -32,7 +32,7 @@ from bloomery.conf import Conf
 from bloomery.drivers.bmc.gateway import BmcCall
 from bloomery.drivers.redfish import no_answer
 from bloomery.drivers.redfish.driver_info import Account
-from bloomery.drivers.redfish.no_answer import NoAnswer
+from bloomery.drivers.redfish.no_answer import Limits, NoAnswer
 
 LOG = logging.getLogger(__name__)
 # It warns of connections beyond those that are kept, which are no news.
@@ -214,19 +214,22 @@ class Wire:
         began_at, left_s = call.clock(), call.left_s()
         if left_s <= 0:
             raise NoAnswer("no time was left for another request", was_cut_short=True)
-        limits = urllib3.Timeout(
-            connect=min(conf.connect_timeout, left_s), read=min(conf.read_timeout, left_s)
+        limits = Limits(
+            connect_s=min(conf.connect_timeout, left_s),
+            silence_s=min(conf.read_timeout, left_s),
+            all_s=left_s,
         )
+        timeout = urllib3.Timeout(connect=limits.connect_s, read=limits.silence_s)
         try:
             response = self._connections().urlopen(
-                method, _target(url), body, headers, timeout=limits,
+                method, _target(url), body, headers, timeout=timeout,
                 retries=False, redirect=False, assert_same_host=False, preload_content=False,
             )  # fmt: skip
             content = _read(response, call)
         except (urllib3_errors.HTTPError, http.client.HTTPException, OSError) as exc:
             waited_s = call.clock() - began_at
             raise no_answer.explain(
-                exc, waited_s, conf, call, is_reading=response is not None
+                exc, limits, waited_s, conf, is_reading=response is not None
             ) from None
         finally:
             if response is not None:

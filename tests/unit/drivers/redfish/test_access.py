@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import contextlib
 import dataclasses
+import socket
 import threading
 
 import pytest
@@ -236,3 +238,26 @@ def test_logins_and_reads_need_no_lease(conf, task, machine):
     assert way.read(task, power) == "Off"
     way.close()
     assert (machine.bmc.logins, machine.bmc.sessions) == (1, {})
+
+
+def test_an_answer_that_drips_is_given_up_with_the_call(conf):
+    """No byte is late; all of them together are."""
+
+    def drip(listener, over):
+        connection, _ = listener.accept()
+        with connection, contextlib.suppress(OSError):
+            connection.recv(4096)
+            connection.sendall(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n")
+            while not over.wait(0.05):
+                connection.sendall(b" ")
+
+    over = threading.Event()
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        server = threading.Thread(target=drip, args=(listener, over))
+        server.start()
+        task = FakeTask({"redfish_address": f"http://127.0.0.1:{listener.getsockname()[1]}"})
+        task.budget_s = 0.4
+        with pytest.raises(errors.BmcUnreachable, match=r"its answer did not end within 0\.4 s"):
+            access.of(conf).read(task, power)
+        over.set()
+        server.join()
