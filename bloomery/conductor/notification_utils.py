@@ -91,8 +91,8 @@ def _emit_conductor_node_notification(
 
 def _masked(facts: Mapping[str, Any]) -> Mapping[str, Any]:
     """Mask the one fact that is free text; the others are words of ours."""
-    said = facts.get("last_error")
-    return facts if said is None else {**facts, "last_error": secrets.mask(said)}
+    last_error = facts.get("last_error")
+    return facts if last_error is None else {**facts, "last_error": secrets.mask(last_error)}
 
 
 def node_row(

@@ -70,12 +70,12 @@ def adopt(runtime: ConductorRuntime, uuid: str, tries: int = 0, weight: int = DE
             _adopt(runtime, uuid, slot, weight)
     except (errors.NoFreeConductorWorker, errors.DatabaseBusy):
         runtime.timers.after(_RETRY_S, adopt, runtime, uuid, tries, weight)
-    except errors.NodeLocked as held:
+    except errors.NodeLocked as exc:
         if tries:
             runtime.timers.after(_RETRY_S, adopt, runtime, uuid, tries - 1, weight)
-        LOG.info("not adopting: %s", held)
-    except errors.Failure as unable:  # gone, or of a driver that is not enabled any more
-        LOG.warning("cannot take up the flow of node %s: %s", uuid, unable)
+        LOG.info("node %s: recovery: cannot take up its flow yet: %s", uuid, exc)
+    except errors.Failure as exc:  # gone, or of a driver that is not enabled any more
+        LOG.warning("node %s: recovery: cannot take up its flow: %s", uuid, exc)
 
 
 def _adopt(runtime: ConductorRuntime, uuid: str, slot: Slot, weight: int) -> None:

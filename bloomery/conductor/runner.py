@@ -241,7 +241,7 @@ def run(flow: Flow) -> None:
             flow.task.require_held()  # there was a pause, and nothing was written since
         _run_steps(flow)
     except errors.LockLost as lost:
-        LOG.warning("%s", lost)
+        LOG.warning("node %s: %s: %s", flow.task.node_id, flow.phase.name, lost)
         flow.future.set_result(None)
     except BaseException as exc:  # noqa: BLE001  a supervisor: the future carries it on
         flow.future.set_exception(exc)
@@ -370,7 +370,7 @@ def _history(flow: Flow, end: str) -> list[DeferredWrite]:
 
 
 def _fail(flow: Flow, run: StepRun, sentence: str, *, aborted: bool = False) -> None:
-    LOG.error("node %s: %s", flow.task.node.uuid, sentence)
+    LOG.error("node %s: %s: %s", flow.task.node.uuid, flow.phase.name, sentence)
     clear_step_fields(flow)
     failure = FlowFailure(run=run, sentence=sentence, result=flow.result, aborted=aborted)
     transition = flow.phase.fail(flow.task, failure)
@@ -390,7 +390,7 @@ def fail_now(flow: Flow, sentence: str, aborted: bool = False) -> None:
     try:
         _fail(flow, run, sentence, aborted=aborted)
     except errors.LockLost as lost:
-        LOG.warning("%s", lost)
+        LOG.warning("node %s: %s: %s", flow.task.node_id, flow.phase.name, lost)
         flow.future.set_result(None)
     except BaseException as exc:  # noqa: BLE001  a supervisor: the future carries it on
         flow.future.set_exception(exc)
@@ -499,8 +499,8 @@ def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:
 def _outage_pause_s(exc: errors.BmcUnreachable, since_s: float) -> float:
     """As long as the BMC is left alone anyway, else longer with the length of the silence."""
     least_s, most_s = _OUTAGE_PAUSES_S
-    told: float | None = exc.facts.get("retry_after_s")
-    return min(max(since_s / 2, least_s), most_s) if told is None else told
+    retry_after_s: float | None = exc.facts.get("retry_after_s")
+    return min(max(since_s / 2, least_s), most_s) if retry_after_s is None else retry_after_s
 
 
 def take_turn(flow: Flow) -> None:
@@ -553,5 +553,5 @@ def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
 
 def _log_unexpected(flow: Flow, run: StepRun, exc: Exception) -> None:
     if not isinstance(exc, errors.Failure):
-        name, told = run.step.name, secrets.trace(exc)
-        LOG.error("node %s: step %s broke\n%s", flow.task.node.uuid, name, told)
+        name, trace = run.step.name, secrets.trace(exc)
+        LOG.error("node %s: step %s broke\n%s", flow.task.node.uuid, name, trace)

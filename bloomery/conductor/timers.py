@@ -58,8 +58,8 @@ class Timers:
             try:
                 call(*args)
             except Exception as exc:  # noqa: BLE001  the supervisor: one bad call must not end it
-                told = secrets.trace(exc)
-                LOG.error("timer call %s failed: %s", call, told)  # noqa: TRY400  masked
+                trace = secrets.trace(exc)
+                LOG.error("timer call %s failed: %s", call, trace)  # noqa: TRY400  masked
 
     def _next(self) -> tuple[Callable[..., Any], tuple[Any, ...]] | None:
         """Wait for the next call that is due; None when stopping."""

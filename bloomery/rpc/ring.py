@@ -38,7 +38,7 @@ class DriverFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _View:
-    """What one look at the database told."""
+    """The conductors and drivers as one read of the database has shown them."""
 
     read_at: float
     hosts: dict[tuple[str, str], tuple[str, ...]]
@@ -46,9 +46,9 @@ class _View:
     rings: dict[tuple[str, str], hashring.HashRing] = field(default_factory=dict)
 
 
-def alive(known: Iterable[Conductor]) -> list[Conductor]:
+def alive(conductors: Iterable[Conductor]) -> list[Conductor]:
     """Return the conductors that may be given work."""
-    return [one for one in known if one.alive]
+    return [conductor for conductor in conductors if conductor.alive]
 
 
 class Ring:
@@ -69,13 +69,13 @@ class Ring:
 
         Raises NoValidHost, or TemporaryFailure when no conductor is alive at all.
         """
-        found = self.find_host(driver=driver, group=group, uuid=uuid)
-        if found is None:
+        host = self.find_host(driver=driver, group=group, uuid=uuid)
+        if host is None:
             self.forget()
-            found = self.find_host(driver=driver, group=group, uuid=uuid)
-        if found is None:
+            host = self.find_host(driver=driver, group=group, uuid=uuid)
+        if host is None:
             raise self._nobody(driver, group)
-        return found
+        return host
 
     def find_host(self, *, driver: str, group: str, uuid: str) -> str | None:
         """Return the host that serves a node, or None; costs nothing where there is one host."""
@@ -154,19 +154,19 @@ def _ring(hosts: tuple[str, ...]) -> hashring.HashRing:
 
 
 def _hosts(living: list[Conductor]) -> dict[tuple[str, str], tuple[str, ...]]:
-    found: dict[tuple[str, str], tuple[str, ...]] = {}
-    for one in living:
-        for driver in one.drivers:
-            key = (one.conductor_group, driver)
-            found[key] = (*found.get(key, ()), one.hostname)
-    return found
+    hosts: dict[tuple[str, str], tuple[str, ...]] = {}
+    for conductor in living:
+        for driver in conductor.drivers:
+            key = (conductor.conductor_group, driver)
+            hosts[key] = (*hosts.get(key, ()), conductor.hostname)
+    return hosts
 
 
 def _drivers(
     living: list[Conductor],
     served: dict[str, list[EnabledInterface]],
 ) -> dict[str, DriverFacts]:
-    names = sorted({driver for one in living for driver in one.drivers})
+    names = sorted({driver for conductor in living for driver in conductor.drivers})
     return {name: _facts(name, living, served) for name in names}
 
 
@@ -175,17 +175,17 @@ def _facts(
     living: list[Conductor],
     served: dict[str, list[EnabledInterface]],
 ) -> DriverFacts:
-    hosts = tuple(one.hostname for one in living if name in one.drivers)
-    offers = [one for host in hosts for one in served.get(host, ()) if one.hardware_type == name]
-    kinds = sorted({one.kind for one in offers})
+    hosts = tuple(conductor.hostname for conductor in living if name in conductor.drivers)
+    interfaces = [i for host in hosts for i in served.get(host, ()) if i.hardware_type == name]
+    kinds = sorted({interface.kind for interface in interfaces})
     return DriverFacts(
         name=name,
         hosts=hosts,
         enabled={
-            kind: tuple(sorted({one.name for one in offers if one.kind == kind})) for kind in kinds
+            kind: tuple(sorted({i.name for i in interfaces if i.kind == kind})) for kind in kinds
         },
         defaults={
-            kind: next((one.name for one in offers if one.kind == kind and one.default), None)
+            kind: next((i.name for i in interfaces if i.kind == kind and i.default), None)
             for kind in kinds
         },
     )

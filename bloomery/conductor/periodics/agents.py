@@ -14,13 +14,13 @@ from bloomery.drivers.base import Deploy, Periodic
 
 
 def make(runtime: ConductorRuntime) -> Callable[[], None]:
-    found = [
+    periodics = [
         (name, periodic)
         for name, interface in runtime.registry.interfaces["deploy"].items()
         if isinstance(interface, Deploy)
         for periodic in interface.periodics()
     ]
-    return partial(run, runtime, found)
+    return partial(run, runtime, periodics)
 
 
 def run(runtime: ConductorRuntime, periodics: list[tuple[str, Periodic]]) -> None:

@@ -23,12 +23,12 @@ class Leases:
     def __init__(
         self, runtime: ConductorRuntime, clock: Callable[[], float] = time.monotonic
     ) -> None:
-        self._house = runtime
+        self._runtime = runtime
         self._clock = clock
         self._seen: dict[str, tuple[int, float]] = {}
 
     def run(self) -> None:
-        runtime, now = self._house, self._clock()
+        runtime, now = self._runtime, self._clock()
         with runtime.db.read() as conn:
             peers = [peer for peer in conductors.list_all(conn) if peer.hostname != runtime.host]
         for peer in peers:
@@ -39,7 +39,7 @@ class Leases:
                 self._bury(peer.hostname, peer.online)
 
     def _bury(self, hostname: str, online: bool) -> None:
-        runtime = self._house
+        runtime = self._runtime
         if online:
             LOG.warning("conductor %s is dead: its nodes are freed", hostname)
             runtime.db.transact(lambda conn: conductors.unregister(conn, hostname))

@@ -48,7 +48,7 @@ class PowerRecovery:
         slow_after_s: float = lanes.SLOW_AFTER_S,
     ) -> None:
         ours = runtime.conf.conductor
-        self._house, self._clock = runtime, clock
+        self._runtime, self._clock = runtime, clock
         self._interval_s = float(ours.power_failure_recovery_interval)
         self._turns: dict[str, Turn] = {}
         self._lane = Lane(
@@ -62,7 +62,7 @@ class PowerRecovery:
 
     def run(self) -> None:
         """Ask every faulty node whose turn it is, those that waited longest first."""
-        with self._house.db.read() as conn:
+        with self._runtime.db.read() as conn:
             faulty = nodes.list_with_fault(conn, "power failure")
         now = self._clock()
         for uuid in self._turns.copy().keys() - set(faulty):
@@ -95,7 +95,7 @@ class PowerRecovery:
         since, has_news = turn.asked_at, False
         if since is None:
             return has_news
-        with looking.skipping(uuid), looking.look(looking.context_of(self._house), uuid) as task:
+        with looking.skipping(uuid), looking.look(looking.context_of(self._runtime), uuid) as task:
             changed_at = task.node.updated_at
             is_changed = changed_at is not None and changed_at > since
             has_news = is_changed or task.driver.power.has_answered(task, since)
@@ -104,7 +104,7 @@ class PowerRecovery:
     def _ask(self, uuid: str) -> None:
         try:
             with looking.skipping(uuid):
-                _recover(self._house, uuid)
+                _recover(self._runtime, uuid)
         finally:
             asked = self._turns[uuid].asked + 1 if uuid in self._turns else 1
             pause_s = self._interval_s * min(2 ** (asked - 1), LONGEST_PAUSE)

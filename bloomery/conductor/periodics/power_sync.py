@@ -48,7 +48,7 @@ class PowerSync:
         slow_after_s: float = lanes.SLOW_AFTER_S,
     ) -> None:
         ours = runtime.conf.conductor
-        self._house, self._clock = runtime, clock
+        self._runtime, self._clock = runtime, clock
         self._most = ours.power_state_sync_max_retries
         self._interval_s = float(ours.sync_power_state_interval)
         self._failures: dict[str, int] = {}
@@ -68,7 +68,7 @@ class PowerSync:
 
     def run(self) -> None:
         """Look at every node that lives, once; suspects have their own time."""
-        with self._house.db.read() as conn:
+        with self._runtime.db.read() as conn:
             uuids = nodes.list_for_power_sync(conn)
         self._forget_all_but(uuids)
         for uuid, due_at in self._suspects.copy().items():
@@ -106,7 +106,7 @@ class PowerSync:
     def _look(self, uuid: str) -> None:
         """Look at a node of the pass; one whose BMC failed somebody lately waits behind them."""
         with looking.skipping(uuid):
-            self._sync(looking.context_of(self._house), uuid)
+            self._sync(looking.context_of(self._runtime), uuid)
         if uuid in self._suspects and self._suspects[uuid] <= self._clock():
             self._suspected.put(uuid)
         else:
@@ -116,7 +116,7 @@ class PowerSync:
         due_at = self._suspects.get(uuid)
         try:
             with looking.skipping(uuid):
-                self._sync(looking.context_of(self._house), uuid)
+                self._sync(looking.context_of(self._runtime), uuid)
         finally:
             if self._suspects.get(uuid) == due_at:  # unless it failed again, passes have it back
                 self._suspects.pop(uuid, None)
@@ -126,7 +126,7 @@ class PowerSync:
         """Ask a node again that failed ``count`` times: soon at first, then later and later."""
         pause_s = retry_s(count, self._most, self._interval_s)
         self._suspects[uuid] = due_at = self._clock() + pause_s
-        self._house.timers.after(pause_s, self._ask_suspect, uuid, due_at)
+        self._runtime.timers.after(pause_s, self._ask_suspect, uuid, due_at)
 
     def _ask_suspect(self, uuid: str, due_at: float) -> None:
         if self._suspects.get(uuid) == due_at:
@@ -170,7 +170,7 @@ class PowerSync:
         """An error that the history keeps need not stay, unless the node's state is about it."""
         node = task.node
         stays = node.provision_state in _KEEPS_ITS_ERROR
-        if node.last_error is not None and self._house.conf.conductor.node_history and not stays:
+        if node.last_error is not None and self._runtime.conf.conductor.node_history and not stays:
             task.upgrade_lock(purpose="power sync", retry=False)
             task.node.last_error = None
             task.save()
@@ -196,21 +196,21 @@ class PowerSync:
         )
         task.save(entry, *power.corrected(task, was))
         self._failures.pop(node.uuid, None)
-        self._house.on_events_written()
+        self._runtime.on_events_written()
 
     def _differs(self, task: TaskManager, actual: str, count: int) -> None:
         task.upgrade_lock(purpose="power sync", retry=False)
         node, recorded = task.node, task.node.power_state
         if not _is_idle(node) or recorded == actual:
             return
-        force = self._house.conf.conductor.force_power_state_during_sync
+        force = self._runtime.conf.conductor.force_power_state_during_sync
         drivable = task.driver.power.supports_power_sync(task) and not node.disable_power_off
         if recorded is not None and count > self._most:
             self._give_up(task, actual, f"it is {actual} and could not be made {recorded}")
         elif recorded is None or not (force and drivable):
             node.power_state = actual
             task.save(*power.corrected(task, recorded))
-            self._house.on_events_written()
+            self._runtime.on_events_written()
         else:
             self._failures[node.uuid] = count
             self._drive(task, recorded)
@@ -218,7 +218,7 @@ class PowerSync:
     def _drive(self, task: TaskManager, recorded: str) -> None:
         """Bring the machine back to the recorded state, as if somebody had asked for it."""
         with contextlib.ExitStack() as until_spawned:
-            slot = until_spawned.enter_context(self._house.workers.slot())
+            slot = until_spawned.enter_context(self._runtime.workers.slot())
             keep_error = task.node.provision_state in _KEEPS_ITS_ERROR
             power.start_power(task, slot, recorded, keep_error=keep_error)
             until_spawned.pop_all()  # the slot goes over to what is spawned when the task ends

@@ -117,7 +117,7 @@ class Periodics:
     """Runs the table until it is stopped."""
 
     def __init__(self, runtime: ConductorRuntime, table: tuple[Periodic, ...] = TABLE) -> None:
-        self._house = runtime
+        self._runtime = runtime
         self._table = table
         self._stopped = False
         self._lookers: dict[str, Looker] = {}
@@ -143,9 +143,9 @@ class Periodics:
 
     def start(self) -> None:
         for periodic in self._table:
-            every_s = periodic.every_s(self._house.conf.conductor)
+            every_s = periodic.every_s(self._runtime.conf.conductor)
             if every_s > 0:
-                job = periodic.make(self._house)
+                job = periodic.make(self._runtime)
                 self._note_looker(periodic.name, job)
                 self._arm(periodic, job, every_s)
 
@@ -164,9 +164,9 @@ class Periodics:
             if self._stopped:
                 return
             try:
-                self._house.workers.spawn(run)
+                self._runtime.workers.spawn(run)
             except errors.NoFreeConductorWorker:
-                self._house.timers.after(_NO_WORKER_RETRY_S, due)
+                self._runtime.timers.after(_NO_WORKER_RETRY_S, due)
 
         def run() -> None:
             try:
@@ -174,9 +174,9 @@ class Periodics:
             finally:
                 took_s = self.standing[periodic.name].last_took_s or 0.0
                 rest_s = max(every_s - took_s, every_s * _LEAST_REST)
-                self._house.timers.after(rest_s, due)
+                self._runtime.timers.after(rest_s, due)
 
-        self._house.timers.after(every_s, due)
+        self._runtime.timers.after(every_s, due)
 
     def _run(self, periodic: Periodic, job: Callable[[], None]) -> None:
         standing = self.standing[periodic.name]
