@@ -26,17 +26,14 @@ class Changed(NamedTuple):
 
 @dataclass(slots=True, kw_only=True)
 class Change:
-    """``before`` and ``after``: all values that are known; ``template``: the parts that differ."""
+    """``before`` and ``after``: the values that are known; ``template``: the parts that differ."""
 
     properties: dict[str, Changed] = field(default_factory=dict)
     before: Mapping[str, Any] = field(default_factory=dict)
     after: Mapping[str, Any] = field(default_factory=dict)
     template: dict[str, Changed] = field(default_factory=dict)
-
-    @property
-    def whole(self) -> bool:
-        """Whether every value is known."""
-        return not any(isinstance(each.after, Unknown) for each in self.properties.values())
+    known_before: bool = False  # whether ``before`` has every value
+    known_after: bool = False
 
 
 def compare(builder: PlanBuilder, name: str) -> Change:
@@ -65,7 +62,10 @@ def _compare_properties(builder: PlanBuilder, name: str) -> Change:
     except NotKnown as exc:  # a function asks for more than it has told
         return _unknown_change(builder, name, exc.reference)
     compared = {**schema, **_removed_schema(builder, name)}
-    return Change(before=before, after=after, properties=_differing(before, after, compared))
+    changed = _differing(before, after, compared)
+    return Change(
+        properties=changed, before=before, after=after, known_before=True, known_after=True
+    )
 
 
 def _evidently_same(builder: PlanBuilder, name: str) -> bool:
@@ -129,7 +129,13 @@ def _partly_known(
     changed = {key: _by_trees(builder, name, key, before, after, later) for key in either}
     differing |= {key: value for key, value in changed.items() if value is not None}
     ordered = {key: differing[key] for key in sorted(differing)}
-    return Change(before=before, after=after, properties=ordered)
+    return Change(
+        properties=ordered,
+        before=before,
+        after=after,
+        known_before=not earlier,
+        known_after=not later,
+    )
 
 
 def _unknown_before(builder: PlanBuilder, name: str, schema: Mapping[str, Schema]) -> Unresolved:

@@ -39,7 +39,8 @@ def is_composite(side: TemplateSide, name: str) -> bool:
 def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | None:
     """Return what becomes of the members of a resource that stays; None where it cannot be told."""
     record = builder.records.get(name)
-    if record is None or not record.properties or not change.after or not change.whole:
+    known = change.known_before and change.known_after
+    if not (known and change.before and change.after):
         return _nested_plan(
             builder, name, lambda: _was(builder, name), lambda: _will_be(builder, name)
         )
@@ -47,7 +48,7 @@ def updated(builder: PlanBuilder, name: str, change: Change) -> NestedPlan | Non
     return _nested_plan(
         builder,
         name,
-        lambda: _composite(builder.old, name, record.properties, old, record),
+        lambda: _composite(builder.old, name, change.before, old, record),
         lambda: _composite(builder.new, name, change.after, new, record),
     )
 

@@ -107,7 +107,7 @@ def _compared(builder: PlanBuilder, key: Key, mask: Mask) -> Action:
         called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,
         definition=planned.definition,
         record=candidate.record,
-        properties=change.after if change.after and change.whole else None,
+        properties=change.after if change.after and change.known_after else None,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections.abc import Callable
 from typing import Any
 
 import pytest
@@ -13,7 +14,8 @@ from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.plan import Present, printing
 from bloomery.orchestration.plan.plans import BATCH, CLEAN, MAKE, Key, Plan, Verb
 from bloomery.orchestration.resources.base import Action, Record
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, validate
+from bloomery.orchestration.template.definition import View
 from bloomery.orchestration.template.view import PlainResource
 from tests.unit.orchestration.plan.kit import told
 from tests.unit.orchestration.plan.stacks import resources, stack
@@ -531,3 +533,69 @@ def test_what_never_had_values_of_its_own_is_planned_all_the_same(body, more, ac
 
 
 KINDS = ("None", "TestResource")
+
+
+# --------------------------------------------------------------------------- how often it is asked
+
+COUNTED = """
+heat_template_version: 2021-04-16
+parameters: {n: {type: number}}
+resources:
+  group:
+    type: OS::Heat::ResourceGroup
+    properties: {count: {get_param: n}, resource_def: {type: OS::Heat::None}}
+"""
+
+
+def test_a_count_is_resolved_once_for_each_template(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked: list[str] = []
+    parameter = View.parameter
+
+    def counted(view: View, name: str) -> Any:
+        asked.append(name)
+        return parameter(view, name)
+
+    monkeypatch.setattr(View, "parameter", counted)
+
+    def times(work: Callable[[], object]) -> int:
+        asked.clear()
+        work()
+        return asked.count("n")
+
+    old, new = (stack(COUNTED, sound=False, n=number) for number in (2, 3))
+    assert times(lambda: validate(old)) == times(lambda: validate(new)) == 1
+    assert times(lambda: plan.create(old)) == times(lambda: plan.delete(old)) == 1
+    assert times(lambda: plan.plan(old, new)) == times(lambda: plan.plan(old, old)) == 2
+
+
+def test_members_that_wait_for_a_value_that_stays_are_planned_from_rows_too() -> None:
+    made = resources(
+        """
+  a: {type: OS::Heat::Value, properties: {value: 1}}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      resource_def: {type: OS::Heat::Value, properties: {value: {get_attr: [a, value]}}}
+"""
+    )
+    values = {
+        "a": {"value": 1, "type": None},
+        "group": {
+            "count": 1,
+            "index_var": "%index%",
+            "resource_def": {"type": "OS::Heat::Value", "properties": {"value": 1}},
+            "removal_policies": [],
+            "removal_policies_mode": "append",
+        },
+    }
+    rows = {
+        name: Record(
+            name=name,
+            type=made.definitions[name].type,
+            uuid="0" * 32,
+            action=Action.CREATE,
+            properties=properties,
+        )
+        for name, properties in values.items()
+    }
+    assert plan.plan(made, made, rows).changes == {}
