@@ -1,4 +1,4 @@
-"""Every named error of the house: code, HTTP status and sentence.
+"""Every named error: code, HTTP status and sentence.
 
 A class of its own exists only where a program would act differently.  ``code``
 is for programs and is never renamed; ``text`` is for people: it names the thing
@@ -22,7 +22,7 @@ MAX_TEXT_IN_ROW = 4096  # last_error and maintenance_reason are cut to this (log
 
 
 class Failure(Exception):
-    """What the house says no with.  Anything else that is raised is a bug of ours."""
+    """A refusal with a code and a status.  Anything else that is raised is a bug of ours."""
 
     code: ClassVar[str] = "internal"
     status: ClassVar[int] = 500

@@ -4,7 +4,7 @@ Only the secret values inside an object are sealed, in place, so that the rest s
 
     {"redfish_username": "admin", "redfish_password": {"$sealed": "3f2a", "token": "gAAA..."}}
 
-Which keys are secret is decided by name, with the word list of oslo.utils, as the reference
+Which keys are secret is decided by name, with the word list of oslo.utils, as Ironic
 does.  Masking never decrypts.
 """
 

@@ -1,4 +1,4 @@
-"""The application: Pecan for routing, behind the front that reads the request.
+"""The application: Pecan for routing, behind the middleware that reads the request.
 
 app = make_app(site)                    # any WSGI server takes it
 server.Server(app, site.conf).start()

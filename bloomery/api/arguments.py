@@ -19,8 +19,8 @@ from bloomery.model.rules import attributes, idents
 class Arg:
     """One argument of an endpoint.
 
-    ``since``: older clients get 406 (``refusal`` 400 where the reference counts it as unknown);
-    0 where the reference does not mind.
+    ``since``: older clients get 406 (``refusal`` 400 where Ironic counts it as unknown);
+    0 where Ironic does not mind.
     """
 
     parse: Callable[[str, Any], Any]

@@ -1,4 +1,4 @@
-"""One request as the front has understood it; controllers are handed it."""
+"""One request as the middleware has understood it; controllers are handed it."""
 
 from __future__ import annotations
 

@@ -1,7 +1,7 @@
 """What an endpoint is, apart from its body: one declaration, from which all the rest comes.
 
     class BootMode(Rest):
-        @serves(status=202, rule="baremetal:node:set_boot_mode", since=76, named=TARGET)
+        @endpoint(status=202, rule="baremetal:node:set_boot_mode", since=76, named=TARGET)
         def put(self, call, node, *, target):
             power.set_boot_mode(call.context, node, target)
             return Reply(location=call.at(f"nodes/{node}/states"))

@@ -71,7 +71,7 @@ def load(config_files: Sequence[str] = ()) -> Conf:
     """Read the files in order, later ones win.
 
     Raises CannotStart that names the file or the option.  Options that are not ours are left
-    alone, since the file may be one of the reference's; ``unknown`` names them.
+    alone, since the file may be one of Ironic; ``unknown`` names them.
     """
     source = cfg.ConfigOpts()
     register(source)

@@ -1,7 +1,7 @@
 """Who is told what happened: the event relay, and oslo.messaging's notifier.
 
 Versioned notifications leave when [DEFAULT] notification_level is set and a driver is named
-here, as in the reference.
+here, as in Ironic.
 """
 
 from __future__ import annotations

@@ -20,7 +20,7 @@ PROJECT_NAMESPACE: Final = "ironic"
 
 
 class Object(base.VersionedObject):
-    """What consumers of the reference know by its namespaces."""
+    """What consumers of Ironic know by its namespaces."""
 
     OBJ_SERIAL_NAMESPACE = SERIAL_NAMESPACE
     OBJ_PROJECT_NAMESPACE = PROJECT_NAMESPACE

@@ -1,4 +1,4 @@
-"""Fields of versioned objects, by kind; on the wire they look as the reference's do."""
+"""Fields of versioned objects, by kind; on the wire they look as those of Ironic do."""
 
 from __future__ import annotations
 

@@ -91,7 +91,7 @@ def _without_time(values: Any) -> dict[str, Any]:
 
 
 def row_lock_off(patch: Patch) -> None:
-    """A short operation reads the row before its transaction, as the reference does."""
+    """A short operation reads the row before its transaction, as Ironic does."""
 
     def change(context: Any, uuid: str, work: Any) -> Any:
         with context.runtime.db.read() as conn:

@@ -175,7 +175,7 @@ def test_node_that_lacks_something_is_told_at_once(watched, bmc):
 
 
 def test_error_of_a_failed_node_is_cleared_by_an_order(stage, node):
-    """As in the reference, which clears it before the worker starts."""
+    """As in Ironic, which clears it before the worker starts."""
     stage.behave(node, fail=["vendor"])
     stage.ask(node, "provide")
     stage.wait_for(node, "clean failed")

@@ -22,7 +22,7 @@ class Trouble(Exception):
     pass
 
 
-# The graph and the tasks of the vectors that the reference was run with.
+# The graph and the tasks of the vectors that Heat was run with.
 DIAMOND = (("b", "a"), ("c", "a"), ("d", "b"), ("d", "c"), ("e", None))
 YIELDS = {"a": 1, "b": 3, "c": 1, "d": 1, "e": 4}
 
@@ -64,7 +64,7 @@ def runs(clock: Simulated) -> Callable[..., None]:
     return run
 
 
-# ----------------------------------------------------------------------- vectors of the reference
+# ----------------------------------------------------------------------- vectors of Heat
 
 
 def test_each_key_runs_after_what_it_requires(runs: Callable[..., None]):
