@@ -15,8 +15,8 @@ from pecan import hooks
 from webob import exc as statuses
 
 from bloomery.api import auth, replies, routing
-from bloomery.api.call import KEY
 from bloomery.api.controllers import root
+from bloomery.api.declare import KEY
 from bloomery.api.middleware import Middleware, Wsgi
 from bloomery.operations.context import Services
 

@@ -26,11 +26,43 @@ import webob
 
 from bloomery import errors, secrets
 from bloomery.api import arguments, bodies, replies, versions
-from bloomery.api.call import KEY, Call
+from bloomery.model.request import Request
 from bloomery.model.rules import attributes
+from bloomery.operations.context import Context, Services
 
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
+KEY: Final = "bloomery.call"  # where it travels in the WSGI environment
+
+
+@dataclass(slots=True, kw_only=True)
+class Call:
+    """One request as the middleware has understood it; controllers are handed it.
+
+    ``query`` values are texts, or lists of them where an argument came twice.
+
+    ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
+    """
+
+    services: Services
+    request: Request
+    method: str
+    url: str
+    version: int
+    query: dict[str, Any]
+    body: bytes
+    content_type: str
+    suffix: str = ""
+    idents: list[str] = field(default_factory=list)
+
+    @property
+    def context(self) -> Context:
+        """Return what operations take: no word of the API."""
+        return Context(services=self.services, request=self.request)
+
+    def at(self, path: str) -> str:
+        """Return the address of something of ours, as this caller reaches it."""
+        return f"{self.url}/v1/{path}"
 
 
 class TooOld(Enum):

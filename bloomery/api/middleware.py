@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import webob
 
 from bloomery.api import auth, bodies, replies, versions
-from bloomery.api.call import KEY, Call
+from bloomery.api.declare import KEY, Call
 from bloomery.conf.api import Api
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request

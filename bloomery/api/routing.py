@@ -21,8 +21,7 @@ from pecan import rest
 from webob import exc as statuses
 
 from bloomery.api import versions
-from bloomery.api.call import KEY, Call
-from bloomery.api.declare import Endpoint, TooOld
+from bloomery.api.declare import KEY, Call, Endpoint, TooOld
 
 METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 

@@ -9,20 +9,81 @@ asks the state again under the lock; what it refuses there is a race that was lo
 from __future__ import annotations
 
 import dataclasses
-from typing import Any
+import re
+from typing import Any, Final
+
+import jsonschema_rs
 
 from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.model import node as model
+from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import attributes, verbs
-from bloomery.operations import lookup, policy, provision_arguments
+from bloomery.operations import lookup, policy, runbooks
 from bloomery.operations.context import Admit, Context, admit_all
 
 Json = dict[str, Any]
+
+STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
+DEPLOY_VERBS: Final = ("active", "rebuild")
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*+(?:=\s*+){0,2}")  # never tries twice
+MOST_STEPS: Final = 1000  # each is a row of the transaction that starts the flow
+_NAME: Final[Json] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[A-Za-z0-9_.-]+$",
+}
+_NUMBER: Final[Json] = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "maximum": 999_999_999,
+    "pattern": "^[0-9]{1,9}$",
+}
+_STEP: Final[Json] = {
+    "type": "object",
+    "required": ["interface", "step"],
+    "properties": {
+        "interface": {"enum": list(model.STEP_INTERFACES)},
+        "step": _NAME,
+        "args": {"type": "object"},
+        "order": _NUMBER,
+        "execute_on_child_nodes": {"type": "boolean"},
+        "limit_child_node_execution": {"type": "array", "items": {"type": "string"}},
+    },
+    "additionalProperties": False,
+}
+_DEPLOY_STEP: Final[Json] = {
+    "type": "object",
+    "required": ["interface", "step", "args", "priority"],
+    "properties": {
+        "interface": {"enum": list(model.STEP_INTERFACES)},
+        "step": _NAME,
+        "args": {"type": "object"},
+        "priority": _NUMBER,
+    },
+    "additionalProperties": False,
+}
+_STEPS: Final = jsonschema_rs.validator_for({"type": "array", "items": _STEP})
+_DEPLOY_STEPS: Final = jsonschema_rs.validator_for({"type": "array", "items": _DEPLOY_STEP})
+_CONFIGDRIVE: Final = jsonschema_rs.validator_for(
+    {
+        "type": "object",
+        "properties": {
+            "meta_data": {"type": "object"},
+            "network_data": {"type": "object"},
+            "user_data": {"type": ["object", "array", "string", "null"]},
+            "vendor_data": {"type": "object"},
+        },
+        "additionalProperties": False,
+    },
+)
 
 
 def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = admit_all) -> None:
     """Hand a provision verb to the node's conductor; returns once it is committed there.
 
-    ``admit`` is asked for ("verb", verb), then for arguments (see ``provision_arguments.read``),
+    ``admit`` is asked for ("verb", verb), then for arguments (see ``read_arguments``),
     at last for ("transition", verb, state).
     """
     policy.authorize_node(ctx, ident, "baremetal:node:set_provision_state", *_step_rules(body))
@@ -30,11 +91,11 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     verb = body.get("target")
     admit("verb", verb)
     attributes.refuse_sealed_in(body)
-    provision_arguments.check_allowed_steps(ctx.services.conf, body)
+    check_allowed_steps(ctx.services.conf, body)
     if verb in ("active", "rebuild"):
         verbs.refuse_in_maintenance(node, verb)
     _check_state(node, verb)
-    arguments = provision_arguments.read(ctx, str(verb), body, admit)
+    arguments = read_arguments(ctx, str(verb), body, admit)
     admit("transition", verb, node.provision_state)
     lookup.conductor_of(ctx, node).do_provisioning_action(
         ctx.request, node.uuid, str(verb), dataclasses.asdict(arguments)
@@ -59,3 +120,135 @@ def _check_state(node: Any, verb: Any) -> None:
             holder=node.reservation,
             action=node.reserved_for or "",
         ) from None
+
+
+def check_allowed_steps(conf: Conf, body: Json) -> None:
+    """Refuse steps that the operator has ruled out, whatever the node's state."""
+    verbs.refuse_disallowed(body.get("clean_steps") or (), conf.api.disallow_clean_steps)
+    verbs.refuse_disallowed(body.get("deploy_steps") or (), conf.api.disallow_deploy_steps)
+    verbs.refuse_disallowed(body.get("service_steps") or (), conf.api.disallow_service_steps)
+
+
+def read_arguments(
+    ctx: Context, verb: str, body: Json, admit: Admit = admit_all
+) -> ProvisionArguments:
+    """Return the arguments of ``verb``, checked in Ironic's order.
+
+    ``admit`` is asked for ("configdrive", verb), ("configdrive", "object"),
+    ("configdrive", "vendor_data"), ("deploy_steps",), ("disable_ramdisk", verb) and ("runbook",).
+    """
+    _check_configdrive(verb, body.get("configdrive"), admit)
+    if body.get("deploy_steps") is not None:
+        admit("deploy_steps")
+    _check_disable_ramdisk(verb, body.get("disable_ramdisk"), admit)
+    planned = _planned(ctx, verb, body, admit)
+    _check_belonging(verb, body)
+    return ProvisionArguments(
+        configdrive=body.get("configdrive"),
+        steps=_steps(verb, body) if planned is None else planned.steps,
+        rescue_password=_password(verb, body),
+        disable_ramdisk=bool(
+            body.get("disable_ramdisk") or (planned is not None and planned.disable_ramdisk),
+        ),
+    )
+
+
+def _check_configdrive(verb: str, configdrive: Any, admit: Admit) -> None:
+    if not configdrive:
+        return
+    if verb not in DEPLOY_VERBS:
+        raise _misplaced("configdrive", verb, "active and rebuild")
+    admit("configdrive", verb)
+    if isinstance(configdrive, dict):
+        _check_configdrive_object(configdrive, admit)
+    else:
+        _check_configdrive_text(configdrive)
+
+
+def _check_configdrive_object(configdrive: Json, admit: Admit) -> None:
+    admit("configdrive", "object")
+    if "vendor_data" in configdrive:
+        admit("configdrive", "vendor_data")
+    try:
+        _CONFIGDRIVE.validate(configdrive)
+    except jsonschema_rs.ValidationError as exc:
+        raise errors.Invalid(reason=f"Schema error for configdrive: {exc.message}") from None
+
+
+def _check_configdrive_text(configdrive: str) -> None:
+    """A URL, or text in base64's alphabet; the image inside is not looked at."""
+    if "://" not in configdrive and _BASE64.fullmatch(configdrive) is None:
+        raise errors.Invalid(reason="configdrive must be a URL, base64 text or a JSON object")
+
+
+def _check_disable_ramdisk(verb: str, disable_ramdisk: bool | None, admit: Admit) -> None:
+    if disable_ramdisk is None:
+        return
+    admit("disable_ramdisk", verb)
+    if verb not in STEPS_OF:
+        raise _misplaced("disable_ramdisk", verb, "clean and service")
+
+
+def _planned(ctx: Context, verb: str, body: Json, admit: Admit) -> runbooks.Plan | None:
+    """Return what the runbook says, if one is named."""
+    ident = body.get("runbook")
+    if ident is None:
+        return None
+    admit("runbook")
+    if any(body.get(name) for name in STEPS_OF.values()):
+        raise errors.Invalid(reason="give a runbook or steps, not both")
+    if verb not in STEPS_OF:
+        raise _misplaced("runbook", verb, "clean and service")
+    planned = runbooks.plan(ctx, ident)
+    check_allowed_steps(ctx.services.conf, {STEPS_OF[verb]: planned.steps})
+    return planned
+
+
+def _check_belonging(verb: str, body: Json) -> None:
+    """Each argument belongs to a verb or two."""
+    if body.get("clean_steps") is not None and verb != "clean":
+        raise _misplaced("clean_steps", verb, "clean")
+    if body.get("deploy_steps") and verb not in DEPLOY_VERBS:
+        raise _misplaced("deploy_steps", verb, "active and rebuild")
+    if body.get("service_steps") is not None and verb != "service":
+        raise _misplaced("service_steps", verb, "service")
+    if body.get("rescue_password") is not None and verb != "rescue":
+        raise _misplaced("rescue_password", verb, "rescue")
+
+
+def _steps(verb: str, body: Json) -> list[Json]:
+    if verb in DEPLOY_VERBS:
+        return _valid("deploy_steps", _DEPLOY_STEPS, body.get("deploy_steps") or [])
+    if verb not in STEPS_OF:
+        return []
+    name = STEPS_OF[verb]
+    if not body.get(name):
+        raise errors.Invalid(reason=f"{name} or runbook is required when setting target {verb}")
+    return _valid(name, _STEPS, body[name])
+
+
+def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
+    if len(steps) > MOST_STEPS:
+        raise errors.Invalid(
+            reason=f"Schema error for {name}: at most {MOST_STEPS} steps, not {len(steps)}",
+        )
+    try:
+        validator.validate(steps)
+    except jsonschema_rs.ValidationError as exc:
+        where = "/".join(str(part) for part in exc.instance_path)
+        message = attributes.shortened(exc.message)
+        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {message}") from None
+    return steps
+
+
+def _password(verb: str, body: Json) -> str | None:
+    if verb != "rescue":
+        return None
+    password = body.get("rescue_password")
+    if not password or not password.strip():
+        raise errors.Invalid(reason="A non-empty rescue_password is required for target rescue")
+    return str(password)
+
+
+def _misplaced(name: str, verb: str, takers: str) -> errors.Invalid:
+    return errors.Invalid(reason=f"{name} is only valid with target {takers}, not with {verb}")

@@ -9,12 +9,11 @@ from webob import exc as statuses
 
 from bloomery import errors
 from bloomery.api import versions
-from bloomery.api.call import Call
 from bloomery.api.controllers import ext
 from bloomery.api.controllers.v1 import chassis, conductors, nodes, portgroups, ports
-from bloomery.api.declare import endpoint
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
-from bloomery.api.views import links
+from bloomery.api.views import projection
 
 ID: Final = "v1"
 DOCUMENTATION: Final = "https://docs.openstack.org/api-ref/baremetal/"
@@ -60,7 +59,7 @@ class V1(Rest):
         names = (
             name for name, controller in COLLECTIONS.items() if controller.since <= call.version
         )
-        return document | {name: links.of(call.url, f"{name}/") for name in names}
+        return document | {name: projection.links(call.url, f"{name}/") for name in names}
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         if not segments:

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api import versions
-from bloomery.api.call import Call
-from bloomery.api.views import links, pagination, projection
+from bloomery.api.declare import Call
+from bloomery.api.views import pagination, projection
 from bloomery.model import conductor as model
 from bloomery.model import node
 from bloomery.model.conductor import Conductor
@@ -62,7 +62,7 @@ def list_document(
 
 def document(call: Call, conductor: Conductor, fields: Iterable[str]) -> Json:
     shown = {name: getattr(conductor, name) for name in fields if name != "links"}
-    return shown | {"links": links.of(call.url, f"conductors/{conductor.hostname}")}
+    return shown | {"links": projection.links(call.url, f"conductors/{conductor.hostname}")}
 
 
 # -------------------------------------------------------------------------------------- drivers
@@ -109,7 +109,7 @@ def driver(
     """Return the document of one driver; ``detail`` None: all that the version knows."""
     shown: Json = {"name": facts.name, "hosts": list(facts.hosts)}
     if call.version >= PROPERTIES_LINK_SINCE:
-        shown["properties"] = links.of(call.url, f"drivers/{facts.name}/properties")
+        shown["properties"] = projection.links(call.url, f"drivers/{facts.name}/properties")
     if call.version >= TYPE_SINCE:
         shown["type"] = "dynamic"
     if detail is None:
@@ -121,4 +121,4 @@ def driver(
             shown[enabled] = list(facts.enabled.get(kind, ()))
     if fields is not None:
         shown = {name: value for name, value in shown.items() if name in set(fields)}
-    return shown | {"links": links.of(call.url, f"drivers/{facts.name}")}
+    return shown | {"links": projection.links(call.url, f"drivers/{facts.name}")}

@@ -7,8 +7,8 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.api.call import Call
-from bloomery.api.views import links, pagination
+from bloomery.api.declare import Call
+from bloomery.api.views import pagination, projection
 from bloomery.model import hardware as model
 from bloomery.model import history
 from bloomery.model.fields import FieldTable
@@ -73,4 +73,4 @@ def bios_fields(call: Call, fields: Iterable[str] | None, *, detail: bool | None
 
 def bios_setting(call: Call, ident: str, setting: Json, fields: Iterable[str]) -> Json:
     path = f"nodes/{ident}/bios/{setting['name']}"
-    return {name: setting[name] for name in fields} | {"links": links.of(call.url, path)}
+    return {name: setting[name] for name in fields} | {"links": projection.links(call.url, path)}

@@ -10,8 +10,8 @@ import orjson
 
 from bloomery import errors, secrets
 from bloomery.api import versions
-from bloomery.api.call import Call
-from bloomery.api.views import links, pagination, projection
+from bloomery.api.declare import Call
+from bloomery.api.views import pagination, projection
 from bloomery.conductor.states import State
 from bloomery.model import node as model
 from bloomery.model.fields import table
@@ -75,7 +75,7 @@ class Serializer:
         self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
         self._version = call.version
         self._context = call.context
-        self._link = links.Maker(call.url, "nodes")
+        self._link = projection.LinkMaker(call.url, "nodes")
         self._below = _below(call) if fields is None else ()
         self.columns = self._projection.columns
         self._bare = [name for name in policy.bare_fields(call.context) if name in names]
@@ -122,7 +122,7 @@ def _redacted(name: str) -> str | Json:
 
 def _below(call: Call) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     return tuple(
-        (name, links.Maker(call.url, "nodes", f"/{name}"))
+        (name, projection.LinkMaker(call.url, "nodes", f"/{name}"))
         for name, since in BELOW
         if call.version >= since
     )

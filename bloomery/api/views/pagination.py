@@ -8,7 +8,7 @@ from urllib.parse import urlencode
 
 from bloomery import errors
 from bloomery.api import versions
-from bloomery.api.call import Call
+from bloomery.api.declare import Call
 from bloomery.model.fields import FieldTable
 from bloomery.model.page import Page
 

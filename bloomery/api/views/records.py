@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from bloomery.api import versions
-from bloomery.api.call import Call
-from bloomery.api.views import links, projection
+from bloomery.api.declare import Call
+from bloomery.api.views import projection
 from bloomery.api.views.projection import Projections
 from bloomery.model.noun import Noun
 
@@ -24,9 +24,9 @@ class Serializer:
         shows_all = detail and noun.details_ignore_version
         version = versions.MAX if shows_all else call.version
         self._projection = _projections(noun).of(version, asked)
-        self._link = links.Maker(call.url, noun.plural)
+        self._link = projection.LinkMaker(call.url, noun.plural)
         self._sublinks = [
-            (name, links.Maker(call.url, noun.plural, f"/{name}"), wraps)
+            (name, projection.LinkMaker(call.url, noun.plural, f"/{name}"), wraps)
             for name, wraps in noun.links.items()
             if asked is None or name in asked
         ]

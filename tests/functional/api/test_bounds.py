@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.model.rules.attributes import MOST_TEXT
-from bloomery.operations import provision_arguments
+from bloomery.operations import provision
 
 LONG = "x" * (MOST_TEXT + 1)
 STEP = {"interface": "deploy", "step": "erase_devices"}
@@ -55,7 +55,7 @@ def test_a_step_is_named_by_a_word(world, name):
 
 
 def test_so_many_steps_are_enough(world):
-    most = provision_arguments.MOST_STEPS
+    most = provision.MOST_STEPS
     assert clean(world, *[STEP] * most).status == 202
     answer = clean(world, *[STEP] * (most + 1))
     assert answer.status == 400

@@ -7,8 +7,8 @@ from typing import Any, ClassVar
 
 from webob import exc as statuses
 
-from bloomery.api.call import Call
 from bloomery.api.controllers.ext import description, nodes
+from bloomery.api.declare import Call
 from bloomery.api.routing import Rest
 
 

@@ -6,8 +6,7 @@ import functools
 from typing import Any
 
 from bloomery.api import openapi, routing
-from bloomery.api.call import Call
-from bloomery.api.declare import endpoint
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 
 

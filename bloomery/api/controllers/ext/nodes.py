@@ -7,8 +7,7 @@ from typing import Any, ClassVar
 
 from webob import exc as statuses
 
-from bloomery.api.call import Call
-from bloomery.api.declare import endpoint
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import why
 

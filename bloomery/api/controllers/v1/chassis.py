@@ -7,9 +7,8 @@ from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.api import arguments
-from bloomery.api.call import Call
 from bloomery.api.controllers.v1 import nodes, records
-from bloomery.api.declare import endpoint
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.schemas import patch

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
-from bloomery.api.call import Call
-from bloomery.api.declare import TooOld, endpoint
+from bloomery.api.declare import Call, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import conductors as views
 from bloomery.api.views import pagination, projection

@@ -6,8 +6,7 @@ from typing import Any, Final
 
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
-from bloomery.api.call import Call
-from bloomery.api.declare import endpoint
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import node_facts as views
 from bloomery.api.views import pagination, projection

@@ -7,8 +7,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
-from bloomery.api.call import Call
-from bloomery.api.declare import endpoint
+from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.views import nodes as views

@@ -8,8 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg
-from bloomery.api.call import Call
-from bloomery.api.declare import Reply, TooOld, endpoint
+from bloomery.api.declare import Call, Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import nodes as views
 from bloomery.conductor.states import Power, State

@@ -7,8 +7,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
-from bloomery.api.call import Call
-from bloomery.api.declare import Reply, TooOld, endpoint
+from bloomery.api.declare import Call, Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import traits
 

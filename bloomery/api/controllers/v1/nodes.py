@@ -9,7 +9,6 @@ from webob import exc as statuses
 
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
-from bloomery.api.call import Call
 from bloomery.api.controllers.v1 import (
     node_facts,
     node_management,
@@ -18,7 +17,7 @@ from bloomery.api.controllers.v1 import (
     portgroups,
     ports,
 )
-from bloomery.api.declare import Reply, endpoint
+from bloomery.api.declare import Call, Reply, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.schemas import patch

@@ -6,8 +6,8 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api import versions
-from bloomery.api.call import Call
 from bloomery.api.controllers.v1 import records
+from bloomery.api.declare import Call
 from bloomery.model import nouns
 from bloomery.model.noun import Noun
 from bloomery.model.rules import idents, patches

@@ -16,8 +16,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg, Args
-from bloomery.api.call import Call
-from bloomery.api.declare import Reply, Schema, TooOld, endpoint
+from bloomery.api.declare import Call, Reply, Schema, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import build, patch
 from bloomery.api.views import nodes, pagination, projection
