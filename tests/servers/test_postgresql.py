@@ -21,7 +21,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.database import Database as Settings
 from bloomery.conf.default import Default
-from bloomery.db import conductors, engine, events, history, home, locks, nodes, schema, tables
+from bloomery.db import conductors, engine, events, history, locks, nodes, schema, settings, tables
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.request import Request
@@ -226,13 +226,13 @@ def test_a_deadlock_is_tried_again_at_the_edge(db: engine.Database, add_node):
 
 def test_an_exception_rolls_back(db: engine.Database):
     def fail(conn: sa.Connection) -> None:
-        home.settle(conn, "half", "done")
+        settings.settle(conn, "half", "done")
         raise LookupError
 
     with pytest.raises(LookupError):
         db.transact(fail)
     with db.read() as conn:
-        assert home.find(conn, "half") is None
+        assert settings.find(conn, "half") is None
 
 
 def test_history_is_trimmed_to_the_newest(db: engine.Database, add_node):
@@ -286,9 +286,9 @@ def test_a_conductor_registers_again_over_its_former_life(db: engine.Database):
 
 def test_the_meter_counts_statements_and_commits(db: engine.Database):
     meter = engine.Meter(db)
-    db.transact(lambda conn: home.settle(conn, "name", "value"))
+    db.transact(lambda conn: settings.settle(conn, "name", "value"))
     with db.read() as conn:
-        home.find(conn, "name")
+        settings.find(conn, "name")
     assert [statement.split()[0] for statement in meter.statements] == [
         "SELECT",
         "INSERT",
