@@ -48,6 +48,11 @@ class Policies:
         if enforced or self._files():
             self._load_at_start()
 
+    @property
+    def consults_rules(self) -> bool:
+        """Are there rules at all?  Where there are none, nothing is allowed but by the mode."""
+        return self._enforcer is not None
+
     def allow(self, request: Request, rule: str, target: Target) -> bool:
         """Ask the engine.  Where none is loaded, nobody is allowed: it is the masks that ask."""
         if self._enforcer is None:

@@ -63,22 +63,23 @@ class Serializer:
     """Turns rows of one answer into documents; read by ``columns``.  ``fields`` None: all."""
 
     def __init__(self, call: Call, fields: Iterable[str] | None) -> None:
+        context = call.context
         shows_conductor = fields is None or "conductor" in fields
         projections = _WITH_CONDUCTOR if shows_conductor else _PROJECTIONS
-        self._guards = policy.guards_fields(call.context)
+        self._guards = policy.guards_fields(context)
         if self._guards:
             projections = _WITH_OWNER
-            self._hidden = functools.cache(functools.partial(policy.hidden_fields, call.context))
+            self._hidden = functools.cache(functools.partial(policy.hidden_fields, context))
         self._projection = projections.of(call.version, fields)
         names = self._projection.names
         self._translates_states = "provision_state" in names and call.version < INSPECT_WAIT_SINCE
         self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
         self._version = call.version
-        self._context = call.context
-        self._link = projection.LinkMaker(call.url, "nodes")
+        self._context = context
+        self._link = projection.link_maker(call.url, "nodes")
         self._below = _below(call) if fields is None else ()
         self.columns = self._projection.columns
-        self._bare = [name for name in policy.bare_fields(call.context) if name in names]
+        self._bare = [name for name in policy.bare_fields(context) if name in names]
 
     def write(self, row: Sequence[Any]) -> Json:
         """Return the document of one row."""
@@ -122,7 +123,7 @@ def _redacted(name: str) -> str | Json:
 
 def _below(call: Call) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
     return tuple(
-        (name, projection.LinkMaker(call.url, "nodes", f"/{name}"))
+        (name, projection.link_maker(call.url, "nodes", f"/{name}"))
         for name, since in BELOW
         if call.version >= since
     )

@@ -7,6 +7,7 @@ client as it is, undecoded; that is what makes long lists cheap.  Links say wher
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -141,13 +142,19 @@ def links(url: str, path: str) -> list[dict[str, str]]:
     ]
 
 
+@functools.lru_cache(maxsize=64)
+def link_maker(url: str, collection: str, below: str = "") -> LinkMaker:
+    """Return the maker of a collection's links; callers reach us by few addresses."""
+    return LinkMaker(url, collection, below)
+
+
 class LinkMaker:
     """Writes the links of many items of one collection as JSON that is ready to send.
 
     Identifiers must need no escaping in JSON, as UUIDs and host names do not.
     """
 
-    def __init__(self, url: str, collection: str, below: str = "") -> None:
+    def __init__(self, url: str, collection: str, below: str) -> None:
         safe = orjson.dumps(url).decode()[1:-1]
         self._head = f'[{{"href":"{safe}/v1/{collection}/'
         self._middle = f'{below}","rel":"self"}},{{"href":"{safe}/{collection}/'
