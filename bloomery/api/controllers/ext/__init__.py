@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any
 
 from webob import exc as statuses
 
@@ -12,13 +12,12 @@ from bloomery.api.declare import Call
 from bloomery.api.routing import Rest
 
 
-class V1(Rest):
+class Folder(Rest):
     """Only what is below it answers."""
 
-    children: ClassVar[Mapping[str, Rest]] = {
-        "nodes": nodes.Nodes(),
-        "openapi.json": description.Openapi(),
-    }
+    def __init__(self, **children: Rest) -> None:
+        super().__init__()
+        self.children = children  # type: ignore[misc]  # of one folder, not of all
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         if not segments or segments[0] not in self.children:
@@ -26,7 +25,7 @@ class V1(Rest):
         return super().walk(call, segments)
 
 
-class Ext(V1):
-    """Our own versions."""
-
-    children: ClassVar[Mapping[str, Rest]] = {"v1": V1()}
+def make(root: Callable[[], Rest]) -> Rest:
+    """Return the controller of /ext; ``root`` returns that of all, which it describes."""
+    described = {"openapi.json": description.Openapi(root)}
+    return Folder(v1=Folder(nodes=nodes.Nodes(), **described))

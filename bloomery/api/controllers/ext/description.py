@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+from collections.abc import Callable
 from typing import Any
 
 from bloomery.api import openapi, routing
@@ -11,13 +12,12 @@ from bloomery.api.routing import Rest
 
 
 class Openapi(Rest):
+    """The document, made when it is first asked for; ``root`` returns the controller of all."""
+
+    def __init__(self, root: Callable[[], Rest]) -> None:
+        super().__init__()
+        self._document = functools.cache(lambda: openapi.document(routing.endpoints(root())))
+
     @endpoint(rule="public")
     def get(self, call: Call) -> dict[str, Any]:
-        return _document()
-
-
-@functools.cache
-def _document() -> dict[str, Any]:
-    from bloomery.api.controllers import root  # it mounts us, so that it comes later
-
-    return openapi.document(routing.endpoints(root.Root()))
+        return self._document()
