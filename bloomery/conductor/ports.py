@@ -77,8 +77,8 @@ def _require_group(conn: sa.Connection, port: Port) -> None:
     group = _find_group(conn, port.portgroup_uuid)
     if group is None or group.node_uuid != port.node_uuid:
         raise errors.InvalidParameterValue(
-            reason=f"cannot put port {port.uuid} into port group {port.portgroup_uuid}: "
-            + ("it does not exist" if group is None else "it belongs to another node"),
+            reason=f"cannot put port {port.uuid} into port group {port.portgroup_uuid}: its node "
+            f"{port.node_uuid} has no such group",
         )
     if port.pxe_enabled and not group.standalone_ports_supported:
         raise errors.Conflict(

@@ -6,6 +6,7 @@ noun asks of the rows around it is in its ``Rules``; ``endpoints.records`` lists
 
 from __future__ import annotations
 
+import contextlib
 import functools
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -47,14 +48,14 @@ class Rules:
 
 
 def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
-    """Store a record.  Needs no lock on its node."""
+    """Store a record.  Needs no reservation of its node: the row is held meanwhile."""
     attributes.refuse_sealed_in(values)
     record = noun.value(**values)
     event = CrudEvent(context, noun.name, record.uuid, "create", _facts(noun, values))
     event.snapshot_request(values)
 
     def work(conn: sa.Connection) -> None:
-        if noun.of_node and nodes.find_uuid(conn, record.node_uuid) is None:
+        if noun.of_node and not nodes.lock_row(conn, record.node_uuid):
             raise node_rules.no_such_node(f"the node of a {noun.name}", record.node_uuid)
         rules.create(context, conn, record)
         records.insert(conn, noun, record)
@@ -75,7 +76,7 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
     event = CrudEvent(context, noun.name, uuid, "update", {"patched": [op["path"] for op in patch]})
 
     def work(conn: sa.Connection, node: Node | None) -> None:
-        record = records.get(conn, noun, uuid, for_update=True)
+        record = _get(conn, noun, uuid, node)
         changed = patcher.apply(record, prepared)
         if noun.of_node and changed.get("node_uuid") is None:
             changed.pop("node_uuid", None)  # removing it is accepted and changes nothing
@@ -98,7 +99,7 @@ def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
     event = CrudEvent(context, noun.name, uuid, "delete")
 
     def work(conn: sa.Connection, node: Node | None) -> None:
-        record = records.get(conn, noun, uuid)
+        record = _get(conn, noun, uuid, node)
         event.snapshot_deletion(record)
         rules.destroy(node, record)
         records.delete(conn, noun, uuid)
@@ -108,15 +109,30 @@ def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
         _change(context, noun, uuid, work)
 
 
+class _Moved(Exception):
+    """The record went to another node while its own was waited for."""
+
+
+def _get(conn: sa.Connection, noun: Noun, uuid: str, node: Node | None) -> Any:
+    """Return the record, its row locked.  Raises _Moved unless it is still the node's."""
+    record = records.get(conn, noun, uuid, for_update=True)
+    if node is not None and record.node_uuid != node.uuid:
+        raise _Moved
+    return record
+
+
 def _change(context: Context, noun: Noun, uuid: str, work: Work) -> None:
     """Do the work in one transaction, the record's node, if it has one, being locked."""
     db = context.runtime.db
     if not noun.of_node:
         db.transact(lambda conn: work(conn, None))
         return
-    with db.read() as conn:
-        node_uuid = records.get(conn, noun, uuid).node_uuid
-    row_updates.change(context, node_uuid, work)
+    while True:
+        with db.read() as conn:
+            node_uuid = records.get(conn, noun, uuid).node_uuid
+        with contextlib.suppress(_Moved):
+            row_updates.change(context, node_uuid, work)
+            return
 
 
 @functools.cache

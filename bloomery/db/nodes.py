@@ -95,6 +95,15 @@ def find_uuid(conn: sa.Connection, ident: str) -> str | None:
     ).scalar_one_or_none()
 
 
+def lock_row(conn: sa.Connection, uuid: str) -> bool:
+    """Hold a node's row until the transaction ends; False: there is none.
+
+    Nothing is asked of its reservation.  SQLite has one writer, and needs no lock of rows.
+    """
+    query = sa.select(_T.uuid).where(_T.uuid == uuid).with_for_update()
+    return conn.execute(query).scalar_one_or_none() is not None
+
+
 def uuid_of(conn: sa.Connection, row_id: int) -> str:
     """Return the UUID of the node in this row.  Raises NodeNotFound."""
     uuid: str | None = conn.execute(sa.select(_T.uuid).where(_T.id == row_id)).scalar_one_or_none()

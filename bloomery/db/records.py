@@ -14,6 +14,7 @@ from bloomery.db import pagination, rows
 from bloomery.db.tables import METADATA, NODES
 from bloomery.model.noun import Noun
 from bloomery.model.page import Page
+from bloomery.model.rules import idents
 
 
 def table(noun: Noun) -> sa.Table:
@@ -32,8 +33,9 @@ def _select(noun: Noun, columns: Sequence[str]) -> sa.Select[Any]:
 
 
 def _is(noun: Noun, ident: str) -> sa.ColumnElement[bool]:
+    """A UUID is never a name: names may look like UUIDs, and would then hide their owners."""
     c = table(noun).c
-    return sa.or_(c.uuid == ident, c.name == ident) if noun.has_names else c.uuid == ident
+    return c.name == ident if noun.has_names and not idents.is_uuid(ident) else c.uuid == ident
 
 
 def get(conn: sa.Connection, noun: Noun, ident: str, *, for_update: bool = False) -> Any:

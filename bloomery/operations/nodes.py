@@ -223,8 +223,8 @@ def _stored(ctx: Context, fields: Json) -> Json:
 def _parent_uuid(ctx: Context, ident: str, owner: str | None) -> str:
     """Return the UUID of the node that is to be a parent; it must have the same owner."""
     uuid = lookup.uuid_in_body(ctx, ident, "parent_node")
-    parent = lookup.row(ctx, uuid, lookup.OWNED)
-    policy.authorize_part(ctx, parent, rules.no_such_node("parent_node", ident))
+    policy.authorize_named(ctx, uuid, rules.no_such_node("parent_node", ident))
+    parent = lookup.row(ctx, uuid, ("owner",))
     if parent.owner != owner:
         raise errors.InvalidParameterValue(
             reason=f"cannot set parent_node to {ident}: it has another owner",

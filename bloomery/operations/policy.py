@@ -107,6 +107,12 @@ def authorize_part(ctx: Context, node: Any, hidden: errors.Failure, *rules: str)
             authorize(ctx, rule, target)
 
 
+def authorize_named(ctx: Context, uuid: str, hidden: errors.Failure, *rules: str) -> None:
+    """As ``authorize_part``, for a node that a body names."""
+    if ctx.services.policies.enforced:
+        authorize_part(ctx, lookup.row(ctx, uuid, lookup.OWNED), hidden, *rules)
+
+
 def readable_node(ctx: Context, ident: str) -> str:
     """Return the UUID of a node.  Raises NodeNotFound, also to those who may not read it."""
     authorize_node(ctx, ident)

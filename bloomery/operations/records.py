@@ -20,6 +20,7 @@ from bloomery.model import nouns
 from bloomery.model.noun import INSPECTION, Noun, checked, pinned_change
 from bloomery.model.page import Page
 from bloomery.model.rules import attributes, idents, patches
+from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
@@ -109,11 +110,16 @@ def _node_of_body(ctx: Context, noun: Noun, body: Json) -> Any:
         )
     if body.get("node_uuid") is not None:
         idents.check_uuid("node_uuid", body["node_uuid"])
-    return lookup.row(ctx, _node_uuid(ctx, noun, named[0]))
+    return lookup.row(ctx, _node_uuid(ctx, noun, named[0], "create"))
 
 
-def _node_uuid(ctx: Context, noun: Noun, ident: Any) -> str:
-    return lookup.uuid_in_body(ctx, str(ident), f"the node of a {noun.name}")
+def _node_uuid(ctx: Context, noun: Noun, ident: Any, verb: str) -> str:
+    """Return the UUID of a node that a body names, and that the caller may do that to."""
+    argument = f"the node of a {noun.name}"
+    uuid = lookup.uuid_in_body(ctx, str(ident), argument)
+    hidden = rules.no_such_node(argument, str(ident))
+    policy.authorize_named(ctx, uuid, hidden, f"baremetal:{noun.name}:{verb}")
+    return uuid
 
 
 # --------------------------------------------------------------------------- update and delete
@@ -163,14 +169,14 @@ def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | No
     if is_removal:
         return None if name in NODE_COLUMNS else operation
     if name == "node_uuid":
-        return operation | {"value": _node_uuid(ctx, noun, checked(noun, name, value))}
+        return operation | {"value": _node_uuid(ctx, noun, checked(noun, name, value), "update")}
     return operation | {"value": checked(noun, name, value)}
 
 
 def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> None:
     """A pinned attribute may be named as it is; naming a node in another way is no change."""
     if name in NODE_COLUMNS:
-        name, value = "node_uuid", _node_uuid(ctx, noun, value)
+        name, value = "node_uuid", _node_uuid(ctx, noun, value, "update")
     if value != getattr(row, name):
         raise pinned_change(noun, row.uuid, name, value)
 

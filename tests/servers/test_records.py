@@ -2,19 +2,28 @@
 
 from __future__ import annotations
 
+import threading
 import uuid
 from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 import pytest
 
 from bloomery import errors
+from bloomery.conductor import lifecycle, portgroups, ports
+from bloomery.conductor import records as conductor_records
+from bloomery.conductor.records import Rules
+from bloomery.conductor.runtime import Context
 from bloomery.db import engine, records
 from bloomery.model import nouns
 from bloomery.model.chassis import Chassis
 from bloomery.model.noun import Noun
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
+from bloomery.model.request import Request
+from bloomery.secrets import Sealer
+from tests.kit import site as kit
 
 MAC = "52:54:00:00:00:01"
 SOMEBODY = str(uuid.uuid4())
@@ -100,3 +109,43 @@ def test_a_record_comes_back_as_it_was_stored(
     assert isinstance(record, value)
     assert {name: getattr(record, name) for name in values} == values
     assert row.uuid == ident
+
+
+@pytest.mark.parametrize(("name", "changed"), [("node_uuid", None), ("physical_network", "b")])
+def test_a_group_waits_for_the_port_that_joins_it(
+    db: engine.Database, add: Add, add_node: Any, name: str, changed: str | None
+) -> None:
+    """A port is checked against its group and stored: the group changes before or after."""
+    node, other = (
+        db.transact(lambda conn: add_node(conn, provision_state="enroll")) for _ in range(2)
+    )
+    group = add(nouns.PORTGROUP, **group_of(node, physical_network="a"))
+    port = {"uuid": SOMEBODY, "node_uuid": node, "address": MAC}
+    port |= {"portgroup_uuid": group, "physical_network": "a"}
+    runtime = lifecycle.build(kit.conf(), db, Sealer(kit.KEY))
+    context = Context(runtime=runtime, request=Request.new())
+    is_checked, may_store = threading.Event(), threading.Event()
+
+    def check_slowly(*args: Any) -> None:
+        ports.check_new(*args)
+        is_checked.set()
+        assert may_store.wait(20)
+
+    patch = [{"op": "replace", "path": f"/{name}", "value": changed or other}]
+    with ThreadPoolExecutor(2) as pool:
+        joins = pool.submit(
+            conductor_records.create, context, nouns.PORT, Rules(create=check_slowly), port
+        )
+        assert is_checked.wait(20)
+        changes = pool.submit(
+            conductor_records.update, context, nouns.PORTGROUP, portgroups.RULES, group, patch
+        )
+        with pytest.raises(TimeoutError):
+            changes.result(timeout=0.5)
+        may_store.set()
+        joins.result(timeout=20)
+        if changes.exception(timeout=20) is not None:
+            assert isinstance(changes.exception(), errors.PortgroupNotEmpty)
+    with db.read() as conn:
+        stored = records.get(conn, nouns.PORT, SOMEBODY)
+        assert getattr(stored, name) == getattr(records.get(conn, nouns.PORTGROUP, group), name)

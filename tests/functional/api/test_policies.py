@@ -174,3 +174,18 @@ def test_policy_may_show_secrets_in_every_mode(tmp_path, key):
         shown = api.get(f"/v1/nodes/{node}").json["driver_info"]
         assert shown == {"redfish_password": "hush" if bare and key else "******", "a": 1}
     services.db.close()
+
+
+def test_a_record_goes_to_no_node_that_its_owner_may_not_see(site):
+    own, hidden = site.node(), site.as_admin("POST", "/v1/nodes", {"driver": "fake-hardware"})
+    target = hidden.json["uuid"]
+    group = site.as_admin("POST", "/v1/portgroups", {"node_uuid": own}).json["uuid"]
+    port = {"node_uuid": own, "address": site.mac()}
+    port = site.as_admin("POST", "/v1/ports", port).json["uuid"]
+    site.become(OWNER, "admin")
+    for plural, ident in (("portgroups", group), ("ports", port)):
+        patch = [{"op": "replace", "path": "/node_uuid", "value": target}]
+        refused = site.ask("PATCH", f"/v1/{plural}/{ident}", patch)
+        assert (refused.status, "no such node" in refused.said) == (400, True)
+    site.become("system", "admin")
+    assert site.ask("GET", f"/v1/portgroups/{group}").json["node_uuid"] == own

@@ -326,3 +326,17 @@ def test_single_records_are_not_reached_through_a_parent(
         body = {"node_uuid": node, "address": MAC} if "ports" in path.split("/")[-1] else body
     answer = two.ask(method, f"{path}{below}", body)
     assert (answer.status, answer.form) == (400, "first")
+
+
+@pytest.mark.parametrize("plural", ["portgroups", "ports"])
+def test_a_name_that_looks_like_a_uuid_hides_nobody(api, node, plural):
+    def make(number, **more):
+        body = {"node_uuid": node, "address": f"52:54:00:00:00:0{number}"} | more
+        return api.post(f"/v1/{plural}", body).json
+
+    first = make(1)
+    second = make(2, name=first["uuid"])
+    assert api.get(f"/v1/{plural}/{first['uuid']}").json["uuid"] == first["uuid"]
+    assert api.delete(f"/v1/{plural}/{first['uuid']}").status == 204
+    assert api.get(f"/v1/{plural}/{first['uuid']}").status == 404
+    assert api.get(f"/v1/{plural}/{second['uuid']}").status == 200

@@ -7,6 +7,10 @@ from typing import Any
 
 import pytest
 
+from bloomery.conductor import row_updates
+from bloomery.db import records
+from bloomery.model.nouns import PORTGROUP
+
 MAC = "52:54:00:00:00:{:02x}"
 
 
@@ -78,3 +82,38 @@ def test_a_group_moves_to_another_node_while_it_is_empty(stage: Any, node: str, 
     assert change(stage, group, move).status == 409
     stage.site.set(node, provision_state="manageable")
     assert change(stage, group, move).json["node_uuid"] == other
+
+
+def test_a_group_that_moved_meanwhile_is_changed_under_the_lock_of_its_new_node(
+    stage: Any, node: str, group: str, monkeypatch: pytest.MonkeyPatch
+):
+    other, changes = stage.site.enrol(), []
+    change_row = row_updates.change
+
+    def change_later(context: Any, locked: str, work: Any) -> Any:
+        if not changes:
+            stage.site.db.transact(
+                lambda conn: records.update(conn, PORTGROUP, group, {"node_uuid": other})
+            )
+            stage.site.set(other, reservation="host-z")
+        changes.append(locked)
+        return change_row(context, locked, work)
+
+    monkeypatch.setattr(row_updates, "change", change_later)
+    assert stage.api.delete(f"/v1/portgroups/{group}").status == 409
+    stage.site.set(other, reservation=None)
+    assert changes == [node, other]
+
+
+def test_a_group_without_a_network_takes_any_port(stage: Any, node: str, group: str):
+    first = add_port(stage, node, 1, portgroup_uuid=group)
+    assert change(stage, group, replace("/physical_network", "")).status == 200
+    assert stage.api.get(f"/v1/ports/{first.json['uuid']}").json["physical_network"] is None
+    assert add_port(stage, node, 2, portgroup_uuid=group).status == 201
+
+
+def test_ports_that_are_on_the_network_already_are_not_changed(stage: Any, node: str, group: str):
+    body = {"portgroup_uuid": group, "physical_network": "a"}
+    port = add_port(stage, node, 1, **body).json
+    assert change(stage, group, replace("/physical_network", "a")).status == 200
+    assert stage.api.get(f"/v1/ports/{port['uuid']}").json["updated_at"] is None
