@@ -114,7 +114,8 @@ class Sealer:
     def seal(self, value: Any) -> Any:
         """Return ``value`` with each secret in it sealed; what is sealed already stays.
 
-        Asked of what a client sends only after ``attributes.refuse_sealed``.
+        Asked of what a client sends only after ``attributes.refuse_sealed``.  Raises
+        InvalidParameterValue for a mask that came back: it would replace the real secret.
         """
         if isinstance(value, dict):
             return {name: self.seal_under(name, inner) for name, inner in value.items()}
@@ -130,6 +131,11 @@ class Sealer:
             return {part: value[part] for part in (SEALED, "token") if part in value}
         if not is_secret_key(name):
             return self.seal(value)
+        if value == MASK:
+            raise errors.InvalidParameterValue(
+                reason=f"the value of {attributes.shortened(name)} is the mask that answers show "
+                "in place of a secret; leave it out to keep the secret",
+            )
         token = self._fernet.encrypt(orjson.dumps(value)).decode()
         return {SEALED: self.key_id, "token": token}
 

@@ -107,6 +107,12 @@ def test_clients_cannot_send_what_looks_sealed(value: Any):
         attributes.refuse_sealed(value, "driver_info")
 
 
+@pytest.mark.parametrize("value", [{"a_password": "******"}, {"a": [{"a_password": "******"}]}])
+def test_a_mask_that_comes_back_is_not_sealed(value: Any):
+    with pytest.raises(errors.InvalidParameterValue, match="value of a_password is the mask"):
+        SEALER.seal(value)
+
+
 @given(documents())
 def test_clients_can_send_everything_else(value: Any):
     attributes.refuse_sealed(value, "extra")

@@ -100,6 +100,23 @@ def test_a_secret_is_sealed_wherever_a_patch_puts_it(stage, node, operation, rea
     assert read(opened(stage, node))
 
 
+@pytest.mark.parametrize(
+    ("path", "value"),
+    [
+        ("/driver_info/x_password", "******"),
+        ("/driver_info", {"x_password": "******"}),
+        ("/instance_info", {"configdrive": "******"}),
+    ],
+)
+def test_a_mask_that_comes_back_replaces_no_secret(stage, node, path, value):
+    before = opened(stage, node)
+    answer = stage.api.patch(f"/v1/nodes/{node}", [add(path, value)])
+    assert (answer.status, "is the mask" in answer.said) == (400, True)
+    assert opened(stage, node) == before
+    created = {"driver": "fake-hardware", path.split("/")[1]: {"x_password": "******"}}
+    assert stage.api.post("/v1/nodes", created).status == 400
+
+
 def test_a_secret_can_be_removed_as_a_whole(stage, node):
     answer = stage.api.patch(f"/v1/nodes/{node}", [remove("/driver_info/x_password")])
     assert answer.status == 200
