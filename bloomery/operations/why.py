@@ -195,4 +195,5 @@ def _next_action(node: Node, run: StepRun | None) -> str:
         return "wait: the conductor takes it up at its next check"
     if state == State.ENROLL and node.last_error is not None:
         return "read last_error, set it right, and ask for manage again"
-    return _BY_STATE.get(State(str(state)), "wait") if state else "ask for manage"
+    advice = _BY_STATE.get(State(str(state)), "wait") if state else "ask for manage"
+    return advice if node.maintenance else advice.replace(" end maintenance,", "")
