@@ -41,6 +41,13 @@ def paths(page: Path) -> Iterator[str]:
                 yield found
 
 
+def bare_files(page: Path) -> Iterator[str]:
+    """Files of ours that a page names without their folder."""
+    for said in re.findall(r"`([^`\n]+)`", page.read_text(encoding="utf-8")):
+        if re.fullmatch(r"[a-z]\w*\.py", said):
+            yield said
+
+
 def words_after(page: Path, program: str) -> Iterator[list[str]]:
     """The words behind each call of ``program`` in the page's code."""
     for said in code(page):
@@ -60,6 +67,21 @@ def test_local_links_lead_somewhere(page: Path):
 def test_paths_that_are_named_exist(page: Path):
     for path in paths(page):
         assert (ROOT / path).exists() or (ROOT / "bloomery" / path).exists(), path
+
+
+@every_page
+def test_files_that_are_named_without_their_folder_exist(page: Path):
+    rooms = [ROOT / name for name in ROOMS if not name.startswith((".", "build"))]
+    there = {path.name for room in rooms for path in room.rglob("*.py")}
+    assert set(bare_files(page)) <= there
+
+
+def test_every_room_of_the_map_is_there():
+    text = (ROOT / "doc/architecture.md").read_text(encoding="utf-8")
+    rows = re.findall(r"^\| (`[^|]+) \|", text.split("## Where things live")[1], re.MULTILINE)
+    named = [name for row in rows for name in re.findall(r"`([^`]+)`", row)]
+    assert len(named) > 15
+    assert [name for name in named if not (ROOT / "bloomery" / name).exists()] == []
 
 
 @every_page

@@ -46,6 +46,11 @@ def test_its_type_names_interfaces_that_are_there(relay):
         assert set(names) - {"relay"} <= set(installed)
 
 
+def test_the_page_shows_an_entry_point_for_each_of_its_classes(relay):
+    shown = set(re.findall(r"relay = relay_driver\.\w+:(\w+)$", PAGE.read_text(), re.MULTILINE))
+    assert shown == {name for name in relay if name.startswith("Relay")}
+
+
 def test_its_machine_goes_on_off_and_through_a_reboot(power, task):
     power.validate(task)
     walk(task, lambda: power.set_power_state(task, "power on"))
