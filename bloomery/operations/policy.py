@@ -21,14 +21,10 @@ from bloomery.model.noun import Noun
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
+from bloomery.operations.policy_rules import MASKS
 
 READ: Final = "baremetal:node:get"  # without it, a node is not there
 GUARDED: Final = ("last_error", "reservation", "driver_internal_info", "driver_info")
-MASKS: Final = {
-    "driver_info": "show_password",
-    "driver_internal_info": "show_password",
-    "instance_info": "show_instance_secrets",
-}
 # What an admin of a project may do to nodes of that project: asked when the first rule refuses.
 OWN: Final = {
     "baremetal:node:create": "baremetal:node:create:self_owned_node",

@@ -15,7 +15,9 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.api import POLICY_FILE
 from bloomery.model.request import Request
-from bloomery.operations.policy_rules import RULES
+from bloomery.operations import policy_files
+from bloomery.operations.policy_files import Check
+from bloomery.operations.policy_rules import MASKS, RULES
 
 if TYPE_CHECKING:
     from oslo_policy.policy import Enforcer
@@ -23,7 +25,7 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 Target = Mapping[str, str | None]
-_UNUSABLE: Final = (OSError, ValueError, TypeError, AttributeError)  # what oslo.policy lets out
+_NAMES: Final = [rule.name for rule in RULES]
 
 
 class Policies:
@@ -71,8 +73,8 @@ class Policies:
     def _load_at_start(self) -> None:
         try:
             self._load(_signature(self._files()))
-        except _UNUSABLE as exc:
-            raise errors.CannotStart(reason=f"cannot use the policy files: {exc}") from exc
+        except (OSError, policy_files.Unusable) as exc:
+            raise errors.CannotStart(reason=str(exc)) from exc
 
     def _reload_if_changed(self) -> None:
         """Two threads may both load: each gets the same rules."""
@@ -81,24 +83,41 @@ class Policies:
             if signature != self._signature:
                 self._signature = signature
                 self._load(signature)
-        except _UNUSABLE as exc:
-            LOG.warning("policy files: cannot use them, the last rules stay in force: %s", exc)
+        except (OSError, policy_files.Unusable) as exc:
+            LOG.warning("policy files: the last rules stay in force: %s", exc)
 
     def _load(self, signature: tuple[Any, ...]) -> None:
-        self._enforcer = _enforcer(self._file, self._dirs)
+        changed = policy_files.read([Path(name) for name, *_ in signature])
+        rules: dict[str, Check] = {rule.name: rule.check for rule in RULES}
+        rules.update(changed)
+        self._enforcer = _enforcer(rules)
         self._signature = signature
         LOG.info("policy files: loaded %s", [name for name, *_ in signature] or "only defaults")
+        asked = _NAMES if self.enforced else sorted(set(MASKS.values()))
+        _warn_of(sorted(changed.keys() - policy_files.effective(rules, asked)))
 
 
-def _enforcer(file: Path, dirs: Sequence[Path]) -> Enforcer:
-    """Return an engine with everything read: it looks at no file again."""
+def _warn_of(names: Sequence[str]) -> None:
+    """Say which rules of the files have no effect: a misspelt one might matter."""
+    if unknown := [name for name in names if name not in _NAMES]:
+        LOG.warning("policy files: no effect: %s; no rule has such a name", ", ".join(unknown))
+    if unasked := [name for name in names if name in _NAMES]:
+        LOG.warning(
+            "policy files: no effect: %s; callers without roles may do everything, and only %s "
+            "are asked",
+            ", ".join(unasked),
+            " and ".join(sorted(set(MASKS.values()))),
+        )
+
+
+def _enforcer(rules: Mapping[str, Check]) -> Enforcer:
+    """Return an engine with these rules; it looks at no file."""
     from oslo_config import cfg
     from oslo_policy import policy
 
     source = cfg.ConfigOpts()
     source(args=[], default_config_files=[], default_config_dirs=[])
-    enforcer = policy.Enforcer(source, policy_file=str(file))
-    source.set_override("policy_dirs", [str(folder) for folder in dirs], "oslo_policy")
+    enforcer = policy.Enforcer(source, use_conf=False)
     enforcer.register_defaults(
         [
             policy.RuleDefault(
@@ -107,8 +126,8 @@ def _enforcer(file: Path, dirs: Sequence[Path]) -> Enforcer:
             for rule in RULES
         ]
     )
-    enforcer.load_rules()
-    enforcer.use_conf = False
+    enforcer.set_rules(policy.Rules.from_dict(dict[str, Any](rules)), use_conf=False)
+    enforcer.check_rules()
     return enforcer
 
 

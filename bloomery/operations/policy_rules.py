@@ -49,6 +49,12 @@ _OWNER_ADMIN: Final = _any(f"(role:admin or role:manager) and {_OWNER}", _OWNING
 OWNER_ADMIN: Final = _any(MEMBER, _SERVICE, _OWNER_ADMIN)
 ADMIN_OR_OWNER_ADMIN: Final = _any(_ADMIN, _SERVICE, _OWNER_ADMIN)
 NOBODY: Final = "!"
+# The rules that show secrets, by field of nodes: asked in every mode of login.
+MASKS: Final = {
+    "driver_info": "show_password",
+    "driver_internal_info": "show_password",
+    "instance_info": "show_instance_secrets",
+}
 
 # Names that policy files may build upon, and the masks, which every mode of login asks.
 SHARED: Final = (

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import json
 import os
 import subprocess
 import sys
@@ -127,7 +128,13 @@ def test_changed_file_counts_at_once_and_a_broken_one_leaves_the_last(tmp_path, 
     assert not policy.may(ctx, POWER)
     write(path, f"'{POWER}': role:two\n")
     assert policy.may(ctx, POWER)
-    for broken in ("{", "- a\n- b\n", "5\n"):
+    for broken in (
+        "{",
+        "- a\n- b\n",
+        "5\n",
+        f"'{POWER}': 'role:x and ('\n",
+        f"'{POWER}': nobody\n",
+    ):
         write(path, broken)
         caplog.clear()
         assert policy.may(ctx, POWER)
@@ -137,11 +144,50 @@ def test_changed_file_counts_at_once_and_a_broken_one_leaves_the_last(tmp_path, 
     assert not policy.may(ctx, POWER)
 
 
-@pytest.mark.parametrize("text", ["{", "- a\n", "5\n"])
-def test_broken_file_keeps_us_from_starting(tmp_path, text):
+@pytest.mark.parametrize(
+    ("text", "problem"),
+    [
+        ("a: '!'\nb: {", r"policy\.yaml, line 2: it is not YAML \(.*\); write"),
+        ("a: '\0'", r"policy\.yaml: it is not YAML \(.*\); write"),
+        ("- a\n", r"policy\.yaml, line 1: there is no rule; write"),
+        ("5\n", r"policy\.yaml, line 1: there is no rule; write"),
+        ("5: '!'\n", "line 1: the name of a rule must be text, not 5; mend"),
+        ("a: '!'\nshow_password: 5\n", "line 2: the check of rule 'show_password' must be text"),
+        ("show_password:\n", "must be text in quotes, not None; mend"),
+        ("show_password: [[5]]\n", "must be text in quotes"),
+        ("show_password: [[role:a, nobody]]\n", "'nobody' is no comparison"),
+        ("show_password: 'rolle:x and ('\n", "brackets, .* do not fit"),
+        ("show_password: '(role:x'\n", "brackets, .* do not fit"),
+        ("show_password: 'role:x or nobody'\n", "'nobody' is no comparison"),
+        ("show_password: 'user_id:%(node.owner'\n", "has a %"),
+    ],
+)
+def test_broken_file_keeps_us_from_starting(tmp_path, caplog, text, problem):
     write(tmp_path / "policy.yaml", text)
-    with pytest.raises(errors.CannotStart, match="policy"):
+    with pytest.raises(errors.CannotStart, match=problem) as refused:
         Policies(Conf(), [tmp_path])
+    assert len(str(refused.value).splitlines()) == 1
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    "check", ["", "!", "@", "( ! )", "not (role:a OR rule:is_member)", [["@"]]]
+)
+def test_sound_checks_are_taken(tmp_path, caplog, check):
+    write(tmp_path / "policy.yaml", f"show_password: {check!r}\n")
+    assert Policies(Conf(), [tmp_path]).consults_rules
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize(
+    ("enforced", "names"), [(False, ["show_passwort", POWER]), (True, ["show_passwort"])]
+)
+def test_rules_without_effect_are_named(tmp_path, caplog, enforced, names):
+    rules = {"show_passwort": "!", POWER: "!", "show_password": "not rule:mine", "mine": "role:a"}
+    write(tmp_path / "policy.yaml", json.dumps(rules))
+    Policies(Conf(), [tmp_path], enforced=enforced)
+    warnings = [line for line in caplog.messages if "no effect" in line]
+    assert [line.split(";")[0].rpartition(" ")[2] for line in warnings] == names
 
 
 def test_file_that_is_named_must_be_there(tmp_path):
@@ -150,9 +196,3 @@ def test_file_that_is_named_must_be_there(tmp_path):
         Policies(conf, [tmp_path])
     write(tmp_path / "rules.yaml", "")
     Policies(conf, [tmp_path])
-
-
-def test_check_that_is_no_check_lets_nobody_pass(tmp_path):
-    write(tmp_path / "policy.yaml", f"'{POWER}': 'role:one and'\n")
-    policies = Policies(Conf(), [tmp_path], enforced=True)
-    assert not policy.may(context(policies, caller("one")), POWER)
