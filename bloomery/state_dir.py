@@ -126,7 +126,7 @@ class StateDir:
         """Return the file of the configured database, None for a server's or one in memory."""
         if not settings.connection:
             return self.database
-        url = sa.make_url(settings.connection)
+        url = engine.parse_url(settings.connection)
         name = url.database or ":memory:"
         is_file = url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:"))
         return Path(name) if is_file else None

@@ -37,6 +37,10 @@ _BROKEN_SIGNS = {
     "database disk image is malformed": "it is damaged",
     "unable to open database file": "it cannot be opened",
 }
+_FORMS = {  # of URLs, and the extra that brings the driver
+    "postgresql+psycopg://USER:PASSWORD@HOST/NAME": "bloomery[postgresql]",
+    "mysql+pymysql://USER:PASSWORD@HOST/NAME": "bloomery[mysql]",
+}
 _PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
 MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file, once nobody reads what is old: twice the usual
 _CLOSE_S = 1.0
@@ -53,12 +57,16 @@ class Database:
         *,
         foreign_writer_timeout_s: float = 5.0,
     ) -> None:
-        """``foreign_writer_timeout_s``: patience with another program that locks SQLite's file."""
+        """``foreign_writer_timeout_s``: patience with another program that locks SQLite's file.
+
+        Raises CannotStart for a URL that is none, or whose driver is not installed.
+        """
         self.settings = settings or Settings()
-        self.url = sa.make_url(url)
+        self.url = parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
         self._gate = FairLock()
-        self._engine = _engine(self.url, self.settings, foreign_writer_timeout_s)
+        with _driver_named(self.url):
+            self._engine = _engine(self.url, self.settings, foreign_writer_timeout_s)
         self._writer: sa.Connection | None = None
         self._on_commit: list[Callable[[], None]] = []
 
@@ -177,6 +185,34 @@ class Database:
             conn.exec_driver_sql("VACUUM INTO ?", (str(target),))
         with target.open("rb") as file:
             os.fsync(file.fileno())
+
+
+def parse_url(text: str | sa.URL) -> sa.URL:
+    """Return the URL.  Raises CannotStart that does not repeat it: it may hold a password."""
+    try:
+        return sa.make_url(text)
+    except (sa.exc.ArgumentError, ValueError):
+        raise _unusable("it is not a URL") from None
+
+
+@contextmanager
+def _driver_named(url: sa.URL) -> Iterator[None]:
+    try:
+        yield
+    except sa.exc.NoSuchModuleError:
+        raise _unusable(f"SQLAlchemy knows no {url.drivername}") from None
+    except ImportError as exc:
+        raise _unusable(f"the driver of {url.drivername} is not installed ({exc})") from None
+    except (sa.exc.ArgumentError, TypeError) as exc:
+        raise _unusable(f"{type(exc).__name__} with {url.drivername}") from None
+
+
+def _unusable(problem: str) -> errors.CannotStart:
+    forms = " or ".join(f"{form} (install {extra})" for form, extra in _FORMS.items())
+    return errors.CannotStart(
+        reason=f"cannot use [database]connection: {problem}; write {forms}, "
+        "or leave it out for SQLite",
+    )
 
 
 def _engine(url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) -> sa.Engine:

@@ -1,6 +1,7 @@
 from __future__ import annotations
 
 import sqlite3
+import sys
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -12,6 +13,7 @@ from bloomery import errors
 from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, schema, settings
 from bloomery.db.tables import NODE_TRAITS, SETTINGS
+from bloomery.state_dir import StateDir
 
 
 def put(conn: sa.Connection, name: str, value: str = "") -> None:
@@ -278,3 +280,27 @@ def test_the_log_of_writes_shrinks_when_a_long_reader_has_ended(tmp_path: Path):
         db.transact(lambda conn: conn.execute(sa.text("INSERT INTO filler VALUES (NULL)")))
     assert log.stat().st_size <= engine.MOST_LOG_BYTES
     db.close()
+
+
+@pytest.mark.parametrize(
+    ("url", "missing", "problem"),
+    [
+        ("postgresql+psycopg://ann:s3cret@host/db", "psycopg", "psycopg is not installed"),
+        ("postgresql://ann:s3cret@host/db", "psycopg2", "postgresql is not installed"),
+        ("mysql://ann:s3cret@host/db", "MySQLdb", "mysql is not installed"),
+        ("flubber", None, "not a URL"),
+        ("postgresql+psycopg://ann:s3cret@host:port/db", None, "not a URL"),
+        ("flubber://ann:s3cret@host/db", None, "knows no flubber"),
+    ],
+)
+def test_unusable_url_is_told_in_one_sentence(monkeypatch, tmp_path, url, missing, problem):
+    if missing:
+        monkeypatch.setitem(sys.modules, missing, None)
+    settings = Settings(connection=url)
+    with pytest.raises(errors.CannotStart, match=problem) as refused, StateDir(tmp_path) as home:
+        home.open_database(settings)
+    told = str(refused.value)
+    assert "[database]connection" in told
+    assert "postgresql+psycopg://USER:PASSWORD@HOST/NAME (install bloomery[postgresql])" in told
+    assert "s3cret" not in told
+    assert "\n" not in told
