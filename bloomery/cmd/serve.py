@@ -97,13 +97,15 @@ def log_to_stderr(level: int) -> None:
 
 def told(service: Service, home: StateDir) -> str:
     """What to do next, in the words of a shell."""
+    hardware = service.conf.default.enabled_hardware_types
+    driver = "fake-hardware" if "fake-hardware" in hardware else hardware[0]
     login = "" if service.conf.default.auth_strategy == "noauth" else " --os-password PASSWORD"
     return "\n".join(
         (
             f"Bloomery answers at {service.url} (state in {home.path})",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             f"  baremetal{login} driver list",
-            f"  baremetal{login} node create --driver fake-hardware --name node-1",
+            f"  baremetal{login} node create --driver {driver} --name node-1",
             "Ctrl-C stops it.",
         ),
     )
