@@ -6,7 +6,7 @@ import itertools
 import random
 import threading
 from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from datetime import UTC, datetime, timedelta
 from functools import partial
 from typing import Any, Final
@@ -20,6 +20,7 @@ _MOST = 1e8  # seconds: three years, which dates bear
 _SHAPES: Final[dict[str, type]] = {
     "delay": dict, "flap": dict, "wait": dict, "fail": list, "silent": list,
 }  # fmt: skip
+_MOST_SHOWN = 100  # characters of a name in an error
 _SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
 _wall: Final = partial(datetime.now, UTC)
 _never = threading.Event()
@@ -83,13 +84,11 @@ def _waited_s(node: str, since: datetime) -> float:
     return (now - began[1]).total_seconds()
 
 
-def validate(task: DriverTask) -> None:
-    """Raise InvalidParameterValue for a behaviour that nobody could follow."""
-    check(task.driver_info)
+def check(driver_info: Mapping[str, Any], known: Collection[str]) -> None:
+    """Raise InvalidParameterValue for a behaviour that nobody could follow.
 
-
-def check(driver_info: Mapping[str, Any]) -> None:
-    """As ``validate``, for what is yet to be written."""
+    ``known``: the interfaces and methods that behave: deploy, deploy.deploy ...
+    """
     script = driver_info.get("fake")
     if script is None:
         return
@@ -98,21 +97,31 @@ def check(driver_info: Mapping[str, Any]) -> None:
             reason=f"driver_info/fake takes an object with {', '.join(_SHAPES)} only",
         )
     for name, value in script.items():
-        if not _has_shape(value, _SHAPES[name]):
+        if not _has_shape(name, value):
             raise errors.InvalidParameterValue(
                 reason=f"driver_info/fake/{name} takes a "
                 + (
                     "list of names"
                     if _SHAPES[name] is list
-                    else f"map of names to numbers, none beyond {_MOST:g}"
+                    else f"map of names to numbers, none beyond {_MOST:g} or below 0"
+                    + (" but -1: never" if name == "wait" else "")
                 ),
+            )
+        for unknown in sorted(set(value) - set(known)):
+            raise errors.InvalidParameterValue(
+                reason=f"driver_info/fake/{name} names {unknown[:_MOST_SHOWN]!r}, which is none of "
+                f"{', '.join(sorted(key for key in known if '.' not in key))}, nor one of their "
+                "methods, such as deploy.deploy",
             )
 
 
-def _has_shape(value: Any, shape: type) -> bool:
-    if shape is list:
-        return isinstance(value, list) and all(isinstance(name, str) for name in value)
-    return isinstance(value, dict) and all(_is_number(number) for number in value.values())
+def _has_shape(name: str, value: Any) -> bool:
+    if _SHAPES[name] is list:
+        return isinstance(value, list) and all(isinstance(key, str) for key in value)
+    return isinstance(value, dict) and all(
+        _is_number(number) and (number >= 0 or (name == "wait" and number == -1))
+        for number in value.values()
+    )
 
 
 def _script(task: DriverTask) -> Mapping[str, Any]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.conductor.states import ENDS_ON, WAIT_STATES
@@ -34,12 +34,12 @@ class FakeHardware(base.HardwareType):
     }
 
     def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
-        behaviour.check(driver_info)
+        behaviour.check(driver_info, BEHAVES)
 
 
 class _Fake(base.Interface):
     def validate(self, task: base.DriverTask) -> None:
-        behaviour.validate(task)
+        behaviour.check(task.driver_info, BEHAVES)
 
     def act(
         self,
@@ -98,6 +98,24 @@ class FakeManagement(_Fake, base.Management):
 
     def get_sensors_data(self, task: base.DriverTask) -> dict[str, Any]:
         return {}
+
+    def get_supported_boot_modes(self, task: base.DriverTask) -> Sequence[str]:
+        return ("bios", "uefi")
+
+    def set_boot_mode(self, task: base.DriverTask, mode: str) -> Outcome:
+        return self.act(task, "set_boot_mode") or DONE
+
+    def get_boot_mode(self, task: base.DriverTask) -> str | None:
+        """Return what was set last, as power does: it never differs from the row."""
+        self.answer(task, "get_boot_mode")
+        return task.node.boot_mode
+
+    def set_secure_boot_state(self, task: base.DriverTask, on: bool) -> Outcome:
+        return self.act(task, "set_secure_boot_state") or DONE
+
+    def get_secure_boot_state(self, task: base.DriverTask) -> bool | None:
+        self.answer(task, "get_secure_boot_state")
+        return task.node.secure_boot
 
 
 class FakeBoot(_Fake, base.Boot):
@@ -212,3 +230,12 @@ class FakeVendor(_Fake, base.Vendor):
     def trigger_servicewait(self, task: base.DriverTask) -> Outcome | None:
         """Wait until an operator, or an agent, moves the node on."""
         return self.act(task, "trigger_servicewait") or WaitForCall(reason="as the step says")
+
+
+_FAKES: Final = (
+    FakeBios, FakeBoot, FakeConsole, FakeDeploy, FakeFirmware, FakeInspect, FakeManagement,
+    FakePower, FakeRaid, FakeRescue, FakeStorage, FakeVendor,
+)  # fmt: skip
+BEHAVES: Final = frozenset(fake.kind for fake in _FAKES) | frozenset(
+    f"{fake.kind}.{method}" for fake in _FAKES for method in dir(fake) if method[0] != "_"
+)

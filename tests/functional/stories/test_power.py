@@ -180,3 +180,20 @@ def test_error_of_a_failed_node_is_cleared_by_an_order(stage, node):
     stage.ask(node, "provide")
     stage.wait_for(node, "clean failed")
     assert stage.power(node, "power on")["last_error"] is None
+
+
+@pytest.mark.parametrize(
+    ("what", "value"), [("boot_mode", "uefi"), ("boot_mode", "bios"), ("secure_boot", True)]
+)
+def test_fake_hardware_takes_boot_mode_and_secure_boot(stage, what, value):
+    node = stage.bring_to("manageable")
+    assert stage.api.put(f"/v1/nodes/{node}/states/{what}", {"target": value}).status == 202
+    stage.wait_until_free(node)
+    shown = stage.show(node)
+    assert (shown[what], shown["last_error"]) == (value, None)
+    stage.behave(node, fail=["management"])
+    other = {"uefi": "bios", "bios": "uefi", True: False}[value]
+    stage.api.put(f"/v1/nodes/{node}/states/{what}", {"target": other})
+    stage.wait_until_free(node)
+    assert "was told to fail" in stage.show(node)["last_error"]
+    assert stage.show(node)[what] == value

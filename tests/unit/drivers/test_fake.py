@@ -13,7 +13,7 @@ from bloomery.conf import Conf
 from bloomery.conf.fake import Fake
 from bloomery.drivers.base import DriverTask
 from bloomery.drivers.fake import behaviour
-from bloomery.drivers.fake.hardware import FakeDeploy, FakeManagement, FakePower
+from bloomery.drivers.fake.hardware import FakeDeploy, FakeHardware, FakeManagement, FakePower
 from bloomery.model.node import Node
 from bloomery.outcome import DONE, Again, WaitForCall
 
@@ -101,6 +101,8 @@ def test_it_waits_for_its_agent_and_goes_on_with_the_call():
     [
         "slow", ["slow"], {"sleep": 1}, {"delay": 1}, {"delay": {"deploy": "1"}},
         {"fail": "deploy"}, {"flap": ["deploy"]}, {"wait": {"deploy": True}}, {"wait": "x"},
+        {"delay": {"deplooy": 1}}, {"fail": ["deploy.deplooy"]}, {"wait": {"deploy": -2}},
+        {"delay": {"deploy": -1}}, {"flap": {"power": -1}}, {"silent": ["network.add"]},
         {"delay": {"deploy": 1e12}}, {"wait": {"deploy": -1e300}}, {"silent": [["power"]]},
     ],
     ids=str,
@@ -108,7 +110,7 @@ def test_it_waits_for_its_agent_and_goes_on_with_the_call():
 def test_a_behaviour_that_nobody_could_follow_is_refused(told: Any):
     task: Any = SimpleNamespace(driver_info={"fake": told})
     with pytest.raises(errors.InvalidParameterValue, match="driver_info/fake"):
-        behaviour.validate(task)
+        FakeHardware().check_driver_info(task.driver_info)
 
 
 @pytest.mark.parametrize(
@@ -119,7 +121,7 @@ def test_a_behaviour_that_nobody_could_follow_is_refused(told: Any):
 )  # fmt: skip
 def test_a_behaviour_that_makes_sense_is_accepted(told: Any):
     task: Any = SimpleNamespace(driver_info={} if told is None else {"fake": told})
-    behaviour.validate(task)
+    FakeHardware().check_driver_info(task.driver_info)
 
 
 @pytest.mark.parametrize(
