@@ -94,10 +94,21 @@ class Schema:
             self.validator.validate(value)
         except jsonschema_rs.ValidationError as exc:
             where = "".join(f"{part}: " for part in exc.instance_path)
-            message = attributes.shortened(self._masked(value, exc))
+            message = self._explained(value, exc)
             raise errors.Invalid(
                 reason=f"Schema error for {self.thing}: {where}{message}"
             ) from None
+
+    def _explained(self, value: Any, exc: jsonschema_rs.ValidationError) -> str:
+        """Return what is wrong; of the body as a whole, what it should be."""
+        if not exc.instance_path and exc.kind.name == "type":
+            expected = " or ".join(exc.kind.as_dict()["types"])
+            return f"the body must be a JSON {expected}"
+        message = attributes.shortened(self._masked(value, exc))
+        if not exc.instance_path and exc.kind.name == "additionalProperties":
+            allowed = ", ".join(sorted(self.source["properties"]))
+            return f"{message}. Only the following can be given: {allowed}"
+        return message
 
     def _masked(self, value: Any, exc: jsonschema_rs.ValidationError) -> str:
         if exc.instance_path and exc.instance_path[0] not in self.secret:

@@ -236,7 +236,7 @@ def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
         validator.validate(steps)
     except jsonschema_rs.ValidationError as exc:
         where = "/".join(str(part) for part in exc.instance_path)
-        message = attributes.shortened(exc.message)
+        message = attributes.shortened(attributes.explained(exc))
         raise errors.Invalid(reason=f"Schema error for {name}: {where}: {message}") from None
     return steps
 

@@ -23,6 +23,13 @@ def shortened(message: str) -> str:
     return message if len(message) <= _MOST_SHOWN else f"... {message[-_MOST_SHOWN:]}"
 
 
+def explained(exc: jsonschema_rs.ValidationError) -> str:
+    """Return what a schema says of a value, with all the words that it would take."""
+    if exc.kind.name != "enum":
+        return exc.message
+    return f"{exc.instance!r} is not one of {', '.join(map(str, exc.kind.as_dict()['options']))}"
+
+
 def check_text(name: str, text: str | None) -> None:
     """Refuse a text that is longer than anything it could be kept in, or found in."""
     if text is not None and len(text) > MOST_TEXT:

@@ -318,3 +318,17 @@ def test_value_of_the_wrong_type_is_repeated_unless_it_may_be_secret(api, name):
     assert name in refused.said
     assert "hunter2" not in refused.said
     assert "hunter2" in api.post("/v1/nodes", {"driver": "fake-hardware", "extra": "hunter2"}).said
+
+
+@pytest.mark.parametrize(
+    ("body", "said"),
+    [
+        ([], "Schema error for node: the body must be a JSON object"),
+        ({"driver": "x", "colour": 1}, "('colour' was unexpected). Only the following can be"),
+    ],
+    ids=["a list", "an unknown name"],
+)
+def test_the_form_of_a_body_is_told(api, body, said):
+    answer = api.post("/v1/nodes", body)
+    assert answer.status == 400
+    assert said in answer.said

@@ -261,3 +261,12 @@ def test_wish_to_wait_travels_with_the_request(world, node):
         world.api.put(path, {"target": "manage"}, headers={"Prefer": prefer})
     assert [request.wait_s for request in seen] == [7.0, 60.0, None]
     assert all(uuids.UUID(request.request_id.removeprefix("req-")) for request in seen)
+
+
+def test_all_interfaces_that_a_step_may_name_are_told(world):
+    node = world.node(provision_state="manageable")
+    body = {"target": "clean", "clean_steps": [STEP | {"interface": "nope"}]}
+    answer = world.api.put(f"/v1/nodes/{node}/states/provision", body)
+    assert answer.status == 400
+    assert "'nope' is not one of " in answer.said
+    assert all(name in answer.said for name in ("bios", "deploy", "power", "raid", "vendor"))
