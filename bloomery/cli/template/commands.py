@@ -147,6 +147,15 @@ def show(
 @NAME
 @AS_JSON
 @click.option("--rollback", is_flag=True, help="Take away what was made if something fails.")
+@click.option(
+    "--timeout",
+    "timeout_min",
+    type=click.IntRange(min=1),
+    default=60,
+    show_default=True,
+    metavar="MINUTES",
+    help="How long the stack may take, by its own clock.",
+)
 @click.option("--real-time", is_flag=True, help="Wait as long as the resources want to.")
 def run(
     file: str,
@@ -155,6 +164,7 @@ def run(
     name: str | None,
     as_json: bool,
     rollback: bool,
+    timeout_min: int,
     real_time: bool,
 ) -> None:
     """Create the stack of FILE in memory: print events, states and outputs.
@@ -166,21 +176,28 @@ def run(
     on_event = tables.quiet if as_json else tables.Events(click.echo, clock.now())
     shared = simulation.Simulation(clock=clock, on_event=on_event)
     try:
-        result = _simulated(loader, shared, rollback=rollback, as_json=as_json)
+        result = _simulated(loader, shared, timeout_min, rollback=rollback, as_json=as_json)
     except KeyboardInterrupt:
         result = None  # what is under way is cancelled, and told, once this exception is gone
     if result is None:
         result = tables.interrupted(shared.events)
-    click.echo(_json(result.document()) if as_json else tables.outcome(result))
+    click.echo(_json(result.document()) if as_json else tables.outcome(result, timeout_min))
     if result.error is not None:
         raise SystemExit(INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
 
 
 def _simulated(
-    loader: StackLoader, shared: simulation.Simulation, *, rollback: bool, as_json: bool
+    loader: StackLoader,
+    shared: simulation.Simulation,
+    timeout_min: int,
+    *,
+    rollback: bool,
+    as_json: bool,
 ) -> simulation.Result:
     try:
-        return simulation.run(_validated(loader), rollback=rollback, simulation=shared)
+        stack = _validated(loader)
+        stack.timeout_s = timeout_min * 60
+        return simulation.run(stack, rollback=rollback, simulation=shared)
     except errors.Failure as exc:
         _report(exc, loader)
         if not as_json:

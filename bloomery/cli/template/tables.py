@@ -181,7 +181,7 @@ def interrupted(events: Sequence[Event]) -> Result:
     return Result(status=next((event.state for event in whole), None), reason=reason, error=error)
 
 
-def outcome(result: Result) -> str:
+def outcome(result: Result, timeout_min: int) -> str:
     lines = _section(
         "resources",
         columns(
@@ -192,6 +192,8 @@ def outcome(result: Result) -> str:
     lines += _section("outputs", [*_outputs(result.outputs)])
     begun = f"{result.status}: " if result.status else ""
     said = result.reason or (result.error.message if result.error else "")
+    if result.error and result.error.type == "StackTimedOut":
+        said += f" after {timeout_min} minutes; --timeout allows for more"
     return "\n".join([*lines, "", visible(f"{begun}{said}")])
 
 

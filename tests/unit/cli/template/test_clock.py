@@ -37,3 +37,15 @@ def test_news_are_told_once():
     until_s = clock.now() + 0.05
     clock.wait(until_s)
     assert clock.now() >= until_s
+
+
+def test_a_stack_that_ran_out_of_time_says_how_to_have_more(typed, tmp_path):
+    file = tmp_path / "slow.yaml"
+    file.write_text(
+        "heat_template_version: 2016-10-14\n"
+        "resources: {a: {type: OS::Heat::Delay, properties: {min_wait: 3600}}}\n"
+    )
+    done = typed("run", str(file))
+    assert done.exit_code == 1
+    assert "CREATE_FAILED: Timed out after 60 minutes; --timeout allows for more" in done.output
+    assert "CREATE_COMPLETE" in typed("run", str(file), "--timeout", "61").output
