@@ -139,12 +139,6 @@ def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     return [from_row(row) for row in conn.execute(query).mappings()]
 
 
-def list_of_node(conn: sa.Connection, node_uuid: str, limit: int) -> list[StepRun]:
-    """Return the latest rows of a node, newest first."""
-    query = sa.select(STEP_RUNS).where(_T.node_uuid == node_uuid).order_by(_T.id.desc())
-    return [from_row(row) for row in conn.execute(query.limit(limit)).mappings()]
-
-
 def list_left(conn: sa.Connection) -> list[str]:
     """Return the nodes with a flow that was going on and that nobody holds."""
     query = (

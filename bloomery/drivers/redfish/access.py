@@ -144,7 +144,7 @@ class Access:
 
         key = _key(account)
         login = self._enter(key, account)
-        translated = refusals.translating(account, task.node.uuid, self.conf.redfish, login.tokens)
+        translated = refusals.translating(account, task.node.uuid, login.tokens)
         try:
             with login.turn(task, call), self.gateway.login(call.bmc, key, task), translated:
                 client = login.client(self.conf, call)

@@ -15,7 +15,6 @@ from typing import Any, Final
 from sushy import exceptions as sushy_errors
 
 from bloomery import errors
-from bloomery.conf.redfish import Redfish
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.redfish.driver_info import Account
 from bloomery.drivers.redfish.media import MediaStays
@@ -28,14 +27,12 @@ _ODD: Final = (AttributeError, KeyError, TypeError, ValueError)
 _MOST_CHARS: Final = 600
 _LEAST_SECRET: Final = 3  # shorter ones are parts of words
 _ENUM: Final = re.compile(r"<\w+\.\w+: '([^']*)'>|\b[A-Z]\w+\.([A-Z][A-Z0-9_]+)\b")
-_NOT_FOUND: Final = 404
 
 
 @contextmanager
 def translating(
     account: Account,
     node: str,
-    conf: Redfish,
     tokens: Callable[[], tuple[str, ...]] = tuple,
 ) -> Iterator[None]:
     """Raise one of our errors for whatever sushy raises.
