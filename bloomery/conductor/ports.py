@@ -108,10 +108,10 @@ def _network_of_others(conn: sa.Connection, port: Port) -> str | None:
 def add_missing(conn: sa.Connection, node_uuid: str, addresses: Sequence[str]) -> None:
     """Give the node a port for each address that no port has yet, whosever it is."""
     lower = [address.lower() for address in dict.fromkeys(addresses)]
-    known = set(
+    existing = set(
         conn.execute(sa.select(PORTS.c.address).where(PORTS.c.address.in_(lower))).scalars()
     )
     for address in lower:
-        if address not in known:
+        if address not in existing:
             port = Port(uuid=str(uuids.uuid4()), address=address, node_uuid=node_uuid)
             records.insert(conn, PORT, port)

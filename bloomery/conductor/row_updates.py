@@ -113,7 +113,7 @@ class CrudEvent:
     def snapshot_request(self, values: Mapping[str, Any]) -> CrudEvent:
         """Show at the start what a client asks to create."""
         if self._is_versioned:
-            self._start["snapshot"] = rows.dump(snapshots.GIVEN[self._noun](values))
+            self._start["snapshot"] = rows.dump(snapshots.OF_REQUEST[self._noun](values))
         return self
 
     def snapshot_stored(self, value: Any) -> CrudEvent:

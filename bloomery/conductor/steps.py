@@ -62,17 +62,17 @@ def validated_user_steps(
     Raises StepNotFound, InvalidParameterValue (arguments); ``tolerant``: unknown steps are
     left out instead.
     """
-    known = _known_steps(task, phase, user_steps)
-    unknown = [name for name in map(_name, user_steps) if name not in known]
+    steps_by_name = _known_steps(task, phase, user_steps)
+    unknown = [name for name in map(_name, user_steps) if name not in steps_by_name]
     if unknown and not tolerant:
         raise errors.StepNotFound(
             verb=phase, node=task.node.uuid, steps=", ".join(unknown),
-            offered=", ".join(sorted(known)) or "none",
+            offered=", ".join(sorted(steps_by_name)) or "none",
         )  # fmt: skip
     return [
-        _with_args(task, known[_name(user_step)], user_step)
+        _with_args(task, steps_by_name[_name(user_step)], user_step)
         for user_step in user_steps
-        if _name(user_step) in known
+        if _name(user_step) in steps_by_name
     ]
 
 
@@ -81,12 +81,12 @@ def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]
 
     Those fail at their turn, so that the steps before them still run.
     """
-    known = _known_steps(task, phase, user_steps)
+    steps_by_name = _known_steps(task, phase, user_steps)
     steps = []
     for user_step in user_steps:
         unknown = Step(interface=user_step["interface"], step=user_step["step"])
         args = task.runtime.sealer.seal(dict(user_step.get("args") or {}))
-        steps.append(replace(known.get(_name(user_step), unknown), args=args))
+        steps.append(replace(steps_by_name.get(_name(user_step), unknown), args=args))
     return steps
 
 
@@ -96,10 +96,10 @@ def _name(user_step: UserStep) -> str:
 
 def _known_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) -> dict[str, Step]:
     """The steps by name: those of the interfaces, and those of the conductor on any of them."""
-    known = {step.name: step for step in available_steps(task, phase)}
+    steps_by_name = {step.name: step for step in available_steps(task, phase)}
     for user_step in user_steps:
         if user_step["step"] in RESERVED:
-            known[_name(user_step)] = Step(
+            steps_by_name[_name(user_step)] = Step(
                 interface=user_step["interface"],
                 step=user_step["step"],
                 abortable=True,
@@ -107,7 +107,7 @@ def _known_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) 
                 argsinfo=_RESERVED_ARGSINFO.get(user_step["step"]),
                 resumable=True,
             )
-    return known
+    return steps_by_name
 
 
 def _with_args(task: TaskManager, step: Step, user_step: UserStep) -> Step:
@@ -119,10 +119,10 @@ def _with_args(task: TaskManager, step: Step, user_step: UserStep) -> Step:
 
 def _check_args(step: Step, args: Mapping[str, Any]) -> None:
     """Raise InvalidParameterValue for arguments that the step does not know, or lacks."""
-    known = step.argsinfo or {}
-    unexpected = sorted(set(args) - set(known))
+    argsinfo = step.argsinfo or {}
+    unexpected = sorted(set(args) - set(argsinfo))
     missing = sorted(
-        name for name, info in known.items() if info.get("required") and name not in args
+        name for name, info in argsinfo.items() if info.get("required") and name not in args
     )
     if unexpected or missing:
         faults = [f"unexpected arguments: {', '.join(unexpected)}"] if unexpected else []

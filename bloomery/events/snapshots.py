@@ -49,12 +49,12 @@ def record_snapshot(noun: Noun, record: Any) -> Json:
     return shot | {name: secrets.mask(getattr(record, name)) for name in hidden}
 
 
-def node_given(values: Mapping[str, Any]) -> Json:
+def node_request(values: Mapping[str, Any]) -> Json:
     """Return the snapshot of a node that a client asked for and nobody has stored yet."""
     return _unfilled(node_snapshot(Node(**values)), Node, values, _NODE_FILLED)
 
 
-def record_given(noun: Noun, values: Mapping[str, Any]) -> Json:
+def record_request(noun: Noun, values: Mapping[str, Any]) -> Json:
     filled = {f.name: f.default for f in dataclasses.fields(noun.value)}
     shown = {name: filled[name] for name in noun.shown_when_asked}
     return _unfilled(record_snapshot(noun, noun.value(**values)), noun.value, values, shown)
@@ -76,6 +76,6 @@ def _unfilled(shot: Json, noun: type, values: Mapping[str, Any], filled: Json) -
 OF: Final[Mapping[str, Callable[[Any], Json]]] = {"node": node_snapshot} | {
     noun.name: partial(record_snapshot, noun) for noun in nouns.BY_NAME.values()
 }
-GIVEN: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {"node": node_given} | {
-    noun.name: partial(record_given, noun) for noun in nouns.BY_NAME.values()
+OF_REQUEST: Final[Mapping[str, Callable[[Mapping[str, Any]], Json]]] = {"node": node_request} | {
+    noun.name: partial(record_request, noun) for noun in nouns.BY_NAME.values()
 }

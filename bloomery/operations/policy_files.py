@@ -124,12 +124,12 @@ def effective(rules: Mapping[str, Check], asked: Sequence[str]) -> set[str]:
 
     A rule that another builds upon and that is not there is, to oslo.policy, the rule "default".
     """
-    found: set[str] = set()
+    names: set[str] = set()
     left = list(asked)
     while left:
         name = left.pop()
         name = name if name in rules else "default"
-        if name not in found:
-            found.add(name)
+        if name not in names:
+            names.add(name)
             left += references(rules.get(name, ""))
-    return found
+    return names

@@ -48,9 +48,9 @@ def test_the_image_and_the_configuration_drive_of_an_instance_are_not_told():
     ("noun", "shot"),
     [
         ("node", snapshots.node_snapshot(node())),
-        ("node", snapshots.node_given({"uuid": UUID, "driver": "fake-hardware"})),
+        ("node", snapshots.node_request({"uuid": UUID, "driver": "fake-hardware"})),
         ("port", snapshots.record_snapshot(PORT, Port(uuid=UUID, address="a", node_uuid=UUID))),
-        ("port", snapshots.record_given(PORT, {"uuid": UUID, "address": "a", "node_uuid": UUID})),
+        ("port", snapshots.record_request(PORT, {"uuid": UUID, "address": "a", "node_uuid": UUID})),
     ],
 )
 def test_a_snapshot_has_every_field_that_a_payload_of_its_noun_shows(noun: str, shot: Any):
@@ -80,7 +80,7 @@ def test_a_snapshot_is_the_object_as_the_api_has_it(shot: Any, table: Any):
 
 
 def test_what_the_server_fills_in_is_null_while_a_node_is_only_asked_for():
-    shot = snapshots.node_given(
+    shot = snapshots.node_request(
         {"uuid": UUID, "driver": "fake-hardware", "provision_state": "enroll", "retired": True},
     )
     server = ("console_enabled", "maintenance", "protected", "disable_power_off", "created_at")
@@ -92,8 +92,8 @@ def test_what_the_server_fills_in_is_null_while_a_node_is_only_asked_for():
 
 def test_a_port_that_is_asked_for_says_that_dynamic_groups_may_have_it():
     values = {"uuid": UUID, "address": "a", "node_uuid": UUID}
-    assert snapshots.record_given(PORT, values)["available_for_dynamic_portgroup"] is True
-    refused = snapshots.record_given(PORT, values | {"available_for_dynamic_portgroup": False})
+    assert snapshots.record_request(PORT, values)["available_for_dynamic_portgroup"] is True
+    refused = snapshots.record_request(PORT, values | {"available_for_dynamic_portgroup": False})
     assert refused["available_for_dynamic_portgroup"] is False
     assert refused["pxe_enabled"] is None
 
