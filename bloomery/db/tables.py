@@ -45,7 +45,7 @@ LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")
 BigId = sa.BigInteger().with_variant(sa.Integer(), "sqlite")
 
 
-def _table(name: str, *items: sa.Column[Any] | sa.schema.SchemaItem) -> sa.Table:
+def _table(name: str, *items: sa.Column[Any] | sa.schema.SchemaItem, **more: Any) -> sa.Table:
     stamps = (
         sa.Column("created_at", UtcTime, nullable=False),
         sa.Column("updated_at", UtcTime),
@@ -58,6 +58,7 @@ def _table(name: str, *items: sa.Column[Any] | sa.schema.SchemaItem) -> sa.Table
         *stamps,
         mysql_engine="InnoDB",
         mysql_charset="utf8mb4",
+        **more,
     )
 
 
@@ -385,6 +386,226 @@ STEP_RUNS = _table(
     _time("started_at"),
     _time("finished_at"),
     sa.UniqueConstraint("flow", "position"),
+)
+
+# ------------------------------------------------------------------------------ orchestration
+
+
+def _of_stack(**more: Any) -> sa.Column[str]:
+    """Rows that go when their stack's row is purged."""
+    return sa.Column(
+        "stack_uuid",
+        sa.String(36),
+        sa.ForeignKey("stacks.uuid", ondelete="CASCADE"),
+        **{"nullable": False, "index": True} | more,
+    )
+
+
+TEMPLATE_FILES = _table("template_files", _text("digest", 64, nullable=False, unique=True),
+    _json("files"))  # fmt: skip
+
+RAW_TEMPLATES = _table(
+    "raw_templates",
+    _uuid(),
+    _json("template"),
+    _json("environment"),  # merged; hidden parameters sealed
+    _text("files_digest", 64, index=True),
+)
+
+CREDENTIALS = _table(
+    "credentials",
+    _uuid(),
+    _text("user"),
+    _text("project"),
+    _json("roles"),
+    sa.Column("trust", LongText),  # sealed
+    _text("auth_method", 32, nullable=False),
+)
+
+STACKS = _table(
+    "stacks",
+    _uuid(),
+    _text("name", nullable=False),
+    _text("project", nullable=False),
+    _text("live_name", 512, unique=True),  # project/name of a root that lives, else null
+    _text("user"),
+    _text("root_uuid", 36, nullable=False, index=True),
+    _text("owner_uuid", 36, index=True),
+    _text("owner_resource"),
+    sa.Column("depth", sa.Integer, nullable=False),
+    _text("template_uuid", 36, nullable=False),
+    _text("previous_template_uuid", 36),
+    _text("credentials_uuid", 36),
+    _text("action", 16, nullable=False),
+    _text("status", 16, nullable=False),
+    sa.Column("reason", LongText, nullable=False),
+    _flag("disable_rollback"),
+    sa.Column("timeout_mins", sa.Integer),
+    _time("deadline_at"),
+    sa.Column("traversal", sa.BigInteger, nullable=False),
+    sa.Column("graph", LongText),  # of the traversal that is walked; null at rest
+    _flag("open"),  # acts of the traversal, or of one before, have not ended
+    _time("deleted_at"),
+)
+sa.Index(
+    "ix_stacks_project_deleted_at_created_at", STACKS.c.project, STACKS.c.deleted_at,
+    STACKS.c.created_at,
+)  # fmt: skip
+
+STACK_TAGS = sa.Table(
+    "stack_tags",
+    METADATA,
+    sa.Column(
+        "stack_uuid",
+        sa.String(36),
+        sa.ForeignKey("stacks.uuid", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    sa.Column("tag", sa.String(80), primary_key=True, index=True),
+    sa.Column("position", sa.Integer, nullable=False),  # tags are told in the order given
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+ENGINES = _table(
+    "engines",
+    _text("engine_id", 36, nullable=False, unique=True),
+    _text("host", nullable=False),
+    _text("hostname", nullable=False),
+    _text("binary", 64, nullable=False),
+    _text("topic", 64, nullable=False),
+    sa.Column("report_interval", sa.Integer, nullable=False),
+    sa.Column("heartbeat", sa.BigInteger, nullable=False, server_default="0"),
+    _time("deleted_at"),
+)
+
+STACK_LOCKS = sa.Table(
+    "stack_locks",
+    METADATA,
+    sa.Column("root_uuid", sa.String(36), primary_key=True),
+    sa.Column("engine_id", sa.String(36), index=True),  # null: free
+    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("updated_at", UtcTime),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+STACK_ORDERS = _table(
+    "stack_orders",
+    _text("root_uuid", 36, nullable=False, index=True),
+    _text("stack_uuid", 36, nullable=False),
+    _text("kind", 32, nullable=False),
+    _json("payload"),
+    _json("request"),
+    sqlite_autoincrement=True,
+)
+
+PROPERTIES_DATA = _table(
+    "properties_data",
+    _uuid(),
+    _text("root_uuid", 36, nullable=False, index=True),
+    sa.Column("data", LongText, nullable=False),
+    _flag("sealed"),
+)
+
+RESOURCES = _table(
+    "resources",
+    _uuid(),
+    _of_stack(index=False),
+    _text("root_uuid", 36, nullable=False, index=True),
+    _text("name", nullable=False),
+    _text("type", nullable=False),
+    _text("action", 16, nullable=False),
+    _text("status", 16, nullable=False),
+    sa.Column("reason", LongText, nullable=False),
+    _text("state_before", 32),  # ACTION_STATUS before the act that is open
+    _text("physical_id", index=True),
+    _flag("stands"),  # for its name; false: replaced, and still there
+    _text("replaces", 36),
+    sa.Column("traversal", sa.BigInteger, nullable=False),  # that has finished it last
+    _text("template_uuid", 36, nullable=False),
+    _text("properties_uuid", 36),
+    _json("policy"),
+    _json("metadata"),
+    sa.Column("metadata_version", sa.BigInteger, nullable=False),
+    _json("requires"),
+    sa.Column("act", LongText),  # the open act as its kind needs it: word, arguments, token
+    sa.Column("attempt", sa.Integer, nullable=False),
+    _time("due_at"),
+    sa.Column("waits_for", LongText),
+    sa.Index("ix_resources_stack_uuid_name", "stack_uuid", "name"),
+)
+
+RESOURCE_DATA = sa.Table(
+    "resource_data",
+    METADATA,
+    sa.Column(
+        "resource_uuid",
+        sa.String(36),
+        sa.ForeignKey("resources.uuid", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    sa.Column("key", sa.String(255), primary_key=True),
+    sa.Column("value", LongText, nullable=False),  # JSON; sealed if redacted
+    sa.Column("redacted", sa.Boolean(create_constraint=False), nullable=False),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+STACK_EVENTS = sa.Table(
+    "stack_events",
+    METADATA,
+    sa.Column("id", BigId, primary_key=True, autoincrement=True),
+    sa.Column("created_at", UtcTime, nullable=False),
+    sa.Column("uuid", sa.String(36), nullable=False, unique=True),
+    _of_stack(index=False),
+    _text("root_uuid", 36, nullable=False),
+    _text("action", 16, nullable=False),
+    _text("status", 16, nullable=False),
+    _text("name", nullable=False),
+    _text("type", nullable=False),
+    _text("physical_id"),
+    _text("reason", nullable=False),
+    _text("properties_uuid", 36),
+    sa.Index("ix_stack_events_stack_uuid_id", "stack_uuid", "id"),
+    sa.Index("ix_stack_events_root_uuid_id", "root_uuid", "id"),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+SNAPSHOTS = _table(
+    "snapshots",
+    _uuid(),
+    _of_stack(),
+    _text("name"),
+    _text("project", nullable=False),
+    _text("action", 16, nullable=False),
+    _text("status", 16, nullable=False),
+    sa.Column("reason", LongText, nullable=False),
+    sa.Column("data", LongText),  # sealed
+)
+
+SOFTWARE_CONFIGS = _table(
+    "software_configs",
+    _uuid(),
+    _text("project", nullable=False, index=True),
+    _text("name"),
+    _text("group"),
+    sa.Column("config", LongText, nullable=False),  # the document: config, inputs, outputs, options
+)
+
+SOFTWARE_DEPLOYMENTS = _table(
+    "software_deployments",
+    _uuid(),
+    _text("project", nullable=False, index=True),
+    _text("stack_user_project"),
+    _text("server_id", index=True),
+    sa.Column("config_uuid", sa.String(36), sa.ForeignKey("software_configs.uuid"), nullable=False),
+    _json("input_values"),
+    _json("output_values"),
+    _text("action", 16),
+    _text("status", 16),
+    sa.Column("status_reason", LongText),
 )
 
 EVENTS = sa.Table(

@@ -1,0 +1,193 @@
+"""Stacks and what belongs to them, as they are stored: plain values between rows and the engine.
+
+The engine works on objects of its own; what it changes in a turn it hands over as a ``Turn`` of
+these values, and from a ``Tree`` of them another engine goes on.  Actions and statuses are words of
+Heat (``orchestration.resources.states``); ids are chosen by whoever makes the value, never by the
+database, so that what is made twice is the same.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Template:
+    """A template as a stack has it; immutable: another one gets another uuid.
+
+    ``environment``  merged, with the parameters that the user gave; hidden ones are sealed at rest
+    ``files``        by name; equal maps are stored once
+    """
+
+    uuid: str
+    template: Mapping[str, Any]
+    environment: Mapping[str, Any] = field(default_factory=dict)
+    files: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stack:
+    """``root_uuid``: of the tree, its own for a root.  ``owner_*``: the resource above, if nested.
+
+    ``traversal``  counts what was asked of the stack: an engine writes it only if it knows it
+    ``graph``      vertices and edges of the traversal that is walked; None at rest
+    ``open``       acts of it, or of an earlier traversal, have not ended
+    """
+
+    uuid: str
+    name: str
+    project: str
+    user: str | None = None
+    root_uuid: str
+    owner_uuid: str | None = None
+    owner_resource: str | None = None
+    depth: int = 0
+    template_uuid: str
+    previous_template_uuid: str | None = None
+    credentials_uuid: str | None = None
+    action: str
+    status: str
+    reason: str
+    disable_rollback: bool = True
+    timeout_mins: int | None = None
+    deadline_at: datetime | None = None
+    traversal: int = 1
+    graph: Mapping[str, Any] | None = None
+    open: bool = False
+    tags: tuple[str, ...] = ()
+    created_at: datetime
+    updated_at: datetime | None = None
+    deleted_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Resource:
+    """One resource of one stack, or the old one of a replaced resource (``stands`` is False).
+
+    ``state_before``  ACTION_STATUS before the act that is open: by it the resource is ruled upon
+    ``traversal``     the one that has finished it last
+    ``template_uuid`` whose definition and kind it has
+    ``act``           the act that is open: word, arguments, token of its kind; None at rest
+    ``due_at``        when the act is looked at again; None: at once, or when it is woken
+    """
+
+    uuid: str
+    stack_uuid: str
+    root_uuid: str
+    name: str
+    type: str
+    action: str
+    status: str
+    reason: str = ""
+    state_before: str | None = None
+    physical_id: str | None = None
+    stands: bool = True
+    replaces: str | None = None
+    traversal: int = 0
+    template_uuid: str
+    properties_uuid: str | None = None
+    policy: Mapping[str, Any] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
+    metadata_version: int = 0
+    requires: tuple[str, ...] = ()
+    act: Mapping[str, Any] | None = None
+    attempt: int = 0
+    due_at: datetime | None = None
+    waits_for: str | None = None
+    data: Mapping[str, Any] = field(default_factory=dict)
+    redacted: frozenset[str] = frozenset()  # keys of ``data`` that are sealed at rest
+    created_at: datetime
+    updated_at: datetime | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Properties:
+    """Resolved properties; immutable, shared by a resource and the events of that act.
+
+    ``hidden``: a value of a hidden parameter may have reached them; they are sealed at rest.
+    """
+
+    uuid: str
+    root_uuid: str
+    data: Mapping[str, Any]
+    hidden: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Event:
+    """What the API tells of a stack or a resource of it; ``reason`` is masked already."""
+
+    uuid: str
+    stack_uuid: str
+    root_uuid: str
+    created_at: datetime
+    action: str
+    status: str
+    name: str
+    type: str
+    physical_id: str | None = None
+    reason: str = ""
+    properties_uuid: str | None = None
+
+
+class OrderKind(enum.StrEnum):
+    """What may be asked of a stack; the order is committed with the state that clients see."""
+
+    CREATE = "create"
+    ADOPT = "adopt"  # payload: data
+    UPDATE = "update"  # payload: converge
+    DELETE = "delete"  # payload: abandon
+    SUSPEND = "suspend"
+    RESUME = "resume"
+    CHECK = "check"
+    SNAPSHOT = "snapshot"  # payload: snapshot
+    RESTORE = "restore"  # payload: snapshot
+    CANCEL = "cancel"  # payload: rollback
+    SIGNAL = "signal"  # payload: resource (uuid), details
+    UNSET_HOOK = "unset_hook"  # payload: resource (uuid), hook
+    MARK_UNHEALTHY = "mark_unhealthy"  # payload: resource (uuid), unhealthy, reason
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """``id``: given by the database, in the order of acceptance.  ``request``: who asked."""
+
+    id: int = 0
+    root_uuid: str
+    stack_uuid: str
+    kind: OrderKind
+    payload: Mapping[str, Any] = field(default_factory=dict)
+    request: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tree:
+    """A root and all stacks below it, with what is needed to go on: what an engine loads."""
+
+    stacks: Sequence[Stack]
+    resources: Sequence[Resource]
+    templates: Mapping[str, Template]
+    properties: Mapping[str, Properties]
+    orders: Sequence[Order] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Turn:
+    """What one turn of a tree has changed; written whole, in one transaction, or not at all.
+
+    ``stacks`` and ``resources`` are new or changed; ``removed``: uuids of resources that are gone.
+    ``orders``: ids of those that were taken.  ``rests``: nothing is left to do, the lock may go.
+    """
+
+    stacks: Sequence[Stack] = ()
+    resources: Sequence[Resource] = ()
+    removed: Sequence[str] = ()
+    templates: Sequence[Template] = ()
+    properties: Sequence[Properties] = ()
+    events: Sequence[Event] = ()
+    orders: Sequence[int] = ()
+    rests: bool = False
