@@ -18,7 +18,17 @@ from typing import Any, Final
 from oslo_config import cfg
 
 from bloomery import errors
-from bloomery.conf import api, conductor, database, default, fake, ipmi, notifications, redfish
+from bloomery.conf import (
+    api,
+    conductor,
+    database,
+    default,
+    engine,
+    fake,
+    ipmi,
+    notifications,
+    redfish,
+)
 from bloomery.conf.declare import options, read
 
 _PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
@@ -28,9 +38,11 @@ GROUPS: dict[str, type[Any]] = {
     "bmc": redfish.BmcOptions,
     "conductor": conductor.Conductor,
     "database": database.Database,
+    "engine": engine.Engine,
     "events": notifications.Events,
     "fake": fake.Fake,
     "ipmi": ipmi.Ipmi,
+    "orchestration": engine.Orchestration,
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
     "oslo_policy": api.OsloPolicy,
     "redfish": redfish.Redfish,
@@ -47,6 +59,10 @@ class Conf:
     bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
     database: database.Database = field(default_factory=database.Database)
+    orchestration: engine.Orchestration = field(  # before ``engine`` is a field
+        default_factory=engine.Orchestration,
+    )
+    engine: engine.Engine = field(default_factory=engine.Engine)
     events: notifications.Events = field(default_factory=notifications.Events)
     fake: fake.Fake = field(default_factory=fake.Fake)
     ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)

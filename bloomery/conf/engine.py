@@ -1,0 +1,86 @@
+"""[engine] and [orchestration]: stacks, who works on them, what they may ask for, and their API.
+
+Names and defaults are those of Heat where it has the option; most stand in its [DEFAULT].
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from bloomery.conf.declare import option
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    num_engine_workers: int = option(
+        2,
+        "threads that work on stacks; a stack with all its nested ones is worked on by one at a "
+        "time, and those that wait need none",
+        least=1,
+        most=64,
+    )
+    convergence: bool = option(
+        True,
+        "take an update of a stack that is busy, which supersedes what goes on; false: answer 409",
+    )
+    stack_action_timeout: int = option(
+        3600, "seconds for an action on a stack that names no time-out of its own", least=1
+    )
+    error_wait_time: int = option(
+        240, "seconds that resources in progress have to end after another has failed", least=0
+    )
+    action_retry_limit: int = option(
+        5, "how often a creation is tried again after it has failed", least=0
+    )
+    periodic_interval: int = option(
+        60, "seconds between two looks for stacks that nobody works on", least=1
+    )
+    engine_heartbeat_interval: int = option(
+        2, "seconds between two signs of life, where engines share a database", least=1
+    )
+    engine_life_check_timeout: int = option(
+        10,
+        "seconds after which an engine that gave no sign of life is dead, and another one goes on "
+        "with its stacks; at least four times engine_heartbeat_interval",
+        least=4,
+    )
+    max_stacks_per_tenant: int = option(512, "root stacks of a project; -1: any", least=-1)
+    max_resources_per_stack: int = option(
+        1000, "resources of a stack with all its nested ones; -1: any", least=-1
+    )
+    max_nested_stack_depth: int = option(5, "stacks inside stacks", least=0, most=100)
+    max_template_size: int = option(524_288, "bytes of one template as text", least=1)
+    max_events_per_stack: int = option(
+        1000, "events of a stack that are kept when old ones are dropped; 0: all", least=0
+    )
+    event_purge_batch_size: int = option(
+        200, "a stack may have so many more events before the oldest are dropped", least=1
+    )
+    purge_days: int = option(
+        90, "days after which nothing is left of a stack that was deleted; -1: never", least=-1
+    )
+    enable_stack_adopt: bool = option(False, "let stacks adopt resources that exist")
+    enable_stack_abandon: bool = option(False, "let stacks be abandoned, their resources kept")
+    hidden_stack_tags: tuple[str, ...] = option(
+        ("data-processing-cluster",), "stacks with one of these tags are hidden from lists"
+    )
+    plugin_dirs: tuple[str, ...] = option(
+        (), "folders of modules whose resource_mapping() names more resource types"
+    )
+    environment_dir: str | None = option(
+        None, "folder of environment files that hold for every stack; unset: there is none"
+    )
+    default_notification_level: str = option(
+        "info",
+        "level of notifications of stacks; those of errors are errors",
+        choices=("info", "debug", "warning", "error", "critical"),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Orchestration:
+    host_ip: str | None = option(None, "address to listen on; unset: [api]host_ip")
+    port: int = option(8004, "TCP port; 0: any free one", least=0, most=65535)
+    threads: int = option(2, "requests handled at a time", least=2)
+    public_endpoint: str | None = option(None, "URL of this API in links; unset: as asked")
+    max_json_body_size: int = option(1_048_576, "largest body, bytes", least=1)
