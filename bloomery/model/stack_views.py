@@ -1,0 +1,294 @@
+"""What callers say of stacks and what they are answered: plain values between API and engine.
+
+Nothing here knows a URL, a link or an encoded time; what is hidden is masked already.  Documents
+(templates, environments, metadata) are what JSON could carry.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackIdentity:
+    """Which stack: the name must be that of the stack, also where the uuid alone would do.
+
+    ``project`` is the one that the stack belongs to; a caller of another one learns nothing.
+    """
+
+    project: str
+    name: str
+    uuid: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackArguments:
+    """The body of create, update, adopt and of their previews, its texts parsed already.
+
+    ``template``           parsed (``template.parse``), fetched if a URL was given; None: absent
+    ``environment``        parsed; None: absent.  Not read where ``environment_files`` is not empty
+    ``parameters``         over those of the environment
+    ``timeout_mins``       None: not said.  0: the default
+    ``disable_rollback``   None: not said
+    ``tags``               None: not said
+    ``adopt_data``         parsed; its own template is used
+    ``existing``           of an update: what is not said stays as it is (PATCH)
+    ``clear_parameters``   with ``existing``: stored values that are dropped first
+    ``converge``           of an update: compare with what is really there
+    """
+
+    template: Mapping[str, Any] | None = None
+    parameters: Mapping[str, Any] = field(default_factory=dict)
+    environment: Mapping[str, Any] | None = None
+    environment_files: Sequence[str] = ()
+    files: Mapping[str, str] = field(default_factory=dict)
+    files_container: str | None = None
+    timeout_mins: int | None = None
+    disable_rollback: bool | None = None
+    tags: Sequence[str] | None = None
+    adopt_data: Mapping[str, Any] | None = None
+    existing: bool = False
+    clear_parameters: Sequence[str] = ()
+    converge: bool = False
+
+
+# Filters of lists of stacks, as the API spells them, and the field of ``model.stacks.Stack`` that
+# each is about.  ``stack_user_project_id`` is kept by no stack: nothing fits it.
+STACK_FILTERS: Final[Mapping[str, str]] = {
+    "id": "uuid",
+    "name": "name",
+    "stack_name": "name",
+    "action": "action",
+    "stack_action": "action",
+    "status": "status",
+    "stack_status": "status",
+    "stack_status_reason": "reason",
+    "disable_rollback": "disable_rollback",
+    "timeout_mins": "timeout_mins",
+    "stack_owner": "user",
+    "username": "user",
+    "tenant": "project",
+    "tenant_id": "project",
+    "parent": "owner_uuid",
+    "owner_id": "owner_uuid",
+    "stack_user_project_id": "stack_user_project",
+}
+STACK_SORT_KEYS: Final[Mapping[str, str]] = {
+    "stack_name": "name",
+    "stack_status": "status",
+    "creation_time": "created_at",
+    "updated_time": "updated_at",
+}
+EVENT_SORT_KEYS: Final[Mapping[str, str]] = {"event_time": "created_at", "resource_type": "type"}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackQuery:
+    """A list of stacks: which, in which order, from behind which, how many.
+
+    ``filters``    column (a value of STACK_FILTERS) -> values, of which one must fit; a status may
+                   be ``CREATE_FAILED``, which is split; values are text as in a URL
+    ``tags``       all of them; ``tags_any``: one of them; ``not_tags``: not all; ``not_tags_any``
+    ``sort_keys``  columns (values of STACK_SORT_KEYS); others are passed over
+    ``descending`` None: as Heat does, by creation time descending, by a sort key ascending
+    ``limit``      None: no limit; 0: an empty page.  A marker that is not there is passed over
+    ``everybody``  of all projects (``global_tenant``), which has a policy of its own
+    """
+
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    tags: Sequence[str] = ()
+    tags_any: Sequence[str] = ()
+    not_tags: Sequence[str] = ()
+    not_tags_any: Sequence[str] = ()
+    show_deleted: bool = False
+    show_nested: bool = False
+    show_hidden: bool = False
+    everybody: bool = False
+    sort_keys: Sequence[str] = ()
+    descending: bool | None = None
+    marker: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackSummary:
+    """A stack in a list.  ``state`` is action and status joined, such as CREATE_COMPLETE."""
+
+    identity: StackIdentity
+    action: str
+    status: str
+    reason: str
+    user: str | None
+    owner_uuid: str | None
+    tags: Sequence[str]
+    created_at: datetime
+    updated_at: datetime | None
+    deleted_at: datetime | None
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Output:
+    """``error``: why the value could not be computed; None where it could."""
+
+    key: str
+    description: str
+    value: Any = None
+    error: str | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackDetails:
+    """A stack by itself.  ``outputs`` is None where they were not asked for or cannot be."""
+
+    summary: StackSummary
+    description: str
+    parameters: Mapping[str, str]
+    outputs: Sequence[Output] | None
+    disable_rollback: bool
+    timeout_mins: int | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceQuery:
+    """``filters``: type (a part of it), status, name, action, uuid, physical_id -> values.
+
+    ``nested_depth``: levels below the stack that are listed, too.
+    """
+
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nested_depth: int = 0
+    with_detail: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ResourceDetails:
+    """One resource.  ``nested``: the stack that it owns; ``parent``: the resource above its stack.
+
+    ``description`` and ``attributes`` are None in lists without detail.  A preview has no uuid.
+    """
+
+    stack: StackIdentity
+    name: str
+    type: str
+    uuid: str | None
+    physical_id: str | None
+    action: str
+    status: str
+    reason: str
+    created_at: datetime | None
+    updated_at: datetime | None
+    required_by: Sequence[str]
+    nested: StackIdentity | None = None
+    parent: str | None = None
+    description: str | None = None
+    attributes: Mapping[str, Any] | None = None
+    metadata: Mapping[str, Any] | None = None  # in previews only
+    properties: Mapping[str, Any] | None = None  # in previews only
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventQuery:
+    """Events of one stack, or of a resource of it.
+
+    ``filters``       action, status, name, type -> values
+    ``nested_depth``  None: not asked for, and no event names the root; else levels below the stack
+    ``sort_keys``     columns (values of EVENT_SORT_KEYS); others are passed over
+    ``descending``    None: newest first
+    """
+
+    resource: str | None = None
+    filters: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    nested_depth: int | None = None
+    sort_keys: Sequence[str] = ()
+    descending: bool | None = None
+    marker: str | None = None
+    limit: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventDetails:
+    """One event.  ``properties`` is None in lists; ``root``: in lists asked with nested_depth."""
+
+    uuid: str
+    stack: StackIdentity
+    at: datetime
+    name: str
+    type: str
+    physical_id: str | None
+    action: str
+    status: str
+    reason: str
+    root: StackIdentity | None = None
+    properties: Mapping[str, Any] | None = None
+
+    @property
+    def state(self) -> str:
+        return f"{self.action}_{self.status}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotDetails:
+    """``data``: as abandon gives it; None in lists of ours, never on the wire."""
+
+    uuid: str
+    name: str | None
+    action: str
+    status: str
+    reason: str
+    data: Mapping[str, Any] | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PreviewedStack:
+    """A stack that was not made.  A resource that owns a stack is the list of what is in there."""
+
+    identity: StackIdentity
+    description: str
+    parameters: Mapping[str, str]
+    disable_rollback: bool
+    timeout_mins: int | None
+    user: str | None
+    tags: Sequence[str]
+    resources: Sequence[Any]  # ResourceDetails, or a sequence of such, and so on
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class UpdatePreview:
+    """What an update would do to which resource."""
+
+    unchanged: Sequence[ResourceDetails] = ()
+    updated: Sequence[ResourceDetails] = ()
+    replaced: Sequence[ResourceDetails] = ()
+    added: Sequence[ResourceDetails] = ()
+    deleted: Sequence[ResourceDetails] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineDetails:
+    """An engine process.  ``up``: its row was written at most two intervals ago."""
+
+    uuid: str
+    binary: str
+    host: str
+    hostname: str
+    topic: str
+    engine_id: str
+    report_interval: int
+    up: bool
+    created_at: datetime
+    updated_at: datetime | None
+    deleted_at: datetime | None
