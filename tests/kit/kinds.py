@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
@@ -64,13 +63,11 @@ class Children:
         self.stacks: dict[str, Child] = {}
         self.names: list[str] = []
         self.cancelled: list[str] = []
-        self._number = itertools.count(1)
 
-    def create(self, name: str, blueprint: Blueprint) -> str:
-        stack_id = f"stack-{next(self._number)}"
-        self.names.append(name)
-        self.stacks[stack_id] = Child(stack_id, blueprint)
-        return stack_id
+    def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
+        if stack_id not in self.stacks:
+            self.names.append(name)
+            self.stacks[stack_id] = Child(stack_id, blueprint)
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         child = self.stacks[stack_id]
@@ -97,11 +94,23 @@ class Children:
         self.only.status, self.only.reason = status, reason
 
 
+def is_complete(check: Callable[[Any], bool], token: Any) -> bool:
+    """Whether an action has ended; who knows what it waits for says so."""
+    try:
+        return check(token)
+    except base.PollDelay as exc:
+        assert 1 <= exc.steps <= base.LONGEST_DELAY
+    except base.WaitFor as exc:
+        assert exc.uuid
+    return False
+
+
 def made(
     kind: type[base.Resource],
     properties: Mapping[str, Any] | None = None,
     *,
     name: str = "a",
+    uuid: str = UUID,
     clock: Callable[[], float] | None = None,
     random: Callable[[], float] = lambda: 0.5,
     policy: Mapping[str, Any] | None = None,
@@ -110,10 +119,10 @@ def made(
     """One resource of ``kind``; properties not given take the defaults of the schema."""
     defaults = {key: schema.default for key, schema in kind.properties_schema.items()}
     return kind(
-        base.Record(name=name, type=kind.__name__, uuid=UUID),
+        base.Record(name=name, type=kind.__name__, uuid=uuid),
         {**defaults, **(properties or {})},
         base.ResourceContext(
-            stack_name="s", stack_id="1", clock=clock or Clock(), random=random, **context
+            stack_name="s", stack_id="1", utc=clock or Clock(), random=random, **context
         ),
         update_policy=policy,
     )

@@ -13,10 +13,10 @@ Who walks the stack owns ``action``, ``status`` and the stored values and writes
 
         def handle_create(self) -> Any:
             self.resource_id_set(self.physical_resource_name())
-            return {"until": self.clock() + 60}
+            return {"until": self.context.utc() + 60}
 
         def check_create_complete(self, token: Any) -> bool:
-            return self.clock() >= token["until"]
+            return self.context.utc() >= token["until"]
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ import re
 import uuid as uuids
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Self
+from typing import Any, ClassVar, Final, Protocol, Self
 
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
@@ -60,11 +60,35 @@ class PollDelay(Exception):
         return cls(math.ceil(min(seconds, LONGEST_DELAY)))
 
 
+class WaitFor(Exception):
+    """A check's answer: ask me again when the thing called ``uuid`` has changed.
+
+    That is a stack below, which has ended what it did; a resource of the same stack, which was
+    signalled; or what else the service tells of.  ``timeout_s``: ask me then at the latest.
+    """
+
+    def __init__(self, uuid: str, timeout_s: float | None = None) -> None:
+        super().__init__(uuid)
+        self.uuid = uuid
+        self.timeout_s = timeout_s
+
+
+class NoActionRequired(Exception):
+    """A signal's answer: nothing was done, and no event shall tell of it."""
+
+
 class ResourceInError(Exception):
     """The real thing says that it is in error: its creation may be tried again."""
 
     def __init__(self, status: str = "ERROR", reason: str = "Unknown") -> None:
         super().__init__(f'Went to status {status} due to "{reason}"')
+
+
+class Siblings(Protocol):
+    """The other resources of the same stack."""
+
+    def find(self, reference_id: Any) -> Resource | None:
+        """The one that get_resource calls so; what is changed on its record is stored as ours."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,10 +97,13 @@ class ResourceContext:
 
     stack_name: str
     stack_id: str
-    clock: Callable[[], float]  # seconds, monotonic; a simulation turns it by hand
+    utc: Callable[[], float]  # seconds since the epoch: tokens and data outlast a process
     random: Callable[[], float]  # in [0, 1); secrets are drawn from it: the system's source
     timeout_s: float = 3600  # of the stack's action
+    project_id: str = ""
+    endpoint: str = ""  # of the orchestration API, for addresses of signals
     children: Children | None = None  # None: composite kinds cannot be made here
+    siblings: Siblings | None = None  # None: nobody else is there yet
     engines: int = 1  # that live: as many members of a concurrent chain are made at once
     limits: Limits = LIMITS
 
@@ -130,7 +157,7 @@ class Resource:
 
     # Handlers are optional. Those of an action are called handle_<action> and return a token, which
     # check_<action>_complete is handed until it says true, or handle_<action>_cancel once when the
-    # wait is given up. A signal is told to handle_signal, whose text goes into the event.
+    # wait is given up. handle_signal is given what was posted; its text goes into the event.
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
@@ -192,6 +219,10 @@ class Resource:
 
     def resource_id_set(self, physical_id: str | None) -> None:
         self.record.physical_id = physical_id
+
+    def derived_id(self, role: str = "") -> str:
+        """A UUID of our own for ``role``, the same whenever it is asked for: also after a crash."""
+        return str(uuids.uuid5(uuids.UUID(self.record.uuid), role))
 
     def physical_resource_name(self) -> str:
         """``<stack>-<resource>-<12 characters>``, shortened in the middle to the kind's limit."""

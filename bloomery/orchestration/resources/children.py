@@ -3,10 +3,11 @@
 A nested template, a group and a chain stand for a whole stack each.  They know nothing of who walks
 stacks: they hand a ``Blueprint`` to ``Children`` and look at the ``Child`` until it has ended::
 
-    stack_id = children.create("web-nested-3f2x", Blueprint(owner="nested", document=...))
+    children.create(stack_id, "web-nested-3f2x", Blueprint(owner="nested", document=...))
     children.find(stack_id).status  # IN_PROGRESS; later COMPLETE or FAILED
 
-Each verb returns at once, and asked twice it lands in the same place.  A simulation keeps children
+Each verb returns at once, and asked twice it lands in the same place: the id of a child is chosen
+by the resource above, which chooses the same one after a crash.  A simulation keeps children
 in memory, the engine as rows; both give a child the files of its parent and what the parent's
 environment says for the resource ``owner`` (Environment.child), and never let it roll back alone.
 """
@@ -66,8 +67,8 @@ class Child(Protocol):
 class Children(Protocol):
     """Make, change and remove child stacks; each verb returns before the work is done."""
 
-    def create(self, name: str, blueprint: Blueprint) -> str:
-        """Begin a child stack called ``name`` and return its id."""
+    def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
+        """Begin a child stack called ``name``; one that is there already is left alone."""
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         """Begin to change a child; one that has ended in FAILED may be changed too."""

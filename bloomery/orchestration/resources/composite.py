@@ -87,7 +87,10 @@ class Composite(base.Resource):
         )
 
     def begin_child(self, blueprint: Blueprint) -> None:
-        self.resource_id_set(self.children().create(self.physical_resource_name(), blueprint))
+        """Begin a child under an id that follows from ours and that of the child before it."""
+        stack_id = self.derived_id(self.record.physical_id or "")
+        self.children().create(stack_id, self.physical_resource_name(), blueprint)
+        self.resource_id_set(stack_id)
 
     def change_child(self, blueprint: Blueprint) -> Action:
         """Update the child and return what it now does: one that is not there is created."""
@@ -102,12 +105,12 @@ class Composite(base.Resource):
             self.children().cancel(self.record.physical_id)
 
     def child_ended(self, action: Action) -> bool:
-        """Whether the child has ended ``action``; raises ChildFailed with its reason."""
+        """True when the child has ended ``action``; WaitFor before, ChildFailed with its reason."""
         child = self.child()
         if child is None:
             raise states.ChildFailed("its stack is gone")
         if child.status is Status.IN_PROGRESS or child.action is not action:
-            return False
+            raise base.WaitFor(child.id)
         if child.status is Status.FAILED:
             raise states.ChildFailed(child.reason)
         return True

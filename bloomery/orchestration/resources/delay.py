@@ -102,10 +102,10 @@ class Delay(base.Resource):
         if action not in (self.properties["actions"] or ()):
             return None
         jitter_s = self.context.random() * self._jitter_s()
-        return self.context.clock() + self._number("min_wait") + jitter_s
+        return self.context.utc() + self._number("min_wait") + jitter_s
 
     def _over(self, token: float | None) -> bool:
-        now = self.context.clock()
+        now = self.context.utc()
         if token is None or now >= token:
             return True
         raise base.PollDelay.of(token - now)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
@@ -16,7 +15,7 @@ class NoneResource(base.Resource):
     dynamic_attributes: ClassVar[bool] = True
 
     def handle_create(self) -> Any:
-        self.resource_id_set(str(uuid.uuid4()))
+        self.resource_id_set(self.derived_id())
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]

@@ -12,7 +12,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import composite, groups
+from bloomery.orchestration.resources import base, composite, groups
 from bloomery.orchestration.resources.states import Action
 
 SKIPPED: Final = "skipped"
@@ -206,7 +206,7 @@ class ResourceGroup(composite.Membered):
             "steps": [list(step) for step in steps],
             "each_s": self._timed(steps, pace),
             "pause_s": pace["pause_time"],
-            "until": self.context.clock(),  # when the present pause is over
+            "until": self.context.utc(),  # when the present pause is over
             "doing": Action.CREATE,  # what the child does for the present batch
         }
 
@@ -220,19 +220,21 @@ class ResourceGroup(composite.Membered):
         left["until"], left["doing"] = None, self.change_child(blueprint)
 
     def _advanced(self) -> bool:
-        """Whether the last batch has ended; begins the next one when its time has come."""
+        """True when the last batch has ended; begins the next one when its time has come."""
         left = self.record.data[LEFT]
-        if not self.child_ended(Action(left["doing"])):
-            return False
-        if not left["steps"]:
-            del self.record.data[LEFT]
-            return True
-        now = self.context.clock()
+        while self.child_ended(Action(left["doing"])) and left["steps"]:
+            self._pause(left)
+            self._next()
+        del self.record.data[LEFT]
+        return True
+
+    def _pause(self, left: dict[str, Any]) -> None:
+        """Raise PollDelay until the pause after the present batch is over."""
+        now = self.context.utc()
         if left["until"] is None:
             left["until"] = now + left["pause_s"]
-        if now >= left["until"]:
-            self._next()
-        return False
+        if now < left["until"]:
+            raise base.PollDelay.of(left["until"] - now)
 
     # --------------------------------------------------------------------------- what may be asked
 

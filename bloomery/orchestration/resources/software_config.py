@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import uuid
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -66,7 +65,7 @@ class SoftwareConfig(base.Resource):
     }
 
     def handle_create(self) -> Any:
-        self.resource_id_set(str(uuid.uuid4()))
+        self.resource_id_set(self.derived_id())
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         return self.properties["config"] if name == "config" else None

@@ -103,7 +103,7 @@ class TestResource(base.Resource):
 
     def _begin(self, action: Action, *, fails: bool) -> dict[str, Any]:
         wait_s = self._wait_s(action)
-        until = None if wait_s < 0 else self.context.clock() + wait_s
+        until = None if wait_s < 0 else self.context.utc() + wait_s
         return {"until": until, "fails": fails}
 
     def _wait_s(self, action: Action) -> float:
@@ -113,7 +113,7 @@ class TestResource(base.Resource):
 
     def _over(self, token: Mapping[str, Any]) -> bool:
         """Whether the wait is over; raises the failure that was asked for."""
-        until, now = token["until"], self.context.clock()
+        until, now = token["until"], self.context.utc()
         if until is None or now < until:
             raise base.PollDelay.of(math.inf if until is None else until - now)
         if token["fails"]:

@@ -31,13 +31,14 @@ class SimulatedChildren:
         self._parent = parent
         self._runners: dict[str, TaskRunner] = {}
 
-    def create(self, name: str, blueprint: Blueprint) -> str:
-        parent, stack_id = self._parent, self._parent.simulation.new_id()
+    def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
+        parent = self._parent
+        if stack_id in parent.stacks:
+            return
         stack = self._stack(name, stack_id, blueprint)
         child = SimulatedStack(stack, parent.simulation, parent.stacks, name=name, id=stack_id)
         child.children = SimulatedChildren(child)
         self._run(child, lambda: walks.create(child))
-        return stack_id
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         child = self._parent.stacks[stack_id]

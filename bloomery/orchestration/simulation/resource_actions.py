@@ -164,6 +164,9 @@ class ResourceActions:
                 return True
         except base.PollDelay as exc:
             yield After(self.simulation.poll_s * max(exc.steps, 1))
+        except base.WaitFor as exc:
+            limit_s = self.simulation.poll_s if exc.timeout_s is None else exc.timeout_s
+            yield After(min(self.simulation.poll_s, limit_s))
         else:
             yield After(self.simulation.poll_s)
         return False

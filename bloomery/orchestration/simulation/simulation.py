@@ -8,7 +8,7 @@ import random
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Final
 
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.resources import states
@@ -17,6 +17,9 @@ from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.redaction import Redaction
+
+
+EPOCH_S: Final = 1_767_225_600.0  # the clock's zero in UTC: the first day of 2026
 
 
 def _new_id() -> str:
@@ -42,6 +45,10 @@ class Simulation:
     _nodes: int = 0
     _chars: int = 0
     _background: list[scheduler.TaskRunner] = field(default_factory=list)
+
+    def utc(self) -> float:
+        """Seconds since the epoch, as the clock of the simulation has them."""
+        return EPOCH_S + self.clock.now()
 
     def tell(self, event: Event) -> None:
         self.events.append(event)

@@ -132,7 +132,7 @@ class SimulatedStack:
         return base.ResourceContext(
             stack_name=self.name,
             stack_id=self.id,
-            clock=self.simulation.clock.now,
+            utc=self.simulation.utc,
             random=self.simulation.random,
             timeout_s=self.timeout_s,
             children=self.children,

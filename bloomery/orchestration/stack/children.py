@@ -39,7 +39,7 @@ def _context(stack: Stack) -> base.ResourceContext:
     return base.ResourceContext(
         stack_name=stack.definition.identity.name,
         stack_id=str(stack.definition.identity.id),
-        clock=lambda: 0.0,
+        utc=lambda: 0.0,
         random=lambda: 0.0,
         timeout_s=stack.timeout_s,
         limits=stack.definition.limits,

@@ -13,7 +13,7 @@ from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.view import Walked
-from tests.kit.kinds import Children, Clock, made
+from tests.kit.kinds import Children, Clock, is_complete, made
 
 DEFINITION = {"type": "T", "properties": {"value": "a%index%"}, "metadata": None}
 
@@ -62,10 +62,10 @@ def test_a_group_is_a_stack_of_its_members(children):
     assert children.names == [resource.physical_resource_name()]
     assert shown(children) == "0=a0 1=a1 2=a2"
     assert children.only.blueprint.owner == "a"
-    assert not resource.check_create_complete(token)
+    assert not is_complete(resource.check_create_complete, token)
     children.end()
     assert resource.check_create_complete(token)
-    assert resource.get_reference_id() == "stack-1"
+    assert resource.get_reference_id() == children.only.id
 
 
 @pytest.mark.parametrize(
@@ -181,7 +181,7 @@ def rolling(least=0, most=1, pause_s=0):
 def walked(resource, children, check, token):
     """Let each batch end; return what the child looked like in each."""
     seen = []
-    while not check(token):
+    while not is_complete(check, token):
         if children.only.status is Status.IN_PROGRESS:
             seen.append(shown(children))
             children.end()
@@ -263,12 +263,12 @@ def test_batches_wait_for_their_pause_and_share_the_time(children):
     token = resource.handle_update(None, {}, {"resource_def": definition})
     assert children.only.blueprint.timeout_s == 3420  # 3600 - 2 * 100, in whole minutes
     children.end()
-    assert not resource.check_update_complete(token)
+    assert not is_complete(resource.check_update_complete, token)
     clock.now_s = 99
-    assert not resource.check_update_complete(token)
+    assert not is_complete(resource.check_update_complete, token)
     assert children.only.status is Status.COMPLETE
     clock.now_s = 100
-    assert not resource.check_update_complete(token)
+    assert not is_complete(resource.check_update_complete, token)
     assert children.only.status is Status.IN_PROGRESS
 
 
@@ -353,13 +353,30 @@ def test_a_composite_follows_its_child_to_the_end(children):
     token = resource.handle_update(None, {}, {})
     assert token == Action.UPDATE
     resource.handle_update_cancel(token)
-    assert children.cancelled == ["stack-1", "stack-1"]
+    assert children.cancelled == [children.only.id] * 2
     children.end()
     assert resource.check_update_complete(token)
     resource.handle_delete()
-    assert not resource.check_delete_complete(None)
+    assert not is_complete(resource.check_delete_complete, None)
     children.stacks.clear()
     assert resource.check_delete_complete(None)
+
+
+def test_a_child_is_made_once_however_often_its_creation_begins(children):
+    """An engine that dies before it has stored anything is followed by one that knows nothing."""
+    resource, again = made(Nested, children=children), made(Nested, children=children)
+    resource.handle_create()
+    again.handle_create()
+    assert children.only.id == again.record.physical_id == resource.record.physical_id
+
+
+def test_a_child_after_a_child_has_another_id(children):
+    resource = made(Nested, children=children)
+    resource.handle_create()
+    first = children.only.id
+    children.stacks.clear()
+    resource.handle_create()
+    assert children.only.id == resource.record.physical_id != first
 
 
 def test_a_child_that_is_gone_is_made_by_an_update(children):
@@ -377,7 +394,7 @@ def test_what_a_child_did_before_is_not_taken_for_what_it_does_now(children):
     resource = made(Nested, children=children)
     resource.handle_create()
     children.end()
-    assert not resource.check_update_complete(Action.UPDATE)
+    assert not is_complete(resource.check_update_complete, Action.UPDATE)
 
 
 # ------------------------------------------------------------------------------------- failures

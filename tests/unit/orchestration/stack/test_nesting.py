@@ -94,7 +94,7 @@ resources:
 def test_what_has_no_value_is_not_passed_on():
     kind = nested.kind_of(hot.Hot20180831({"parameters": {}}), "a.yaml")
     record = base.Record(name="a", type="a.yaml", uuid="0" * 32)
-    around = base.ResourceContext(stack_name="", stack_id="", clock=float, random=float)
+    around = base.ResourceContext(stack_name="", stack_id="", utc=float, random=float)
     made = kind(record, {"size": 0, "names": None}, around)
     assert made.child_parameters() == {"size": 0}
     assert made.child_document() == {"parameters": {}}
