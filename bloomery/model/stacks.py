@@ -31,7 +31,9 @@ class Template:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stack:
-    """``root_uuid``: of the tree, its own for a root.  ``owner_*``: the resource above, if nested.
+    """``root_uuid``: of the tree, its own for a root.
+
+    ``owner_uuid``, ``owner_resource``: the stack above a nested one, and its resource there.
 
     ``traversal``  counts what was asked of the stack: an engine writes it only if it knows it
     ``graph``      vertices and edges of the traversal that is walked; None at rest
@@ -118,6 +120,17 @@ class Properties:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Snapshot:
+    """How a snapshot ended; ``data``: as a stack that is abandoned leaves behind."""
+
+    uuid: str
+    stack_uuid: str
+    status: str
+    reason: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
     """What the API tells of a stack or a resource of it; ``reason`` is masked already."""
 
@@ -189,5 +202,6 @@ class Turn:
     templates: Sequence[Template] = ()
     properties: Sequence[Properties] = ()
     events: Sequence[Event] = ()
+    snapshots: Sequence[Snapshot] = ()
     orders: Sequence[int] = ()
     rests: bool = False

@@ -1,0 +1,91 @@
+"""The definition of a stack from its stored template.
+
+    stack = stack_of(template, name="web", id=uuid, project=project, runtime=runtime)
+    child = stack_of(template, ..., above=stack, facade=row, depth=1)
+
+Nothing is parsed before it is asked for, so that a stack which nobody asks costs nothing.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Protocol
+
+from bloomery.model import stacks as model
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.nesting import Tree
+from bloomery.orchestration.template import versions
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
+from bloomery.orchestration.template.environment import Environment
+from bloomery.orchestration.template.registry import Kinds
+from bloomery.orchestration.template.view import Facade
+
+EMPTY: Final = {"heat_template_version": "2021-04-16", "resources": {}}
+
+
+class Installation(Protocol):
+    """What a definition needs of the place it is used in; an ``EngineRuntime`` is one."""
+
+    @property
+    def kinds(self) -> Kinds | None: ...
+
+    @property
+    def operators(self) -> Environment | None: ...
+
+    @property
+    def limits(self) -> Limits: ...
+
+
+def stack_of(
+    template: model.Template,
+    *,
+    name: str,
+    id: str,  # noqa: A002  as Heat's API calls it
+    project: str,
+    runtime: Installation,
+    timeout_s: float = 3600,
+    depth: int = 0,
+    above: Stack | None = None,
+    facade: Facade | None = None,
+) -> Stack:
+    """Return the definition of a stored template, not validated.
+
+    ``above`` and ``facade``: stack and resource that a nested stack stands below.  Raises what is
+    wrong with version and environment, which were accepted once: only another installation refuses.
+    """
+    files = above.definition.template.files if above is not None else template.files
+    environment = Environment.of(
+        template.environment, runtime.kinds, operators=runtime.operators, limits=runtime.limits
+    )
+    document = dict(template.template)
+    parsed = versions.template_class(document)(document, files, limits=runtime.limits)
+    identity = identity_of(name, id, project)
+    if above is not None and facade is not None:
+        definition = above.definition.child(parsed, environment, identity=identity, facade=facade)
+        tree = above.tree
+    else:
+        definition = Definition(
+            StackInput(template=parsed, environment=environment, identity=identity)
+        )
+        tree = Tree(runtime.limits, files)
+    return Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
+
+
+def identity_of(name: str, stack_id: str, project: str) -> Identity:
+    """How a stored stack is known to its pseudo parameters."""
+    return Identity(name=name, id=stack_id, arn=arn_of(name, stack_id, project), project_id=project)
+
+
+def arn_of(name: str, stack_id: str, project: str) -> str:
+    """How Heat names a stack everywhere: by project, name and id."""
+    return f"arn:openstack:heat::{project}:stacks/{name}/{stack_id}"
+
+
+def empty_template(uuid: str, before: model.Template) -> model.Template:
+    """What a stack has whose creation was rolled back: a version and no resources."""
+    document = before.template
+    keys = ("heat_template_version", "HeatTemplateFormatVersion", "AWSTemplateFormatVersion")
+    version = {key: document[key] for key in keys if key in document}
+    resources = "resources" if "heat_template_version" in version else "Resources"
+    return model.Template(uuid=uuid, template={**version, resources: {}} if version else EMPTY)

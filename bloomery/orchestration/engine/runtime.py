@@ -1,0 +1,54 @@
+"""What all trees of one engine share: time, chance, ids, kinds and limits.  Nothing in it changes."""
+
+from __future__ import annotations
+
+import random
+import uuid
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from typing import Any
+
+from bloomery.orchestration import scheduler
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template.environment import Environment
+from bloomery.orchestration.template.registry import Kinds
+
+
+def _new_id() -> str:
+    return str(uuid.uuid4())
+
+
+def _utc() -> datetime:
+    return datetime.now(UTC)
+
+
+def _alone() -> int:
+    return 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EngineRuntime:
+    """``kinds`` None: those installed.  ``operators``: the operator's environment.
+
+    ``retries``          how often a creation or deletion in conflict is tried again
+    ``poll_s``           between two looks at what cannot say when it will be done
+    ``engines``          how many live
+    ``endpoint``         of the orchestration API, for addresses of signals
+    ``waits_for_hooks``  False: hooks are told of and not waited for, as in a simulation
+    ``software``         by project: what the kinds of software keep their rows in
+    """
+
+    clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
+    utc: Callable[[], datetime] = _utc
+    random: Callable[[], float] = random.SystemRandom().random
+    new_id: Callable[[], str] = _new_id
+    kinds: Kinds | None = None
+    operators: Environment | None = None
+    limits: Limits = LIMITS
+    retries: int = 5  # Heat: action_retry_limit
+    poll_s: float = 1.0
+    engines: Callable[[], int] = _alone
+    endpoint: str = ""
+    waits_for_hooks: bool = True
+    software: Callable[[str], Any] | None = None
