@@ -29,6 +29,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, Self
 
+from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
@@ -166,6 +167,23 @@ class Resource:
         if prop_diff:
             raise UpdateReplace
         return None
+
+    def handle_adopt(self, data: Mapping[str, Any]) -> Any:
+        """Take over what an abandoned stack left of a resource of this name."""
+        if not data.get("resource_id"):
+            raise errors.NotFound(
+                reason=f"cannot adopt {self.record.name}: its resource_id is missing"
+            )
+        self.resource_id_set(str(data["resource_id"]))
+        self.record.data = dict(data.get("resource_data") or {})
+        self.record.metadata = dict(data.get("metadata") or {})
+        return None
+
+    def handle_restore(
+        self, definition: ResourceDefinition, data: Mapping[str, Any]
+    ) -> ResourceDefinition:
+        """The definition that brings back what a snapshot holds of the resource."""
+        return definition
 
     # ------------------------------------------------------------------------ what may be asked
 

@@ -30,6 +30,7 @@ class Blueprint:
     document: Mapping[str, Any]  # a whole template
     parameters: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float | None = None  # None: that of the parent's action
+    adopt: Mapping[str, Any] | None = None  # what an abandoned stack left, to be taken over
 
 
 class Child(Protocol):
@@ -70,11 +71,26 @@ class Children(Protocol):
     def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
         """Begin a child stack called ``name``; one that is there already is left alone."""
 
+    # Each of the following leaves the child IN_PROGRESS, or COMPLETE where nothing is to be done;
+    # one that is busy turns to what it is asked last.
+
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         """Begin to change a child; one that has ended in FAILED may be changed too."""
 
     def delete(self, stack_id: str) -> None:
         """Begin to remove a child; one that is gone is no error."""
+
+    def suspend(self, stack_id: str) -> None:
+        """Begin to suspend a child; one that is suspended is left alone."""
+
+    def resume(self, stack_id: str) -> None:
+        """Begin to resume a child; one that was resumed is left alone."""
+
+    def check(self, stack_id: str) -> None:
+        """Begin to look whether all that the child stands for is there."""
+
+    def snapshot(self, stack_id: str) -> None:
+        """Begin a snapshot of all resources of a child."""
 
     def cancel(self, stack_id: str) -> None:
         """Stop what the child is doing, as CREATE or UPDATE FAILED; idle ones are left alone."""

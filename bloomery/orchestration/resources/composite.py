@@ -6,6 +6,7 @@ handlers here make, change, watch and remove it.  Members are reached through ``
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -64,7 +65,46 @@ class Composite(base.Resource):
     def check_delete_complete(self, token: Any) -> bool:
         return self.child() is None or self.child_ended(Action.DELETE)
 
+    def handle_suspend(self) -> Any:
+        self.children().suspend(self.child_id())
+
+    def check_suspend_complete(self, token: Any) -> bool:
+        return self.child_ended(Action.SUSPEND)
+
+    def handle_resume(self) -> Any:
+        self.children().resume(self.child_id())
+
+    def check_resume_complete(self, token: Any) -> bool:
+        return self.child_ended(Action.RESUME)
+
+    def handle_check(self) -> Any:
+        self.children().check(self.child_id())
+
+    def check_check_complete(self, token: Any) -> bool:
+        return self.child_ended(Action.CHECK)
+
+    def handle_snapshot(self) -> Any:
+        self.children().snapshot(self.child_id())
+
+    def check_snapshot_complete(self, token: Any) -> bool:
+        return self.child_ended(Action.SNAPSHOT)
+
+    def handle_adopt(self, data: Mapping[str, Any]) -> Any:
+        """Make a child that takes over what the abandoned one left."""
+        blueprint = self.blueprint(self.child_document())
+        self.begin_child(dataclasses.replace(blueprint, adopt=data))
+
+    def check_adopt_complete(self, token: Any) -> bool:
+        return self.child_ended(Action.ADOPT)
+
     # --------------------------------------------------------------------------------- the child
+
+    def child_id(self) -> str:
+        """The id of the child; raises ChildFailed where there is none."""
+        child = self.child()
+        if child is None:
+            raise states.ChildFailed("its stack is gone")
+        return child.id
 
     def children(self) -> Children:
         if self.context.children is None:

@@ -99,6 +99,10 @@ class RandomString(base.Resource):
         self.record.data[VALUE] = draw(sources, self.properties["length"], random)
         self.resource_id_set(self.physical_resource_name())
 
+    def handle_adopt(self, data: Mapping[str, Any]) -> Any:
+        super().handle_adopt(data)
+        self.record.redacted.add(VALUE)
+
     def get_reference_id(self) -> Any:
         return self.record.name if self.record.physical_id is None else self.record.data.get(VALUE)
 

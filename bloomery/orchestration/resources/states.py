@@ -27,6 +27,8 @@ class Action(enum.StrEnum):
     ADOPT = "ADOPT"
     SNAPSHOT = "SNAPSHOT"
     CHECK = "CHECK"
+    RESTORE = "RESTORE"  # of stacks only: their resources say UPDATE
+    SIGNAL = "SIGNAL"  # of events only
 
 
 class Status(enum.StrEnum):

@@ -52,6 +52,18 @@ class SimulatedChildren:
             self.cancel(stack_id)
             self._run(child, lambda: walks.delete(child))
 
+    def suspend(self, stack_id: str) -> None:
+        raise errors.NotSupported(feature="Suspending a stack in a simulation")
+
+    def resume(self, stack_id: str) -> None:
+        raise errors.NotSupported(feature="Resuming a stack in a simulation")
+
+    def check(self, stack_id: str) -> None:
+        raise errors.NotSupported(feature="Checking a stack in a simulation")
+
+    def snapshot(self, stack_id: str) -> None:
+        raise errors.NotSupported(feature="A snapshot of a stack in a simulation")
+
     def _run(self, child: SimulatedStack, task: Callable[[], Steps]) -> None:
         self._runners[child.id] = child.simulation.spawn(task)
 

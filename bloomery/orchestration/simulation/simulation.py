@@ -18,7 +18,6 @@ from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.redaction import Redaction
 
-
 EPOCH_S: Final = 1_767_225_600.0  # the clock's zero in UTC: the first day of 2026
 
 

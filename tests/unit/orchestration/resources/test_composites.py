@@ -362,6 +362,32 @@ def test_a_composite_follows_its_child_to_the_end(children):
     assert resource.check_delete_complete(None)
 
 
+@pytest.mark.parametrize("verb", ["suspend", "resume", "check", "snapshot"])
+def test_a_composite_hands_on_what_is_asked_of_it(children, verb):
+    resource = made(Nested, children=children)
+    with pytest.raises(states.ChildFailed, match="gone"):
+        getattr(resource, f"handle_{verb}")()
+    resource.handle_create()
+    children.end()
+    token = getattr(resource, f"handle_{verb}")()
+    check = getattr(resource, f"check_{verb}_complete")
+    assert children.only.action == verb.upper()
+    assert not is_complete(check, token)
+    children.end()
+    assert is_complete(check, token)
+    children.end(Status.FAILED, "Resource CHECK failed: ValueError: resources.b: no")
+    with pytest.raises(states.ChildFailed, match="no"):
+        check(token)
+
+
+def test_a_composite_is_adopted_as_a_stack_of_what_was_left(children):
+    resource, left = made(Nested, children=children), {"resources": {"b": {"resource_id": "17"}}}
+    token = resource.handle_adopt(left)
+    assert children.only.blueprint.adopt == left
+    children.end()
+    assert is_complete(resource.check_adopt_complete, token)
+
+
 def test_a_child_is_made_once_however_often_its_creation_begins(children):
     """An engine that dies before it has stored anything is followed by one that knows nothing."""
     resource, again = made(Nested, children=children), made(Nested, children=children)

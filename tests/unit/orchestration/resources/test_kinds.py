@@ -45,6 +45,21 @@ def test_these_are_known_by_their_physical_name(kind):
     assert re.fullmatch(r"s-a-[a-z2-7]{12}", resource.get_reference_id())
 
 
+def test_what_an_abandoned_stack_left_is_taken_over():
+    left = {"resource_id": "17", "resource_data": {"value": "s3cret"}, "metadata": {"m": 1}}
+    resource = made(RandomString)
+    resource.handle_adopt(left)
+    record = resource.record
+    assert (record.physical_id, record.data, record.metadata) == (
+        "17",
+        {"value": "s3cret"},
+        {"m": 1},
+    )
+    assert record.redacted == {"value"}
+    with pytest.raises(errors.NotFound, match="cannot adopt a: its resource_id is missing"):
+        made(Value).handle_adopt({"resource_id": None})
+
+
 def test_none_takes_everything_and_answers_null():
     resource = made(NoneResource)
     assert resource.ignores_properties
