@@ -300,6 +300,15 @@ class NotSupported(Invalid):
     code, text = "stack.not_supported", "{feature} is not supported."
 
 
+class ResourceActionNotSupported(Invalid):
+    code, text = "resource.action_not_supported", "{action} is not supported for resource."
+
+
+class PhysicalResourceIDAmbiguity(Invalid):
+    code = "resource.id_ambiguous"
+    text = "Multiple resources have the physical id ({phys_id}): name the one that is meant"
+
+
 # ------------------------------------------------------------------------- 403: not allowed
 
 
@@ -380,6 +389,22 @@ class RunbookNotFound(NotFound):
 
 class InventoryNotFound(NotFound):
     code, text = "inventory.not_found", "Node {node} has no inventory: inspect it first"
+
+
+class EntityNotFound(NotFound):
+    """What a stack API calls by name or id: a class name that clients look at."""
+
+    code, text = "stack.entity_not_found", "The {entity} ({name}) could not be found."
+
+
+class ResourceNotFound(EntityNotFound):
+    code = "stack.resource_not_found"
+    text = "The Resource ({resource_name}) could not be found in Stack {stack_name}."
+
+
+class SnapshotNotFound(EntityNotFound):
+    code = "stack.snapshot_not_found"
+    text = "The Snapshot ({snapshot}) for Stack ({stack}) could not be found."
 
 
 # ------------------------------------------------------- 405 and 406: not so, not in this version
@@ -476,6 +501,15 @@ class PortgroupDuplicateName(Conflict):
 class PortgroupMACAlreadyExists(Conflict):
     code = "portgroup.mac_exists"
     text = "A port group with MAC address {mac} already exists."
+
+
+class StackExists(Conflict):
+    code, text = "stack.exists", "The Stack ({stack_name}) already exists."
+
+
+class ActionInProgress(Conflict):
+    code = "stack.action_in_progress"
+    text = "Stack {stack_name} already has an action ({action}) in progress."
 
 
 # ------------------------------------------------------------------------ 503: come back later

@@ -17,7 +17,7 @@ from bloomery.conf.api import POLICY_FILE
 from bloomery.model.request import Request
 from bloomery.operations import policy_files
 from bloomery.operations.policy_files import Check
-from bloomery.operations.policy_rules import MASKS, RULES
+from bloomery.operations.policy_rules import MASKS, RULES, TYPE_RULES
 
 if TYPE_CHECKING:
     from oslo_policy.policy import Enforcer
@@ -60,9 +60,24 @@ class Policies:
         if self._enforcer is None:
             return False
         self._reload_if_changed()
+        return self._allows(self._enforcer, request, rule, target)
+
+    def allow_type(self, request: Request, type_name: str, target: Target) -> bool:
+        """May the caller use a type of resource?  Rules for types are those of policy files.
+
+        One for the type and one for each wildcard above it (``OS::Heat::*``) must all agree; a type
+        without any is allowed.
+        """
+        if self._enforcer is None:
+            return True
+        self._reload_if_changed()
+        rules = [rule for rule in type_rules(type_name) if rule in self._enforcer.rules]
+        return all(self._allows(self._enforcer, request, rule, target) for rule in rules)
+
+    def _allows(self, enforcer: Enforcer, request: Request, rule: str, target: Target) -> bool:
         credentials = _credentials(request)
         facts = credentials | self._constants | _without_none(target)
-        return bool(self._enforcer.authorize(rule, facts, credentials))
+        return bool(enforcer.enforce(rule, facts, credentials))
 
     def _files(self) -> list[Path]:
         """Return the policy files that there are, in the order in which they are read."""
@@ -97,8 +112,16 @@ class Policies:
         _warn_of(sorted(changed.keys() - policy_files.effective(rules, asked)))
 
 
+def type_rules(type_name: str) -> list[str]:
+    """Return the names of the rules for a type: its own, then ever wider wildcards."""
+    parts = type_name.split("::")
+    wildcards = ("::".join([*parts[:count], "*"]) for count in range(len(parts) - 1, 0, -1))
+    return [f"{TYPE_RULES}{name}" for name in (type_name, *wildcards)]
+
+
 def _warn_of(names: Sequence[str]) -> None:
     """Say which rules of the files have no effect: a misspelt one might matter."""
+    names = [name for name in names if not name.startswith(TYPE_RULES)]
     if unknown := [name for name in names if name not in _NAMES]:
         LOG.warning("policy files: no effect: %s; no rule has such a name", ", ".join(unknown))
     if unasked := [name for name in names if name in _NAMES]:

@@ -131,8 +131,89 @@ _NODE: Final = (
     ("inventory:get", OWNER_READER, "Read what inspection has seen"),
 )  # fmt: skip
 
+# Stacks: rules of Heat, who reads and who writes within a project.  Agents inside of instances have
+# a role of their own, which lets them reach a few resources and nothing else.
+STACK_ADMIN: Final = "rule:context_is_admin"
+STACK_READER: Final = _any(STACK_ADMIN, "role:reader and project_id:%(project_id)s")
+STACK_MEMBER: Final = _any(STACK_ADMIN, "role:member and project_id:%(project_id)s")
+INSTANCE_OR_READER: Final = _any(STACK_READER, "role:heat_stack_user")
+TYPE_RULES: Final = "resource_types:"  # and the name of a type, or OS::Heat::*: those of a file
+
+_STACKS: Final = {
+    "stacks": (
+        ("create", STACK_MEMBER, "Create or adopt a stack"),
+        ("index", STACK_READER, "List stacks"),
+        ("detail", STACK_READER, "List stacks in detail"),
+        ("global_index", NOBODY, "List stacks of all projects"),
+        ("lookup", INSTANCE_OR_READER, "Find a stack by name or id"),
+        ("show", STACK_READER, "Read a stack"),
+        ("template", STACK_READER, "Read the template of a stack"),
+        ("environment", STACK_READER, "Read the environment of a stack"),
+        ("files", STACK_READER, "Read the files of a stack"),
+        ("preview", STACK_READER, "Preview a stack"),
+        ("update", STACK_MEMBER, "Update a stack"),
+        ("update_patch", STACK_MEMBER, "Update parts of a stack"),
+        ("update_no_change", "rule:stacks:update_patch", "Run a stack again without a change"),
+        ("preview_update", STACK_MEMBER, "Preview an update"),
+        ("preview_update_patch", STACK_MEMBER, "Preview an update of parts"),
+        ("delete", STACK_MEMBER, "Delete a stack"),
+        ("abandon", STACK_MEMBER, "Abandon a stack"),
+        ("export", STACK_MEMBER, "Export a stack"),
+        ("list_outputs", STACK_READER, "List the outputs of a stack"),
+        ("show_output", STACK_READER, "Read an output of a stack"),
+        ("snapshot", STACK_MEMBER, "Make a snapshot of a stack"),
+        ("list_snapshots", STACK_READER, "List the snapshots of a stack"),
+        ("show_snapshot", STACK_READER, "Read a snapshot of a stack"),
+        ("delete_snapshot", STACK_MEMBER, "Delete a snapshot of a stack"),
+        ("restore_snapshot", STACK_MEMBER, "Restore a stack from a snapshot"),
+        ("validate_template", STACK_MEMBER, "Validate a template"),
+        ("list_resource_types", STACK_READER, "List types of resources"),
+        ("resource_schema", STACK_READER, "Read what a type of resource takes"),
+        ("generate_template", STACK_READER, "Make a template of a type of resource"),
+        ("list_template_versions", STACK_READER, "List versions of templates"),
+        ("list_template_functions", STACK_READER, "List the functions of templates"),
+    ),
+    "actions": (
+        ("action", STACK_MEMBER, "Act on a stack as a whole, where no rule of an action says so"),
+        *((name, "rule:actions:action", f"Order {name} of a stack")
+          for name in ("snapshot", "suspend", "resume", "check", "cancel_update",
+                       "cancel_without_rollback")),
+    ),
+    "resource": (
+        ("index", STACK_READER, "List the resources of a stack"),
+        ("show", INSTANCE_OR_READER, "Read a resource"),
+        ("metadata", INSTANCE_OR_READER, "Read the metadata of a resource"),
+        ("signal", _any(STACK_MEMBER, "role:heat_stack_user"), "Signal a resource"),
+        ("mark_unhealthy", STACK_MEMBER, "Mark a resource as broken, or take that back"),
+    ),
+    "events": (
+        ("index", STACK_READER, "List the events of a stack"),
+        ("show", STACK_READER, "Read an event of a stack"),
+    ),
+    "build_info": (("build_info", STACK_READER, "Read which release runs"),),
+    "service": (("index", STACK_ADMIN, "List the engines"),),
+    "software_configs": (
+        ("global_index", NOBODY, "List software configurations of all projects"),
+        ("index", STACK_READER, "List software configurations"),
+        ("show", STACK_READER, "Read a software configuration"),
+        ("create", STACK_MEMBER, "Create a software configuration"),
+        ("delete", STACK_MEMBER, "Delete a software configuration"),
+    ),
+    "software_deployments": (
+        ("index", STACK_READER, "List software deployments"),
+        ("show", STACK_READER, "Read a software deployment"),
+        ("create", STACK_MEMBER, "Create a software deployment"),
+        ("update", STACK_MEMBER, "Change a software deployment"),
+        ("delete", STACK_MEMBER, "Delete a software deployment"),
+        ("metadata", INSTANCE_OR_READER, "Read the software of a server"),
+    ),
+}  # fmt: skip
+
 RULES: Final = (
     *SHARED,
+    Rule("context_is_admin", _ADMIN, "Whoever may use the stacks of every project", ()),
+    *(Rule(f"{scope}:{name}", check, text, ())
+      for scope, rules in _STACKS.items() for name, check, text in rules),
     *(Rule(f"baremetal:node:{name}", check, text,
            SYSTEM if name == "update_owner_provisioned" else ANY_SCOPE)
       for name, check, text in _NODE),

@@ -196,3 +196,41 @@ def test_file_that_is_named_must_be_there(tmp_path):
         Policies(conf, [tmp_path])
     write(tmp_path / "rules.yaml", "")
     Policies(conf, [tmp_path])
+
+
+def test_types_are_allowed_unless_a_rule_of_a_file_says_otherwise(tmp_path):
+    rules = {"resource_types:OS::Heat::Value": "role:admin", "resource_types:Site::*": "role:staff"}
+    write(tmp_path / "policy.yaml", json.dumps(rules))
+    policies = Policies(Conf(), [tmp_path], enforced=True)
+    allowed = {
+        name: [policies.allow_type(caller(role), name, {}) for role in ("member", "admin", "staff")]
+        for name in ("OS::Heat::Value", "OS::Heat::None", "Site::Rack::Lamp", "Site")
+    }
+    assert allowed == {
+        "OS::Heat::Value": [False, True, False],
+        "OS::Heat::None": [True, True, True],
+        "Site::Rack::Lamp": [False, False, True],
+        "Site": [True, True, True],
+    }
+
+
+@pytest.mark.parametrize(
+    ("rule", "reader", "member", "admin", "agent"),
+    [
+        ("stacks:index", True, False, True, False),
+        ("stacks:create", False, True, True, False),
+        ("stacks:update_no_change", False, True, True, False),
+        ("stacks:global_index", False, False, False, False),
+        ("stacks:lookup", True, False, True, True),
+        ("actions:suspend", False, True, True, False),
+        ("resource:signal", False, True, True, True),
+        ("service:index", False, False, True, False),
+    ],
+)
+def test_rules_of_stacks_look_at_role_and_project(enforced, rule, reader, member, admin, agent):
+    target = {"project_id": "p1"}
+    callers = [caller("reader", project="p1"), caller("member", project="p1"),
+               caller("admin", system_scope="all"), caller("heat_stack_user", project="p0"),
+               caller("reader", "member", "admin", project="p2")]  # fmt: skip
+    answers = [enforced.allow(each, rule, target) for each in callers]
+    assert answers == [reader, member, admin, agent, False]
