@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.model.request import Request
+from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
 from bloomery.secrets import Sealer
@@ -26,6 +27,7 @@ class Services:
     conf: Conf
     policies: Policies
     sealer: Sealer | None = None
+    heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
