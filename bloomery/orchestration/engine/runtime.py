@@ -1,4 +1,4 @@
-"""What all trees of one engine share: time, chance, ids, kinds and limits.  Nothing in it changes."""
+"""What all trees of one engine share: time, chance, ids, kinds, limits.  Nothing of it changes."""
 
 from __future__ import annotations
 
