@@ -139,6 +139,15 @@ class Sealer:
         token = self._fernet.encrypt(orjson.dumps(value)).decode()
         return {SEALED: self.key_id, "token": token}
 
+    def seal_text(self, text: str) -> str:
+        """Return the JSON text of a sealed ``text``: for columns that are secret as a whole."""
+        token = self._fernet.encrypt(text.encode()).decode()
+        return f'{{"{SEALED}":"{self.key_id}","token":"{token}"}}'
+
+    def open_text(self, sealed: str) -> str:
+        """Return the text that ``seal_text`` was given.  Raises KeyMissing."""
+        return self._decrypted(orjson.loads(sealed)).decode()
+
     def open(self, value: Any) -> Any:
         """Return ``value`` with every sealed secret in it readable.  Raises KeyMissing."""
         if isinstance(value, dict):
@@ -150,8 +159,11 @@ class Sealer:
         return value
 
     def _opened(self, sealed: dict[str, Any]) -> Any:
+        return orjson.loads(self._decrypted(sealed))
+
+    def _decrypted(self, sealed: dict[str, Any]) -> bytes:
         try:
-            return orjson.loads(self._fernet.decrypt(sealed.get("token", "")))
+            return self._fernet.decrypt(sealed.get("token", ""))
         except InvalidToken as exc:
             raise errors.KeyMissing(
                 key_id=sealed[SEALED],

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any
@@ -21,6 +22,35 @@ def dump(value: Any) -> str:
 
 def load(text: str) -> Any:
     return orjson.loads(text)
+
+
+_SLOW = " "  # before a text that only ``json`` writes and reads; white space to every other reader
+
+
+def dump_document(value: Any) -> str:
+    """Encode what a tenant wrote: integers of any size, any keys, any text.
+
+    orjson refuses integers beyond 64 bits and reads them as floats; such documents take the slow
+    way in both directions.
+    """
+    try:
+        return orjson.dumps(value, default=_plain).decode()
+    except TypeError:
+        return _SLOW + json.dumps(value, default=_plain, separators=(",", ":"))
+
+
+def load_document(text: str) -> Any:
+    """Return what ``dump_document`` was given."""
+    return json.loads(text) if text.startswith(_SLOW) else orjson.loads(text)
+
+
+def _plain(value: Any) -> Any:
+    """Return a mapping or a set of any kind as JSON has it."""
+    if isinstance(value, Mapping):
+        return dict(value)
+    if isinstance(value, (set, frozenset)):
+        return sorted(value)
+    raise TypeError(f"cannot store {type(value).__name__} as JSON")
 
 
 def now() -> datetime:

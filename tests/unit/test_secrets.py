@@ -139,3 +139,13 @@ def test_what_an_interrupted_start_left_is_no_key(tmp_path: Path):
     path = tmp_path / "secrets.key"
     secrets._write_key(tmp_path).write_text("half")
     secrets.Sealer(secrets.load_or_make_key(path))
+
+
+def test_a_text_is_sealed_as_a_whole():
+    text = '{"plain_name": "caf\u00e9 12345"}'
+    sealed = SEALER.seal_text(text)
+    assert orjson.loads(sealed)[attributes.SEALED] == SEALER.key_id
+    assert "12345" not in sealed
+    assert SEALER.open_text(sealed) == text
+    with pytest.raises(errors.KeyMissing):
+        secrets.Sealer(Fernet.generate_key()).open_text(sealed)
