@@ -449,6 +449,20 @@ class LockLost(Conflict):
     text = "cannot go on with node {node}: the lock of host {holder} was taken over"
 
 
+class StackLocked(Conflict):
+    """Another engine works on the tree; between engines only, clients wait for no lock."""
+
+    code = "stack.locked"
+    text = "cannot work on stack {stack}: engine {engine} does, and lives"
+
+
+class StackLockLost(Conflict):
+    """Another engine has taken the tree over: drop it, write nothing, run no handler."""
+
+    code = "stack.lock_lost"
+    text = "cannot go on with stack {stack}: the lock of engine {engine} was taken over"
+
+
 class NodeAssociated(Conflict):
     code = "node.associated"
     text = "Node {node} is associated with instance {instance}."
@@ -548,14 +562,6 @@ class ApiThreadsBusy(Unavailable):
         "cannot {reason} now: {count} requests wait for BMCs or busy nodes already, as many as "
         "half of [api]threads = {size}; retry, or raise it"
     )
-    retry_after_s = 5
-
-
-class HeavyJobsBusy(Unavailable):
-    """Templates are validated one by one, and the ones before this one take long."""
-
-    code = "unavailable.heavy_jobs"
-    text = "cannot validate the template now: {count} others take long; retry later"
     retry_after_s = 5
 
 

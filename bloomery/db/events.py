@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -13,11 +13,12 @@ from bloomery.db import rows
 from bloomery.db.tables import EVENTS
 
 _INSERT = sa.insert(EVENTS)
+_SERVICES: Final = {"stack": "orchestration"}  # whose objects they are; all others: baremetal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Event:
-    """``baremetal.<object>.<action>.<status>`` about one object; ``facts`` are masked.
+    """``<service>.<object>.<action>.<status>`` about one object; ``facts`` are masked.
 
     ``snapshot`` is the whole masked object, present only when some sink needs it.
     """
@@ -75,7 +76,8 @@ class Stored:
 
     @property
     def event_type(self) -> str:
-        return f"baremetal.{self.object}.{self.action}.{self.status}"
+        service = _SERVICES.get(self.object, "baremetal")
+        return f"{service}.{self.object}.{self.action}.{self.status}"
 
     @property
     def facts(self) -> dict[str, Any]:

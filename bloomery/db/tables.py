@@ -408,8 +408,9 @@ RAW_TEMPLATES = _table(
     "raw_templates",
     _uuid(),
     _json("template"),
-    _json("environment"),  # merged; hidden parameters sealed
+    _json("environment"),  # merged; its parameters sealed
     _text("files_digest", 64, index=True),
+    _flag("sealed"),  # the template: a hidden value of a stack above may have reached it
 )
 
 CREDENTIALS = _table(
@@ -484,7 +485,8 @@ STACK_LOCKS = sa.Table(
     METADATA,
     sa.Column("root_uuid", sa.String(36), primary_key=True),
     sa.Column("engine_id", sa.String(36), index=True),  # null: free
-    sa.Column("generation", sa.BigInteger, nullable=False),
+    sa.Column("generation", sa.BigInteger, nullable=False),  # counts the holders
+    sa.Column("turn", sa.BigInteger, nullable=False),  # counts what the holder has written
     sa.Column("updated_at", UtcTime),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
@@ -495,7 +497,7 @@ STACK_ORDERS = _table(
     _text("root_uuid", 36, nullable=False, index=True),
     _text("stack_uuid", 36, nullable=False),
     _text("kind", 32, nullable=False),
-    _json("payload"),
+    _json("payload"),  # sealed
     _json("request"),
     sqlite_autoincrement=True,
 )
@@ -533,6 +535,7 @@ RESOURCES = _table(
     sa.Column("attempt", sa.Integer, nullable=False),
     _time("due_at"),
     sa.Column("waits_for", LongText),
+    _flag("sealed"),  # metadata and act: a hidden value may have reached them
     sa.Index("ix_resources_stack_uuid_name", "stack_uuid", "name"),
 )
 

@@ -19,14 +19,17 @@ from typing import Any
 class Template:
     """A template as a stack has it; immutable: another one gets another uuid.
 
-    ``environment``  merged, with the parameters that the user gave; hidden ones are sealed at rest
+    ``environment``  merged, with the parameters that the user gave; those are sealed at rest
     ``files``        by name; equal maps are stored once
+    ``hidden``       a hidden value of a stack above may have reached the template itself, as it
+                     does in what a group makes its members from: sealed at rest, too
     """
 
     uuid: str
     template: Mapping[str, Any]
     environment: Mapping[str, Any] = field(default_factory=dict)
     files: Mapping[str, str] = field(default_factory=dict)
+    hidden: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -75,6 +78,7 @@ class Resource:
     ``template_uuid`` whose definition and kind it has
     ``act``           the act that is open: word, arguments, token of its kind; None at rest
     ``due_at``        when the act is looked at again; None: at once, or when it is woken
+    ``hidden``        a hidden value may have reached ``metadata`` or ``act``: sealed at rest
     """
 
     uuid: str
@@ -102,6 +106,7 @@ class Resource:
     waits_for: str | None = None
     data: Mapping[str, Any] = field(default_factory=dict)
     redacted: frozenset[str] = frozenset()  # keys of ``data`` that are sealed at rest
+    hidden: bool = False
     created_at: datetime
     updated_at: datetime | None = None
 

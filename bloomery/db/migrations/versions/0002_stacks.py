@@ -60,6 +60,7 @@ def create_raw_templates() -> None:
         sa.Column("template", LongText, nullable=False),
         sa.Column("environment", LongText, nullable=False),
         sa.Column("files_digest", sa.String(length=64), nullable=True),
+        sa.Column("sealed", sa.Boolean(), nullable=False),
         sa.Column("created_at", UtcTime, nullable=False),
         sa.Column("updated_at", UtcTime, nullable=True),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_raw_templates")),
@@ -176,6 +177,7 @@ def create_stack_locks() -> None:
         sa.Column("root_uuid", sa.String(length=36), nullable=False),
         sa.Column("engine_id", sa.String(length=36), nullable=True),
         sa.Column("generation", sa.BigInteger(), nullable=False),
+        sa.Column("turn", sa.BigInteger(), nullable=False),
         sa.Column("updated_at", UtcTime, nullable=True),
         sa.PrimaryKeyConstraint("root_uuid", name=op.f("pk_stack_locks")),
         **MySql,
@@ -247,6 +249,7 @@ def create_resources() -> None:
         sa.Column("attempt", sa.Integer(), nullable=False),
         sa.Column("due_at", UtcTime, nullable=True),
         sa.Column("waits_for", LongText, nullable=True),
+        sa.Column("sealed", sa.Boolean(), nullable=False),
         sa.Column("created_at", UtcTime, nullable=False),
         sa.Column("updated_at", UtcTime, nullable=True),
         sa.ForeignKeyConstraint(

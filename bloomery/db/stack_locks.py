@@ -1,0 +1,171 @@
+"""The lock of a tree of stacks: which engine works on it, and the fence around its writes.
+
+The row is there as long as the tree is: made with the root, in the transaction that accepts it.
+Each acquisition raises ``generation``, each turn that is written raises ``turn``; an engine that
+was declared dead and comes back fails at the guard with StackLockLost.
+
+Who writes what belongs to a tree holds this row first, then stacks, then the rest: an engine by
+the guard of its turn, a request that is accepted by ``hold``.  So both take turns, no two wait for
+each other crosswise, and what an engine decides by the orders that it sees stays true until its
+commit.  (SQLite has one writer, and needs no lock of rows.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection
+from dataclasses import dataclass
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import rows
+from bloomery.db.tables import STACK_LOCKS, STACK_ORDERS
+
+_T = STACK_LOCKS.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guard:
+    """Proof of a lock: true as long as nobody else took the tree, or wrote a turn, since."""
+
+    root_uuid: str
+    engine_id: str
+    generation: int
+    turn: int
+
+
+_AT_ROOT = _T.root_uuid == sa.bindparam("root")
+_FREE_OR_OF = sa.or_(
+    _T.engine_id.is_(None),
+    sa.and_(
+        _T.engine_id == sa.bindparam("holder"), _T.generation == sa.bindparam("holder_generation")
+    ),
+)
+_HELD = (
+    _AT_ROOT,
+    _T.engine_id == sa.bindparam("engine"),
+    _T.generation == sa.bindparam("lock_generation"),
+)
+_ROW = sa.select(_T.engine_id, _T.generation, _T.turn).where(_AT_ROOT)
+_HOLD = sa.select(_T.root_uuid).where(_AT_ROOT).with_for_update()
+_ACQUIRE = (
+    sa.update(STACK_LOCKS)
+    .where(_AT_ROOT, _FREE_OR_OF)
+    .values(
+        engine_id=sa.bindparam("engine"),
+        generation=_T.generation + 1,
+        turn=0,
+        updated_at=sa.bindparam("at"),
+    )
+)
+_ADVANCE = (
+    sa.update(STACK_LOCKS)
+    .where(*_HELD, _T.turn == sa.bindparam("last_turn"))
+    .values(turn=_T.turn + 1, updated_at=sa.bindparam("at"))
+)
+_RELEASE = sa.update(STACK_LOCKS).where(*_HELD).values(engine_id=None)
+_NO_ORDER = ~sa.exists().where(STACK_ORDERS.c.root_uuid == sa.bindparam("root"))
+
+
+def add(conn: sa.Connection, root_uuid: str) -> None:
+    """Make the row of a new tree; nobody works on it yet."""
+    conn.execute(
+        sa.insert(STACK_LOCKS),
+        {"root_uuid": root_uuid, "generation": 0, "turn": 0, "updated_at": rows.now()},
+    )
+
+
+def hold(conn: sa.Connection, root_uuid: str) -> bool:
+    """Keep engines from writing the tree until the transaction ends; False: there is no such tree.
+
+    Begin each transaction with it that writes a stack and is not the turn of an engine.
+    """
+    return conn.execute(_HOLD, {"root": root_uuid}).scalar_one_or_none() is not None
+
+
+def acquire(
+    conn: sa.Connection, root_uuid: str, engine_id: str, *, dead: tuple[str, int] | None = None
+) -> Guard:
+    """Take the lock if it is free, or if it is that of ``dead``: an engine and its generation.
+
+    One UPDATE decides.  Raises StackLocked, which names who holds it; NotFound.
+    """
+    holder, generation = dead or (None, None)
+    won = conn.execute(
+        _ACQUIRE,
+        {
+            "root": root_uuid, "engine": engine_id, "at": rows.now(), "holder": holder,
+            "holder_generation": generation,
+        },
+    ).rowcount  # fmt: skip
+    row = conn.execute(_ROW, {"root": root_uuid}).one_or_none()
+    if row is None:
+        raise errors.NotFound(reason=f"cannot work on stack {root_uuid}: it is gone")
+    if not won:
+        raise errors.StackLocked(stack=root_uuid, engine=row.engine_id, generation=row.generation)
+    return Guard(root_uuid=root_uuid, engine_id=engine_id, generation=row.generation, turn=0)
+
+
+def advance(conn: sa.Connection, guard: Guard) -> bool:
+    """Begin the transaction of a turn: hold the lock's row, and count the turn.
+
+    False: this very turn was written before; the connection broke when its commit was answered.
+    Raises StackLockLost.
+    """
+    if conn.execute(_ADVANCE, _proof(guard) | {"at": rows.now()}).rowcount:
+        return True
+    row = conn.execute(_ROW, {"root": guard.root_uuid}).one_or_none()
+    if (
+        row is None
+        or row.engine_id not in (guard.engine_id, None)
+        or (row.generation, row.turn) != (guard.generation, guard.turn + 1)
+    ):
+        raise errors.StackLockLost(stack=guard.root_uuid, engine=guard.engine_id)
+    return False
+
+
+def release(conn: sa.Connection, guard: Guard) -> bool:
+    """Give the lock back unless an order waits; False: there is one, and the lock is kept.
+
+    After ``advance`` in the same transaction: it holds the row, so whoever accepts an order has
+    committed it, and it is seen here, or will find the lock free.  A single UPDATE with both
+    conditions would not do on PostgreSQL: it looks for orders as of before it waited for the row.
+    """
+    free = _RELEASE.where(_NO_ORDER)
+    return bool(conn.execute(free, _proof(guard)).rowcount)
+
+
+def is_free(conn: sa.Connection, root_uuid: str) -> bool:
+    """Does nobody work on this tree?"""
+    row = conn.execute(_ROW, {"root": root_uuid}).one_or_none()
+    return row is None or row.engine_id is None
+
+
+def list_orphans(conn: sa.Connection, live: Collection[str]) -> list[str]:
+    """Return the roots that want an engine, by those that are ``live``.
+
+    Either a dead engine has the lock, or there are orders and no live engine at work on them.
+    """
+    ordered = sa.select(STACK_ORDERS.c.root_uuid)
+    unattended = sa.or_(_T.engine_id.is_(None), _T.engine_id.not_in(live))
+    query = sa.select(_T.root_uuid).where(
+        unattended, sa.or_(_T.engine_id.is_not(None), _T.root_uuid.in_(ordered))
+    )
+    return list(conn.execute(query.order_by(_T.root_uuid)).scalars())
+
+
+def count_by_engine(conn: sa.Connection) -> dict[str, int]:
+    """How many trees each engine works on."""
+    counted = sa.select(_T.engine_id, sa.func.count()).where(_T.engine_id.is_not(None))
+    rows_of = conn.execute(counted.group_by(_T.engine_id))
+    return {row[0]: row[1] for row in rows_of}
+
+
+def _proof(guard: Guard) -> dict[str, Any]:
+    return {
+        "root": guard.root_uuid,
+        "engine": guard.engine_id,
+        "lock_generation": guard.generation,
+        "last_turn": guard.turn,
+    }

@@ -1,0 +1,28 @@
+"""An engine process, as others see it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Engine:
+    """One row of ``engines``; each start of a process has an ``engine_id`` of its own.
+
+    ``heartbeat`` is a counter: an engine whose counter stands still is dead; no clock of another
+    machine is ever trusted.  ``report_interval``: seconds between two beats.  ``deleted_at``: it
+    has retired, and whatever it still locks is free for the taking.
+    """
+
+    id: int
+    engine_id: str
+    host: str
+    hostname: str
+    binary: str
+    topic: str
+    report_interval: int
+    heartbeat: int
+    created_at: datetime
+    updated_at: datetime | None
+    deleted_at: datetime | None
