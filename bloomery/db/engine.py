@@ -77,6 +77,20 @@ class Database:
             yield conn
 
     @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        """A connection for reading whose statements all see the same commit, the last one."""
+        with self._named_faults(), self._engine.connect() as conn:
+            if not self.is_sqlite:
+                with conn.execution_options(isolation_level="REPEATABLE READ").begin():
+                    yield conn
+                return
+            _execute_bare(conn, "BEGIN")
+            try:
+                yield conn
+            finally:
+                _roll_back(conn)
+
+    @contextmanager
     def _named_faults(self) -> Iterator[None]:
         """Say in one sentence what SQLite refused; other faults stay what they are."""
         try:

@@ -6,8 +6,7 @@ import io
 import json
 from dataclasses import dataclass
 from typing import Any
-
-from bloomery.api import wsgi
+from urllib.parse import unquote_to_bytes
 
 NEWEST = "1.115"
 URL = "http://api.test"
@@ -71,7 +70,7 @@ class Client:
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",
-            "PATH_INFO": wsgi._unquoted(path.encode()),
+            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
             "QUERY_STRING": query,
             "SERVER_NAME": "api.test",
             "SERVER_PORT": "80",

@@ -1,0 +1,234 @@
+"""Between the values of a tree of stacks and their rows; and what of them is sealed at rest.
+
+Stars stand in no column: what is secret is sealed, and opened when it is read.  Sealed are the
+parameters of an environment, always (a stack below gets hidden values under names that say
+nothing); properties, templates, metadata and acts that a hidden value may have reached; data that
+its kind calls redacted.  Encode before the transaction begins.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.db import rows
+from bloomery.model.stacks import Event, Properties, Resource, Snapshot, Stack, Template
+from bloomery.secrets import Sealer
+
+Row = dict[str, Any]
+
+MOST_EVENT_REASON: Final = 255  # characters
+MOST_REASON_BYTES: Final = 65_535
+_SEALED_PARTS: Final = ("parameters", "parameter_defaults")  # of an environment
+_EMPTY: Final = rows.EMPTY_OBJECT
+_STACK_COLUMNS: Final = (
+    "uuid", "name", "project", "user", "root_uuid", "owner_uuid", "owner_resource", "depth",
+    "template_uuid", "previous_template_uuid", "credentials_uuid", "action", "status",
+    "disable_rollback", "timeout_mins", "deadline_at", "traversal", "open", "created_at",
+    "updated_at", "deleted_at",
+)  # fmt: skip
+_RESOURCE_COLUMNS: Final = (
+    "uuid", "stack_uuid", "root_uuid", "name", "type", "action", "status", "reason", "state_before",
+    "physical_id", "stands", "replaces", "traversal", "template_uuid", "properties_uuid",
+    "metadata_version", "attempt", "due_at", "waits_for", "created_at", "updated_at",
+)  # fmt: skip
+RESOURCE_ROW: Final = (*_RESOURCE_COLUMNS, "policy", "metadata", "requires", "act", "sealed")
+STACK_ROW: Final = (*_STACK_COLUMNS, "reason", "graph", "live_name")
+
+
+# ------------------------------------------------------------------------------------ templates
+
+
+def encode_template(template: Template, sealer: Sealer) -> tuple[Row, Row | None]:
+    """Return the row of a template, and that of its files unless it has none."""
+    now = rows.now()
+    files, digest = None, None
+    if template.files:
+        text = rows.dump_document(dict(sorted(template.files.items())))
+        digest = hashlib.sha256(text.encode()).hexdigest()
+        files = {"digest": digest, "files": text, "created_at": now}
+    row = {
+        "uuid": template.uuid,
+        "template": _encode(template.template, sealer, hidden=template.hidden),
+        "environment": rows.dump_document(_sealed_parts(template.environment, sealer)),
+        "files_digest": digest,
+        "sealed": template.hidden,
+        "created_at": now,
+    }
+    return row, files
+
+
+def _sealed_parts(environment: Mapping[str, Any], sealer: Sealer) -> dict[str, Any]:
+    return {
+        name: sealer.seal_text(rows.dump_document(part)) if name in _SEALED_PARTS else part
+        for name, part in environment.items()
+    }
+
+
+def decode_template(row: sa.Row[Any], sealer: Sealer) -> Template:
+    """Return the template of a row with the columns of raw_templates and ``files``."""
+    environment = rows.load_document(row.environment)
+    for name in _SEALED_PARTS:
+        if name in environment:
+            environment[name] = rows.load_document(sealer.open_text(environment[name]))
+    return Template(
+        uuid=row.uuid,
+        template=_decode(row.template, sealer, sealed=row.sealed),
+        environment=environment,
+        files=rows.load_document(row.files) if row.files else {},
+        hidden=row.sealed,
+    )
+
+
+def _encode(value: Any, sealer: Sealer, *, hidden: bool) -> str:
+    if not value:
+        return _EMPTY
+    text = rows.dump_document(value)
+    return sealer.seal_text(text) if hidden else text
+
+
+def _decode(text: str, sealer: Sealer, *, sealed: bool) -> Any:
+    if text == _EMPTY:
+        return {}
+    return rows.load_document(sealer.open_text(text) if sealed else text)
+
+
+# --------------------------------------------------------------------------------------- stacks
+
+
+def encode_stack(stack: Stack) -> Row:
+    """Return the row of a stack; its tags have rows of their own."""
+    row = {name: getattr(stack, name) for name in _STACK_COLUMNS}
+    lives_as_root = stack.owner_uuid is None and stack.deleted_at is None
+    row["live_name"] = f"{stack.project}/{stack.name}" if lives_as_root else None
+    row["reason"] = _cut(stack.reason)
+    row["graph"] = None if stack.graph is None else rows.dump_document(stack.graph)
+    return row
+
+
+def _cut(reason: str) -> str:
+    if len(reason) * 4 <= MOST_REASON_BYTES:
+        return reason
+    return reason.encode()[:MOST_REASON_BYTES].decode(errors="ignore")
+
+
+def decode_stack(row: sa.Row[Any], tags: tuple[str, ...]) -> Stack:
+    values = {name: getattr(row, name) for name in _STACK_COLUMNS}
+    graph = None if row.graph is None else rows.load_document(row.graph)
+    return Stack(**values, reason=row.reason, graph=graph, tags=tags)
+
+
+# ------------------------------------------------------------------------------------ resources
+
+
+def encode_resource(resource: Resource, sealer: Sealer) -> Row:
+    """Return the row of a resource; its data have rows of their own."""
+    row = {name: getattr(resource, name) for name in _RESOURCE_COLUMNS}
+    row["policy"] = rows.dump_document(resource.policy) if resource.policy else _EMPTY
+    row["metadata"] = _encode(resource.metadata, sealer, hidden=resource.hidden)
+    row["requires"] = rows.dump(resource.requires) if resource.requires else "[]"
+    row["act"] = (
+        None if resource.act is None else _encode(resource.act, sealer, hidden=resource.hidden)
+    )
+    row["sealed"] = resource.hidden
+    return row
+
+
+def encode_data(resource: Resource, sealer: Sealer) -> list[Row]:
+    """Return the rows of the data of a resource."""
+    return [
+        {
+            "resource_uuid": resource.uuid,
+            "key": key,
+            "value": _data_text(value, sealer, redacted=key in resource.redacted),
+            "redacted": key in resource.redacted,
+        }
+        for key, value in resource.data.items()
+    ]
+
+
+def _data_text(value: Any, sealer: Sealer, *, redacted: bool) -> str:
+    text = rows.dump_document(value)
+    return sealer.seal_text(text) if redacted else text
+
+
+def decode_data(row: sa.Row[Any], sealer: Sealer) -> Any:
+    """Return the value in a row of resource_data."""
+    return rows.load_document(sealer.open_text(row.value) if row.redacted else row.value)
+
+
+def decode_resource(
+    row: sa.Row[Any], data: Mapping[str, Any], redacted: frozenset[str], sealer: Sealer
+) -> Resource:
+    values = {name: getattr(row, name) for name in _RESOURCE_COLUMNS}
+    return Resource(
+        **values,
+        policy=_decode(row.policy, sealer, sealed=False),
+        metadata=_decode(row.metadata, sealer, sealed=row.sealed),
+        requires=tuple(rows.load(row.requires)) if row.requires != "[]" else (),
+        act=None if row.act is None else _decode(row.act, sealer, sealed=row.sealed),
+        data=data,
+        redacted=redacted,
+        hidden=row.sealed,
+    )
+
+
+def encode_properties(properties: Properties, sealer: Sealer) -> Row:
+    return {
+        "uuid": properties.uuid,
+        "root_uuid": properties.root_uuid,
+        "data": _encode(properties.data, sealer, hidden=properties.hidden),
+        "sealed": properties.hidden,
+        "created_at": rows.now(),
+    }
+
+
+def decode_properties(row: sa.Row[Any], sealer: Sealer) -> Properties:
+    """Return the properties of a row with the columns of properties_data."""
+    return Properties(
+        uuid=row.uuid,
+        root_uuid=row.root_uuid,
+        data=_decode(row.data, sealer, sealed=row.sealed),
+        hidden=row.sealed,
+    )
+
+
+# --------------------------------------------------------------------------------------- events
+
+
+def encode_event(event: Event) -> Row:
+    """Return the row of what the API tells of a stack or a resource."""
+    return {
+        "uuid": event.uuid,
+        "stack_uuid": event.stack_uuid,
+        "root_uuid": event.root_uuid,
+        "created_at": event.created_at,
+        "action": event.action,
+        "status": event.status,
+        "name": event.name,
+        "type": event.type,
+        "physical_id": event.physical_id,
+        "reason": event.reason[:MOST_EVENT_REASON],
+        "properties_uuid": event.properties_uuid,
+    }
+
+
+# ------------------------------------------------------------------------------------ snapshots
+
+
+def encode_snapshot_end(snapshot: Snapshot, sealer: Sealer) -> Row:
+    """Return how a snapshot ended, as the change of its row; its data are sealed."""
+    return {
+        "ident": snapshot.uuid,
+        "to_status": snapshot.status,
+        "to_reason": _cut(snapshot.reason),
+        "to_data": sealer.seal_text(rows.dump_document(snapshot.data)),
+    }
+
+
+def decode_snapshot_data(sealed: str | None, sealer: Sealer) -> Any:
+    """Return the data of a snapshot; none before it has ended."""
+    return None if sealed is None else rows.load_document(sealer.open_text(sealed))

@@ -1,0 +1,422 @@
+"""Trees of stacks: read whole, and written turn by turn.
+
+A turn is one transaction, whole or not at all: the guard of the lock, what is new or changed, what
+the API and the relay tell of it, the orders that were taken.  Encode it before::
+
+    turn = trees.encode(values, sealer, traversals={root: 3})
+    written = db.transact(lambda conn: trees.write(conn, guard, turn))
+
+Statements go in one order everywhere (the lock's row, stacks, resources, the rest), so that no two
+transactions wait for each other crosswise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import events, rows, stack_locks, stack_orders, tree_values, upserts
+from bloomery.db.tables import (
+    PROPERTIES_DATA,
+    RAW_TEMPLATES,
+    RESOURCE_DATA,
+    RESOURCES,
+    SNAPSHOTS,
+    STACK_EVENTS,
+    STACK_TAGS,
+    STACKS,
+    TEMPLATE_FILES,
+)
+from bloomery.db.tree_values import Row
+from bloomery.model.stacks import Event, Stack, Tree, Turn
+from bloomery.secrets import Sealer
+
+_S = STACKS.c
+_R = RESOURCES.c
+_RELAY_STATUS: Final = {"IN_PROGRESS": "start", "COMPLETE": "end", "FAILED": "error"}
+_KEPT: Final = frozenset(  # columns of a stack that a turn leaves alone once the row is there
+    {
+        "uuid", "name", "project", "user", "root_uuid", "owner_uuid", "owner_resource", "depth",
+        "credentials_uuid", "created_at",
+    }
+)  # fmt: skip
+_CHANGED: Final = tuple(name for name in tree_values.STACK_ROW if name not in _KEPT)
+_INSERT_STACK = sa.insert(STACKS)
+_INSERT_EVENT = sa.insert(STACK_EVENTS)
+_UPDATE_STACK = (
+    sa.update(STACKS)
+    .where(_S.uuid == sa.bindparam("ident"), _S.traversal == sa.bindparam("known_traversal"))
+    .values({name: sa.bindparam(f"to_{name}") for name in _CHANGED})
+)
+_TRAVERSALS = sa.select(_S.uuid, _S.traversal).where(
+    _S.uuid.in_(sa.bindparam("idents", expanding=True))
+)
+_END_SNAPSHOT = (
+    sa.update(SNAPSHOTS)
+    .where(SNAPSHOTS.c.uuid == sa.bindparam("ident"))
+    .values({name: sa.bindparam(f"to_{name}") for name in ("status", "reason", "data")})
+)
+_DROP_DATA = sa.delete(RESOURCE_DATA).where(
+    RESOURCE_DATA.c.resource_uuid.in_(sa.bindparam("idents", expanding=True))
+)
+_DROP_RESOURCES = sa.delete(RESOURCES).where(_R.uuid.in_(sa.bindparam("idents", expanding=True)))
+
+
+# --------------------------------------------------------------------------------------- writing
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EncodedTurn:
+    """The rows of a turn.  ``traversals``: of each stack, as the engine saw its row last."""
+
+    stacks: Sequence[Row]
+    tags: Mapping[str, Sequence[Row]]  # by stack
+    traversals: Mapping[str, int]
+    resources: Sequence[Row]
+    data: Sequence[Row]
+    removed: Sequence[str]
+    templates: Sequence[Row]
+    files: Sequence[Row]
+    properties: Sequence[Row]
+    events: Sequence[Row]
+    snapshots: Sequence[Row]
+    relay: Sequence[tuple[str, Row]]  # the stack's uuid, and what the relay tells of it
+    orders: Sequence[int]
+    rests: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """How a turn ended.  ``released``: nobody works on the tree any more.
+
+    ``overtaken``: stacks whose traversal has moved on by an order that waits; neither their rows
+    nor what the turn tells of themselves were written.
+    """
+
+    released: bool
+    overtaken: frozenset[str]
+
+
+def encode(
+    turn: Turn, sealer: Sealer, *, traversals: Mapping[str, int], publisher: str | None = None
+) -> EncodedTurn:
+    """Return the rows of ``turn``; do this before the transaction."""
+    templates = [tree_values.encode_template(template, sealer) for template in turn.templates]
+    stacks = {stack.uuid: stack for stack in turn.stacks}
+    return EncodedTurn(
+        stacks=[tree_values.encode_stack(stack) for stack in turn.stacks],
+        tags={stack.uuid: encode_tags(stack) for stack in turn.stacks if stack.tags},
+        traversals=traversals,
+        resources=[tree_values.encode_resource(one, sealer) for one in turn.resources],
+        data=[
+            row
+            for one in turn.resources
+            if one.data
+            for row in tree_values.encode_data(one, sealer)
+        ],
+        removed=list(turn.removed),
+        templates=[row for row, _ in templates],
+        files=[files for _, files in templates if files],
+        properties=[tree_values.encode_properties(one, sealer) for one in turn.properties],
+        events=[tree_values.encode_event(event) for event in turn.events],
+        snapshots=[tree_values.encode_snapshot_end(one, sealer) for one in turn.snapshots],
+        relay=[
+            (event.stack_uuid, relay_row(event, stacks.get(event.stack_uuid), publisher=publisher))
+            for event in turn.events
+            if is_of_stack(event) and event.status in _RELAY_STATUS
+        ],
+        orders=list(turn.orders),
+        rests=turn.rests,
+    )
+
+
+def is_of_stack(event: Event) -> bool:
+    """Does the event tell of the stack itself, not of a resource?"""
+    return event.physical_id == event.stack_uuid
+
+
+def relay_row(
+    event: Event,
+    stack: Stack | None,
+    *,
+    publisher: str | None = None,
+    request_id: str | None = None,
+) -> Row:
+    """Return the row for the relay: ``orchestration.stack.<action>.<start|end|error>``."""
+    facts: dict[str, Any] = {
+        "stack_name": event.name,
+        "state": f"{event.action}_{event.status}",
+        "state_reason": event.reason,
+        "root": event.root_uuid,
+    }
+    if stack is not None:
+        facts["project"] = stack.project
+    return events.encode(
+        events.Event(
+            object="stack",
+            object_uuid=event.stack_uuid,
+            action=event.action.lower(),
+            status=_RELAY_STATUS[event.status],
+            level="error" if event.status == "FAILED" else "info",
+            publisher=publisher,
+            request_id=request_id,
+            facts=facts,
+        )
+    )
+
+
+def encode_tags(stack: Stack) -> list[Row]:
+    return [
+        {"stack_uuid": stack.uuid, "tag": tag, "position": position}
+        for position, tag in enumerate(stack.tags)
+    ]
+
+
+def write(conn: sa.Connection, guard: stack_locks.Guard, turn: EncodedTurn) -> Written:
+    """Write a turn under the lock of its tree, or nothing.
+
+    A stack whose traversal has moved on keeps the state that was accepted meanwhile; its resources
+    are written, for what happened to them did happen.  A turn that was written before (its commit
+    was in doubt) is not written again.  Raises StackLockLost.
+    """
+    is_new = stack_locks.advance(conn, guard)
+    overtaken = _overtaken(conn, turn) if is_new else _moved_on(conn, turn)
+    if not is_new:
+        return Written(released=stack_locks.is_free(conn, guard.root_uuid), overtaken=overtaken)
+    _write_documents(conn, turn)
+    _write_resources(conn, turn)
+    if turn.snapshots:
+        conn.execute(_END_SNAPSHOT, rows.lean(turn.snapshots))
+    insert_events(conn, [row for row in turn.events if not _is_void(row, overtaken)])
+    events.insert(conn, [row for stack, row in turn.relay if stack not in overtaken])
+    stack_orders.delete(conn, turn.orders)
+    released = turn.rests and not overtaken and stack_locks.release(conn, guard)
+    return Written(released=released, overtaken=overtaken)
+
+
+def _is_void(event: Row, overtaken: frozenset[str]) -> bool:
+    return event["stack_uuid"] in overtaken and event["physical_id"] == event["stack_uuid"]
+
+
+def _overtaken(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
+    """Write the stacks that are new or as the engine knows them; return those that are not."""
+    if not turn.stacks:
+        return frozenset()
+    traversals = _stored_traversals(conn, turn)
+    new = [row for row in turn.stacks if row["uuid"] not in traversals]
+    insert_stacks(conn, new, [tag for row in new for tag in turn.tags.get(row["uuid"], ())])
+    known = [
+        row
+        for row in turn.stacks
+        if row["uuid"] in traversals
+        and traversals[row["uuid"]] == turn.traversals.get(row["uuid"], row["traversal"])
+    ]
+    if known:
+        conn.execute(_UPDATE_STACK, rows.lean([_stack_change(row, traversals) for row in known]))
+    written = {row["uuid"] for row in (*new, *known)}
+    return frozenset(row["uuid"] for row in turn.stacks if row["uuid"] not in written)
+
+
+def _stored_traversals(conn: sa.Connection, turn: EncodedTurn) -> dict[str, int]:
+    return {
+        uuid: traversal
+        for idents in upserts.chunks([row["uuid"] for row in turn.stacks])
+        for uuid, traversal in conn.execute(_TRAVERSALS, {"idents": list(idents)})
+    }
+
+
+def _moved_on(conn: sa.Connection, turn: EncodedTurn) -> frozenset[str]:
+    """Return the stacks of a turn that was written, whose traversal is another one by now."""
+    traversals = _stored_traversals(conn, turn) if turn.stacks else {}
+    return frozenset(
+        row["uuid"] for row in turn.stacks if traversals.get(row["uuid"]) != row["traversal"]
+    )
+
+
+def _stack_change(row: Row, traversals: Mapping[str, int]) -> Row:
+    changes = {f"to_{name}": row[name] for name in _CHANGED}
+    return {"ident": row["uuid"], "known_traversal": traversals[row["uuid"]]} | changes
+
+
+def insert_stacks(conn: sa.Connection, stacks: Sequence[Row], tags: Sequence[Row] = ()) -> None:
+    """Add stacks and their tags; a name that a live root has breaks ``stacks.live_name``."""
+    if stacks:
+        conn.execute(_INSERT_STACK, rows.lean(stacks))
+    if tags:
+        conn.execute(sa.insert(STACK_TAGS), rows.lean(tags))
+
+
+def insert_templates(
+    conn: sa.Connection, templates: Sequence[Row], files: Sequence[Row] = ()
+) -> None:
+    """Add templates; equal files are stored once, a template that is there stays."""
+    if files:
+        statement = upserts.insert_missing(conn.dialect.name, TEMPLATE_FILES, key="digest")
+        conn.execute(statement, sorted(files, key=lambda row: str(row["digest"])))
+    if templates:
+        conn.execute(upserts.insert_missing(conn.dialect.name, RAW_TEMPLATES), rows.lean(templates))
+
+
+def insert_events(conn: sa.Connection, encoded: Sequence[Row]) -> None:
+    """Add what the API tells of stacks and resources."""
+    if encoded:
+        conn.execute(_INSERT_EVENT, rows.lean(encoded))
+
+
+def _write_documents(conn: sa.Connection, turn: EncodedTurn) -> None:
+    insert_templates(conn, turn.templates, turn.files)
+    if turn.properties:
+        statement = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA)
+        conn.execute(statement, rows.lean(turn.properties))
+
+
+def _write_resources(conn: sa.Connection, turn: EncodedTurn) -> None:
+    if turn.resources:
+        upsert = upserts.insert_or_update(conn.dialect.name, RESOURCES, tree_values.RESOURCE_ROW)
+        conn.execute(upsert, rows.lean(turn.resources))
+        for idents in upserts.chunks([row["uuid"] for row in turn.resources]):
+            conn.execute(_DROP_DATA, {"idents": list(idents)})
+    if turn.data:
+        conn.execute(sa.insert(RESOURCE_DATA), rows.lean(turn.data))
+    for idents in upserts.chunks(turn.removed):
+        conn.execute(_DROP_RESOURCES, {"idents": list(idents)})
+
+
+# --------------------------------------------------------------------------------------- reading
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRows:
+    """The rows of a tree, or of what was accepted for it, as they were at one moment."""
+
+    stacks: Sequence[sa.Row[Any]]
+    tags: Sequence[sa.Row[Any]]
+    resources: Sequence[sa.Row[Any]]
+    data: Sequence[sa.Row[Any]]
+    templates: Sequence[sa.Row[Any]]
+    properties: Sequence[sa.Row[Any]]
+    orders: Sequence[sa.Row[Any]]
+
+
+_ROOT: Final[Any] = sa.bindparam("root")
+_LIVE = sa.select(_S.uuid).where(_S.root_uuid == _ROOT, _S.deleted_at.is_(None))
+_OF_TREE = (_R.root_uuid == _ROOT, _R.stack_uuid.in_(_LIVE))
+_STACKS_OF = (
+    sa.select(STACKS)
+    .where(_S.root_uuid == _ROOT, sa.or_(_S.deleted_at.is_(None), _S.uuid == _ROOT))
+    .order_by(_S.depth, _S.id)
+)
+_STACKS_ORDERED = (
+    sa.select(STACKS)
+    .where(_S.uuid.in_(sa.bindparam("idents", expanding=True)))
+    .order_by(_S.depth, _S.id)
+)
+_TAGS = (
+    sa.select(STACK_TAGS.c.stack_uuid, STACK_TAGS.c.tag)
+    .where(STACK_TAGS.c.stack_uuid.in_(sa.select(_S.uuid).where(_S.root_uuid == _ROOT)))
+    .order_by(STACK_TAGS.c.position)
+)
+_RESOURCES_OF = sa.select(RESOURCES).where(*_OF_TREE).order_by(_R.id)
+_DATA_OF = (
+    sa.select(RESOURCE_DATA)
+    .where(RESOURCE_DATA.c.resource_uuid.in_(sa.select(_R.uuid).where(*_OF_TREE)))
+    .order_by(RESOURCE_DATA.c.resource_uuid, RESOURCE_DATA.c.key)
+)
+_PROPERTIES_OF = sa.select(PROPERTIES_DATA).where(
+    PROPERTIES_DATA.c.uuid.in_(
+        sa.select(_R.properties_uuid).where(*_OF_TREE, _R.properties_uuid.is_not(None))
+    )
+)
+_TEMPLATES = (
+    sa.select(
+        RAW_TEMPLATES.c.uuid, RAW_TEMPLATES.c.template, RAW_TEMPLATES.c.environment,
+        RAW_TEMPLATES.c.sealed, TEMPLATE_FILES.c.files,
+    )
+    .outerjoin(TEMPLATE_FILES, TEMPLATE_FILES.c.digest == RAW_TEMPLATES.c.files_digest)
+    .where(RAW_TEMPLATES.c.uuid.in_(sa.bindparam("idents", expanding=True)))
+)  # fmt: skip
+
+
+def load_rows(conn: sa.Connection, root_uuid: str) -> TreeRows:
+    """Return the rows of a tree: stacks that live and the root, with all that is needed to go on.
+
+    On a connection whose statements see one moment (``Database.snapshot``).  Raises NotFound.
+    """
+    root = {"root": root_uuid}
+    stacks = conn.execute(_STACKS_OF, root).all()
+    if not stacks:
+        raise errors.NotFound(reason=f"cannot load stack {root_uuid}: it is gone")
+    resources = conn.execute(_RESOURCES_OF, root).all()
+    return TreeRows(
+        stacks=stacks,
+        tags=conn.execute(_TAGS, root).all(),
+        resources=resources,
+        data=conn.execute(_DATA_OF, root).all(),
+        templates=_templates(conn, stacks, resources),
+        properties=conn.execute(_PROPERTIES_OF, root).all(),
+        orders=stack_orders.list_rows(conn, root_uuid),
+    )
+
+
+def load_accepted(conn: sa.Connection, root_uuid: str, after: int) -> TreeRows:
+    """Return the orders of a tree after the id ``after``, with the stacks that they name.
+
+    Stacks are as they are now, with their templates.
+
+    On a connection whose statements see one moment (``Database.snapshot``).
+    """
+    orders = stack_orders.list_rows(conn, root_uuid, after)
+    idents = sorted({row.stack_uuid for row in orders})
+    stacks = conn.execute(_STACKS_ORDERED, {"idents": idents}).all() if idents else []
+    return TreeRows(
+        stacks=stacks,
+        tags=conn.execute(_TAGS, {"root": root_uuid}).all() if stacks else [],
+        resources=[],
+        data=[],
+        templates=_templates(conn, stacks, []) if stacks else [],
+        properties=[],
+        orders=orders,
+    )
+
+
+def _templates(
+    conn: sa.Connection, stacks: Sequence[sa.Row[Any]], resources: Sequence[sa.Row[Any]]
+) -> Sequence[sa.Row[Any]]:
+    uuids = {row.template_uuid for row in (*stacks, *resources)}
+    uuids |= {row.previous_template_uuid for row in stacks if row.previous_template_uuid}
+    return [
+        row
+        for idents in upserts.chunks(sorted(uuids))
+        for row in conn.execute(_TEMPLATES, {"idents": list(idents)})
+    ]
+
+
+def decode(tree: TreeRows, sealer: Sealer) -> Tree:
+    """Return the values that the rows of a tree stand for.  Raises KeyMissing."""
+    tags: dict[str, tuple[str, ...]] = {}
+    for stack_uuid, tag in tree.tags:
+        tags[stack_uuid] = (*tags.get(stack_uuid, ()), tag)
+    data: dict[str, dict[str, Any]] = {}
+    redacted: dict[str, frozenset[str]] = {}
+    for row in tree.data:
+        data.setdefault(row.resource_uuid, {})[row.key] = tree_values.decode_data(row, sealer)
+        if row.redacted:
+            redacted[row.resource_uuid] = redacted.get(row.resource_uuid, frozenset()) | {row.key}
+    templates = [tree_values.decode_template(row, sealer) for row in tree.templates]
+    properties = [tree_values.decode_properties(row, sealer) for row in tree.properties]
+    return Tree(
+        stacks=[tree_values.decode_stack(row, tags.get(row.uuid, ())) for row in tree.stacks],
+        resources=[
+            tree_values.decode_resource(
+                row, data.get(row.uuid, {}), redacted.get(row.uuid, frozenset()), sealer
+            )
+            for row in tree.resources
+        ],
+        templates={template.uuid: template for template in templates},
+        properties={one.uuid: one for one in properties},
+        orders=[stack_orders.from_row(row, sealer) for row in tree.orders],
+    )

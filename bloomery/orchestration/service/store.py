@@ -1,0 +1,115 @@
+"""Trees of stacks in rows: where an engine loads them from and writes its turns to.
+
+    tree = store.load(root_uuid)                    # whatever engine worked on it before
+    news = store.list_orders(root_uuid, last_id)    # accepted while it is loaded
+    written = store.write(root_uuid, lease, turn)   # one transaction
+    if not written.released: ...                    # an order came meanwhile: go on
+
+A turn that is to end the work (``rests``) and an order that is accepted in the same moment: both
+hold the row of the lock (``db.stack_locks``).  If the order is first, the turn finds it, keeps the
+lock, and says that it is not released; if the turn is first, the order finds the lock free, and
+whoever is woken after its commit acquires it.  No third way, and no order without an engine.
+
+A stack that was asked for something else meanwhile has another traversal in its row than the engine
+knows; such a row is not overwritten, and its end is not told.  What the engine knows is remembered
+here: the traversal of each stack as it was read, written, or accepted with the orders that a turn
+has taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from bloomery.db import trees
+from bloomery.db.engine import Database
+from bloomery.db.trees import Written
+from bloomery.model.stacks import Stack, Tree, Turn
+from bloomery.orchestration.service.locks import Lease
+from bloomery.secrets import Sealer
+
+
+@dataclass(slots=True)
+class _Traversals:
+    """Of the stacks of one tree, as their engine knows the rows.
+
+    ``accepted``: what orders have changed, by the ids of the orders, until a turn takes them.
+    """
+
+    stacks: dict[str, int]
+    accepted: list[tuple[frozenset[int], dict[str, int]]] = field(default_factory=list)
+
+    def after(self, orders: Sequence[int]) -> dict[str, int]:
+        """Return the traversals with those of orders that are taken."""
+        taken = frozenset(orders)
+        stacks = self.stacks
+        for ids, accepted in self.accepted:
+            if ids <= taken:
+                stacks = stacks | accepted
+        return stacks
+
+    def settle(self, turn: Turn, overtaken: frozenset[str]) -> None:
+        """Remember what a turn has written."""
+        taken = frozenset(turn.orders)
+        self.stacks = self.after(turn.orders) | {
+            stack.uuid: stack.traversal for stack in turn.stacks if stack.uuid not in overtaken
+        }
+        self.accepted = [(ids, stacks) for ids, stacks in self.accepted if not ids <= taken]
+
+
+class RowStore:
+    """The rows of all trees that one engine works on; a tree is one thread's at a time."""
+
+    def __init__(self, db: Database, sealer: Sealer, *, publisher: str | None = None) -> None:
+        """``publisher``: the name of the engine in what the relay tells."""
+        self._db = db
+        self._sealer = sealer
+        self._publisher = publisher
+        self._traversals: dict[str, _Traversals] = {}
+
+    def load(self, root_uuid: str) -> Tree:
+        """Return the tree as its rows were at one moment.  Raises NotFound."""
+        with self._db.snapshot() as conn:
+            rows = trees.load_rows(conn, root_uuid)
+        tree = trees.decode(rows, self._sealer)
+        self._traversals[root_uuid] = _Traversals(_traversals(tree.stacks))
+        return tree
+
+    def list_orders(self, root_uuid: str, after_id: int) -> Tree:
+        """Return the orders after the id ``after_id``, with the stacks that they name.
+
+        Stacks are as they were accepted, with their templates.
+        """
+        with self._db.snapshot() as conn:
+            rows = trees.load_accepted(conn, root_uuid, after_id)
+        news = trees.decode(rows, self._sealer)
+        known = self._traversals.get(root_uuid)
+        if news.orders and known is not None:
+            ids = frozenset(order.id for order in news.orders)
+            known.accepted.append((ids, _traversals(news.stacks)))
+        return news
+
+    def write(self, root_uuid: str, lease: Lease, turn: Turn) -> Written:
+        """Write a turn whole, or nothing; return whether the lock was released with it.
+
+        Raises StackLockLost: another engine has the tree, drop it; DatabaseBusy: nothing was
+        written, write the same turn again before another one is made.
+        """
+        known = self._traversals.setdefault(root_uuid, _Traversals({}))
+        encoded = trees.encode(
+            turn, self._sealer, traversals=known.after(turn.orders), publisher=self._publisher
+        )
+        written = self._db.transact(lambda conn: trees.write(conn, lease.guard, encoded))
+        lease.advance()
+        known.settle(turn, written.overtaken)
+        if written.released:
+            self.forget(root_uuid)
+        return written
+
+    def forget(self, root_uuid: str) -> None:
+        """Drop what is remembered of a tree that another engine has, or nobody."""
+        self._traversals.pop(root_uuid, None)
+
+
+def _traversals(stacks: Sequence[Stack]) -> dict[str, int]:
+    return {stack.uuid: stack.traversal for stack in stacks}
