@@ -111,6 +111,17 @@ class Children:
         self.only.status, self.only.reason = status, reason
 
 
+class Siblings:
+    """The other resources of a stack, by what get_resource gives for them."""
+
+    def __init__(self, *resources: base.Resource) -> None:
+        self.resources = resources
+
+    def find(self, reference_id: Any) -> base.Resource | None:
+        named = (one for one in self.resources if one.get_reference_id() == reference_id)
+        return next(named, None)
+
+
 def is_complete(check: Callable[[Any], bool], token: Any) -> bool:
     """Whether an action has ended; who knows what it waits for says so."""
     try:
@@ -136,7 +147,12 @@ def made(
         base.Record(name=name, type=kind.__name__, uuid=uuid),
         {**defaults, **(properties or {})},
         base.ResourceContext(
-            stack_name="s", stack_id="1", utc=clock or Clock(), random=random, **context
+            stack_name="s",
+            stack_id="1",
+            project_id="p",
+            utc=clock or Clock(),
+            random=random,
+            **context,
         ),
         update_policy=policy,
     )

@@ -22,6 +22,7 @@ from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.stack import Stack, children
 from bloomery.orchestration.template.functions import base
@@ -29,7 +30,17 @@ from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
 # Properties that say which members there are: none is planned while one of these is not known.
-SHAPING: Final = frozenset({"count", "index_var", "removal_policies", "resources"})
+SHAPING: Final = frozenset(
+    {
+        "count",
+        "index_var",
+        "removal_policies",
+        "resources",
+        "min_size",
+        "max_size",
+        "desired_capacity",
+    }
+)
 
 
 def is_composite(side: TemplateSide, name: str) -> bool:
@@ -86,8 +97,10 @@ def _nested_plan(
 
 def _absence(resource: composite.Membered, name: str) -> str:
     """Say why a group or a chain does not have a member any more."""
-    if not isinstance(resource, ResourceGroup):
+    if isinstance(resource, ResourceChain):
         return "beyond the end of the new chain"
+    if not isinstance(resource, ResourceGroup):
+        return "the oldest of too many"
     if name in resource.skip_list():
         return "named by the removal policies"
     return f"beyond the new count of {resource.count()}"

@@ -91,6 +91,7 @@ class Composite(base.Resource):
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
         """Make a child that takes over what the abandoned one left."""
+        self.record.data = dict(data.get("resource_data") or {})
         blueprint = self.blueprint(self.child_document())
         self.begin_child(dataclasses.replace(blueprint, adopt=data))
 

@@ -1,7 +1,6 @@
 """OS::Heat::ResourceGroup: many alike resources, made and changed at once or batch by batch.
 
-The members are the resources of a child stack.  What is left of a change in batches is kept in the
-resource's own memory (``data``), so that another engine goes on with it.
+The members are the resources of a child stack.
 """
 
 from __future__ import annotations
@@ -12,11 +11,9 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import base, composite, groups
-from bloomery.orchestration.resources.states import Action
+from bloomery.orchestration.resources import composite, groups, rolling
 
 SKIPPED: Final = "skipped"
-LEFT: Final = "batches"
 REFS_MAP: Final = "refs_map"
 REMOVED: Final = "removed_rsrc_list"
 
@@ -40,7 +37,7 @@ def _pace(description: str, more: Mapping[str, Schema]) -> Schema:
     return Schema(Type.MAP, description, schema={**more, **both})
 
 
-class ResourceGroup(composite.Membered):
+class ResourceGroup(rolling.Rolling):
     """Members are called 0, 1, 2 and so on, without the names that were removed."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
@@ -120,7 +117,7 @@ class ResourceGroup(composite.Membered):
                 option="max_resources_per_stack",
             )
         if pace := self.update_policy.get("batch_create"):
-            self._timed(self._steps(pace, current=0), pace)
+            self.time_of_each(self._steps(pace, current=0), pace["pause_time"])
 
     def count(self) -> int:
         return int(self.properties["count"] or 0)
@@ -154,87 +151,38 @@ class ResourceGroup(composite.Membered):
         pace = self.update_policy.get("batch_create")
         if not pace:
             return super().handle_create()
-        self._plan(self._steps(pace, current=0), pace)
+        self.plan_batches(self._steps(pace, current=0), pace["pause_time"])
         self.begin_child(self.blueprint(groups.document({})))
         return None
-
-    def check_create_complete(self, token: Any) -> bool:
-        return (
-            self._advanced() if LEFT in self.record.data else super().check_create_complete(token)
-        )
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
         self.record.data[SKIPPED] = self.skip_list()
-        self.record.data.pop(LEFT, None)  # of a change that failed
+        self.forget_batches()
         pace = self.update_policy.get("rolling_update")
         steps = self._steps(pace, current=len(self._staying())) if pace else []
         if not pace or not steps or "resource_def" not in prop_diff:
             return super().handle_update(definition, tmpl_diff, prop_diff)
-        self._plan(steps, pace)
-        self._next()
+        self.plan_batches(steps, pace["pause_time"])
+        self.next_batch()
         return None
-
-    def check_update_complete(self, token: Any) -> bool:
-        return (
-            self._advanced() if LEFT in self.record.data else super().check_update_complete(token)
-        )
 
     # ------------------------------------------------------------------------------------- batches
 
-    def _present(self) -> groups.Members:
-        child = self.child()
-        return {} if child is None else groups.members_of(child.document)
+    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+        names = groups.names(batch.size, set(self.record.data[SKIPPED]))
+        present = self.present()
+        return groups.document(groups.after_batch(present, batch, names, self.count(), self.member))
 
     def _staying(self) -> set[str]:
         """The members that no policy removes."""
-        return self._present().keys() - set(self.record.data[SKIPPED])
+        return self.present().keys() - set(self.record.data[SKIPPED])
 
     def _steps(self, pace: Mapping[str, Any], *, current: int) -> list[groups.Batch]:
         floor = pace.get("min_in_service") or 0
         most = pace["max_batch_size"]
         return list(groups.batches(target=self.count(), current=current, most=most, floor=floor))
-
-    def _timed(self, steps: Sequence[groups.Batch], pace: Mapping[str, Any]) -> float:
-        timeout_s = self.context.timeout_s
-        return groups.time_of_each(len(steps), pause_s=pace["pause_time"], timeout_s=timeout_s)
-
-    def _plan(self, steps: Sequence[groups.Batch], pace: Mapping[str, Any]) -> None:
-        """Remember what is to come; the first batch follows what the child does now at once."""
-        self.record.data[LEFT] = {
-            "steps": [list(step) for step in steps],
-            "each_s": self._timed(steps, pace),
-            "pause_s": pace["pause_time"],
-            "until": self.context.utc(),  # when the present pause is over
-            "doing": Action.CREATE,  # what the child does for the present batch
-        }
-
-    def _next(self) -> None:
-        """Hand the next batch to the child."""
-        left = self.record.data[LEFT]
-        batch = groups.Batch(*left["steps"].pop(0))
-        wanted = groups.names(batch.size, set(self.record.data[SKIPPED]))
-        after_batch = groups.after_batch(self._present(), batch, wanted, self.count(), self.member)
-        blueprint = self.blueprint(groups.document(after_batch), timeout_s=left["each_s"])
-        left["until"], left["doing"] = None, self.change_child(blueprint)
-
-    def _advanced(self) -> bool:
-        """True when the last batch has ended; begins the next one when its time has come."""
-        left = self.record.data[LEFT]
-        while self.child_ended(Action(left["doing"])) and left["steps"]:
-            self._pause(left)
-            self._next()
-        del self.record.data[LEFT]
-        return True
-
-    def _pause(self, left: dict[str, Any]) -> None:
-        """Raise PollDelay until the pause after the present batch is over."""
-        now = self.context.utc()
-        if left["until"] is None:
-            left["until"] = now + left["pause_s"]
-        if now < left["until"]:
-            raise base.PollDelay.of(left["until"] - now)
 
     # --------------------------------------------------------------------------- what may be asked
 

@@ -382,8 +382,10 @@ def test_a_composite_hands_on_what_is_asked_of_it(children, verb):
 
 def test_a_composite_is_adopted_as_a_stack_of_what_was_left(children):
     resource, left = made(Nested, children=children), {"resources": {"b": {"resource_id": "17"}}}
+    left["resource_data"] = {"skipped": ["1"]}
     token = resource.handle_adopt(left)
     assert children.only.blueprint.adopt == left
+    assert resource.record.data == {"skipped": ["1"]}
     children.end()
     assert is_complete(resource.check_adopt_complete, token)
 

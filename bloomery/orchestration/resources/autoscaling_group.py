@@ -1,0 +1,152 @@
+"""OS::Heat::AutoScalingGroup: as many members as its policies make it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import composite, scaling
+from bloomery.orchestration.template.view import Walked
+
+OUTPUTS: Final = "outputs"
+OUTPUTS_LIST: Final = "outputs_list"
+ROLLING: Final = "rolling_updates"
+DESIRED: Final = "desired_capacity"
+
+
+def _count(description: str, *, required: bool = False) -> Schema:
+    rules = [constraints.Range(min=0)] if required else []
+    return Schema(
+        Type.INTEGER, description, required=required, update_allowed=True, constraints=rules
+    )
+
+
+PACE: Final = {
+    "min_in_service": Schema(
+        Type.INTEGER,
+        "How many members are left alone at any time.",
+        default=0,
+        constraints=[constraints.Range(min=0)],
+    ),
+    "max_batch_size": Schema(
+        Type.INTEGER,
+        "How many members change at a time.",
+        default=1,
+        constraints=[constraints.Range(min=1)],
+    ),
+    "pause_time": Schema(
+        Type.NUMBER,
+        "Seconds between two batches.",
+        default=0,
+        constraints=[constraints.Range(min=0)],
+    ),
+}
+
+
+class AutoScalingGroup(scaling.ScaledGroup):
+    """Members have short names of their own; the oldest is the first to go."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "resource": Schema(
+            Type.MAP,
+            "What each member is, as a resource of a template.",
+            required=True,
+            update_allowed=True,
+        ),
+        "max_size": _count("The greatest number of members.", required=True),
+        "min_size": _count("The least number of members.", required=True),
+        "cooldown": _count("Seconds after a change in which signals change nothing."),
+        DESIRED: _count("How many members there are at first, or from an update on."),
+        ROLLING: Schema(
+            Type.MAP,
+            "How members take a new definition.",
+            default={name: schema.default for name, schema in PACE.items()},
+            update_allowed=True,
+            schema=PACE,
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        OUTPUTS: Attribute(
+            "One attribute of each member by its name; the path begins with the attribute.",
+            Type.MAP,
+            cached=False,
+        ),
+        OUTPUTS_LIST: Attribute(
+            "One attribute of each member; the path begins with the attribute.",
+            Type.LIST,
+            cached=False,
+        ),
+        "current_size": Attribute("How many members there are.", Type.INTEGER, cached=False),
+        "refs": Attribute("The reference id of each member.", Type.LIST, cached=False),
+        "refs_map": Attribute("The reference id of each member by name.", Type.MAP, cached=False),
+    }
+    dynamic_attributes: ClassVar[bool] = False
+
+    def validate(self) -> None:
+        least, most = self.bounds()
+        if self.properties["max_size"] is None or self.properties["min_size"] is None:
+            return  # not known yet
+        scaling.check_bounds(least, most, self.properties[DESIRED])
+        limit = self.context.limits.resources
+        if 0 <= limit < self.first_capacity():
+            raise errors.RequestLimitExceeded(
+                what=f"a group of {self.first_capacity()} members",
+                limit=limit,
+                unit="resources",
+                option="max_resources_per_stack",
+            )
+
+    # ------------------------------------------------------------------- what the group is made of
+
+    def member(self) -> Mapping[str, Any]:
+        definition = self.properties["resource"] or {}
+        return {key: value for key, value in definition.items() if value is not None}
+
+    def bounds(self) -> tuple[int, int]:
+        return int(self.properties["min_size"] or 0), int(self.properties["max_size"] or 0)
+
+    def first_capacity(self) -> int:
+        desired = self.properties[DESIRED]
+        return self.bounds()[0] if desired is None else int(desired)
+
+    def new_capacity(self, prop_diff: Mapping[str, Any]) -> int:
+        """A new desired capacity counts; without one, what signals have made of the group."""
+        least, most = self.bounds()
+        desired = prop_diff.get(DESIRED)
+        return max(least, min(most, len(self.aged()) if desired is None else int(desired)))
+
+    def pace(self) -> Mapping[str, Any]:
+        stated = self.properties[ROLLING] or {}
+        return {
+            name: schema.default if stated.get(name) is None else stated[name]
+            for name, schema in PACE.items()
+        }
+
+    # ------------------------------------------------------------------------- what may be asked
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name.startswith(composite.MEMBER):
+            return self.member_attribute(self._by_name(name), path)
+        members = self.members()
+        if name == "current_size":
+            return composite.at_path(len(members), path)
+        if name in {OUTPUTS, OUTPUTS_LIST}:
+            attribute, rest = scaling.attributes_at(path, self.record.name)
+            values = {n: composite.attribute_of(m, attribute, rest) for n, m in members.items()}
+            return Walked(values if name == OUTPUTS else list(values.values()))
+        references = {n: m.reference_id() for n, m in members.items()}
+        return composite.at_path(
+            references if name == "refs_map" else list(references.values()), path
+        )
+
+    def _by_name(self, attribute: str) -> str:
+        """``resource.<index>.<attribute>`` with the name of the member for its index."""
+        member, dot, rest = attribute.removeprefix(composite.MEMBER).partition(".")
+        return f"{composite.MEMBER}{self.member_named(member)}{dot}{rest}"
+
+    @classmethod
+    def listed_attributes(cls) -> Iterable[str]:
+        return (name for name in cls.attributes_schema if name not in {OUTPUTS, OUTPUTS_LIST})

@@ -1,0 +1,80 @@
+"""Groups whose members are made and changed batch by batch.
+
+What is left of a change is kept in the resource's own memory (``data``), so that another engine
+goes on with it.  A batch is one update of the child stack; the next one begins when it has ended
+and a pause is over.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery.orchestration.resources import base, composite, groups
+from bloomery.orchestration.resources.states import Action
+
+LEFT: Final = "batches"
+
+
+class Rolling(composite.Membered):
+    """A group that says with ``document_after`` what its child is after one batch."""
+
+    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+        raise NotImplementedError
+
+    def check_create_complete(self, token: Any) -> bool:
+        return (
+            self._advanced() if LEFT in self.record.data else super().check_create_complete(token)
+        )
+
+    def check_update_complete(self, token: Any) -> bool:
+        return (
+            self._advanced() if LEFT in self.record.data else super().check_update_complete(token)
+        )
+
+    def plan_batches(self, steps: Sequence[groups.Batch], pause_s: float) -> None:
+        """Remember what is to come; the first batch follows what the child does now at once."""
+        self.record.data[LEFT] = {
+            "steps": [list(step) for step in steps],
+            "each_s": self.time_of_each(steps, pause_s),
+            "pause_s": pause_s,
+            "until": self.context.utc(),  # when the present pause is over
+            "doing": Action.CREATE,  # what the child does for the present batch
+        }
+
+    def forget_batches(self) -> None:
+        """Drop what is left of a change that has failed."""
+        self.record.data.pop(LEFT, None)
+
+    def time_of_each(self, steps: Sequence[groups.Batch], pause_s: float) -> float:
+        """How long one batch may take.  Raises StackValidationFailed where not all have time."""
+        return groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=self.context.timeout_s)
+
+    def next_batch(self) -> None:
+        """Hand the next batch to the child."""
+        left = self.record.data[LEFT]
+        document = self.document_after(groups.Batch(*left["steps"].pop(0)))
+        blueprint = self.blueprint(document, timeout_s=left["each_s"])
+        left["until"], left["doing"] = None, self.change_child(blueprint)
+
+    def _advanced(self) -> bool:
+        """True when the last batch has ended; begins the next one when its time has come."""
+        left = self.record.data[LEFT]
+        while self.child_ended(Action(left["doing"])) and left["steps"]:
+            self._pause(left)
+            self.next_batch()
+        del self.record.data[LEFT]
+        return True
+
+    def _pause(self, left: dict[str, Any]) -> None:
+        """Raise PollDelay until the pause after the present batch is over."""
+        now = self.context.utc()
+        if left["until"] is None:
+            left["until"] = now + left["pause_s"]
+        if now < left["until"]:
+            raise base.PollDelay.of(left["until"] - now)
+
+    def present(self) -> groups.Members:
+        """The members that the child has, or is changing to."""
+        child = self.child()
+        return {} if child is None else groups.members_of(child.document)

@@ -1,0 +1,252 @@
+"""Groups that grow and shrink while their stack rests, and the arithmetic of it.
+
+The oldest member goes first, and is changed first.  Names follow from the resource and a number
+that is never used again; ages are kept in the resource's own memory.
+"""
+
+from __future__ import annotations
+
+import enum
+import math
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.resources import base, groups, rolling
+from bloomery.orchestration.resources.states import Action, Status
+
+AGES: Final = "ages"  # names of the members, the oldest first
+SERIAL: Final = "serial"  # how many members there have been
+COOLS_UNTIL: Final = "cools_until"
+
+
+class Adjustment(enum.StrEnum):
+    """What the number of a scaling policy means."""
+
+    CHANGE = "change_in_capacity"
+    EXACT = "exact_capacity"
+    PERCENT = "percent_change_in_capacity"
+
+
+def capacity_after(
+    current: int,
+    amount: float,
+    adjustment: Adjustment,
+    *,
+    least: int,
+    most: int,
+    min_step: int | None = None,
+) -> int:
+    """How many members there are after an adjustment, within the bounds of the group.
+
+    Percentages are rounded towards nothing, but less than one member is one::
+
+        capacity_after(3, 50, Adjustment.PERCENT, least=0, most=9)  # 4
+    """
+    if adjustment is Adjustment.EXACT:
+        wanted = int(amount)
+    elif adjustment is Adjustment.CHANGE:
+        wanted = current + int(amount)
+    else:
+        wanted = current + _step(current * amount / 100, min_step or 0)
+    return max(least, min(most, wanted))
+
+
+def _step(change: float, min_step: int) -> int:
+    """A change in whole members, at least ``min_step`` in its direction."""
+    size = max(math.floor(abs(change)), 1 if change else 0, min_step if change else 0)
+    return int(math.copysign(size, change))
+
+
+def after_batch(
+    present: Mapping[str, Mapping[str, Any]],
+    batch: groups.Batch,
+    definition: Mapping[str, Any],
+    new_names: Iterator[str],
+) -> groups.Members:
+    """The members after one batch, the oldest first; ``present``: those before, likewise.
+
+    Members of an old definition go first when there are too many, and the oldest of them; who is
+    new has the new definition, and counts among those that take it.
+    """
+    outdated = [name for name, body in present.items() if body != definition]
+    surplus = [*outdated, *(name for name in present if name not in outdated)]
+    gone = set(surplus[: max(len(present) - batch.size, 0)])
+    added = [next(new_names) for _ in range(batch.size - len(present))]
+    changing = [name for name in outdated if name not in gone]
+    changed = set(changing[: max(batch.changed - len(added), 0)])
+    after = {
+        name: definition if name in changed else body
+        for name, body in present.items()
+        if name not in gone
+    }
+    return {**after, **dict.fromkeys(added, definition)}
+
+
+class ScaledGroup(rolling.Rolling):
+    """A group of members that a signal may make more or less."""
+
+    # ------------------------------------------------------------------------- said by the kind
+
+    def member(self) -> Mapping[str, Any]:
+        """The definition that all members take."""
+        raise NotImplementedError
+
+    def bounds(self) -> tuple[int, int]:
+        """The least and the greatest number of members."""
+        raise NotImplementedError
+
+    def first_capacity(self) -> int:
+        """How many members there are at first."""
+        raise NotImplementedError
+
+    def new_capacity(self, prop_diff: Mapping[str, Any]) -> int:
+        """How many members there are after an update."""
+        raise NotImplementedError
+
+    def pace(self) -> Mapping[str, Any]:
+        """``min_in_service``, ``max_batch_size`` and ``pause_time`` of a new definition."""
+        raise NotImplementedError
+
+    # ---------------------------------------------------------------------------- child's shape
+
+    def child_document(self) -> Mapping[str, Any]:
+        """What the child is when each member has the present definition."""
+        return self._resized(self.capacity() if self.ages() else self.first_capacity())
+
+    def _resized(self, capacity: int) -> Mapping[str, Any]:
+        present = dict.fromkeys(self.ages(), self.member())
+        return self._document(present, groups.Batch(capacity, 0))
+
+    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+        document = self._document(self.aged(), batch)
+        self._remember(document)
+        return document
+
+    def _document(self, present: groups.Members, batch: groups.Batch) -> Mapping[str, Any]:
+        return groups.document(after_batch(present, batch, self.member(), self._new_names()))
+
+    def _new_names(self) -> Iterator[str]:
+        number = int(self.record.data.get(SERIAL, 0))
+        while True:
+            yield base.short_id(self.derived_id(f"member {number}"))
+            number += 1
+
+    def _remember(self, document: Mapping[str, Any]) -> None:
+        """Keep the ages of the members of ``document``, and how many there have been."""
+        names, before = list(groups.members_of(document)), set(self.ages())
+        added = sum(name not in before for name in names)
+        self.record.data[SERIAL] = int(self.record.data.get(SERIAL, 0)) + added
+        self.record.data[AGES] = names
+
+    def ages(self) -> list[str]:
+        return list(self.record.data.get(AGES, ()))
+
+    def aged(self) -> groups.Members:
+        """The members of the child, the oldest first: a stored map may have lost its order."""
+        present = self.present()
+        return {name: present[name] for name in self.ages() if name in present}
+
+    def capacity(self) -> int:
+        return len(self.ages())
+
+    # ---------------------------------------------------------------------------------- handlers
+
+    def handle_create(self) -> Any:
+        document = self.child_document()
+        self.begin_child(self.blueprint(document))
+        self._remember(document)
+        return None
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self.forget_batches()
+        capacity, pace, present = self.new_capacity(prop_diff), self.pace(), self.aged()
+        steps = list(
+            groups.batches(
+                target=capacity,
+                current=len(present),
+                most=pace["max_batch_size"],
+                floor=pace["min_in_service"],
+            )
+        )
+        if not steps or all(body == self.member() for body in present.values()):
+            return self.change_child(self.blueprint(self.document_after(groups.Batch(capacity, 0))))
+        self.plan_batches(steps, pace["pause_time"])
+        self.next_batch()
+        return None
+
+    # --------------------------------------------------------------------------------- by signal
+
+    def adjust(
+        self,
+        amount: float,
+        adjustment: Adjustment,
+        *,
+        min_step: int | None = None,
+        cooldown_s: float = 0,
+    ) -> tuple[int, int]:
+        """Begin to change how many members there are; return how many there were and will be.
+
+        Raises NoActionRequired while the group changes or cools down, and where it is to stay.
+        """
+        child, now = self.child(), self.context.utc()
+        if child is None or child.status is Status.IN_PROGRESS or child.action is Action.SUSPEND:
+            raise base.NoActionRequired
+        if self.record.status is Status.IN_PROGRESS or now < self.record.data.get(COOLS_UNTIL, 0):
+            raise base.NoActionRequired
+        least, most = self.bounds()
+        current = len(self.aged())
+        capacity = capacity_after(
+            current, amount, adjustment, least=least, most=most, min_step=min_step
+        )
+        if capacity == current:
+            raise base.NoActionRequired
+        blueprint = self.blueprint(self.document_after(groups.Batch(capacity, 0)))
+        self.children().update(child.id, blueprint)
+        self.record.data[COOLS_UNTIL] = now + cooldown_s
+        return current, capacity
+
+    # ------------------------------------------------------------------------ what may be asked
+
+    def get_reference_id(self) -> Any:
+        known = self.record.physical_id is not None
+        return self.physical_resource_name() if known else self.record.name
+
+    def members(self) -> dict[str, Any]:
+        """The members, the oldest first."""
+        members = super().members()
+        ages = [name for name in self.ages() if name in members]
+        return {name: members[name] for name in [*ages, *(members.keys() - set(ages))]}
+
+    def member_named(self, name: str) -> str:
+        """The name of the member that ``name`` is, or that stands at that index."""
+        names = list(self.members())
+        if name in names or not name.isdecimal() or int(name) >= len(names):
+            return name
+        return names[int(name)]
+
+
+def check_bounds(least: int, most: int, first: int | None) -> None:
+    """Refuse numbers of members that contradict each other."""
+    if least > most:
+        raise errors.StackValidationFailed(
+            reason=f"cannot have at least {least} and at most {most} members: min_size is greater"
+            " than max_size"
+        )
+    if first is not None and not least <= first <= most:
+        raise errors.StackValidationFailed(
+            reason=f"cannot begin with {first} members: desired_capacity must be between min_size"
+            f" ({least}) and max_size ({most})"
+        )
+
+
+def attributes_at(path: Sequence[Any], group: str) -> tuple[str, Sequence[Any]]:
+    """The attribute that the first step of a path names, and the rest."""
+    if not path:
+        raise errors.StackValidationFailed(
+            reason=f"cannot tell all attributes of the members of {group} at once; name one after"
+            " it, as in [group, outputs, name]"
+        )
+    return str(path[0]), path[1:]

@@ -1,0 +1,106 @@
+"""OS::Heat::ScalingPolicy: makes a group larger or smaller when it is signalled."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base, signals
+from bloomery.orchestration.resources.scaling import Adjustment, ScaledGroup
+
+
+class ScalingPolicy(signals.Signalled):
+    """A signal changes nothing while the group changes, or cools down after a change."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "auto_scaling_group_id": Schema(
+            Type.STRING, "The group, as get_resource names it.", required=True
+        ),
+        "scaling_adjustment": Schema(
+            Type.NUMBER, "By how much, or to how many.", required=True, update_allowed=True
+        ),
+        "adjustment_type": Schema(
+            Type.STRING,
+            "What scaling_adjustment means.",
+            required=True,
+            update_allowed=True,
+            constraints=[constraints.AllowedValues([one.value for one in Adjustment])],
+        ),
+        "cooldown": Schema(
+            Type.NUMBER,
+            "Seconds after a change in which signals change nothing; by default the group's.",
+            update_allowed=True,
+        ),
+        "min_adjustment_step": Schema(
+            Type.INTEGER,
+            "How many members come or go at least, of a percentage.",
+            update_allowed=True,
+            constraints=[constraints.Range(min=0)],
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "alarm_url": Attribute(
+            "The address that alarms post to, with the token that opens it.",
+            Type.STRING,
+            cached=False,
+        ),
+        "signal_url": Attribute(
+            "The address of signals with credentials of the owner.", Type.STRING, cached=False
+        ),
+    }
+
+    def validate(self) -> None:
+        kind, step = self.properties["adjustment_type"], self.properties["min_adjustment_step"]
+        if step is not None and kind is not None and kind != Adjustment.PERCENT:
+            raise errors.StackValidationFailed(
+                reason=f"cannot have min_adjustment_step with {kind}: it is for"
+                f" {Adjustment.PERCENT} alone",
+                path=["min_adjustment_step"],
+            )
+
+    def handle_create(self) -> Any:
+        self.resource_id_set(self.derived_id())
+        self.draw_token()
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        """The next signal goes by the new values."""
+        return
+
+    def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
+        """Change the group, unless an alarm tells that all is well again."""
+        signal = details or {}
+        if str(signal.get("current", signal.get("state", "alarm"))).lower() != "alarm":
+            raise base.NoActionRequired
+        group, cooldown_s = self._group(), self.properties["cooldown"]
+        if cooldown_s is None:
+            cooldown_s = group.properties.get("cooldown")
+        before, after = group.adjust(
+            float(self.properties["scaling_adjustment"]),
+            Adjustment(self.properties["adjustment_type"]),
+            min_step=self.properties["min_adjustment_step"],
+            cooldown_s=float(cooldown_s or 0),
+        )
+        return f"{group.record.name} turns from {before} to {after} members"
+
+    def _group(self) -> ScaledGroup:
+        siblings, reference = self.context.siblings, self.properties["auto_scaling_group_id"]
+        group = siblings and siblings.find(reference)
+        if not isinstance(group, ScaledGroup):
+            raise errors.NotFound(
+                reason=f"cannot find the group {reference!r} of the policy {self.record.name}:"
+                " it is none of this stack; name one with get_resource"
+            )
+        return group
+
+    def get_reference_id(self) -> Any:
+        return self.signed_url() or self.record.name
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if self.record.physical_id is None:
+            return None
+        return self.signed_url() if name == "alarm_url" else self.signal_url()

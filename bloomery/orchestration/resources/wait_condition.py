@@ -1,0 +1,135 @@
+"""OS::Heat::WaitCondition: stands until its handle was signalled as often as it is to be."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
+
+LONGEST_S: Final = 43200
+
+
+class WaitConditionFailure(Exception):
+    """A signal told of a failure; the argument is why."""
+
+
+class WaitConditionTimeout(Exception):
+    """The signals did not come in time."""
+
+
+class WaitCondition(base.Resource):
+    """Each create and each update waits anew, for as long as ``timeout`` says."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "handle": Schema(Type.STRING, "The handle that is signalled.", required=True),
+        "timeout": Schema(
+            Type.NUMBER,
+            "Seconds to wait for the signals.",
+            required=True,
+            constraints=[constraints.Range(min=1, max=LONGEST_S)],
+        ),
+        "count": Schema(
+            Type.INTEGER,
+            "How many signals of success are waited for.",
+            default=1,
+            update_allowed=True,
+            constraints=[constraints.Range(min=1)],
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "data": Attribute(
+            "What the signals brought by their ids, as JSON.", Type.STRING, cached=False
+        ),
+    }
+    # What the properties are called, for the kind of CloudFormation.
+    handle_key: ClassVar[str] = "handle"
+    timeout_key: ClassVar[str] = "timeout"
+    count_key: ClassVar[str] = "count"
+
+    def handle_create(self) -> Any:
+        self.handle()
+        return self._until()
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self._is_signalled(token)
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self.handle()
+        return self._until()
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self._is_signalled(token)
+
+    def handle_delete(self) -> Any:
+        """Forget the signals: who waits at this handle again waits for new ones."""
+        handle = self._find_handle()
+        if handle is not None:
+            handle.record.metadata = {}
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name.lower() != "data":
+            return None
+        handle = self._find_handle()
+        return None if handle is None else json.dumps(handle.payload())
+
+    # ------------------------------------------------------------------------------------ how
+
+    def _until(self) -> float:
+        return self.context.utc() + float(self.properties[self.timeout_key])
+
+    def _is_signalled(self, until: float) -> bool:
+        handle, count = self.handle(), self.properties[self.count_key]
+        failures, successes = handle.reasons(FAILURE), handle.reasons(SUCCESS)
+        if failures:
+            raise WaitConditionFailure(";".join(failures))
+        if len(successes) >= count or not handle.waits:
+            return True
+        now = self.context.utc()
+        if now >= until:
+            reasons = f" - {';'.join(successes)}" if successes else ""
+            raise WaitConditionTimeout(f"{len(successes)} of {count} received{reasons}")
+        raise base.WaitFor(handle.record.uuid, until - now)
+
+    def handle(self) -> Handle:
+        """The handle; raises NotFound where it is none of this stack."""
+        handle = self._find_handle()
+        if handle is None:
+            raise errors.NotFound(
+                reason=f"cannot wait at {self.properties[self.handle_key]!r}: it is no wait"
+                " condition handle of this stack; name one with get_resource"
+            )
+        return handle
+
+    def _find_handle(self) -> Handle | None:
+        siblings = self.context.siblings
+        handle = siblings and siblings.find(self.properties[self.handle_key])
+        return handle if isinstance(handle, Handle) else None
+
+
+class CfnWaitCondition(WaitCondition):
+    """A wait condition in the words of CloudFormation."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "Handle": WaitCondition.properties_schema["handle"],
+        "Timeout": Schema(
+            Type.INTEGER,
+            "Seconds to wait for the signals.",
+            required=True,
+            constraints=[constraints.Range(min=1, max=LONGEST_S)],
+        ),
+        "Count": WaitCondition.properties_schema["count"],
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "Data": WaitCondition.attributes_schema["data"],
+    }
+    handle_key: ClassVar[str] = "Handle"
+    timeout_key: ClassVar[str] = "Timeout"
+    count_key: ClassVar[str] = "Count"

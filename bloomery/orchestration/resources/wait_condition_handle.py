@@ -1,0 +1,187 @@
+"""OS::Heat::WaitConditionHandle and its kin: where a machine says that it is ready, or is not.
+
+Signals are kept as the metadata of the resource, each under its id: an id that comes again takes
+the place of the first.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base, signals
+
+TRANSPORT: Final = "signal_transport"
+TRANSPORTS: Final = [
+    "CFN_SIGNAL",
+    "TEMP_URL_SIGNAL",
+    "HEAT_SIGNAL",
+    "NO_SIGNAL",
+    "ZAQAR_SIGNAL",
+    "TOKEN_SIGNAL",
+]
+SERVICES: Final = {
+    "CFN_SIGNAL": "the CloudFormation API",
+    "TEMP_URL_SIGNAL": "an object store",
+    "ZAQAR_SIGNAL": "a message queue",
+}
+SUCCESS: Final = "SUCCESS"
+FAILURE: Final = "FAILURE"
+
+
+def check_transport(transport: str | None, otherwise: str) -> None:
+    """Refuse transports of services that are not there."""
+    if transport in SERVICES:
+        raise errors.StackValidationFailed(
+            reason=f"cannot be signalled by {transport}: {SERVICES[transport]} is not there; "
+            f"use {otherwise}",
+            path=[TRANSPORT],
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Words:
+    """What a dialect calls the four parts of a signal."""
+
+    id: str
+    status: str
+    reason: str
+    data: str
+
+
+HEAT: Final = Words(id="id", status="status", reason="reason", data="data")
+AWS: Final = Words(id="UniqueId", status="Status", reason="Reason", data="Data")
+
+
+class Handle(signals.Signalled):
+    """What all handles have in common.  ``words``: of the signals it takes."""
+
+    words: ClassVar[Words] = HEAT
+
+    def handle_create(self) -> Any:
+        self.resource_id_set(self.derived_id())
+        self.draw_token()
+
+    def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
+        """Keep a signal; one with an unknown key or status is refused and leaves nothing."""
+        signal, words = dict(details or {}), self.words
+        unknown = signal.keys() - {words.id, words.status, words.reason, words.data}
+        status = signal.get(words.status, SUCCESS)
+        if unknown or status not in {SUCCESS, FAILURE}:
+            raise ValueError(f"cannot read the signal: it has {', '.join(unknown) or status!r}")
+        number = signal.get(words.id)
+        key = str(len(self.record.metadata) + 1 if number is None else number)
+        reason = signal.get(words.reason)
+        reason = f"Signal {key} received" if reason is None else str(reason)
+        kept = {words.data: signal.get(words.data), words.reason: reason, words.status: status}
+        self.record.metadata = {**self.record.metadata, key: kept}
+        return f"status:{status} reason:{reason}"
+
+    # ------------------------------------------------------------- what a wait condition asks
+
+    @property
+    def waits(self) -> bool:
+        """Whether a signal is to be waited for."""
+        return True
+
+    def reasons(self, status: str) -> list[str]:
+        """The reasons of the signals that had this status, in the order in which they came."""
+        words = self.words
+        return [str(s[words.reason]) for _, s in self._signals() if s.get(words.status) == status]
+
+    def payload(self) -> dict[str, Any]:
+        """What each signal brought, by its id."""
+        return {key: signal.get(self.words.data) for key, signal in self._signals()}
+
+    def _signals(self) -> Iterator[tuple[str, Mapping[str, Any]]]:
+        return ((k, s) for k, s in self.record.metadata.items() if isinstance(s, Mapping))
+
+
+class WaitConditionHandle(Handle):
+    """Takes signals by HTTP, with a token of its own or the credentials of the owner."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        TRANSPORT: Schema(
+            Type.STRING,
+            "How the handle is signalled. TOKEN_SIGNAL: by a POST with the token; HEAT_SIGNAL: by"
+            " a POST with the credentials of the owner; NO_SIGNAL: nothing is waited for.",
+            default="TOKEN_SIGNAL",
+            constraints=[constraints.AllowedValues(TRANSPORTS)],
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "token": Attribute("The token of TOKEN_SIGNAL.", Type.STRING, cached=False),
+        "endpoint": Attribute("The address of TOKEN_SIGNAL.", Type.STRING, cached=False),
+        "curl_cli": Attribute(
+            "The beginning of a command that signals by TOKEN_SIGNAL: add --data-binary"
+            """ '{"status": "SUCCESS"}', or FAILURE.""",
+            Type.STRING,
+            cached=False,
+        ),
+        "signal": Attribute(
+            "All that is needed to signal the handle, as JSON.", Type.STRING, cached=False
+        ),
+    }
+
+    def validate(self) -> None:
+        transport = self.properties[TRANSPORT]
+        check_transport(transport, "TOKEN_SIGNAL, HEAT_SIGNAL or NO_SIGNAL")
+
+    @property
+    def waits(self) -> bool:
+        return bool(self.properties[TRANSPORT] != "NO_SIGNAL")
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name == "signal":
+            return json.dumps(self._signal())
+        if self.properties[TRANSPORT] != "TOKEN_SIGNAL":
+            return None
+        if name == "curl_cli":
+            return (
+                f"curl -i -X POST -H 'X-Auth-Token: {self.token()}'"
+                " -H 'Content-Type: application/json' -H 'Accept: application/json'"
+                f" {self.signal_url()}"
+            )
+        return {"token": self.token, "endpoint": self.signal_url}.get(name, _nothing)()
+
+    def _signal(self) -> dict[str, Any]:
+        where = self.context
+        if self.properties[TRANSPORT] == "TOKEN_SIGNAL":
+            return {"endpoint": self.signal_url(), "token": self.token()}
+        if self.properties[TRANSPORT] == "HEAT_SIGNAL":
+            return {
+                "endpoint": self.signal_url(),
+                "project_id": where.project_id,
+                "stack_id": f"{where.stack_name}/{where.stack_id}",
+                "resource_name": self.record.name,
+            }
+        return {}
+
+
+def _nothing() -> None:
+    """The answer to attributes that are not there."""
+
+
+class CfnWaitConditionHandle(Handle):
+    """A handle known by its address, which takes signals in the words of CloudFormation."""
+
+    words: ClassVar[Words] = AWS
+
+    def get_reference_id(self) -> Any:
+        return self.signed_url() or self.record.name
+
+
+class UpdateWaitConditionHandle(CfnWaitConditionHandle):
+    """Made anew by every update of its stack, so that everybody has to signal again."""
+
+    always_updated: ClassVar[bool] = True
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        raise base.UpdateReplace
