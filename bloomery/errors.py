@@ -565,6 +565,14 @@ class ApiThreadsBusy(Unavailable):
     retry_after_s = 5
 
 
+class HeavyJobsBusy(Unavailable):
+    """Templates are validated one by one, and the ones before this one take long."""
+
+    code = "unavailable.heavy_jobs"
+    text = "cannot validate the template now: {count} others take long; retry later"
+    retry_after_s = 5
+
+
 class DatabaseBusy(Unavailable):
     code = "unavailable.database"
     text = "cannot write to the database: {reason}; retry"

@@ -75,22 +75,20 @@ def check_depth(body: bytes, most: int) -> None:
             raise TooDeep
 
 
-def parse(body: bytes) -> Any:
-    """Return what a JSON body says.  Raises Invalid: no JSON, or what no database can keep."""
+def parse(body: bytes, *, keeps_big_integers: bool = False) -> Any:
+    """Return what a JSON body says.  Raises Invalid: no JSON, or what no database can keep.
+
+    ``keeps_big_integers``: as they are; otherwise those beyond 64 bits are refused.
+    """
     try:
         value = orjson.loads(body)
     except orjson.JSONDecodeError as exc:
         raise errors.Invalid(reason=f"Schema error for body: not JSON: {exc}") from None
-    if _LONG_NUMBER.search(body):
-        _refuse_big_integers(body)
+    if _LONG_NUMBER.search(body):  # orjson turns them into floats; nobody means that
+        value = json.loads(body, parse_int=int if keeps_big_integers else _integer)
     if _NUL in body:
         _refuse_nul(value)
     return value
-
-
-def _refuse_big_integers(body: bytes) -> None:
-    """Orjson would turn them into floats; nobody means that."""
-    json.loads(body, parse_int=_integer)
 
 
 def _integer(digits: str) -> int:

@@ -58,7 +58,7 @@ class Middleware:
         if environ["REQUEST_METHOD"] == "OPTIONS":
             return replies.empty(200)(environ, start_response)
         request = Request.new()
-        start = _with_ids(_counted(start_response, environ["REQUEST_METHOD"]), request)
+        start = with_ids(counted(start_response, environ["REQUEST_METHOD"]), request)
         return self._answer(request, environ)(environ, start)
 
     def _answer(self, request: Request, environ: dict[str, Any]) -> Wsgi:
@@ -98,9 +98,9 @@ class Middleware:
             services=self._site,
             request=_patient(request, environ),
             method=environ["REQUEST_METHOD"],
-            url=_url(conf, environ),
+            url=base_url(conf.public_endpoint, environ),
             version=version.minor,
-            query=_query(environ.get("QUERY_STRING", "")),
+            query=read_query(environ.get("QUERY_STRING", "")),
             body=b"" if is_public else _body(conf, path, environ),  # nobody reads it there
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
             suffix=_cut_suffix(environ, path, version),
@@ -125,7 +125,7 @@ class Middleware:
         return replies.document(document, status)(environ, start_response)
 
 
-def _with_ids(start_response: Any, request: Request) -> Any:
+def with_ids(start_response: Any, request: Request) -> Any:
     ids = [(name, request.request_id) for name in REQUEST_ID_HEADERS]
 
     def start(status: str, headers: list[tuple[str, str]], exc_info: Any = None) -> Any:
@@ -134,7 +134,7 @@ def _with_ids(start_response: Any, request: Request) -> Any:
     return start
 
 
-def _counted(start_response: Any, method: str) -> Any:
+def counted(start_response: Any, method: str) -> Any:
     """Count the answer when its status is known, and how long it took until then."""
     began = time.perf_counter()
     method = method if method in _METHODS else "other"  # labels must not grow with nonsense
@@ -155,14 +155,15 @@ def _patient(request: Request, environ: dict[str, Any]) -> Request:
     return dataclasses.replace(request, wait_s=min(float(wait[1]), MAX_WAIT_S))
 
 
-def _url(conf: Api, environ: dict[str, Any]) -> str:
-    if conf.public_endpoint:
-        return conf.public_endpoint.rstrip("/")
+def base_url(public_endpoint: str | None, environ: dict[str, Any]) -> str:
+    """Return the address of an API: the configured one, else as the client has it."""
+    if public_endpoint:
+        return public_endpoint.rstrip("/")
     host = environ.get("HTTP_HOST") or f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
     return f"{environ['wsgi.url_scheme']}://{host}"
 
 
-def _query(text: str) -> dict[str, Any]:
+def read_query(text: str) -> dict[str, Any]:
     """Return the arguments; one that came twice is a list.  Raises UnicodeDecodeError."""
     values: dict[str, Any] = {}
     if not text:

@@ -81,6 +81,18 @@ class Engine:
 class Orchestration:
     host_ip: str | None = option(None, "address to listen on; unset: [api]host_ip")
     port: int = option(8004, "TCP port; 0: any free one", least=0, most=65535)
-    threads: int = option(2, "requests handled at a time", least=2)
+    threads: int = option(4, "requests handled at a time", least=2)
     public_endpoint: str | None = option(None, "URL of this API in links; unset: as asked")
     max_json_body_size: int = option(1_048_576, "largest body, bytes", least=1)
+    template_fetch_timeout: int = option(
+        60, "seconds that a template may take to come from its URL", least=1
+    )
+    template_fetch_networks: tuple[str, ...] = option(
+        (), "networks (CIDR) that templates may be fetched from although they are not public"
+    )
+    max_software_configs_per_tenant: int = option(
+        4096, "software configurations of a project; -1: any", least=-1
+    )
+    max_software_deployments_per_tenant: int = option(
+        4096, "software deployments of a project; -1: any", least=-1
+    )

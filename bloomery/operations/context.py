@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TypeAlias
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.model.request import Request
+from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
+from bloomery.rpc.engine_contract import Engine
 from bloomery.secrets import Sealer
 
 
@@ -19,6 +21,7 @@ class Services:
     """The parts of a running service that operations need; built once in ``cmd``.
 
     ``sealer`` opens secrets for those whom a policy shows them; None: they stay stars.
+    ``engine`` answers questions on stacks and takes orders; None: this service keeps no stacks.
     """
 
     db: Database
@@ -26,6 +29,8 @@ class Services:
     conf: Conf
     policies: Policies
     sealer: Sealer | None = None
+    heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
+    engine: Engine | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -6,7 +6,8 @@ import io
 import json
 from dataclasses import dataclass
 from typing import Any
-from urllib.parse import unquote_to_bytes
+
+from bloomery.api import wsgi
 
 NEWEST = "1.115"
 URL = "http://api.test"
@@ -70,7 +71,7 @@ class Client:
         environ: dict[str, Any] = {
             "REQUEST_METHOD": method,
             "SCRIPT_NAME": "",
-            "PATH_INFO": unquote_to_bytes(path).decode("latin-1"),
+            "PATH_INFO": wsgi._unquoted(path.encode()),
             "QUERY_STRING": query,
             "SERVER_NAME": "api.test",
             "SERVER_PORT": "80",

@@ -1,0 +1,51 @@
+"""Answers that are no errors."""
+
+from __future__ import annotations
+
+import json
+from http import HTTPStatus
+from typing import Any
+
+import orjson
+import webob
+from webob import exc as statuses
+
+from bloomery.api.replies import JSON, Headers
+
+
+def document(value: Any, status: int = 200, headers: Headers = ()) -> webob.Response:
+    """Answer with a JSON document; None is the text ``null``."""
+    return webob.Response(body=_encoded(value), status=status, headerlist=[JSON, *headers])
+
+
+def _encoded(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value)
+    except orjson.JSONEncodeError:  # an integer beyond 64 bits, which a template may hold
+        return json.dumps(value).encode()
+
+
+def empty(status: int, headers: Headers = ()) -> webob.Response:
+    """Answer without a body, and thus without a Content-Type."""
+    return webob.Response(body=b"", status=status, headerlist=list(headers))
+
+
+def phrase(status: int, message: str = "", headers: Headers = ()) -> webob.Response:
+    """Answer with the words of a status alone: clients look at the status and the headers."""
+    words = HTTPStatus(status).phrase
+    told = {
+        "code": f"{status} {words}",
+        "title": words,
+        "message": message or explanation(status),
+    }
+    return document(told, status, headers)
+
+
+def explanation(status: int) -> str:
+    """Return what can be said of every answer with this status."""
+    return str(statuses.status_map[status].explanation or "")
+
+
+def text(status: int, words: str) -> webob.Response:
+    plain = ("Content-Type", "text/plain; charset=UTF-8")
+    return webob.Response(body=words.encode(), status=status, headerlist=[plain])

@@ -1,0 +1,155 @@
+"""The application: what every request meets first, and what answers it in the end.
+
+app = make_app(services)                    # any WSGI server takes it
+
+In this order: request id, health, versions, login, project, body, endpoint.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+
+import webob
+
+from bloomery.api import auth, bodies, middleware
+from bloomery.api.middleware import Wsgi
+from bloomery.api.orchestration import answers, faults, routes, routing, versions
+from bloomery.api.orchestration.call import Call, Reply
+from bloomery.model.request import Request
+from bloomery.operations.context import Services
+from bloomery.orchestration.limits import LIMITS
+
+REALM: Final = "Orchestration API"
+USER: Final = "admin"  # who asks where nobody must say who he is, as Heat has it
+HEALTH: Final = "/healthcheck"
+EXT: Final = re.compile(r"/ext/v1/(.+)")
+MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template as an object, and what is around it
+
+
+def make_app(services: Services, logins: auth.Auth | None = None) -> Wsgi:
+    """Return the WSGI application of a site.
+
+    ``logins`` tells callers apart; None: whoever the configuration names.
+    """
+    return Application(services, logins or auth.chosen(services.conf))
+
+
+class Application:
+    def __init__(self, services: Services, logins: auth.Auth) -> None:
+        self._services = services
+        self._auth = logins
+        self._router = routing.Router(routes.ROUTES)
+        self._extensions = routing.Router(routes.EXTENSIONS)
+
+    def __call__(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        request = Request.new()
+        counted = middleware.counted(start_response, environ["REQUEST_METHOD"])
+        start = middleware.with_ids(counted, request)
+        return self._response(request, environ)(environ, start)
+
+    def _response(self, request: Request, environ: dict[str, Any]) -> webob.Response:
+        """Return the answer, also to what fails on the way."""
+        url = middleware.base_url(self._services.conf.orchestration.public_endpoint, environ)
+        try:
+            return self._answer(request, environ, url)
+        except versions.OtherVersion:
+            return versions.document(url)
+        except routing.NoPath:
+            return faults.no_path(environ["PATH_INFO"].encode("latin-1").decode())
+        except routing.MethodRefused as exc:
+            return _refused(environ["REQUEST_METHOD"], exc.allowed)
+        except auth.Unauthorized:
+            return faults.unauthorized(REALM)
+        except auth.Malformed:
+            return faults.refusal(400, "The header Authorization cannot be decoded")
+        except auth.Busy:
+            again = [("Retry-After", "1")]
+            return faults.refusal(503, "Too many logins are being checked; retry", again)
+        except UnicodeDecodeError:
+            return faults.refusal(400, "The path or the query is not UTF-8")
+        except (auth.Deferred, bodies.Awaited):
+            raise
+        except Exception as exc:  # noqa: BLE001  a bug of ours is answered and logged
+            return faults.answer(exc, environ.get("HTTP_USER_AGENT", ""))
+
+    def _answer(self, request: Request, environ: dict[str, Any], url: str) -> webob.Response:
+        path = environ.get("PATH_INFO", "").encode("latin-1").decode()  # WSGI's spelling of UTF-8
+        if path == HEALTH:
+            return answers.text(200, "OK")
+        router, project, rest = self._place(path, environ.get("HTTP_ACCEPT", ""))
+        request = self._identified(request, environ, project)
+        method = environ["REQUEST_METHOD"]
+        if method == "OPTIONS":
+            return answers.empty(204, [("Allow", ",".join(router.allowed(rest)))])
+        route, values = router.find(method, rest)
+        call = Call(
+            services=self._services,
+            request=request,
+            method=method,
+            url=url,
+            project=project or request.project or "",
+            path=rest,
+            query=middleware.read_query(environ.get("QUERY_STRING", "")),
+            query_string=environ.get("QUERY_STRING", ""),
+            body=self._body(environ),
+            content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
+        )
+        return _shaped(route, route.endpoint(call, **values))
+
+    def _place(self, path: str, accept: str) -> tuple[routing.Router, str | None, str]:
+        """Return the table that has the path, the project that it names, and what is below."""
+        extension = EXT.fullmatch(path)
+        if extension is not None:
+            return self._extensions, None, extension[1]
+        project, _, rest = versions.cut(path, accept).strip("/").partition("/")
+        return self._router, project, rest
+
+    def _identified(
+        self, request: Request, environ: dict[str, Any], project: str | None
+    ) -> Request:
+        """Return the request with who asks, for which project.
+
+        Where callers have no projects, the one in the path is theirs.  Raises OtherProject.
+        """
+        request = self._auth.identify(request, environ)
+        if not self._services.policies.enforced:
+            user = request.user or environ.get("HTTP_X_AUTH_USER") or USER
+            return dataclasses.replace(request, user=user, project=project)
+        if project is None or request.project == project:
+            return request
+        if request.project is None and request.system_scope is not None:
+            return dataclasses.replace(request, project=project)
+        raise faults.OtherProject(project=project)
+
+    def _body(self, environ: dict[str, Any]) -> bytes:
+        most = self._services.conf.orchestration.max_json_body_size
+        try:
+            body = bodies.read(environ, most)
+            bodies.check_depth(body, MAX_DEPTH)
+        except bodies.TooLarge:
+            raise faults.too_large(most) from None
+        except bodies.TooDeep:
+            raise faults.BadRequest(
+                reason=f"the JSON body nests too deep: {MAX_DEPTH} levels are allowed"
+            ) from None
+        return body
+
+
+def _shaped(route: routing.Route, result: Any) -> webob.Response:
+    reply = result if isinstance(result, Reply) else Reply(document=result)
+    headers = [] if reply.location is None else [("Location", reply.location)]
+    status = reply.status or route.status
+    if reply.document is not None or status == 200:
+        return answers.document(reply.document, status, headers)
+    if status == 204:
+        return answers.empty(status, headers)
+    return answers.phrase(status, headers=headers)
+
+
+def _refused(method: str, allowed: Iterable[str]) -> webob.Response:
+    listed = ",".join(allowed)
+    message = f"The method {method} is not allowed here. Allowed: {listed}"
+    return faults.refusal(405, message, [("Allow", listed)])

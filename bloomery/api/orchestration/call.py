@@ -1,0 +1,81 @@
+"""One request as an endpoint gets it, and what an endpoint may answer."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import quote
+
+from bloomery import errors
+from bloomery.api import bodies
+from bloomery.api.orchestration import faults
+from bloomery.model.request import Request
+from bloomery.operations.context import Services
+from bloomery.rpc.engine_contract import Engine
+
+_JSON_TYPES: Final = ("", "application/json", "text/plain")
+_NO_BODY: Final = (
+    "cannot do this without a JSON object as body, sent with Content-Type: application/json"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """``url``: of the API, as this caller reaches it.  ``path``: below the project.
+
+    ``query`` values are texts, or lists of them where an argument came twice.
+    """
+
+    services: Services
+    request: Request
+    method: str
+    url: str
+    project: str
+    path: str
+    query: dict[str, Any]
+    query_string: str
+    body: bytes
+    content_type: str
+
+    @property
+    def engine(self) -> Engine:
+        """Return whoever answers questions on stacks and takes orders.  Raises Unavailable."""
+        if self.services.engine is None:
+            raise errors.Unavailable(reason="cannot do this: no engine is joined to this service")
+        return self.services.engine
+
+    def at(self, *segments: str, project: str | None = None) -> str:
+        """Return the address of something of a project, by default the caller's."""
+        parts = ("v1", project or self.project, *segments)
+        return "/".join((self.url, *(quote(part, "") for part in parts)))
+
+    @property
+    def document(self) -> dict[str, Any]:
+        """Return the body.  Raises BadRequest if it is no JSON object."""
+        document = self.optional_document
+        if document is None:
+            raise faults.BadRequest(reason=_NO_BODY)
+        return document
+
+    @property
+    def optional_document(self) -> dict[str, Any] | None:
+        """Return the body; what does not look like a JSON object counts as none, as in Heat.
+
+        Raises BadRequest if it looks like one, and is none.
+        """
+        if not self.body.startswith(b"{") or self.content_type not in _JSON_TYPES:
+            return None
+        try:
+            document: dict[str, Any] = bodies.parse(self.body, keeps_big_integers=True)
+        except errors.Invalid as exc:
+            raise faults.BadRequest(reason=str(exc)) from None
+        return document
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Reply:
+    """An answer that is more than a document."""
+
+    document: Any = None
+    location: str | None = None
+    status: int | None = None  # where it is not that of the route

@@ -1,0 +1,115 @@
+"""Errors as Heat's clients know them.
+
+{"code": 404, "title": "Not Found", "explanation": "...",
+ "error": {"type": "EntityNotFound", "message": "...", "traceback": null}}
+
+``type`` is the class of the error, or what the class says it is called on the wire.  There is no
+``message`` where the error is a bug of ours: clients then show ``explanation``.
+"""
+
+from __future__ import annotations
+
+import logging
+from http import HTTPStatus
+from typing import Final
+
+import webob
+
+from bloomery import errors
+from bloomery.api import replies
+from bloomery.api.orchestration import answers
+from bloomery.api.replies import Headers
+
+LOG = logging.getLogger(__name__)
+
+_SERVER_FAULT: Final = 500
+_HTTP_ERRORS: Final = {  # what is refused before anything of Heat's is reached
+    400: "HTTPBadRequest",
+    403: "HTTPForbidden",
+    404: "HTTPNotFound",
+    405: "HTTPMethodNotAllowed",
+    503: "HTTPServiceUnavailable",
+}
+
+
+class BadRequest(errors.Invalid):
+    """The request itself is wrong: no stack, and no template, had to be looked at."""
+
+    code, wire_type = "request.invalid", "HTTPBadRequest"
+
+
+class BadValue(errors.Invalid):
+    """A value that Heat fails to convert, and names after Python's error."""
+
+    code, wire_type = "request.value", "ValueError"
+
+
+class BadAttribute(errors.Invalid):
+    """A value whose kind Heat notices by the attribute that it does not have."""
+
+    code, wire_type = "request.attribute", "AttributeError"
+
+
+class NothingThere(errors.NotFound):
+    """What the API itself looks for in vain; the engine's own are EntityNotFound."""
+
+    code, wire_type = "request.not_found", "HTTPNotFound"
+
+
+class OtherProject(errors.NotAuthorized):
+    code, wire_type = "request.project", "HTTPForbidden"
+    text = "cannot use project {project} here: the login is one of another project"
+
+
+def too_large(most: int) -> errors.RequestLimitExceeded:
+    return errors.RequestLimitExceeded(
+        what="a larger body", limit=most, unit="bytes", option="[orchestration]max_json_body_size"
+    )
+
+
+def answer(error: Exception, client: str = "") -> webob.Response:
+    """Answer with an error: ours with its status, others are a bug of ours."""
+    if not isinstance(error, errors.Failure):
+        LOG.error("unexpected error", exc_info=error)
+        return _form(_SERVER_FAULT, type(error).__name__)
+    if error.log:
+        LOG.info("%s: %s", error.code, error.log)
+    if error.status >= _SERVER_FAULT and error.retry_after_s is None:  # those are many, and meant
+        LOG.warning("%s: %s", error.code, error)
+    name = getattr(error, "wire_type", None) or type(error).__name__
+    return _form(error.status, name, errors.brief(error), replies.retry_after(error, client))
+
+
+def refusal(status: int, message: str, headers: Headers = ()) -> webob.Response:
+    """Answer what ends on the way to an endpoint."""
+    return _form(status, _HTTP_ERRORS[status], message, headers)
+
+
+def _form(
+    status: int, name: str, message: str | None = None, headers: Headers = ()
+) -> webob.Response:
+    told = {} if message is None else {"message": message.encode(errors="replace").decode()}
+    document = {
+        "code": status,
+        "title": HTTPStatus(status).phrase,
+        "explanation": answers.explanation(status),
+        "error": {"type": name, **told, "traceback": None},
+    }
+    return answers.document(document, status, headers)
+
+
+def unauthorized(realm: str) -> webob.Response:
+    """Answer whoever has no login: in the form that Keystone's middleware gives it."""
+    document = {
+        "error": {
+            "code": 401,
+            "title": "Unauthorized",
+            "message": "The request you have made requires authentication.",
+        }
+    }
+    return answers.document(document, 401, [("WWW-Authenticate", f'Basic realm="{realm}"')])
+
+
+def no_path(path: str) -> webob.Response:
+    """Answer a path that leads nowhere, in the other form that Heat has for that."""
+    return answers.phrase(404, f"Nothing is called {path} here.")

@@ -1,0 +1,29 @@
+"""From a name, an id or an ARN to the address of a stack: 302, whatever the method.
+
+Clients ask the same again at the Location; nothing is done here.
+"""
+
+from __future__ import annotations
+
+from bloomery.api.orchestration import identity
+from bloomery.api.orchestration.call import Call, Reply
+from bloomery.model.stack_views import StackIdentity
+
+
+def find(call: Call, stack: str) -> Reply:
+    return _redirect(call, call.engine.identify_stack(call.request, stack))
+
+
+def find_part(call: Call, stack: str, part: str) -> Reply:
+    return _redirect(call, call.engine.identify_stack(call.request, stack), part)
+
+
+def find_arn(call: Call, arn: str) -> Reply:
+    """An ARN may go on below the stack, and so does the address then."""
+    stack, below = identity.parsed(arn)
+    return _redirect(call, call.engine.identify_stack(call.request, stack), *below)
+
+
+def _redirect(call: Call, stack: StackIdentity, *below: str) -> Reply:
+    query = f"?{call.query_string}" if call.query_string else ""
+    return Reply(location=identity.url(call, stack, *below) + query)

@@ -1,0 +1,63 @@
+"""Every endpoint, one row each: methods, path below /v1/{project}, function, status.
+
+The first row that fits answers, so that words stand before braces.  To add an endpoint: a function
+of the call and of what its path has in braces, and a row.
+"""
+
+from __future__ import annotations
+
+from typing import Final
+
+from bloomery.api.orchestration import engines, lookup, resources, snapshots, stacks
+from bloomery.api.orchestration.routing import Route
+
+_ANY: Final = "GET,POST,PUT,PATCH,DELETE"
+_S: Final = "stacks/{stack_name}/{stack_id}"
+_BOTH: Final = "{part=resources|events|template|actions}"
+_READ: Final = "{part=environment|files}"
+_R: Final = f"{_S}/resources/{{resource_name}}"
+
+ROUTES: Final = (
+    Route("GET", "stacks", stacks.index),
+    Route("POST", "stacks", stacks.create, 201),
+    Route("GET", "stacks/detail", stacks.detail),
+    Route("POST", "stacks/preview", stacks.preview),
+    # What is not the address of a stack leads there.
+    Route(_ANY, "stacks/{arn}", lookup.find_arn, 302),
+    Route(_ANY, "stacks/{stack}", lookup.find, 302),
+    Route("GET,POST", f"stacks/{{stack}}/{_BOTH}", lookup.find_part, 302),
+    Route("GET", f"stacks/{{stack}}/{_READ}", lookup.find_part, 302),
+    # One stack.
+    Route("GET", _S, stacks.show),
+    Route("PUT,PATCH", _S, stacks.update, 202),
+    Route("DELETE", _S, stacks.delete, 204),
+    Route("PUT,PATCH", f"{_S}/preview", stacks.preview_update),
+    Route("DELETE", f"{_S}/abandon", stacks.abandon),
+    Route("GET", f"{_S}/export", stacks.export),
+    Route("GET", f"{_S}/template", stacks.template),
+    Route("GET", f"{_S}/environment", stacks.environment),
+    Route("GET", f"{_S}/files", stacks.files),
+    Route("GET", f"{_S}/outputs", stacks.outputs),
+    Route("GET", f"{_S}/outputs/{{output_key}}", stacks.output),
+    Route("POST", f"{_S}/actions", stacks.act),
+    Route("GET", f"{_S}/snapshots", snapshots.index),
+    Route("POST", f"{_S}/snapshots", snapshots.create),
+    Route("GET", f"{_S}/snapshots/{{snapshot_id}}", snapshots.show),
+    Route("DELETE", f"{_S}/snapshots/{{snapshot_id}}", snapshots.delete, 204),
+    Route("POST", f"{_S}/snapshots/{{snapshot_id}}/restore", snapshots.restore, 202),
+    # Its resources and events.
+    Route("GET", f"{_S}/resources", resources.index),
+    Route("GET", _R, resources.show),
+    Route("PATCH", _R, resources.mark_unhealthy),
+    Route("GET", f"{_R}/metadata", resources.metadata),
+    Route("POST", f"{_R}/signal", resources.signal),
+    Route("GET", f"{_R}/events", resources.resource_events),
+    Route("GET", f"{_R}/events/{{event_id}}", resources.event),
+    Route("GET", f"{_S}/events", resources.events),
+    # The service.
+    Route("GET", "build_info", engines.build_info),
+    Route("GET", "services", engines.index),
+)
+
+# Below /ext/v1: what Heat does not have.
+EXTENSIONS: Final = (Route("GET", "stacks/{stack}/why", stacks.explain),)

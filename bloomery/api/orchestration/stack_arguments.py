@@ -1,0 +1,196 @@
+"""The body of create, update, preview and validate: from JSON to the engine's arguments.
+
+Texts of templates, environments and adopt data are parsed here, as Heat's API does; so their faults
+are HTTPBadRequest, and the engine sees documents only.  Keys that mean nothing are passed over.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.api.orchestration import arguments, faults
+from bloomery.api.orchestration.call import Call
+from bloomery.conf import Conf
+from bloomery.model.stack_views import StackArguments
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.template import environment, parse, versions
+from bloomery.orchestration.template.files import Files
+
+MAX_TAG_CHARS: Final = 80
+_NO_TEMPLATE: Final = "cannot do this without a template: send template, or template_url"
+_NO_CONTAINER: Final = (
+    "files_container (this service has no object store; send what is in there as files)"
+)
+
+Json = dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Body:
+    """A request's body; each property reads one part of it."""
+
+    document: Json
+    limits: Limits
+
+    @property
+    def template(self) -> Json | None:
+        """Return the inline template; None: there is none."""
+        source = self.document.get("template")
+        if source is None:
+            return None
+        if isinstance(source, str):
+            return self.parsed_template(source)
+        template = parse.check(source, self.limits)
+        if len(json.dumps(template)) > self.limits.template_bytes:
+            raise self.limits.exceeded("template_bytes", "bytes", "a larger template")
+        return template
+
+    def parsed_template(self, text: str) -> Json:
+        """Return a template that came as text: that one must have a version key already here."""
+        template = parse.document(text, self.limits)
+        if not versions.has_version(template):
+            raise faults.BadRequest(reason=f"Template format version not found: {versions.ADVICE}")
+        return template
+
+    @property
+    def environment(self) -> Json | None:
+        """Return the environment; it is not looked at where its files are listed."""
+        source = self.document.get("environment")
+        if source is None or self.environment_files:
+            return None
+        if isinstance(source, str):
+            source = parse.document(source, self.limits, "the environment", may_be_empty=True)
+        else:
+            source = parse.check(source, self.limits, "the environment")
+        return environment.checked(source)
+
+    @property
+    def environment_files(self) -> tuple[str, ...]:
+        return self._names("environment_files")
+
+    @property
+    def clear_parameters(self) -> tuple[str, ...]:
+        return self._names("clear_parameters")
+
+    def _names(self, key: str) -> tuple[str, ...]:
+        names = self.document.get(key)
+        if names is None:
+            return ()
+        if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
+            raise faults.BadRequest(reason=f"{key} must be a list of names")
+        return tuple(names)
+
+    @property
+    def parameters(self) -> Json:
+        values = self.document.get("parameters")
+        if values is None:
+            return {}
+        if not isinstance(values, dict):
+            raise faults.BadRequest(
+                reason=f"parameters must be a map from names to values, not {parse.kind_of(values)}"
+            )
+        return parse.check(values, self.limits, "parameters")
+
+    @property
+    def files(self) -> Mapping[str, str]:
+        source = self.document.get("files")
+        if source is not None and not isinstance(source, dict):
+            raise faults.BadValue(
+                reason=f"files must be a map from names to texts, not {parse.kind_of(source)}"
+            )
+        if self.document.get("files_container") is not None:
+            raise errors.NotSupported(feature=_NO_CONTAINER)
+        return dict(Files.of(source, self.limits))
+
+    @property
+    def tags(self) -> tuple[str, ...] | None:
+        """Return the tags, which come as one text; None: nothing was said."""
+        source = self.document.get("tags")
+        if source is None:
+            return None
+        if not isinstance(source, str):
+            raise faults.BadAttribute(
+                reason="tags must be one text with commas between the tags, "
+                f"not {parse.kind_of(source)}"
+            )
+        tags = tuple(tag for tag in source.split(",") if tag)
+        if any(len(tag) > MAX_TAG_CHARS for tag in tags):
+            raise faults.BadValue(
+                reason=f"a tag may have {MAX_TAG_CHARS} characters, and one of tags has more"
+            )
+        return tags
+
+    @property
+    def timeout_mins(self) -> int | None:
+        value = self.document.get("timeout_mins")
+        return None if value is None else arguments.natural("timeout_mins", value)
+
+    @property
+    def adopt_data(self) -> Json | None:
+        source = self.document.get("adopt_stack_data")
+        if source is None:
+            return None
+        try:
+            data = self._adopt_document(source)
+        except errors.TemplateUnreadable as exc:
+            raise faults.BadRequest(reason=f"Invalid adopt data: {exc}") from None
+        if not isinstance(data.get("template"), dict):
+            raise faults.BadRequest(
+                reason="Invalid adopt data: it has no template; send what abandon or export gave"
+            )
+        return data
+
+    def _adopt_document(self, source: Any) -> Json:
+        if isinstance(source, str):
+            return parse.document(source, self.limits, "adopt_stack_data")
+        return parse.check(source, self.limits, "adopt_stack_data")
+
+    def flag(self, key: str) -> bool | None:
+        """Return a truth value; None: nothing was said."""
+        if key not in self.document:
+            return None
+        return arguments.truth(key, self.document[key])
+
+
+def body_of(call: Call, *, may_be_empty: bool = False) -> Body:
+    """Return the body of a call.  Raises BadRequest if there is none."""
+    document = call.document
+    if not document and not may_be_empty:
+        raise faults.BadRequest(reason=_NO_TEMPLATE)
+    return Body(document=document, limits=limits_of(call.services.conf))
+
+
+def limits_of(conf: Conf) -> Limits:
+    """Return what a document may hold on this site."""
+    return Limits(template_bytes=conf.engine.max_template_size)
+
+
+def read(body: Body, *, existing: bool = False) -> StackArguments:
+    """Return the arguments of create or update.
+
+    ``existing``: what is not said stays as it is (PATCH), the template too.  Raises BadRequest and
+    what the properties of ``Body`` do.
+    """
+    existing = existing or bool(body.flag("existing"))
+    adopt_data = body.adopt_data
+    template = body.template
+    if template is None and adopt_data is None and not existing:
+        raise faults.BadRequest(reason=_NO_TEMPLATE)
+    return StackArguments(
+        template=template,
+        parameters=body.parameters,
+        environment=body.environment,
+        environment_files=body.environment_files,
+        files=body.files,
+        timeout_mins=body.timeout_mins,
+        disable_rollback=body.flag("disable_rollback"),
+        tags=body.tags,
+        adopt_data=adopt_data,
+        existing=existing,
+        clear_parameters=body.clear_parameters,
+        converge=bool(body.flag("converge")),
+    )

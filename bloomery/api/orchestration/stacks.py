@@ -1,0 +1,195 @@
+"""Stacks: lists, and what is asked of one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+from urllib.parse import parse_qsl, urlencode
+
+from bloomery.api.orchestration import arguments, faults, identity, stack_arguments
+from bloomery.api.orchestration.call import Call, Reply
+from bloomery.api.orchestration.views import stacks as views
+from bloomery.model.stack_views import STACK_FILTERS, STACK_SORT_KEYS, StackArguments, StackQuery
+
+Json = dict[str, Any]
+
+ACTIONS: Final = ("suspend", "resume", "check", "cancel_update", "cancel_without_rollback")
+
+
+# --------------------------------------------------------------------------------------- lists
+
+
+def index(call: Call) -> Json:
+    query = _query(call)
+    stacks = call.engine.list_stacks(call.request, query)
+    document: Json = {
+        "stacks": [views.listed(call, each, with_project=query.everybody) for each in stacks]
+    }
+    if query.limit and len(stacks) == query.limit:
+        document["links"] = [{"rel": "next", "href": _next(call, stacks[-1].identity.uuid)}]
+    if arguments.boolean(call, "with_count"):
+        document["count"] = call.engine.count_stacks(call.request, query)
+    return document
+
+
+def detail(call: Call) -> Json:
+    """List stacks as ``show`` does, but for outputs; no filter is looked at."""
+    query = StackQuery(
+        limit=arguments.count(call, "limit"),
+        marker=arguments.value(call, "marker"),
+        sort_keys=arguments.sort_keys(call, STACK_SORT_KEYS),
+        descending=arguments.descending(call),
+    )
+    stacks = call.engine.list_stack_details(call.request, query)
+    return {"stacks": [views.shown(call, each) for each in stacks]}
+
+
+def _query(call: Call) -> StackQuery:
+    """Read what a list is asked for; openstacksdk spells tags with a hyphen."""
+    return StackQuery(
+        filters=arguments.filters(call, STACK_FILTERS),
+        tags=arguments.comma_list(call, "tags"),
+        tags_any=arguments.comma_list(call, "tags_any", "tags-any"),
+        not_tags=arguments.comma_list(call, "not_tags", "not-tags"),
+        not_tags_any=arguments.comma_list(call, "not_tags_any", "not-tags-any"),
+        show_deleted=arguments.boolean(call, "show_deleted"),
+        show_nested=arguments.boolean(call, "show_nested"),
+        show_hidden=arguments.boolean(call, "show_hidden"),
+        everybody=arguments.boolean(call, "global_tenant"),
+        sort_keys=arguments.sort_keys(call, STACK_SORT_KEYS),
+        descending=arguments.descending(call),
+        marker=arguments.value(call, "marker"),
+        limit=arguments.count(call, "limit"),
+    )
+
+
+def _next(call: Call, marker: str) -> str:
+    """Return the address of the next page: as this one was asked for, but for the marker."""
+    said = parse_qsl(call.query_string, keep_blank_values=True)
+    kept = [(name, text) for name, text in said if name != "marker"]
+    return f"{call.at('stacks')}?{urlencode([*kept, ('marker', marker)])}"
+
+
+# -------------------------------------------------------------------------------------- making
+
+
+def create(call: Call) -> Reply:
+    """Order a stack, or the adoption of one; the answer has its id and its address only."""
+    name, new = _new_stack(call)
+    stack = call.engine.create_stack(call.request, name, new)
+    document = {"id": stack.uuid, "links": [identity.link(call, "self", stack)]}
+    return Reply(document={"stack": document}, location=identity.url(call, stack))
+
+
+def preview(call: Call) -> Json:
+    name, new = _new_stack(call)
+    stack = call.engine.preview_stack(call.request, name, new)
+    return {"stack": views.previewed(call, stack)}
+
+
+def _new_stack(call: Call) -> tuple[Any, StackArguments]:
+    """Return name and arguments; whether the name will do is for the engine to say."""
+    body = stack_arguments.body_of(call)
+    if "stack_name" not in body.document:
+        raise faults.BadRequest(reason="cannot name the stack: stack_name is missing")
+    if body.flag("converge") is not None:
+        raise faults.BadRequest(reason="converge is for updates: leave it out of a create")
+    return body.document["stack_name"], stack_arguments.read(body)
+
+
+# ------------------------------------------------------------------------------------ one stack
+
+
+def show(call: Call, stack_name: str, stack_id: str) -> Json:
+    stack = call.engine.show_stack(
+        call.request,
+        identity.of(call, stack_name, stack_id),
+        resolve_outputs=arguments.boolean(call, "resolve_outputs", default=True),
+    )
+    return {"stack": views.shown(call, stack)}
+
+
+def update(call: Call, stack_name: str, stack_id: str) -> None:
+    stack = identity.of(call, stack_name, stack_id)
+    call.engine.update_stack(call.request, stack, _changes(call))
+
+
+def preview_update(call: Call, stack_name: str, stack_id: str) -> Json:
+    preview = call.engine.preview_update_stack(
+        call.request,
+        identity.of(call, stack_name, stack_id),
+        _changes(call),
+        show_nested=arguments.boolean(call, "show_nested"),
+    )
+    return {"resource_changes": views.update_preview(preview)}
+
+
+def _changes(call: Call) -> StackArguments:
+    """Return what an update says; PATCH keeps what it does not say, and {} runs it again."""
+    if call.method != "PATCH":
+        return stack_arguments.read(stack_arguments.body_of(call))
+    return stack_arguments.read(stack_arguments.body_of(call, may_be_empty=True), existing=True)
+
+
+def delete(call: Call, stack_name: str, stack_id: str) -> None:
+    call.engine.delete_stack(call.request, identity.of(call, stack_name, stack_id))
+
+
+def abandon(call: Call, stack_name: str, stack_id: str) -> Json:
+    return call.engine.abandon_stack(call.request, identity.of(call, stack_name, stack_id))
+
+
+def export(call: Call, stack_name: str, stack_id: str) -> Json:
+    return call.engine.export_stack(call.request, identity.of(call, stack_name, stack_id))
+
+
+def act(call: Call, stack_name: str, stack_id: str) -> None:
+    """Order one of ACTIONS: the only key of the body; its value means nothing."""
+    names = list(call.document)
+    if len(names) != 1 or names[0] not in ACTIONS:
+        raise faults.BadRequest(
+            reason=f"cannot do {', '.join(names)[:200] or 'nothing'}: "
+            f"the body must have one key of {', '.join(ACTIONS)}"
+        )
+    stack = identity.of(call, stack_name, stack_id)
+    match names[0]:
+        case "suspend":
+            call.engine.stack_suspend(call.request, stack)
+        case "resume":
+            call.engine.stack_resume(call.request, stack)
+        case "check":
+            call.engine.stack_check(call.request, stack)
+        case word:
+            call.engine.stack_cancel_update(
+                call.request, stack, with_rollback=word == "cancel_update"
+            )
+
+
+def explain(call: Call, stack: str) -> Json:
+    """Say what of a stack waits for what, and since when; ``stack`` is a name or an id."""
+    found = call.engine.identify_stack(call.request, stack)
+    return call.engine.explain_stack(call.request, found)
+
+
+# --------------------------------------------------------------------- what it was made of, and is
+
+
+def template(call: Call, stack_name: str, stack_id: str) -> Json:
+    return call.engine.get_template(call.request, identity.of(call, stack_name, stack_id))
+
+
+def environment(call: Call, stack_name: str, stack_id: str) -> Json:
+    return call.engine.get_environment(call.request, identity.of(call, stack_name, stack_id))
+
+
+def files(call: Call, stack_name: str, stack_id: str) -> Json:
+    return call.engine.get_files(call.request, identity.of(call, stack_name, stack_id))
+
+
+def outputs(call: Call, stack_name: str, stack_id: str) -> Json:
+    listed = call.engine.list_outputs(call.request, identity.of(call, stack_name, stack_id))
+    return {"outputs": [views.named_output(each) for each in listed]}
+
+
+def output(call: Call, stack_name: str, stack_id: str, output_key: str) -> Json:
+    stack = identity.of(call, stack_name, stack_id)
+    return {"output": views.output(call.engine.show_output(call.request, stack, output_key))}

@@ -1,0 +1,10 @@
+"""How clients see what the engine tells: names, links and times of Heat's API."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+
+def time(at: datetime | None) -> str | None:
+    """Spell a time: UTC, whole seconds, with a Z; None stays None."""
+    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"

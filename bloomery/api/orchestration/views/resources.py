@@ -1,0 +1,96 @@
+"""Resources and events."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery.api.orchestration import identity
+from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.views import time
+from bloomery.model.stack_views import EventDetails, ResourceDetails
+
+Json = dict[str, Any]
+
+
+def resource(call: Call, resource: ResourceDetails) -> Json:
+    """Return a resource; one that was never updated shows the time of its creation."""
+    document: Json = {
+        "resource_name": resource.name,
+        "logical_resource_id": resource.name,
+        "resource_type": resource.type,
+        "resource_status": resource.state,
+        "resource_status_reason": resource.reason,
+        "physical_resource_id": resource.physical_id or "",
+        "creation_time": time(resource.created_at),
+        "updated_time": time(resource.updated_at or resource.created_at),
+        "required_by": list(resource.required_by),
+        "links": _links(call, resource),
+    }
+    if resource.parent is not None:
+        document["parent_resource"] = resource.parent
+    if resource.description is not None:
+        document["description"] = resource.description
+    if resource.attributes is not None:
+        document["attributes"] = dict(resource.attributes)
+    return document
+
+
+def _links(call: Call, resource: ResourceDetails) -> list[dict[str, str]]:
+    links = [
+        identity.link(call, "self", resource.stack, "resources", resource.name),
+        identity.link(call, "stack", resource.stack),
+    ]
+    if resource.nested is not None:
+        links.append(identity.link(call, "nested", resource.nested))
+    return links
+
+
+def raw(resource: ResourceDetails) -> Json:
+    """Return a resource as previews show it: as Heat's engine names things, without links."""
+    path = identity.resource_path(resource.name)
+    return {
+        "attributes": dict(resource.attributes or {}),
+        "creation_time": time(resource.created_at),
+        "description": resource.description or "",
+        "metadata": dict(resource.metadata or {}),
+        "physical_resource_id": resource.physical_id or "",
+        "properties": dict(resource.properties or {}),
+        "required_by": list(resource.required_by),
+        "resource_action": resource.action,
+        "resource_identity": identity.as_document(resource.stack, path),
+        "resource_name": resource.name,
+        "resource_status": resource.status,
+        "resource_status_reason": resource.reason,
+        "resource_type": resource.type,
+        "stack_identity": identity.as_document(resource.stack),
+        "stack_name": resource.stack.name,
+        "updated_time": time(resource.updated_at or resource.created_at),
+    }
+
+
+def event(call: Call, event: EventDetails) -> Json:
+    """Return an event; only one that is shown by itself has a type and properties."""
+    below = ("resources", event.name)
+    links = [
+        identity.link(call, "self", event.stack, *below, "events", event.uuid),
+        identity.link(call, "resource", event.stack, *below),
+        identity.link(call, "stack", event.stack),
+    ]
+    if event.root is not None:
+        links.append(identity.link(call, "root_stack", event.root))
+    document: Json = {
+        "id": event.uuid,
+        "event_time": time(event.at),
+        "resource_name": event.name,
+        "logical_resource_id": event.name,
+        "resource_status": event.state,
+        "resource_status_reason": event.reason,
+        "physical_resource_id": event.physical_id,
+        "links": links,
+    }
+    if event.properties is not None:
+        document |= {
+            "resource_type": event.type,
+            "resource_properties": dict(event.properties),
+        }
+    return document

@@ -1,0 +1,95 @@
+"""Jobs that keep a processor busy for long, such as the validation of a large template: one by one.
+
+Python runs one thread at a time.  Each further thread that computes makes every small request wait
+for another switch; with one such job, and switches ten times as often as usual, small requests
+hardly notice (measured: p99 of reading a node 18 ms, against 97 ms with usual switches, and 464 ms
+with four jobs at once).
+
+    with services.heavy_jobs.enter():
+        validate(template)
+"""
+
+from __future__ import annotations
+
+import contextlib
+import sys
+import threading
+from collections.abc import Iterator
+from typing import Final
+
+from bloomery import errors
+from bloomery.db.fair_lock import FairLock
+
+_BRISK_S: Final = 0.0005
+_PATIENT_S: Final = 60
+_HASTY_S: Final = 1
+
+
+class _SwitchInterval:
+    """Shortens the switch interval of the process while anybody computes."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._users = 0
+        self._usual_s = 0.0
+
+    @contextlib.contextmanager
+    def shortened(self) -> Iterator[None]:
+        with self._mutex:
+            self._users += 1
+            if self._users == 1:
+                self._usual_s = sys.getswitchinterval()
+                sys.setswitchinterval(min(_BRISK_S, self._usual_s))
+        try:
+            yield
+        finally:
+            with self._mutex:
+                self._users -= 1
+                if not self._users:
+                    sys.setswitchinterval(self._usual_s)
+
+
+frequent_switches: Final = _SwitchInterval().shortened
+
+
+class HeavyJobs:
+    """First come, first served.
+
+    ``patient``: so many may wait as long as it takes.  Others wait a second, which is enough
+    behind usual templates, so that a few hostile ones do not take every thread of an API.
+    """
+
+    def __init__(
+        self, patient: int = 1, *, patient_s: float = _PATIENT_S, hasty_s: float = _HASTY_S
+    ) -> None:
+        self._patient = patient
+        self._waits_s = (hasty_s, patient_s)
+        self._turn = FairLock()
+        self._here = threading.local()
+
+    @contextlib.contextmanager
+    def enter(self) -> Iterator[None]:
+        """Wait for one's turn; inside of another job of this thread there is nothing to wait for.
+
+        Raises HeavyJobsBusy when it does not come.
+        """
+        if getattr(self._here, "busy", False):
+            yield
+            return
+        with self._alone():
+            self._here.busy = True
+            try:
+                yield
+            finally:
+                self._here.busy = False
+
+    @contextlib.contextmanager
+    def _alone(self) -> Iterator[None]:
+        waiting = self._turn.waiting
+        if not self._turn.enter(self._waits_s[waiting < self._patient]):
+            raise errors.HeavyJobsBusy(count=waiting + 1)
+        try:
+            with frequent_switches():
+                yield
+        finally:
+            self._turn.leave()

@@ -1,0 +1,273 @@
+"""The workers of an engine: who steps which tree, and when.
+
+A tree of stacks is a group with one step, which a worker calls when it is due or was woken; it
+returns when it is due again.  A group is stepped by one worker at a time, and one that waits is an
+entry of a heap and costs no thread.
+
+    groups = ThreadGroupManager(workers=2)
+    groups.start_with_lock(lock, is_live, lambda lease: step)
+    groups.wake(root_uuid)                                     # there is news for it
+    groups.stop(grace_s=5)
+"""
+
+from __future__ import annotations
+
+import enum
+import heapq
+import itertools
+import logging
+import threading
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Final, Protocol, TypeAlias, TypeVar
+
+import futurist
+
+from bloomery import errors, secrets
+from bloomery.metrics import METRICS
+from bloomery.operations.heavy_jobs import frequent_switches
+
+LOG = logging.getLogger(__name__)
+
+NEVER: Final = float("inf")  # only when it is woken
+_MOST_PAUSE_S: Final = 60.0  # after a step that failed, and failed again
+
+# Is called with whether it was woken; returns when it is due again, None: it has ended.
+Step: TypeAlias = Callable[[bool], float | None]
+L = TypeVar("L")
+L_co = TypeVar("L_co", covariant=True)
+
+
+class Lock(Protocol[L_co]):
+    """As much of a ``StackLock`` as is needed here."""
+
+    @property
+    def root_uuid(self) -> str: ...
+
+    def acquire(self, is_live: Callable[[str], bool]) -> L_co: ...
+
+
+class _State(enum.Enum):
+    PARKED = enum.auto()  # waits for its time, or to be woken
+    READY = enum.auto()  # waits for a worker
+    RUNNING = enum.auto()
+
+
+@dataclass(slots=True, eq=False)
+class _Group:
+    """``due_at`` is when it is to be stepped, ``entered_at`` the time of its entry in the heap."""
+
+    name: str
+    step: Step
+    state: _State = _State.PARKED
+    due_at: float = NEVER
+    entered_at: float = NEVER
+    ready_at: float = 0.0
+    woken: bool = False
+    ended: bool = False
+    failures: int = 0
+
+
+class ThreadGroupManager:
+    """Groups by the UUID of their root; safe to use from any thread.
+
+    ``on_late_wake`` gets the name of a group that was woken in the moment in which it ended.
+    """
+
+    def __init__(
+        self,
+        workers: int,
+        *,
+        on_late_wake: Callable[[str], object] = lambda name: None,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._on_late_wake = on_late_wake
+        self._clock = clock
+        self._pool = futurist.ThreadPoolExecutor(max_workers=workers)
+        mutex = threading.RLock()
+        self._mutex = mutex
+        self._step_ended = threading.Condition(mutex)
+        self._heap_changed = threading.Condition(mutex)
+        self._groups: dict[str, _Group] = {}
+        self._due: list[tuple[float, int, _Group]] = []
+        self._number = itertools.count()
+        self._running: set[_Group] = set()
+        self._stopping = False
+        self._watch = threading.Thread(target=self._run_due, name="stacks-due", daemon=True)
+
+    def __contains__(self, name: object) -> bool:
+        with self._mutex:
+            return name in self._groups
+
+    def __len__(self) -> int:
+        """How many groups there are, those that wait included."""
+        return len(self._groups)
+
+    @property
+    def busy(self) -> int:
+        """How many workers are at work."""
+        return len(self._running)
+
+    def begin(self) -> None:
+        """Start to look at the clock."""
+        self._watch.start()
+
+    # ---------------------------------------------------------------------------- groups
+
+    def start(self, name: str, step: Step) -> bool:
+        """Have ``step`` called, at once and whenever it is due; False: there is such a group."""
+        with self._mutex:
+            if self._stopping or name in self._groups:
+                return False
+            group = self._groups[name] = _Group(name, step)
+            self._make_ready(group)
+            return True
+
+    def start_with_lock(
+        self, lock: Lock[L], is_live: Callable[[str], bool], make_step: Callable[[L], Step]
+    ) -> bool:
+        """Start the group of a tree, whose worker acquires the lock before anything else.
+
+        ``make_step`` is called under the lock; whoever ends the group has let go of it.  The group
+        ends at once when a live engine has the lock, or the tree is gone.  False: it is here.
+        """
+        steps: list[Step] = []
+
+        def step(woken: bool) -> float | None:
+            if not steps:
+                try:
+                    lease = lock.acquire(is_live)
+                except (errors.Conflict, errors.NotFound) as exc:
+                    LOG.info("stack %s: left alone: %s", lock.root_uuid, exc)
+                    return None
+                steps.append(make_step(lease))
+            return steps[0](woken)
+
+        return self.start(lock.root_uuid, step)
+
+    def add_timer(self, name: str, every_s: float, call: Callable[[], object]) -> None:
+        """Call ``call`` by a worker, ``every_s`` seconds from now and after each call."""
+        begun: list[bool] = []
+
+        def step(woken: bool) -> float:
+            if begun or woken:
+                call()
+            begun[:] = [True]
+            return self._clock() + every_s
+
+        self.start(name, step)
+
+    def wake(self, name: str) -> bool:
+        """Have the group stepped soon; while it is stepped, once more.  False: not one of ours."""
+        with self._mutex:
+            group = self._groups.get(name)
+            if group is None:
+                return False
+            group.woken = True
+            self._make_ready(group)
+            return True
+
+    def stop(self, name: str | None = None, *, grace_s: float = 0.0) -> bool:
+        """End one group, or all of them for good; wait for steps that run.  False: some still do.
+
+        What is stepped now is stepped to its end, and not again.
+        """
+        with self._mutex:
+            self._stopping = self._stopping or name is None
+            for group in list(self._groups.values()):
+                if name in (None, group.name):
+                    self._end(group)
+            self._heap_changed.notify()
+            ended = self._step_ended.wait_for(
+                lambda: not any(name in (None, group.name) for group in self._running), grace_s
+            )
+        if name is None:
+            self._pool.shutdown(wait=False)  # an idle thread takes a second to notice
+            if self._watch.ident is not None:
+                self._watch.join()
+        return ended
+
+    # --------------------------------------------------------------------------- workers
+
+    def _make_ready(self, group: _Group) -> None:
+        """Give a parked group to a worker; under the mutex."""
+        if group.state is _State.PARKED and not self._stopping:
+            group.state = _State.READY
+            group.due_at = NEVER
+            group.ready_at = self._clock()
+            self._pool.submit(self._work, group)
+
+    def _end(self, group: _Group) -> None:
+        group.ended = True
+        if self._groups.get(group.name) is group:
+            del self._groups[group.name]
+
+    def _work(self, group: _Group) -> None:
+        with self._mutex:
+            if group.ended:
+                return
+            group.state = _State.RUNNING
+            woken, group.woken = group.woken, False
+            self._running.add(group)
+        METRICS.send_timer("stack_wake_lag", (self._clock() - group.ready_at) * 1000)
+        try:
+            with frequent_switches():
+                due_at = group.step(woken)
+            group.failures = 0
+        except Exception as exc:  # noqa: BLE001  the supervisor: one bad step ends no worker
+            group.failures += 1
+            due_at = self._clock() + min(2.0**group.failures, _MOST_PAUSE_S)
+            LOG.error("stack %s: step failed: %s", group.name, secrets.trace(exc))  # noqa: TRY400
+        self._park(group, due_at)
+
+    def _park(self, group: _Group, due_at: float | None) -> None:
+        with self._mutex:
+            self._running.discard(group)
+            group.state = _State.PARKED
+            late = due_at is None and group.woken and not group.ended
+            if due_at is None:
+                self._end(group)
+            elif not group.ended:
+                self._park_until(group, due_at)
+            self._step_ended.notify_all()
+        if late:
+            self._on_late_wake(group.name)
+
+    def _park_until(self, group: _Group, due_at: float) -> None:
+        if (group.woken and not group.failures) or due_at <= self._clock():
+            self._make_ready(group)
+            return
+        group.due_at = due_at
+        self._enter(group)
+
+    def _enter(self, group: _Group) -> None:
+        """Put a group into the heap, unless an earlier entry will bring it up again."""
+        if group.due_at < group.entered_at:
+            group.entered_at = group.due_at
+            entry = (group.due_at, next(self._number), group)
+            heapq.heappush(self._due, entry)
+            if self._due[0] is entry:
+                self._heap_changed.notify()
+
+    # ------------------------------------------------------------------------- the clock
+
+    def _run_due(self) -> None:
+        with self._mutex:
+            while not self._stopping:
+                now = self._clock()
+                while self._due and self._due[0][0] <= now:
+                    self._take_due(now)
+                self._heap_changed.wait(self._due[0][0] - now if self._due else None)
+
+    def _take_due(self, now: float) -> None:
+        entered_at, _, group = heapq.heappop(self._due)
+        if entered_at != group.entered_at:
+            return  # a younger entry is earlier
+        group.entered_at = NEVER
+        if group.ended or group.state is not _State.PARKED:
+            return
+        if group.due_at <= now:
+            self._make_ready(group)
+        else:
+            self._enter(group)

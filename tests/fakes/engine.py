@@ -1,0 +1,129 @@
+"""An engine that notes what it is asked, and answers what a test has laid ready.
+
+engine = FakeEngine(show_stack=errors.EntityNotFound(...))
+engine.asked                        # [("show_stack", (identity,), {"resolve_outputs": True})]
+"""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+from typing import Any
+
+from bloomery.model.stack_views import (
+    EngineDetails,
+    EventDetails,
+    Output,
+    ResourceDetails,
+    SnapshotDetails,
+    StackDetails,
+    StackIdentity,
+    StackSummary,
+)
+from bloomery.rpc.engine_contract import METHODS
+
+AT = datetime(2026, 11, 20, 9, 42, 0, 123456, UTC)
+STACK = StackIdentity(project="p1", name="web", uuid="0a7f2c1d-6a57-4f0e-8a0f-0e1a7d1f2b33")
+CHILD = StackIdentity(project="p1", name="web-in-k3v5x2m4q7ab", uuid="b6c0")
+
+
+def summary(**values: Any) -> StackSummary:
+    return StackSummary(
+        **{
+            "identity": STACK, "action": "CREATE", "status": "COMPLETE",
+            "reason": "Stack CREATE completed successfully", "user": "ann", "owner_uuid": None,
+            "tags": (), "created_at": AT, "updated_at": None, "deleted_at": None,
+        } | values
+    )  # fmt: skip
+
+
+def details(**values: Any) -> StackDetails:
+    return StackDetails(
+        **{
+            "summary": summary(), "description": "No description", "parameters": {"n": "1"},
+            "outputs": (), "disable_rollback": True, "timeout_mins": None,
+        } | values
+    )  # fmt: skip
+
+
+def resource(**values: Any) -> ResourceDetails:
+    return ResourceDetails(
+        **{
+            "stack": STACK, "name": "a", "type": "OS::Heat::Value", "uuid": "u-a",
+            "physical_id": None, "action": "CREATE", "status": "COMPLETE",
+            "reason": "state changed", "created_at": AT, "updated_at": None, "required_by": (),
+        } | values
+    )  # fmt: skip
+
+
+def event(**values: Any) -> EventDetails:
+    return EventDetails(
+        **{
+            "uuid": "5f0c6d1e", "stack": STACK, "at": AT, "name": "a", "type": "OS::Heat::Value",
+            "physical_id": "web-a", "action": "CREATE", "status": "IN_PROGRESS",
+            "reason": "state changed",
+        } | values
+    )  # fmt: skip
+
+
+def snapshot(**values: Any) -> SnapshotDetails:
+    return SnapshotDetails(
+        **{
+            "uuid": "s-1", "name": "before", "action": "CREATE", "status": "IN_PROGRESS",
+            "reason": "", "data": {"status": "IN_PROGRESS"}, "created_at": AT,
+        } | values
+    )  # fmt: skip
+
+
+def process(**values: Any) -> EngineDetails:
+    return EngineDetails(
+        **{
+            "uuid": "e-1", "binary": "bloomery-engine", "host": "h", "hostname": "h",
+            "topic": "engine", "engine_id": "e-1", "report_interval": 60, "up": True,
+            "created_at": AT, "updated_at": AT, "deleted_at": None,
+        } | values
+    )  # fmt: skip
+
+
+class FakeEngine:
+    """``answers``: by method, a value or an error; methods without one return None."""
+
+    def __init__(self, **answers: Any) -> None:
+        self.answers: dict[str, Any] = {
+            "identify_stack": STACK,
+            "list_stacks": [summary()],
+            "list_stack_details": [details(outputs=None)],
+            "count_stacks": 7,
+            "show_stack": details(),
+            "create_stack": STACK,
+            "list_outputs": [Output(key="o", description="No description given")],
+            "show_output": Output(key="o", description="No description given", value=5),
+            "stack_snapshot": snapshot(),
+            "stack_list_snapshots": [snapshot()],
+            "show_snapshot": snapshot(status="COMPLETE"),
+            "list_stack_resources": [resource()],
+            "describe_stack_resource": resource(description="", attributes={"value": 1}),
+            "get_resource_metadata": {"k": "v"},
+            "list_events": [event()],
+            "show_event": event(properties={"value": 1}),
+            "list_services": [process()],
+        } | answers
+        self.asked: list[tuple[str, tuple[Any, ...], dict[str, Any]]] = []
+        self.requests: list[Any] = []
+
+    def __getattr__(self, name: str) -> Any:
+        if name not in METHODS:
+            raise AttributeError(name)
+
+        def method(request: Any, *arguments: Any, **named: Any) -> Any:
+            self.asked.append((name, arguments, named))
+            self.requests.append(request)
+            answer = self.answers.get(name)
+            if isinstance(answer, Exception):
+                raise answer
+            return answer
+
+        return method
+
+    def last(self, method: str) -> Any:
+        """Return the last argument of the last call of a method."""
+        return next(args[-1] for name, args, _ in reversed(self.asked) if name == method)
