@@ -29,6 +29,7 @@ class Limits:
     environment_files: int = 100  # merged into one environment
     environment_bytes: int = 2_097_152  # of all these files together
     files_bytes: int = 10_485_760  # of all files that come with a template
+    fetched_templates: int = 20  # that the service fetches from URLs for one stack
     type_chars: int = 255  # length of a resource type in a resource_registry
     registry_names: int = 30  # types that rules of a resource_registry lead through for one type
     registry_patterns: int = 500  # of resource names in one resource_registry

@@ -19,10 +19,14 @@ from bloomery.orchestration.template.dialect import Template
 
 @dataclass(slots=True)
 class Tree:
-    """What the stacks of one tree share."""
+    """What the stacks of one tree share.
+
+    ``unread``: why a template that was looked for is not among the ``files``.
+    """
 
     limits: Limits
     files: Mapping[str, str]
+    unread: Mapping[str, str] = field(default_factory=dict)
     resources: int = 0  # counted so far
     _templates: dict[str, Template] = field(default_factory=dict)
     _kinds: dict[tuple[Any, ...], type[nested.NestedStack]] = field(default_factory=dict)
@@ -71,9 +75,9 @@ class Tree:
         text = self.files.get(source)
         if text is None:
             near = errors.nearest(source, self.files)
+            why = self.unread.get(source, f"no such file came with the template.{near}")
             raise errors.StackValidationFailed(
-                reason=f'Could not fetch remote template "{source}": no such file came with the'
-                f" template.{near}"
+                reason=f'Could not fetch remote template "{source}": {why}'
             )
         try:
             document = parse.document(text, self.limits, f"template {source}")

@@ -19,6 +19,8 @@ from bloomery import errors
 from bloomery.orchestration import patterns, simulation
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.service import remote_templates
+from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.stack import validate
 from bloomery.orchestration.template import environment, files, merging, parse, versions, view
 from bloomery.orchestration.template.definition import Definition, StackInput
@@ -94,6 +96,14 @@ def alike(call: str) -> str:
 LOOP = f"""{HEAD}resources:
   again: {{type: loop.yaml}}
 """
+
+
+def fetched(count: int) -> Any:
+    """A stack that names so many templates by URLs which lead nowhere."""
+    types = {f"r{at}": {"type": f"http://[::1]/{at}.yaml"} for at in range(count)}
+    return remote_templates.completed({"resources": types}, {}, {}, Fetcher())
+
+
 SLOW = "range(0, 20).select(range(0, 20).select($ * $).sum()).sum()"  # 0.1 s
 LARGE = "list($.data.select([$]))"
 WRONG = "StackValidationFailed"
@@ -109,6 +119,7 @@ ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     ("environment_files", OVER, lambda: environments(101, 1)),
     ("environment_bytes", OVER, lambda: environments(5, 500_000)),
     ("files_bytes", OVER, lambda: files.Files.of({str(at): "x" * 2**20 for at in range(11)})),
+    ("fetched_templates", OVER, lambda: fetched(21)),
     ("type_chars", WRONG, lambda: registry({"x" * 256: "y"})),
     (
         "registry_names",

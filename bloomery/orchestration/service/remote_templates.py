@@ -1,0 +1,115 @@
+"""Nested templates that a stack names by URL, and that did not come with it.
+
+Clients read them and send them in ``files``; who does not gets them fetched here, once, before the
+stack is validated and stored: with them in its files, no engine ever has to fetch anything.
+"""
+
+from __future__ import annotations
+
+import time
+from collections import deque
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass
+from typing import Any, Final, TypeAlias
+
+from bloomery import errors
+from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.service.fetching import Fetcher, FetchRefused
+from bloomery.orchestration.template import environment, parse
+
+ADDRESSES: Final = ("http://", "https://")
+SECTIONS: Final = ("resources", "Resources")
+TYPES: Final = ("type", "Type")
+
+Gate: TypeAlias = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CompletedFiles:
+    """``files``: with what was fetched.  ``unread``: why others are not among them, by URL."""
+
+    files: Mapping[str, str]
+    unread: Mapping[str, str]
+
+
+def completed(
+    document: Mapping[str, Any],
+    environment_document: Mapping[str, Any],
+    files: Mapping[str, str],
+    fetcher: Fetcher,
+    gate: Gate = nullcontext,
+) -> CompletedFiles:
+    """Fetch each template that the stack names by URL, and those that they name in turn.
+
+    ``gate`` is entered to read documents, never while something is fetched.  All share the time of
+    one.  Raises RequestLimitExceeded for too many of them.
+    """
+    with gate():
+        waiting = deque(_urls(document, environment_document, files, fetcher.limits))
+    until_s = time.monotonic() + fetcher.timeout_s
+    texts, unread = dict(files), dict[str, str]()
+    while waiting:
+        url = waiting.popleft()
+        if url in texts or url in unread:
+            continue
+        fetched = len(texts) - len(files) + len(unread)
+        if fetched >= fetcher.limits.fetched_templates:
+            what = "a stack with more templates behind URLs"
+            raise fetcher.limits.exceeded("fetched_templates", "templates", what)
+        try:
+            texts[url] = fetcher.fetch(url, until_s)
+        except FetchRefused as exc:
+            unread[url] = str(exc)
+            continue
+        with gate():
+            waiting.extend(_of_text(texts[url], fetcher.limits))
+    return CompletedFiles(files=texts, unread=unread)
+
+
+def _urls(
+    document: Mapping[str, Any],
+    environment_document: Mapping[str, Any],
+    files: Mapping[str, str],
+    limits: Limits,
+) -> Iterator[str]:
+    yield from _of_document(document)
+    yield from _of_registry(environment_document.get(environment.REGISTRY))
+    for text in files.values():
+        yield from _of_text(text, limits)
+
+
+def _of_text(text: str, limits: Limits) -> Iterator[str]:
+    """Yield what a text names, if it is a template at all: scripts come as files, too."""
+    if not any(address in text for address in ADDRESSES):
+        return
+    if not any(section in text for section in SECTIONS):
+        return
+    try:
+        yield from _of_document(parse.document(text, limits))
+    except errors.Failure:
+        return  # if it is used, whoever builds the nested stack says what is wrong with it
+
+
+def _of_document(document: Mapping[str, Any]) -> Iterator[str]:
+    waiting = [document.get(section) for section in SECTIONS]
+    while waiting:
+        tree = waiting.pop()
+        if isinstance(tree, Mapping):
+            yield from _addresses(tree.get(key) for key in TYPES)
+            waiting.extend(tree.values())
+        elif isinstance(tree, list):
+            waiting.extend(tree)
+
+
+def _of_registry(registry: Any) -> Iterator[str]:
+    waiting = [registry]
+    while waiting:
+        level = waiting.pop()
+        if isinstance(level, Mapping):
+            yield from _addresses(level.values())
+            waiting.extend(level.values())
+
+
+def _addresses(values: Iterable[Any]) -> Iterator[str]:
+    yield from (each for each in values if isinstance(each, str) and each.startswith(ADDRESSES))

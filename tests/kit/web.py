@@ -1,0 +1,80 @@
+"""A web server on this machine that answers as a test says, for whoever fetches from URLs.
+
+with web.serving({"/a": web.text("hello")}) as site:
+    site.url("/a")  # http://127.0.0.1:PORT/a
+    site.asked  # paths, in the order in which they were asked for
+"""
+
+from __future__ import annotations
+
+import contextlib
+import threading
+from collections.abc import Callable, Iterator, Mapping
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+
+Answer = Callable[[BaseHTTPRequestHandler], None]
+
+
+def text(content: str | bytes, status: int = 200, **headers: str) -> Answer:
+    body = content.encode() if isinstance(content, str) else content
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(status)
+        for name, value in headers.items():
+            request.send_header(name.replace("_", "-"), value)
+        request.send_header("Content-Length", str(len(body)))
+        request.end_headers()
+        request.wfile.write(body)
+
+    return answer
+
+
+def moved(to: str, status: int = 302) -> Answer:
+    return text("", status, Location=to)
+
+
+def dripping(enough: threading.Event, part: bytes = b"# ") -> Answer:
+    """A server that goes on saying a little more, until the test has seen enough."""
+
+    def answer(request: BaseHTTPRequestHandler) -> None:
+        request.send_response(200)
+        request.end_headers()
+        with contextlib.suppress(OSError):
+            while not enough.wait(0.01):
+                request.wfile.write(part)
+                request.wfile.flush()
+
+    return answer
+
+
+class Site:
+    def __init__(self, server: ThreadingHTTPServer) -> None:
+        self.port = server.server_address[1]
+        self.asked: list[str] = []
+
+    def url(self, path: str, host: str = "127.0.0.1") -> str:
+        return f"http://{host}:{self.port}{path}"
+
+
+@contextlib.contextmanager
+def serving(answers: Mapping[str, Answer]) -> Iterator[Site]:
+    class Handler(BaseHTTPRequestHandler):
+        def do_GET(self) -> None:
+            site.asked.append(self.path)
+            answers.get(self.path, text("", 404))(self)
+
+        def log_message(self, *args: Any) -> None:
+            """Say nothing."""
+
+    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
+    server.daemon_threads = True
+    site = Site(server)
+    thread = threading.Thread(target=server.serve_forever, args=[0.01])
+    thread.start()
+    try:
+        yield site
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join()
