@@ -239,6 +239,12 @@ class TemplateUnreadable(Misplaced):
     code, wire_type = "template.unreadable", "HTTPBadRequest"
 
 
+class TemplateRefused(Misplaced):
+    """A fault of a template that is only looked at, where Heat names no class of its own."""
+
+    code, wire_type = "template.refused", "HTTPBadRequest"
+
+
 class InvalidSchemaError(Misplaced):
     code = "template.schema"
 

@@ -276,12 +276,69 @@ class Engines(Protocol):
     def list_services(self, request: Request) -> list[EngineDetails]:
         """Return the engine processes.  Raises Unavailable (503) where there is none."""
 
+
+class Templates(Protocol):
+    """Templates without a stack, and what may stand in them."""
+
+    @since("1.0")
+    def validate_template(
+        self,
+        request: Request,
+        arguments: StackArguments,
+        *,
+        show_nested: bool = False,
+        ignore_errors: Sequence[str] = (),
+    ) -> Json:
+        """Return what a template declares, if its shape is sound; values are not looked at.
+
+        {Description, Parameters, ParameterGroups?, NestedParameters?, Environment}.  Raises
+        TemplateRefused (400) where a stack would be refused with StackValidationFailed.
+        """
+
+    @since("1.0")
+    def list_resource_types(
+        self,
+        request: Request,
+        *,
+        support_status: str | None = None,
+        name: str | None = None,
+        version: str | None = None,
+        with_description: bool = False,
+    ) -> list[Any]:
+        """Return the names of the types that the caller may use, or {resource_type, description}.
+
+        ``name``: a regular expression, matched from the start.  Raises Invalid (400: the status).
+        """
+
+    @since("1.0")
+    def resource_schema(
+        self, request: Request, type_name: str, *, with_description: bool = False
+    ) -> Json:
+        """Return what a type takes and tells.
+
+        Raises EntityNotFound (404), NotSupported (400: a hidden one), Forbidden (403).
+        """
+
+    @since("1.0")
+    def generate_template(self, request: Request, type_name: str, *, dialect: str = "cfn") -> Json:
+        """Return a template of one resource of the type.  Raises what ``resource_schema`` does."""
+
+    @since("1.0")
+    def list_template_versions(self, request: Request) -> list[Json]:
+        """Return {version, type, aliases} of each version that a template may name."""
+
+    @since("1.0")
+    def list_template_functions(
+        self, request: Request, version: str, *, with_condition: bool = False
+    ) -> list[Json]:
+        """Return {functions, description} of each.  Raises NotFound (404: no such version)."""
+
     @since("1.0")
     def get_revision(self, request: Request) -> Json:
         """Return {"api": {"revision": text}, "engine": {"revision": text}}."""
 
 
-class Engine(Stacks, StackActions, StackResources, Engines, Protocol):
+class Engine(Stacks, StackActions, StackResources, Templates, Engines, Protocol):
     """What engines do for callers."""
 
 

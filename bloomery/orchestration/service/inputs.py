@@ -1,0 +1,155 @@
+"""From what a request says of a stack to the stack that it would be.
+
+inputs = of(ctx, arguments)
+stack = inputs.stack(Identity(name="web"))
+inputs.stored(uuid)  # what is kept of it
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bloomery import conf as configuration
+from bloomery import errors
+from bloomery.model import stacks as model
+from bloomery.model.stack_views import StackArguments
+from bloomery.operations.context import Context
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.service import remote_templates
+from bloomery.orchestration.service.fetching import Fetcher
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack.nesting import Tree
+from bloomery.orchestration.template import environment, merging, versions
+from bloomery.orchestration.template.definition import Definition, StackInput
+from bloomery.orchestration.template.dialect import Identity
+from bloomery.orchestration.template.environment import Environment
+from bloomery.orchestration.template.files import Files
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Inputs:
+    """``environment``: one document, merged, the parameters of the request laid over its own.
+
+    ``files``: with those that were fetched; ``unread``: why others are not there.
+    """
+
+    document: Mapping[str, Any]
+    environment: Mapping[str, Any]
+    files: Mapping[str, str] = field(default_factory=dict)
+    unread: Mapping[str, str] = field(default_factory=dict)
+    limits: Limits = LIMITS
+    operators: Environment | None = None
+
+    def stack(self, identity: Identity) -> Stack:
+        """Return the stack, not validated yet.
+
+        Raises InvalidTemplateVersion, and for the environment TemplateUnreadable,
+        StackValidationFailed, InvalidBreakPointHook and InvalidRestrictedAction.
+        """
+        template_class = versions.template_class(self.document)
+        template = template_class(self.document, self.files, limits=self.limits)
+        definition = Definition(
+            StackInput(
+                template=template,
+                environment=Environment.of(
+                    self.environment, operators=self.operators, limits=self.limits
+                ),
+                identity=identity,
+            )
+        )
+        return Stack(definition, tree=Tree(self.limits, self.files, self.unread))
+
+    def stored(self, uuid: str) -> model.Template:
+        """Return what is kept of it under ``uuid``."""
+        return model.Template(
+            uuid=uuid, template=self.document, environment=self.environment, files=self.files
+        )
+
+
+def of(ctx: Context, arguments: StackArguments) -> Inputs:
+    """Merge and complete what a request says; templates behind URLs are fetched.
+
+    Raises TemplateUnreadable (no template, an environment that is none), StackValidationFailed (an
+    environment file that is missing), NotSupported (files_container), RequestLimitExceeded,
+    ConflictingMergeStrategyForParam, InvalidMergeStrategyForParam.
+    """
+    if arguments.template is None:
+        raise errors.TemplateUnreadable(reason="No template specified: send template")
+    files = checked_files(ctx, arguments)
+    document = environment_of(ctx, arguments, arguments.template, files)
+    return join(ctx, arguments.template, document, files)
+
+
+def checked_files(ctx: Context, arguments: StackArguments) -> dict[str, str]:
+    """Return the files of a request.  Raises as ``of`` does."""
+    if arguments.files_container is not None:
+        raise errors.NotSupported(
+            feature="files_container: there is no object store here; send the files in files. It"
+        )
+    return dict(Files.of(arguments.files, limits_of(ctx.services.conf)))
+
+
+def environment_of(
+    ctx: Context,
+    arguments: StackArguments,
+    template: Mapping[str, Any],
+    files: Mapping[str, str],
+) -> dict[str, Any]:
+    """Return one environment for ``template``, the parameters of the request laid over its own.
+
+    Raises as ``of`` does.
+    """
+    limits = limits_of(ctx.services.conf)
+    if arguments.environment_files:
+        with ctx.services.heavy_jobs.enter():
+            kinds = merging.kinds_of(template, files, limits)
+            document = merging.merged(arguments.environment_files, files, kinds, limits)
+    else:
+        document = dict(environment.checked(dict(arguments.environment or {})))
+    own = document.get(environment.PARAMETERS, {})
+    return document | {environment.PARAMETERS: {**own, **arguments.parameters}}
+
+
+def join(
+    ctx: Context,
+    template: Mapping[str, Any],
+    environment_document: Mapping[str, Any],
+    files: Mapping[str, str],
+) -> Inputs:
+    """Join the parts of a stack; templates behind URLs that are not in ``files`` are fetched.
+
+    Raises RequestLimitExceeded for too many of them.
+    """
+    conf = ctx.services.conf
+    completed = remote_templates.completed(
+        template, environment_document, files, fetcher_of(conf), ctx.services.heavy_jobs.enter
+    )
+    return Inputs(
+        document=template,
+        environment=environment_document,
+        files=completed.files,
+        unread=completed.unread,
+        limits=limits_of(conf),
+    )
+
+
+def limits_of(conf: configuration.Conf) -> Limits:
+    """Return the limits that the operator has set."""
+    return dataclasses.replace(
+        LIMITS,
+        template_bytes=conf.engine.max_template_size,
+        resources=conf.engine.max_resources_per_stack,
+        nested_depth=conf.engine.max_nested_stack_depth,
+    )
+
+
+def fetcher_of(conf: configuration.Conf) -> Fetcher:
+    """Return who fetches templates from URLs.  Raises CannotStart for an option that is none."""
+    return Fetcher.of(
+        timeout_s=conf.orchestration.template_fetch_timeout,
+        networks=conf.orchestration.template_fetch_networks,
+        limits=limits_of(conf),
+    )

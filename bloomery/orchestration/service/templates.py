@@ -1,0 +1,250 @@
+"""What may be asked of templates without a stack: are they sound, and what may stand in them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any, Final
+
+import bloomery
+from bloomery import errors
+from bloomery.model.stack_views import Json, StackArguments
+from bloomery.operations import policy
+from bloomery.operations.context import Context
+from bloomery.orchestration import patterns
+from bloomery.orchestration.limits import LIMITS
+from bloomery.orchestration.properties import resource_types
+from bloomery.orchestration.properties.schema import Status
+from bloomery.orchestration.resources import composite, nested
+from bloomery.orchestration.service import inputs
+from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate
+from bloomery.orchestration.template import kinds, versions
+from bloomery.orchestration.template.dialect import Identity, Section
+
+IGNORABLE: Final = ("99001",)  # the service behind a type of resource is not there
+NOT_SHOWN: Final = ("encrypted_param_names",)  # of the environment
+
+
+# ------------------------------------------------------------------------------------- validation
+
+
+def validate_template(
+    ctx: Context,
+    arguments: StackArguments,
+    *,
+    show_nested: bool = False,
+    ignore_errors: Sequence[str] = (),
+) -> Json:
+    """Return what a template declares, if its shape is sound; values are not looked at.
+
+    Raises what ``inputs.of`` and ``stack.validate`` do, but TemplateRefused for what would be
+    StackValidationFailed of a stack, as Heat does, and for an unknown code in ``ignore_errors``.
+    """
+    policy.authorize(ctx, "stacks:validate_template", _target(ctx))
+    _check_codes(ignore_errors)
+    try:
+        given = inputs.of(ctx, arguments)
+        with ctx.services.heavy_jobs.enter():
+            stack = given.stack(_identity(ctx)).relaxed()
+            validate(stack, ValidationLevel.SHAPE)
+            return _shown(stack, show_nested=show_nested)
+    except errors.StackValidationFailed as exc:
+        raise errors.TemplateRefused(**exc.facts) from exc
+
+
+def _check_codes(codes: Sequence[str]) -> None:
+    if unknown := [code for code in codes if code not in IGNORABLE]:
+        raise errors.TemplateRefused(
+            reason=f"Invalid codes in ignore_errors: {', '.join(unknown)[:100]}; "
+            f"known are {', '.join(IGNORABLE)}"
+        )
+
+
+def _identity(ctx: Context) -> Identity:
+    return Identity(name="dummy", project_id=ctx.request.project or "")
+
+
+def _shown(stack: Stack, *, show_nested: bool) -> Json:
+    document = _declared(stack)
+    document["Environment"] = {
+        name: section
+        for name, section in stack.definition.environment.shown().items()
+        if name not in NOT_SHOWN
+    }
+    if show_nested and (below := dict(_below(stack))):
+        document["NestedParameters"] = below
+    return document
+
+
+def _declared(stack: Stack) -> Json:
+    definition = stack.definition
+    groups = definition.template.section(Section.PARAMETER_GROUPS)
+    return {
+        "Description": definition.template.description,
+        "Parameters": definition.parameters.validated(),
+    } | ({"ParameterGroups": groups} if groups else {})
+
+
+def _below(stack: Stack) -> Iterator[tuple[str, Json]]:
+    """Yield what each stack below declares, by resource.
+
+    One whose members depend on values that nobody has given is passed over.
+    """
+    for name in stack.order:
+        stack.definition.deadline.tick()
+        if stack.definitions[name].external_id is not None:
+            continue
+        if (child := _child(stack, name)) is not None:
+            document = {"Type": stack.definitions[name].type, **_declared(child)}
+            deeper = dict(_below(child))
+            yield name, document | ({"NestedParameters": deeper} if deeper else {})
+
+
+def _child(stack: Stack, name: str) -> Stack | None:
+    kind = stack.kind(name)
+    if not issubclass(kind, composite.Composite):
+        return None
+    try:
+        properties = stack.properties(name, stack.view)
+    except errors.Failure:
+        if not issubclass(kind, nested.NestedStack):
+            return None
+        properties = {}  # its template is known all the same
+    try:
+        resource = children.preview(stack, name, properties, {})
+        assert isinstance(resource, composite.Composite)
+        return children.child_stack(stack, resource).relaxed()
+    except errors.StackValidationFailed:
+        return None
+
+
+# ---------------------------------------------------------------------------------- resource types
+
+
+def list_resource_types(
+    ctx: Context,
+    *,
+    support_status: str | None = None,
+    name: str | None = None,
+    version: str | None = None,
+    with_description: bool = False,
+) -> list[Any]:
+    """Return the names of the types that the caller may use, or maps with a description each.
+
+    ``name`` is a regular expression, matched from the start; a bad one matches nothing.
+    ``version``: in which Heat brought them.  Raises Invalid for a status that is none.
+    """
+    policy.authorize(ctx, "stacks:list_resource_types", _target(ctx))
+    if support_status is not None and support_status not in set(Status):
+        raise errors.Invalid(
+            reason=f"Invalid support status: it is one of {', '.join(Status)}, "
+            f"not {support_status[:100]!r}"
+        )
+    types = {
+        type_name: kind
+        for type_name, kind in _usable(ctx, name)
+        if support_status in (None, kind.support.status) and version in (None, kind.support.version)
+    }
+    if not with_description:
+        return list(types)
+    return [
+        {"resource_type": type_name, "description": resource_types.described(kind)}
+        for type_name, kind in types.items()
+    ]
+
+
+def _usable(ctx: Context, name: str | None) -> Iterator[tuple[str, Any]]:
+    installed = kinds.installed()
+    for type_name in _matching(name, installed):
+        try:
+            kind = installed.find(type_name)
+        except errors.StackValidationFailed:
+            continue  # its plug-in is broken
+        hidden = kind is None or kind.support.status is Status.HIDDEN
+        if not hidden and _may_use(ctx, type_name):
+            yield type_name, kind
+
+
+def _matching(pattern: str | None, names: kinds.Kinds) -> list[str]:
+    if pattern is None:
+        return list(names)
+    try:
+        return [name for name in names if _begins(pattern, name)]
+    except errors.StackValidationFailed:
+        return []
+
+
+def _begins(pattern: str, name: str) -> bool:
+    match = patterns.bounded(
+        pattern, name, LIMITS, lambda compiled, s: compiled.match(name, timeout=s)
+    )
+    return match is not None
+
+
+def resource_schema(ctx: Context, type_name: str, *, with_description: bool = False) -> Json:
+    """Return what a type takes and tells.
+
+    Raises EntityNotFound, NotSupported (a hidden one), Forbidden (not for this caller),
+    StackValidationFailed (its plug-in is broken).
+    """
+    policy.authorize(ctx, "stacks:resource_schema", _target(ctx))
+    kind = _kind(ctx, type_name)
+    return resource_types.shown(type_name, kind, with_description=with_description)
+
+
+def generate_template(ctx: Context, type_name: str, *, dialect: str = "cfn") -> Json:
+    """Return a template of one resource of a type, as ``resource_types.template`` makes it.
+
+    Raises what ``resource_schema`` does, and Invalid for a dialect that is none.
+    """
+    policy.authorize(ctx, "stacks:generate_template", _target(ctx))
+    if dialect not in set(resource_types.Dialect):
+        raise errors.TemplateRefused(
+            reason=f"Template type is not supported: {dialect[:100]!r}; write hot or cfn"
+        )
+    return resource_types.template(
+        type_name, _kind(ctx, type_name), resource_types.Dialect(dialect)
+    )
+
+
+def _kind(ctx: Context, type_name: str) -> Any:
+    if not _may_use(ctx, type_name):
+        raise errors.Forbidden(rule=f"resource_types:{type_name}")
+    kind = kinds.installed().find(type_name)
+    if kind is None:
+        raise errors.EntityNotFound(entity="Resource Type", name=type_name[:100])
+    if kind.support.status is Status.HIDDEN:
+        raise errors.NotSupported(feature=type_name)
+    return kind
+
+
+def _may_use(ctx: Context, type_name: str) -> bool:
+    policies = ctx.services.policies
+    return not policies.enforced or policies.allow_type(ctx.request, type_name, _target(ctx))
+
+
+# --------------------------------------------------------------------------------------- languages
+
+
+def list_template_versions(ctx: Context) -> list[Json]:
+    """Return the versions that a template may name."""
+    policy.authorize(ctx, "stacks:list_template_versions", _target(ctx))
+    return versions.listed()
+
+
+def list_template_functions(
+    ctx: Context, version: str, *, with_condition: bool = False
+) -> list[Json]:
+    """Return the functions that a version has, by name.  Raises NotFound for an unknown version."""
+    policy.authorize(ctx, "stacks:list_template_functions", _target(ctx))
+    return [*versions.functions(version, conditions=with_condition)]
+
+
+def get_revision(ctx: Context) -> Json:
+    """Return which release this is, as ``GET build_info`` shows it."""
+    policy.authorize(ctx, "build_info:build_info", _target(ctx))
+    revision = {"revision": bloomery.__version__}
+    return {"api": revision, "engine": revision}
+
+
+def _target(ctx: Context) -> dict[str, str | None]:
+    return {"project_id": ctx.request.project}
