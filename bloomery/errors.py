@@ -360,6 +360,14 @@ class PortgroupNotFound(NotFound):
     code, text = "portgroup.not_found", "Portgroup {portgroup} could not be found."
 
 
+class VolumeConnectorNotFound(NotFound):
+    code, text = "volume_connector.not_found", "Volume connector {connector} could not be found."
+
+
+class VolumeTargetNotFound(NotFound):
+    code, text = "volume_target.not_found", "Volume target {target} could not be found."
+
+
 class ChassisNotFound(NotFound):
     code, text = "chassis.not_found", "Chassis {chassis} could not be found."
 
@@ -516,6 +524,24 @@ class PortgroupAlreadyExists(Conflict):
 
 class PortgroupDuplicateName(Conflict):
     code, text = "portgroup.name_exists", "A port group with name {name} already exists."
+
+
+class VolumeConnectorAlreadyExists(Conflict):
+    code, text = "volume_connector.exists", "A volume connector with UUID {uuid} already exists."
+
+
+class VolumeConnectorTypeAndIdAlreadyExists(Conflict):
+    code = "volume_connector.id_exists"
+    text = "A volume connector of type {type} with this connector_id already exists."
+
+
+class VolumeTargetAlreadyExists(Conflict):
+    code, text = "volume_target.exists", "A volume target with UUID {uuid} already exists."
+
+
+class VolumeTargetBootIndexAlreadyExists(Conflict):
+    code = "volume_target.boot_index_exists"
+    text = "A volume target with this boot_index already exists on its node; choose another one."
 
 
 class PortgroupMACAlreadyExists(Conflict):

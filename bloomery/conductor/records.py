@@ -53,6 +53,8 @@ def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
     record = noun.value(**values)
     event = CrudEvent(context, noun.name, record.uuid, "create", _facts(noun, values))
     event.snapshot_request(values)
+    for name in noun.secrets:
+        setattr(record, name, context.runtime.sealer.seal(getattr(record, name)))
 
     def work(conn: sa.Connection) -> None:
         if noun.of_node and not nodes.lock_row(conn, record.node_uuid):

@@ -193,11 +193,18 @@ class TaskManager:
 
     @property
     def volume_targets(self) -> Sequence[VolumeTarget]:
-        return self._list("volume_targets", node_children.list_volume_targets)
+        """The node's volumes, the secrets of their properties readable: never to be stored."""
+        return self._list("volume_targets", self._read_targets)
 
     @volume_targets.setter
     def volume_targets(self, targets: Sequence[VolumeTarget]) -> None:
         self._lists["volume_targets"] = targets
+
+    def _read_targets(self, conn: sa.Connection, node_uuid: str) -> Sequence[VolumeTarget]:
+        targets = node_children.list_volume_targets(conn, node_uuid)
+        for target in targets:
+            target.properties = self.runtime.sealer.open(target.properties)
+        return targets
 
     def _list(self, name: str, read: Callable[[sa.Connection, str], Any]) -> Sequence[Any]:
         """A list of the node's, None once it was released; what cannot be read releases it."""

@@ -85,7 +85,8 @@ class DriverTask(Protocol):
     @property
     def volume_connectors(self) -> Sequence[VolumeConnector]: ...
     @property
-    def volume_targets(self) -> Sequence[VolumeTarget]: ...
+    def volume_targets(self) -> Sequence[VolumeTarget]:
+        """The node's volumes, the secrets of their properties readable: never to be stored."""
 
     def save(self) -> None:
         """Write what changed on the node now.  Raises LockLost: then stop at once.

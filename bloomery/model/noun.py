@@ -31,6 +31,9 @@ def _accept(*_args: object) -> None:
 class Noun:
     """What there is to know of one kind of record.
 
+    ``plural``: key of a list in its document.  ``path``: where the collection stands below /v1,
+    ``policy``: the word in the names of its policies; by default the plural, and the name.
+
     ``value``: dataclass of a row; its defaults stand for what a client leaves out or removes.
     ``since``: microversion of the collection.  ``listed``: fields of a short list.
 
@@ -63,6 +66,8 @@ class Noun:
     listed: tuple[str, ...]
     missing: Fault
     taken: Mapping[str, Fault]
+    path: str = ""
+    policy: str = ""
     since: int = 1
     has_names: bool = True
     node_arguments: Mapping[str, int] = field(default_factory=dict)
@@ -84,14 +89,18 @@ class Noun:
     of_node: bool = field(init=False)
     columns: tuple[str, ...] = field(init=False)
     objects: frozenset[str] = field(init=False)
+    secrets: frozenset[str] = field(init=False)
     patchable: frozenset[str] = field(init=False)
     checker: attributes.Checker = field(init=False)
 
     def __post_init__(self) -> None:
         derived = {
+            "path": self.path or self.plural,
+            "policy": self.policy or self.name,
             "of_node": bool(self.node_arguments),
             "columns": tuple(f.name for f in dataclasses.fields(self.value)),
             "objects": frozenset(f.name for f in self.fields.values() if f.kind == "object"),
+            "secrets": frozenset(f.name for f in self.fields.values() if f.secret),
             "patchable": patchable(self.fields) | self.pinned,
             "checker": attributes.Checker(self.name, self.fields),
         }

@@ -5,11 +5,15 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bloomery.model import chassis, port, portgroup
+from bloomery.model import chassis, port, portgroup, volume
 from bloomery.model.noun import Noun
 
 CHASSIS: Final = chassis.NOUN
 PORT: Final = port.NOUN
 PORTGROUP: Final = portgroup.NOUN
+VOLUME_CONNECTOR: Final = volume.CONNECTOR
+VOLUME_TARGET: Final = volume.TARGET
 
-BY_NAME: Final[Mapping[str, Noun]] = {noun.name: noun for noun in (CHASSIS, PORT, PORTGROUP)}
+BY_NAME: Final[Mapping[str, Noun]] = {
+    noun.name: noun for noun in (CHASSIS, PORT, PORTGROUP, VOLUME_CONNECTOR, VOLUME_TARGET)
+}

@@ -138,7 +138,7 @@ def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = No
 
     What belongs to a node is not there (404) for those who may not read the node.
     """
-    rules = [] if verb is None else [f"baremetal:{noun.name}:{verb}"]
+    rules = [] if verb is None else [f"baremetal:{noun.policy}:{verb}"]
     if not ctx.services.policies.enforced:
         return
     if not noun.of_node:
@@ -160,7 +160,7 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
     """
     if not ctx.services.policies.enforced:
         return
-    rule = f"baremetal:{noun.name}:create"
+    rule = f"baremetal:{noun.policy}:create"
     idents = [str(body[name]) for name in noun.node_arguments if body.get(name)]
     with ctx.services.db.read() as conn:
         nodes = [db.find_row(conn, ident, lookup.OWNED) for ident in idents]
@@ -172,8 +172,8 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
 def visible_records(ctx: Context, noun: Noun) -> str | None:
     """Return the project that a list is limited to; see ``visible_project``."""
     if noun.of_node:
-        return visible_project(ctx, noun.name)
-    authorize(ctx, f"baremetal:{noun.name}:get")
+        return visible_project(ctx, noun.policy)
+    authorize(ctx, f"baremetal:{noun.policy}:get")
     return None
 
 

@@ -48,6 +48,9 @@ OPERATOR: Final = _any(OWNER_MEMBER, f"(role:admin or role:manager) and {_LESSEE
 _OWNER_ADMIN: Final = _any(f"(role:admin or role:manager) and {_OWNER}", _OWNING_SERVICE)
 OWNER_ADMIN: Final = _any(MEMBER, _SERVICE, _OWNER_ADMIN)
 ADMIN_OR_OWNER_ADMIN: Final = _any(_ADMIN, _SERVICE, _OWNER_ADMIN)
+_VOLUME_ADMIN: Final = _any(
+    MEMBER, _SERVICE, _OWNER_ADMIN, f"(role:admin or role:manager) and {_LESSEE}"
+)
 NOBODY: Final = "!"
 # The rules that show secrets, by field of nodes: asked in every mode of login.
 MASKS: Final = {
@@ -227,6 +230,12 @@ RULES: Final = (
           ("update", OWNER_ADMIN, "Change a {noun}"),
           ("delete", ADMIN_OR_OWNER_ADMIN, "Delete a {noun}"),
       )),
+    Rule("baremetal:volume:get", TENANT_READER, "Read a volume connector or target"),
+    Rule("baremetal:volume:list", ANY_READER, "List the volumes of the nodes of one's own project"),
+    Rule("baremetal:volume:list_all", READER, "List the volumes of everybody"),
+    Rule("baremetal:volume:create", _VOLUME_ADMIN, "Add a connector or target to a node"),
+    Rule("baremetal:volume:update", OPERATOR, "Change a connector or target"),
+    Rule("baremetal:volume:delete", _VOLUME_ADMIN, "Delete a connector or target"),
     Rule("baremetal:chassis:get", READER, "Read chassis", SYSTEM),
     Rule("baremetal:chassis:create", _ADMIN, "Create a chassis", SYSTEM),
     Rule("baremetal:chassis:update", MEMBER, "Change a chassis", SYSTEM),

@@ -118,7 +118,7 @@ def _node_uuid(ctx: Context, noun: Noun, ident: Any, verb: str) -> str:
     argument = f"the node of a {noun.name}"
     uuid = lookup.uuid_in_body(ctx, str(ident), argument)
     hidden = rules.no_such_node(argument, str(ident))
-    policy.authorize_named(ctx, uuid, hidden, f"baremetal:{noun.name}:{verb}")
+    policy.authorize_named(ctx, uuid, hidden, f"baremetal:{noun.policy}:{verb}")
     return uuid
 
 

@@ -62,6 +62,11 @@ PASSES: dict[str, tuple[str, str, str, str]] = {
     "baremetal:portgroup:create": ("admin", "admin", NEVER, NEVER),
     "baremetal:portgroup:update": ("member", "admin", NEVER, NEVER),
     "baremetal:portgroup:delete": ("admin", "admin", NEVER, NEVER),
+    "baremetal:volume:get": ("reader", "reader", "reader", NEVER),
+    "baremetal:volume:list": ("reader", "reader", "reader", "reader"),
+    "baremetal:volume:create": ("member", "admin", "admin", NEVER),
+    "baremetal:volume:update": ("member", "member", "admin", NEVER),
+    "baremetal:volume:delete": ("member", "admin", "admin", NEVER),
     "baremetal:chassis:get": ("reader", NEVER, NEVER, NEVER),
     "baremetal:chassis:create": ("admin", NEVER, NEVER, NEVER),
     "baremetal:chassis:update": ("member", NEVER, NEVER, NEVER),
@@ -87,11 +92,20 @@ BODIES: dict[str, Any] = {
     "PATCH /v1/ports/{port}": PATCH,
     "POST /v1/portgroups": {"node_uuid": "{node}"},
     "PATCH /v1/portgroups/{portgroup}": PATCH,
+    "POST /v1/volume/connectors": {"node_uuid": "{node}", "type": "iqn", "connector_id": "{mac}"},
+    "PATCH /v1/volume/connectors/{volumeconnector}": PATCH,
+    "POST /v1/volume/targets": {
+        "node_uuid": "{node}",
+        "volume_type": "iscsi",
+        "volume_id": "{mac}",
+        "boot_index": 1,
+    },
+    "PATCH /v1/volume/targets/{volumetarget}": PATCH,
     "POST /v1/chassis": {"description": "x"},
     "PATCH /v1/chassis/{chassis}": PATCH,
 }
 # Paths that answer 400 to everybody and do nothing: Ironic has them, and so have we.
-_BELOW = r"/v1/\w+/\{\w+\}/(ports|portgroups|nodes)"
+_BELOW = r"/v1/\w+/\{\w+\}/(ports|portgroups|nodes|volume/connectors|volume/targets)"
 REFUSED = re.compile(rf"POST {_BELOW}|\w+ {_BELOW}/\{{\w+\}}")
 
 
@@ -163,7 +177,7 @@ def granted(rule, rules):
 
 def reads(place, role, path):
     """May the caller know that what the path names is there?"""
-    part = re.search(r"\{(port|portgroup)\}", path)
+    part = re.search(r"\{(port|portgroup|volumeconnector|volumetarget)\}", path)
     if not (OF_A_NODE.search(path) or part):
         return True
     return passes("baremetal:node:get", place, role)

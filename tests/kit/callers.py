@@ -102,8 +102,12 @@ class Site:
         for noun, plural, body in (
             ("port", "ports", {"node_uuid": node, "address": self.mac()}),
             ("portgroup", "portgroups", {"node_uuid": node}),
+            ("volumeconnector", "volume/connectors",
+             {"node_uuid": node, "type": "iqn", "connector_id": self.mac()}),
+            ("volumetarget", "volume/targets",
+             {"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0}),
             ("chassis", "chassis", {}),
-        ):
+        ):  # fmt: skip
             if noun in names:
                 found[noun] = self.as_admin("POST", f"/v1/{plural}", body).json["uuid"]
         return found

@@ -58,6 +58,14 @@ class Target:
         self.ports = [self._port(node, n) for n, node in enumerate(self.nodes)]
         self.chassis = [self._post("chassis", {})]
         self.groups = [self._post("portgroups", {"node_uuid": node}) for node in self.nodes[:2]]
+        self.connectors = [
+            self._post("volume/connectors", {"node_uuid": n, "type": "iqn", "connector_id": n})
+            for n in self.nodes[:2]
+        ]
+        disk = {"volume_type": "iscsi", "volume_id": "v", "boot_index": 0}
+        self.targets = [
+            self._post("volume/targets", disk | {"node_uuid": node}) for node in self.nodes[:2]
+        ]
 
     @classmethod
     @contextlib.contextmanager
@@ -81,6 +89,8 @@ class Target:
             "node": [*self.nodes, "node-0", "node-3"],
             "port": self.ports,
             "portgroup": self.groups,
+            "volumeconnector": self.connectors,
+            "volumetarget": self.targets,
             "chassis": self.chassis,
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],
@@ -120,7 +130,7 @@ class Target:
 
     def _take_away(self, made: Answer) -> None:
         """Delete what a POST made, so that lists stay short."""
-        found = re.search(r"/v1/\w+/[^/]+\Z", made.headers["location"])
+        found = re.search(r"/v1/[\w/]+/[^/]+\Z", made.headers["location"])
         assert found is not None, made.headers
         if found[0].split("/")[-1] not in {*self.nodes, *self.ports, *self.groups, *self.chassis}:
             gone = self.api.delete(found[0])

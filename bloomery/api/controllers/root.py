@@ -10,7 +10,7 @@ from webob import exc as statuses
 from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.controllers import ext
-from bloomery.api.controllers.v1 import chassis, conductors, nodes, portgroups, ports
+from bloomery.api.controllers.v1 import chassis, conductors, nodes, portgroups, ports, volume
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import projection
@@ -24,6 +24,7 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "nodes": nodes.Nodes(),
     "portgroups": portgroups.PORTGROUPS,
     "ports": ports.PORTS,
+    "volume": volume.VOLUME,
     "drivers": conductors.Drivers(),
     "conductors": conductors.Conductors(),
 }

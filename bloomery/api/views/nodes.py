@@ -35,6 +35,7 @@ BELOW: Final = (
     ("ports", 1),
     ("states", 14),
     ("portgroups", 24),
+    ("volume", 32),
 )  # linked from a node, since which version
 NEVER_ASKED: Final = frozenset({"created_at", "updated_at"})  # not to be named in ``fields``
 NEVER_SORTED: Final = frozenset({"chassis_uuid", "allocation_uuid"})

@@ -24,9 +24,9 @@ class Serializer:
         shows_all = detail and noun.details_ignore_version
         version = versions.MAX if shows_all else call.version
         self._projection = _projections(noun).of(version, asked)
-        self._link = projection.link_maker(call.url, noun.plural)
+        self._link = projection.link_maker(call.url, noun.path)
         self._sublinks = [
-            (name, projection.link_maker(call.url, noun.plural, f"/{name}"), wraps)
+            (name, projection.link_maker(call.url, noun.path, f"/{name}"), wraps)
             for name, wraps in noun.links.items()
             if asked is None or name in asked
         ]

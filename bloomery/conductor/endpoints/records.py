@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bloomery.conductor import nodes, portgroups, ports, records
+from bloomery.conductor import nodes, portgroups, ports, records, volumes
 from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.model import nouns
@@ -13,7 +13,12 @@ from bloomery.model.request import Request
 
 Json = dict[str, Any]
 
-RULES: Final[Mapping[str, Rules]] = {"port": ports.RULES, "portgroup": portgroups.RULES}
+RULES: Final[Mapping[str, Rules]] = {
+    "port": ports.RULES,
+    "portgroup": portgroups.RULES,
+    "volumeconnector": volumes.RULES,
+    "volumetarget": volumes.RULES,
+}
 NONE: Final = Rules()
 
 

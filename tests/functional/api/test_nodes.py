@@ -12,7 +12,7 @@ from bloomery.conf.default import Default
 from bloomery.model import node as model
 
 MASK = "******"
-SUBRESOURCES = {"links", "ports", "portgroups", "states"}
+SUBRESOURCES = {"links", "ports", "portgroups", "states", "volume"}
 
 
 @pytest.fixture

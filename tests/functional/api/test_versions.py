@@ -124,7 +124,8 @@ def test_root_answers_its_document_to_any_method(api, method):
     ("version", "collections"),
     [
         (1, {"nodes", "ports", "chassis", "drivers"}),
-        (49, {"nodes", "ports", "portgroups", "chassis", "drivers", "conductors"}),
+        (31, {"nodes", "ports", "portgroups", "chassis", "drivers"}),
+        (49, {"nodes", "ports", "portgroups", "chassis", "drivers", "conductors", "volume"}),
     ],
 )
 def test_version_document_names_the_collections_that_the_version_knows(api, version, collections):

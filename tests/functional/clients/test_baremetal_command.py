@@ -43,6 +43,19 @@ def test_a_node_lives_its_life(clouds: Path) -> None:
     assert told("node", "list") == []
 
 
+def test_volumes_of_a_node_are_records(clouds: Path) -> None:
+    node = told("node", "create", "--driver", "fake-hardware", "--name", "web-4")["uuid"]
+    connector = told("volume", "connector", "create", "--node", node, "--type", "iqn",
+                     "--connector-id", "iqn.b")["uuid"]  # fmt: skip
+    told("volume", "target", "create", "--node", node, "--type", "iscsi", "--boot-index", "0",
+         "--volume-id", "v")  # fmt: skip
+    assert told("volume", "connector", "show", connector)["connector_id"] == "iqn.b"
+    [target] = told("volume", "target", "list", "--node", node)
+    baremetal("volume", "target", "delete", target["uuid"])
+    baremetal("volume", "connector", "delete", connector)
+    baremetal("node", "delete", "web-4")
+
+
 def test_a_chassis_is_a_record_that_nodes_name(clouds: Path) -> None:
     chassis = told("chassis", "create", "--description", "row B")["uuid"]
     told("node", "create", "--driver", "fake-hardware", "--name", "web-3",

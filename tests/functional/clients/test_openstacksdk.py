@@ -75,6 +75,20 @@ def test_a_chassis_is_made_changed_and_deleted(baremetal: Any) -> None:
     assert list(baremetal.chassis()) == []
 
 
+def test_volumes_are_made_changed_and_deleted(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware")
+    connector = baremetal.create_volume_connector(node_id=node.id, type="iqn", connector_id="iqn.a")
+    disk = {"volume_type": "iscsi", "volume_id": "v", "boot_index": 0}
+    target = baremetal.create_volume_target(node_id=node.id, **disk)
+    assert baremetal.get_volume_target(target.id).boot_index == 0
+    [row] = baremetal.volume_connectors(details=True, node=node.id)
+    assert row.connector_id == "iqn.a"
+    baremetal.delete_volume_connector(connector)
+    baremetal.delete_volume_target(target)
+    assert list(baremetal.volume_targets()) == []
+    baremetal.delete_node(node)
+
+
 def test_what_is_refused_says_what_would_be_allowed(baremetal: Any) -> None:
     node = baremetal.create_node(driver="fake-hardware", name="web-3")
     with pytest.raises(exceptions.BadRequestException, match="manage"):

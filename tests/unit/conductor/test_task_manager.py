@@ -172,7 +172,7 @@ def test_port_groups_and_volumes_are_read_too(site: Site, node: str):
     with site.acquire(node) as task:
         found = [task.portgroups, task.volume_connectors, task.volume_targets]
         assert found[0][0].uuid == "pg"
-        assert [[row["uuid"] for row in listed] for listed in found[1:]] == [["vc"], ["vt"]]
+        assert [[row.uuid for row in listed] for listed in found[1:]] == [["vc"], ["vt"]]
         assert task.portgroups[0].extra == {"a": 1}
         task.portgroups = []
         assert task.portgroups == []

@@ -16,6 +16,7 @@ from bloomery.api.controllers.v1 import (
     node_traits,
     portgroups,
     ports,
+    volume,
 )
 from bloomery.api.declare import Call, Reply, endpoint
 from bloomery.api.routing import Rest
@@ -132,6 +133,7 @@ class Nodes(Rest):
         "children": Children(),
         "ports": ports.OF_NODES,
         "portgroups": portgroups.OF_NODES,
+        "volume": volume.OF_NODES,
     }
 
     def check_ident(self, call: Call, ident: str) -> None:

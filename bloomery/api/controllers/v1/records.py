@@ -29,7 +29,13 @@ from bloomery.operations import policy, records
 Json = dict[str, Any]
 
 FIELDS: Final = {"fields": Arg(arguments.words, since=8)}
-DETAIL: Final = {"detail": Arg(arguments.boolean, since=43, refusal=400)}
+
+
+def detail_argument(since: int = 43) -> Args:
+    """Return the argument of lists that asks for whole documents."""
+    return {"detail": Arg(arguments.boolean, since=since, refusal=400)}
+
+
 PARSERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "address": arguments.mac,
     "conductor_groups": arguments.words,
@@ -97,7 +103,7 @@ def read_page(
     if page.is_full(rows):
         document["next"] = pagination.next_url(
             call,
-            f"{noun.plural}/detail" if detailed else noun.plural,
+            f"{noun.path}/detail" if detailed else noun.path,
             page,
             rows[-1].uuid,
             detail=asked.get("detail"),
@@ -143,23 +149,30 @@ class Collection(Rest):
         *,
         gates: Gates = Gates(),
         list_rule: str = "list",
+        has_detail_path: bool = True,
+        detail_since: int = 43,
+        too_old: TooOld = TooOld.NOT_FOUND,
         deleted_by: Callable[[str, Any], str] | None = None,
         subresources: Mapping[str, Rest] | None = None,
     ) -> None:
-        """``deleted_by`` parses the ident of DELETE, where Ironic takes fewer than of GET."""
+        """``too_old``: what a client is told that was written before the collection.
+
+        ``deleted_by`` parses the ident of DELETE, where Ironic takes fewer than of GET.
+        """
         super().__init__()
         self.noun, self.gates, self.since = noun, gates, noun.since
         self._deleted_by = deleted_by
-        rule = f"baremetal:{noun.name}"
-        too_old: Json = {"since": noun.since}
+        rule = f"baremetal:{noun.policy}"
+        gate: Json = {"since": noun.since}
         if noun.since > versions.MIN:
-            too_old["too_old"] = TooOld.NOT_FOUND
-        self.children = {"detail": Detail(noun, too_old, f"{rule}:{list_rule}")}  # type: ignore[misc]
+            gate["too_old"] = too_old
+        if has_detail_path:
+            self.children = {"detail": Detail(noun, gate, f"{rule}:{list_rule}")}  # type: ignore[misc]
         self.subresources = subresources or {}  # type: ignore[misc]
-        lists = {**arguments.PAGING, **filters_of(noun), **FIELDS, **DETAIL}
-        declare(self, "get_all", rule=f"{rule}:{list_rule}", query=lists, **too_old)
-        declare(self, "post", rule=f"{rule}:create", status=201, body=creation(noun), **too_old)
-        single = {"idents": (noun.name,), **too_old}
+        lists = {**arguments.PAGING, **filters_of(noun), **FIELDS, **detail_argument(detail_since)}
+        declare(self, "get_all", rule=f"{rule}:{list_rule}", query=lists, **gate)
+        declare(self, "post", rule=f"{rule}:create", status=201, body=creation(noun), **gate)
+        single = {"idents": (noun.name,), **gate}
         declare(self, "get_one", rule=f"{rule}:get", query=FIELDS, **single)
         declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
         declare(
@@ -179,7 +192,7 @@ class Collection(Rest):
         self.gates.body(call, self.noun, body)
         uuid = records.create(call.context, self.noun, body, self._waived(call))
         return Reply(
-            document=self._document(call, uuid), location=call.at(f"{self.noun.plural}/{uuid}")
+            document=self._document(call, uuid), location=call.at(f"{self.noun.path}/{uuid}")
         )
 
     def patch(self, call: Call, ident: str, *, body: Patch) -> Json:
@@ -229,7 +242,7 @@ class SublistDetail(Rest):
         declare(
             self,
             "get",
-            rule=f"baremetal:{noun.name}:list",
+            rule=f"baremetal:{noun.policy}:list",
             query=arguments.PAGING,
             since=since,
             idents=(parent,),
@@ -242,11 +255,23 @@ class SublistDetail(Rest):
 class Sublist(Rest):
     """/v1/<parents>/<ident>/<plural>: a list; single ones are read and written elsewhere."""
 
-    def __init__(self, noun: Noun, *, parent: str, find: Find, since: int = 1) -> None:
+    def __init__(
+        self,
+        noun: Noun,
+        *,
+        parent: str,
+        find: Find,
+        since: int = 1,
+        has_detail_path: bool = True,
+    ) -> None:
         super().__init__()
         self.noun, self._find = noun, find
-        self.children = {"detail": SublistDetail(noun, parent, find, since)}  # type: ignore[misc]
-        rule, query = f"baremetal:{noun.name}", {**arguments.PAGING, **FIELDS, **DETAIL}
+        if has_detail_path:
+            self.children = {"detail": SublistDetail(noun, parent, find, since)}  # type: ignore[misc]
+        rule, query = (
+            f"baremetal:{noun.policy}",
+            {**arguments.PAGING, **FIELDS, **detail_argument()},
+        )
         above, single = {"since": since, "idents": (parent,)}, {"since": since}
         single["idents"] = (parent, noun.name)  # type: ignore[assignment]
         declare(self, "get_all", rule=f"{rule}:list", query=query, **above)
@@ -273,7 +298,7 @@ class Sublist(Rest):
 
 def malformed(noun: Noun) -> errors.Invalid:
     return errors.Invalid(
-        reason=f"Malformed request URI. Use /v1/{noun.plural} for single {noun.plural}.",
+        reason=f"Malformed request URI. Use /v1/{noun.path} for single {noun.plural}.",
     )
 
 
