@@ -25,6 +25,8 @@ from bloomery.orchestration.limits import LIMITS
 REALM: Final = "Orchestration API"
 USER: Final = "admin"  # who asks where nobody must say who he is, as Heat has it
 HEALTH: Final = "/healthcheck"
+NUL: Final = "\0"  # which no database could look for
+NUL_ESCAPE: Final = "%00"
 EXT: Final = re.compile(r"/ext/v1/(.+)")
 MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template as an object, and what is around it
 
@@ -79,6 +81,8 @@ class Application:
         path = environ.get("PATH_INFO", "").encode("latin-1").decode()  # WSGI's spelling of UTF-8
         if path == HEALTH:
             return answers.text(200, "OK")
+        if NUL in path or NUL_ESCAPE in environ.get("QUERY_STRING", ""):
+            raise faults.BadRequest(reason="a path and a query must not hold the character NUL")
         router, project, rest = self._place(path, environ.get("HTTP_ACCEPT", ""))
         request = self._identified(request, environ, project)
         method = environ["REQUEST_METHOD"]

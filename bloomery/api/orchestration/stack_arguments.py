@@ -6,8 +6,10 @@ are HTTPBadRequest, and the engine sees documents only.  Keys that mean nothing 
 
 from __future__ import annotations
 
+import contextlib
 import json
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from dataclasses import dataclass
 from typing import Any, Final
 
@@ -16,11 +18,13 @@ from bloomery.api.orchestration import arguments, faults
 from bloomery.api.orchestration.call import Call
 from bloomery.conf import Conf
 from bloomery.model.stack_views import StackArguments
+from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 
 MAX_TAG_CHARS: Final = 80
+LARGE: Final = 32_768  # bytes; reading less takes a few milliseconds
 _NO_TEMPLATE: Final = "cannot do this without a template: send template, or template_url"
 _NO_CONTAINER: Final = (
     "files_container (this service has no object store; send what is in there as files)"
@@ -31,10 +35,12 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Body:
-    """A request's body; each property reads one part of it."""
+    """A request's body; each property reads one part of it.  ``size``: of the whole, in bytes."""
 
     document: Json
     limits: Limits
+    size: int
+    heavy_jobs: HeavyJobs
 
     @property
     def template(self) -> Json | None:
@@ -44,14 +50,17 @@ class Body:
             return None
         if isinstance(source, str):
             return self.parsed_template(source)
-        template = parse.check(source, self.limits)
-        if len(json.dumps(template)) > self.limits.template_bytes:
+        with self._job(self.size):
+            template = parse.check(source, self.limits)
+        most = self.limits.template_bytes
+        if self.size > most and len(json.dumps(template)) > most:
             raise self.limits.exceeded("template_bytes", "bytes", "a larger template")
         return template
 
     def parsed_template(self, text: str) -> Json:
         """Return a template that came as text: that one must have a version key already here."""
-        template = parse.document(text, self.limits)
+        with self._job(len(text)):
+            template = parse.document(text, self.limits)
         if not versions.has_version(template):
             raise faults.BadRequest(reason=f"Template format version not found: {versions.ADVICE}")
         return template
@@ -62,10 +71,11 @@ class Body:
         source = self.document.get("environment")
         if source is None or self.environment_files:
             return None
-        if isinstance(source, str):
-            source = parse.document(source, self.limits, "the environment", may_be_empty=True)
-        else:
-            source = parse.check(source, self.limits, "the environment")
+        with self._job(self.size):
+            if isinstance(source, str):
+                source = parse.document(source, self.limits, "the environment", may_be_empty=True)
+            else:
+                source = parse.check(source, self.limits, "the environment")
         return environment.checked(source)
 
     @property
@@ -145,9 +155,14 @@ class Body:
         return data
 
     def _adopt_document(self, source: Any) -> Json:
-        if isinstance(source, str):
-            return parse.document(source, self.limits, "adopt_stack_data")
-        return parse.check(source, self.limits, "adopt_stack_data")
+        with self._job(self.size):
+            if isinstance(source, str):
+                return parse.document(source, self.limits, "adopt_stack_data")
+            return parse.check(source, self.limits, "adopt_stack_data")
+
+    def _job(self, size: int) -> AbstractContextManager[None]:
+        """Read what is large one after the other, so that small requests are answered between."""
+        return self.heavy_jobs.enter() if size > LARGE else contextlib.nullcontext()
 
     def flag(self, key: str) -> bool | None:
         """Return a truth value; None: nothing was said."""
@@ -161,7 +176,12 @@ def body_of(call: Call, *, may_be_empty: bool = False) -> Body:
     document = call.document
     if not document and not may_be_empty:
         raise faults.BadRequest(reason=_NO_TEMPLATE)
-    return Body(document=document, limits=limits_of(call.services.conf))
+    return Body(
+        document=document,
+        limits=limits_of(call.services.conf),
+        size=len(call.body),
+        heavy_jobs=call.services.heavy_jobs,
+    )
 
 
 def limits_of(conf: Conf) -> Limits:

@@ -20,13 +20,14 @@ ACTIONS: Final = ("suspend", "resume", "check", "cancel_update", "cancel_without
 
 def index(call: Call) -> Json:
     query = _query(call)
+    with_count = arguments.boolean(call, "with_count")
     stacks = call.engine.list_stacks(call.request, query)
     document: Json = {
         "stacks": [views.listed(call, each, with_project=query.everybody) for each in stacks]
     }
     if query.limit and len(stacks) == query.limit:
         document["links"] = [{"rel": "next", "href": _next(call, stacks[-1].identity.uuid)}]
-    if arguments.boolean(call, "with_count"):
+    if with_count:
         document["count"] = call.engine.count_stacks(call.request, query)
     return document
 
