@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.api.orchestration import engines, lookup, resources, snapshots, stacks
+from bloomery.api.orchestration import engines, lookup, resources, snapshots, stacks, templates
 from bloomery.api.orchestration.routing import Route
 
 _ANY: Final = "GET,POST,PUT,PATCH,DELETE"
@@ -54,6 +54,13 @@ ROUTES: Final = (
     Route("GET", f"{_R}/events", resources.resource_events),
     Route("GET", f"{_R}/events/{{event_id}}", resources.event),
     Route("GET", f"{_S}/events", resources.events),
+    # Templates without a stack.
+    Route("POST", "validate", templates.validate),
+    Route("GET", "resource_types", templates.resource_types),
+    Route("GET", "resource_types/{type_name}", templates.resource_schema),
+    Route("GET", "resource_types/{type_name}/template", templates.generate_template),
+    Route("GET", "template_versions", templates.versions),
+    Route("GET", "template_versions/{version}/functions", templates.functions),
     # The service.
     Route("GET", "build_info", engines.build_info),
     Route("GET", "services", engines.index),

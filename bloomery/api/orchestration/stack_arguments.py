@@ -16,10 +16,11 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.api.orchestration import arguments, faults
 from bloomery.api.orchestration.call import Call
-from bloomery.conf import Conf
 from bloomery.model.stack_views import StackArguments
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.orchestration.limits import Limits
+from bloomery.orchestration.service import inputs
+from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 
@@ -41,13 +42,14 @@ class Body:
     limits: Limits
     size: int
     heavy_jobs: HeavyJobs
+    fetcher: Fetcher
 
     @property
     def template(self) -> Json | None:
-        """Return the inline template; None: there is none."""
+        """Return the template, sent or behind a URL; None: there is none."""
         source = self.document.get("template")
         if source is None:
-            return None
+            return self._fetched_template()
         if isinstance(source, str):
             return self.parsed_template(source)
         with self._job(self.size):
@@ -56,6 +58,14 @@ class Body:
         if self.size > most and len(json.dumps(template)) > most:
             raise self.limits.exceeded("template_bytes", "bytes", "a larger template")
         return template
+
+    def _fetched_template(self) -> Json | None:
+        url = self.document.get("template_url")
+        if url is None:
+            return None
+        if not isinstance(url, str):
+            raise faults.BadRequest(reason=f"template_url must be a text, not {parse.kind_of(url)}")
+        return self.parsed_template(self.fetcher.text(url))
 
     def parsed_template(self, text: str) -> Json:
         """Return a template that came as text: that one must have a version key already here."""
@@ -176,17 +186,14 @@ def body_of(call: Call, *, may_be_empty: bool = False) -> Body:
     document = call.document
     if not document and not may_be_empty:
         raise faults.BadRequest(reason=_NO_TEMPLATE)
+    conf = call.services.conf
     return Body(
         document=document,
-        limits=limits_of(call.services.conf),
+        limits=inputs.limits_of(conf),
         size=len(call.body),
         heavy_jobs=call.services.heavy_jobs,
+        fetcher=inputs.fetcher_of(conf),
     )
-
-
-def limits_of(conf: Conf) -> Limits:
-    """Return what a document may hold on this site."""
-    return Limits(template_bytes=conf.engine.max_template_size)
 
 
 def read(body: Body, *, existing: bool = False) -> StackArguments:
