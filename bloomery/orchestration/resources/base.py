@@ -34,6 +34,7 @@ from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
 from bloomery.orchestration.template.view import Walked
@@ -105,6 +106,7 @@ class ResourceContext:
     endpoint: str = ""  # of the orchestration API, for addresses of signals
     children: Children | None = None  # None: composite kinds cannot be made here
     siblings: Siblings | None = None  # None: nobody else is there yet
+    software: SoftwareStore | None = None  # None: nothing can be deployed here
     engines: int = 1  # that live: as many members of a concurrent chain are made at once
     limits: Limits = LIMITS
 

@@ -11,22 +11,38 @@ import urllib.parse
 from collections.abc import Mapping
 from typing import Any, Final
 
+from bloomery import errors
 from bloomery.orchestration.resources import base
 
 TOKEN: Final = "token"  # noqa: S105  the key of one
 PREFIX: Final = "signal-"  # tells such a token from those of an identity service
+TRANSPORT: Final = "signal_transport"
+SERVICES: Final = {
+    "TEMP_URL_SIGNAL": "an object store",
+    "ZAQAR_SIGNAL": "a message queue",
+}
 DIGITS: Final = "0123456789abcdef"
+
+
+def check_transport(transport: str | None, otherwise: str) -> None:
+    """Refuse transports of services that are not there."""
+    if transport in SERVICES:
+        raise errors.StackValidationFailed(
+            reason=f"cannot be signalled by {transport}: {SERVICES[transport]} is not there; "
+            f"use {otherwise}",
+            path=[TRANSPORT],
+        )
 
 
 class Signalled(base.Resource):
     """A kind that is signalled under an address of its own."""
 
-    def draw_token(self) -> None:
-        """Choose the token that opens the address; it is kept as a secret."""
+    def draw_token(self, before: str | None = None) -> None:
+        """Choose the token that opens the address, or that of ``before``; it is kept secret."""
         random = self.context.random
         digits = "".join(DIGITS[int(random() * len(DIGITS))] for _ in range(40))
         self.record.redacted.add(TOKEN)
-        self.record.data[TOKEN] = PREFIX + digits
+        self.record.data[TOKEN] = before or PREFIX + digits
 
     def token(self) -> str | None:
         return self.record.data.get(TOKEN)
@@ -35,7 +51,8 @@ class Signalled(base.Resource):
         """The address, without the token."""
         where = self.context
         parts = (where.project_id, "stacks", where.stack_name, where.stack_id, "resources")
-        path = "/".join(urllib.parse.quote(part, safe="") for part in (*parts, self.record.name))
+        names = filter(None, (*parts, self.record.name))
+        path = "/".join(urllib.parse.quote(name, safe="") for name in names)
         return f"{where.endpoint}/{path}/signal"
 
     def signed_url(self) -> str | None:

@@ -1,15 +1,20 @@
-"""OS::Heat::SoftwareConfig: a text that is kept, and given out as it is."""
+"""OS::Heat::SoftwareConfig and its kin: texts that are kept, and given out as they are."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
+from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.software import SoftwareStore
 
 TYPES: Final = ["String", "Number", "CommaDelimitedList", "Json", "Boolean"]
+ACTIONS: Final = ["CREATE", "UPDATE", "DELETE", "SUSPEND", "RESUME"]
+UNGROUPED: Final = "Heat::Ungrouped"
+COMPONENT: Final = "component"
 
 
 def _described(more: Mapping[str, Schema]) -> Schema:
@@ -27,45 +32,145 @@ def _described(more: Mapping[str, Schema]) -> Schema:
     return Schema(Type.MAP, schema={**both, **more})
 
 
-class SoftwareConfig(base.Resource):
-    """Never changed: another text is another config."""
+INPUTS: Final = Schema(
+    Type.LIST,
+    "Values that the tool is given.",
+    schema=_described(
+        {
+            "default": Schema(Type.ANY, "The value if none is given."),
+            "replace_on_change": Schema(
+                Type.BOOLEAN, "Whether another value replaces what was deployed.", default=False
+            ),
+        }
+    ),
+)
+OUTPUTS: Final = Schema(
+    Type.LIST,
+    "Values that the tool gives back.",
+    schema=_described(
+        {
+            "error_output": Schema(
+                Type.BOOLEAN, "Whether any value tells of a failure.", default=False
+            )
+        }
+    ),
+)
+OPTIONS: Final = Schema(Type.MAP, "Options of the tool.")
 
-    properties_schema: ClassVar[Mapping[str, Schema]] = {
-        "group": Schema(Type.STRING, "Which tool reads the text.", default="Heat::Ungrouped"),
-        "config": Schema(Type.STRING, "The text."),
-        "options": Schema(Type.MAP, "Options of the tool."),
-        "inputs": Schema(
-            Type.LIST,
-            "Values that the tool is given.",
-            schema=_described(
-                {
-                    "default": Schema(Type.ANY, "The value if none is given."),
-                    "replace_on_change": Schema(
-                        Type.BOOLEAN,
-                        "Whether another value replaces what was deployed.",
-                        default=False,
-                    ),
-                }
-            ),
-        ),
-        "outputs": Schema(
-            Type.LIST,
-            "Values that the tool gives back.",
-            schema=_described(
-                {
-                    "error_output": Schema(
-                        Type.BOOLEAN, "Whether any value tells of a failure.", default=False
-                    )
-                }
-            ),
-        ),
-    }
+
+class Config(base.Resource):
+    """What all configs have in common.  Never changed: another text is another config."""
+
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "config": Attribute("The text.", Type.STRING),
     }
 
+    def text(self) -> Any:
+        """What is kept."""
+        raise NotImplementedError
+
+    def group(self) -> str:
+        return str(self.properties.get("group") or UNGROUPED)
+
     def handle_create(self) -> Any:
-        self.resource_id_set(self.derived_id())
+        uuid, properties = self.derived_id(), self.properties
+        self.software().create_config(
+            uuid,
+            name=self.physical_resource_name(),
+            group=self.group(),
+            config=self.text(),
+            options=properties.get("options") or {},
+            inputs=properties.get("inputs") or [],
+            outputs=properties.get("outputs") or [],
+        )
+        self.resource_id_set(uuid)
+
+    def handle_delete(self) -> Any:
+        if self.record.physical_id is not None:
+            self.software().delete_config(self.record.physical_id)
+
+    def software(self) -> SoftwareStore:
+        return software_of(self)
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        return self.properties["config"] if name == "config" else None
+        return self.text() if name == "config" else None
+
+
+def software_of(resource: base.Resource) -> SoftwareStore:
+    """Where configs and deployments are kept.  Raises NotSupported where there is no such place."""
+    if resource.context.software is None:
+        raise errors.NotSupported(feature=f"The software of {resource.record.name}")
+    return resource.context.software
+
+
+class SoftwareConfig(Config):
+    """A text for a tool."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "group": Schema(Type.STRING, "Which tool reads the text.", default=UNGROUPED),
+        "config": Schema(Type.STRING, "The text."),
+        "options": OPTIONS,
+        "inputs": INPUTS,
+        "outputs": OUTPUTS,
+    }
+
+    def text(self) -> Any:
+        return self.properties["config"]
+
+
+class StructuredConfig(Config):
+    """A map instead of a text, in which deployments replace inputs by their values."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        **SoftwareConfig.properties_schema,
+        "config": Schema(Type.MAP, "The map."),
+    }
+
+    def text(self) -> Any:
+        return self.properties["config"]
+
+
+class SoftwareComponent(Config):
+    """Several texts, each for some actions of what it is deployed to."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "configs": Schema(
+            Type.LIST,
+            "A text for each action.",
+            required=True,
+            constraints=[constraints.Length(min=1)],
+            schema=Schema(
+                Type.MAP,
+                schema={
+                    "actions": Schema(
+                        Type.LIST,
+                        "The actions that the text is for.",
+                        default=["CREATE", "UPDATE"],
+                        constraints=[constraints.Length(min=1)],
+                        schema=Schema(Type.STRING),
+                    ),
+                    "config": Schema(Type.STRING, "The text."),
+                    "tool": Schema(Type.STRING, "Which tool reads the text.", required=True),
+                },
+            ),
+        ),
+        "inputs": INPUTS,
+        "outputs": OUTPUTS,
+        "options": OPTIONS,
+    }
+
+    def validate(self) -> None:
+        parts = self.properties["configs"] or ()
+        actions = [action for part in parts for action in part.get("actions") or ()]
+        for action in actions:
+            if actions.count(action) > 1:
+                raise errors.StackValidationFailed(
+                    reason=f"cannot have two texts for {action}: name each action once",
+                    path=["configs"],
+                )
+
+    def group(self) -> str:
+        return COMPONENT
+
+    def text(self) -> Any:
+        return {"configs": self.properties["configs"]}

@@ -11,12 +11,10 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Final
 
-from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import base, signals
 
-TRANSPORT: Final = "signal_transport"
 TRANSPORTS: Final = [
     "CFN_SIGNAL",
     "TEMP_URL_SIGNAL",
@@ -25,23 +23,8 @@ TRANSPORTS: Final = [
     "ZAQAR_SIGNAL",
     "TOKEN_SIGNAL",
 ]
-SERVICES: Final = {
-    "CFN_SIGNAL": "the CloudFormation API",
-    "TEMP_URL_SIGNAL": "an object store",
-    "ZAQAR_SIGNAL": "a message queue",
-}
 SUCCESS: Final = "SUCCESS"
 FAILURE: Final = "FAILURE"
-
-
-def check_transport(transport: str | None, otherwise: str) -> None:
-    """Refuse transports of services that are not there."""
-    if transport in SERVICES:
-        raise errors.StackValidationFailed(
-            reason=f"cannot be signalled by {transport}: {SERVICES[transport]} is not there; "
-            f"use {otherwise}",
-            path=[TRANSPORT],
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -106,10 +89,11 @@ class WaitConditionHandle(Handle):
     """Takes signals by HTTP, with a token of its own or the credentials of the owner."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
-        TRANSPORT: Schema(
+        signals.TRANSPORT: Schema(
             Type.STRING,
-            "How the handle is signalled. TOKEN_SIGNAL: by a POST with the token; HEAT_SIGNAL: by"
-            " a POST with the credentials of the owner; NO_SIGNAL: nothing is waited for.",
+            "How the handle is signalled. TOKEN_SIGNAL: by a POST with the token; CFN_SIGNAL: by a"
+            " POST to an address that has it; HEAT_SIGNAL: by a POST with the credentials of the"
+            " owner; NO_SIGNAL: nothing is waited for.",
             default="TOKEN_SIGNAL",
             constraints=[constraints.AllowedValues(TRANSPORTS)],
         ),
@@ -129,17 +113,17 @@ class WaitConditionHandle(Handle):
     }
 
     def validate(self) -> None:
-        transport = self.properties[TRANSPORT]
-        check_transport(transport, "TOKEN_SIGNAL, HEAT_SIGNAL or NO_SIGNAL")
+        transport = self.properties[signals.TRANSPORT]
+        signals.check_transport(transport, "TOKEN_SIGNAL, CFN_SIGNAL, HEAT_SIGNAL or NO_SIGNAL")
 
     @property
     def waits(self) -> bool:
-        return bool(self.properties[TRANSPORT] != "NO_SIGNAL")
+        return bool(self.properties[signals.TRANSPORT] != "NO_SIGNAL")
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         if name == "signal":
             return json.dumps(self._signal())
-        if self.properties[TRANSPORT] != "TOKEN_SIGNAL":
+        if self.properties[signals.TRANSPORT] != "TOKEN_SIGNAL":
             return None
         if name == "curl_cli":
             return (
@@ -151,9 +135,11 @@ class WaitConditionHandle(Handle):
 
     def _signal(self) -> dict[str, Any]:
         where = self.context
-        if self.properties[TRANSPORT] == "TOKEN_SIGNAL":
+        if self.properties[signals.TRANSPORT] == "TOKEN_SIGNAL":
             return {"endpoint": self.signal_url(), "token": self.token()}
-        if self.properties[TRANSPORT] == "HEAT_SIGNAL":
+        if self.properties[signals.TRANSPORT] == "CFN_SIGNAL":
+            return {"alarm_url": self.signed_url()}
+        if self.properties[signals.TRANSPORT] == "HEAT_SIGNAL":
             return {
                 "endpoint": self.signal_url(),
                 "project_id": where.project_id,

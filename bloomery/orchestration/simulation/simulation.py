@@ -15,6 +15,7 @@ from bloomery.orchestration.resources import states
 from bloomery.orchestration.scheduler.runner import Steps, next_wait
 from bloomery.orchestration.simulation.events import Event
 from bloomery.orchestration.simulation.rows import Row
+from bloomery.orchestration.simulation.software import SimulatedSoftware
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.redaction import Redaction
 
@@ -39,6 +40,7 @@ class Simulation:
     on_event: Callable[[Event], object] = _ignore
     redaction: Redaction = field(default_factory=Redaction)  # of all templates up to now
     poll_s: float = 1.0  # between two looks at what is not done yet
+    software: SimulatedSoftware = field(default_factory=SimulatedSoftware)
     events: list[Event] = field(default_factory=list)
     _held: dict[Row, tuple[int, int]] = field(default_factory=dict)  # nodes and characters
     _nodes: int = 0

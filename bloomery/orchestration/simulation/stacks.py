@@ -136,6 +136,7 @@ class SimulatedStack:
             random=self.simulation.random,
             timeout_s=self.timeout_s,
             children=self.children,
+            software=self.simulation.software,
             limits=self.first.definition.limits,
         )
 

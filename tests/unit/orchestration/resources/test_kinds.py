@@ -19,6 +19,7 @@ from bloomery.orchestration.resources.random_string import RandomString, choose,
 from bloomery.orchestration.resources.software_config import SoftwareConfig
 from bloomery.orchestration.resources.test_resource import TestResource
 from bloomery.orchestration.resources.value import Value
+from bloomery.orchestration.simulation.software import SimulatedSoftware
 from tests.kit.kinds import Clock, is_complete, made
 
 
@@ -30,7 +31,9 @@ def test_every_core_kind_is_offered_as_a_plug_in():
 
 @pytest.mark.parametrize("kind", [NoneResource, SoftwareConfig])
 def test_these_are_known_by_an_id_of_their_own(kind):
-    resource, other = made(kind), made(kind, uuid=str(uuid.UUID(int=2)))
+    software = SimulatedSoftware()
+    resource = made(kind, software=software)
+    other = made(kind, uuid=str(uuid.UUID(int=2)), software=software)
     assert resource.get_reference_id() == "a"
     resource.handle_create()
     other.handle_create()

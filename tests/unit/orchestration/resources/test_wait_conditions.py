@@ -65,10 +65,13 @@ def test_other_transports_have_no_token():
         "stack_id": "s/1",
         "resource_name": "h",
     }
+    handle = created(transport="CFN_SIGNAL")
+    alarm_url = f"{URL}?token={handle.token()}"
+    assert json.loads(handle.resolve_attribute("signal")) == {"alarm_url": alarm_url}
     assert json.loads(created(transport="NO_SIGNAL").resolve_attribute("signal")) == {}
 
 
-@pytest.mark.parametrize("transport", ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
+@pytest.mark.parametrize("transport", ["TEMP_URL_SIGNAL", "ZAQAR_SIGNAL"])
 def test_transports_of_other_services_are_refused_by_name(transport):
     with pytest.raises(errors.StackValidationFailed, match=f"{transport}.*use TOKEN_SIGNAL"):
         created(transport=transport)

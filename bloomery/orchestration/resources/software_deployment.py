@@ -1,0 +1,340 @@
+"""OS::Heat::SoftwareDeployment: brings a software config to a server, and waits for the answer.
+
+Each time that it acts it writes a config of its own, with the values of the inputs and the address
+for the answer; an agent on the server fetches it, runs the tool and posts what came of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base, signals, software
+from bloomery.orchestration.resources.software_config import (
+    ACTIONS,
+    COMPONENT,
+    UNGROUPED,
+    software_of,
+)
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.view import Walked
+
+TRANSPORT: Final = signals.TRANSPORT
+NO_SIGNAL: Final = "NO_SIGNAL"
+DEPLOYED: Final = "deployed"  # how often a config was brought to the server
+SIGNAL_ID: Final = "deploy_signal_id"  # the input that says where to post
+CONFIG: Final = "config_id"  # the one that the server has now
+
+PROPERTIES: Final = {
+    "config": Schema(Type.STRING, "The id of the software config.", update_allowed=True),
+    "input_values": Schema(Type.MAP, "Values of its inputs.", update_allowed=True),
+    "actions": Schema(
+        Type.LIST,
+        "The actions in which the config is deployed.",
+        default=["CREATE", "UPDATE"],
+        update_allowed=True,
+        constraints=[constraints.AllowedValues(ACTIONS)],
+    ),
+    "name": Schema(
+        Type.STRING,
+        "The name of what is deployed; the configs of a server are sorted by it.",
+        update_allowed=True,
+    ),
+    TRANSPORT: Schema(
+        Type.STRING,
+        "How the server answers. CFN_SIGNAL: by a POST to an address with a token; HEAT_SIGNAL:"
+        " by a POST with the credentials of the owner; NO_SIGNAL: no answer is waited for.",
+        default="CFN_SIGNAL",
+        constraints=[
+            constraints.AllowedValues(
+                ["CFN_SIGNAL", "TEMP_URL_SIGNAL", "HEAT_SIGNAL", "NO_SIGNAL", "ZAQAR_SIGNAL"]
+            )
+        ],
+    ),
+}
+
+
+class DeploymentFailed(Exception):
+    """A server has said that a deployment failed; the argument is why."""
+
+
+class SoftwareDeployment(signals.Signalled):
+    """The id is that of the deployment; it stays when the config changes."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        **PROPERTIES,
+        "server": Schema(Type.STRING, "The id of the server.", required=True),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        software.STDOUT: Attribute("What the tool has written.", Type.STRING, cached=False),
+        software.STDERR: Attribute("Its errors.", Type.STRING, cached=False),
+        software.STATUS_CODE: Attribute("How it ended.", Type.STRING, cached=False),
+    }
+    dynamic_attributes: ClassVar[bool] = True  # the outputs of the config
+
+    def validate(self) -> None:
+        transport = self.properties[TRANSPORT]
+        signals.check_transport(transport, "CFN_SIGNAL, HEAT_SIGNAL or NO_SIGNAL")
+
+    # ---------------------------------------------------------------------------------- handlers
+
+    def handle_create(self) -> Any:
+        self.draw_token(self._written_token())
+        self.resource_id_set(self.derived_id())
+        return self._deploy(Action.CREATE)
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self._is_deployed(token)
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        if not prop_diff:
+            return None
+        if self._replaces():
+            raise base.UpdateReplace
+        return self._deploy(Action.UPDATE)
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self._is_deployed(token)
+
+    def handle_suspend(self) -> Any:
+        return self._deploy(Action.SUSPEND)
+
+    def check_suspend_complete(self, token: Any) -> bool:
+        return self._is_deployed(token)
+
+    def handle_resume(self) -> Any:
+        return self._deploy(Action.RESUME)
+
+    def check_resume_complete(self, token: Any) -> bool:
+        return self._is_deployed(token)
+
+    def handle_delete(self) -> Any:
+        if self._deployment() is None:
+            return False
+        try:
+            return self._deploy(Action.DELETE)
+        except errors.NotFound:
+            return False  # without its config there is nothing that the server could do
+
+    def check_delete_complete(self, token: Any) -> bool:
+        """Remove the deployment when the server has answered."""
+        if self._deployment() is not None:
+            self._is_deployed(token)
+        if self.record.physical_id is not None:
+            self.store().delete_deployment(self.record.physical_id)
+        if config_id := self.record.data.get(CONFIG):
+            self.store().delete_config(config_id)
+        return True
+
+    def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
+        text = self.store().signal_deployment(str(self.record.physical_id), details or {})
+        if text is None:
+            raise base.NoActionRequired
+        return text
+
+    # -------------------------------------------------------------------------------- deploying
+
+    def store(self) -> software.SoftwareStore:
+        return software_of(self)
+
+    def _deployment(self) -> Mapping[str, Any] | None:
+        uuid = self.record.physical_id
+        return None if uuid is None else self.store().show_deployment(uuid)
+
+    def _deploy(self, action: Action) -> bool:
+        """Bring the config to the server, if this action is one for it; return whether it is."""
+        config, before = self._config(self.properties), self.record.data.get(CONFIG)
+        part = self._part(config, action)
+        if part is None and action is not Action.CREATE:
+            return False
+        waits = part is not None and self.properties[TRANSPORT] != NO_SIGNAL
+        config_id = self._write_config(config, part or ("", ""), action)
+        values = {
+            "config_id": config_id,
+            "server_id": self.properties["server"],
+            "input_values": self.properties["input_values"] or {},
+            "action": action.value,
+            "status": (Status.IN_PROGRESS if waits else Status.COMPLETE).value,
+            "status_reason": "Deploy data available" if waits else software.NOT_WAITED_FOR,
+        }
+        self._write_deployment(values)
+        if before is not None:
+            self.store().delete_config(before)
+        return waits
+
+    def _write_deployment(self, values: dict[str, Any]) -> None:
+        """Write the deployment, unless it was written before a crash and may be answered by now."""
+        uuid, present = str(self.record.physical_id), self._deployment()
+        if present is None:
+            self.store().create_deployment(uuid, **values)
+        elif present["config_id"] != values["config_id"]:
+            del values["server_id"]
+            self.store().update_deployment(uuid, **values)
+
+    def _is_deployed(self, waits: bool) -> bool:
+        if not waits:
+            return True
+        deployment = self._deployment()
+        if deployment is None:
+            raise DeploymentFailed("Deployment to server failed: the deployment is gone")
+        if deployment["status"] == Status.FAILED:
+            raise DeploymentFailed(f"Deployment to server failed: {deployment['status_reason']}")
+        if deployment["status"] != Status.COMPLETE:
+            raise base.WaitFor(str(self.record.physical_id))
+        return True
+
+    def _part(self, config: Mapping[str, Any], action: Action) -> tuple[Any, Any] | None:
+        """Tool and text of a config for an action; None where there is nothing to deploy."""
+        if config["group"] != COMPONENT:
+            deploys = action in self.properties["actions"]
+            return (config["group"], config["config"]) if deploys else None
+        parts = (config["config"] or {}).get("configs") or ()
+        return next((_tool(part) for part in parts if action in part.get("actions", ())), None)
+
+    def _write_config(
+        self, config: Mapping[str, Any], part: tuple[Any, Any], action: Action
+    ) -> str:
+        """Write the config that the server is to fetch, and return its id."""
+        number = int(self.record.data.get(DEPLOYED, 0)) + 1
+        config_id, inputs = self.derived_id(f"config {number}"), [*self._inputs(config, action)]
+        tool, text = part
+        self.store().create_config(
+            config_id,
+            name=self.properties["name"] or self.physical_resource_name(),
+            group=tool or UNGROUPED,
+            config=self.substituted(text, inputs),
+            options=config.get("options") or {},
+            inputs=inputs,
+            outputs=config.get("outputs") or [],
+        )
+        self.record.data |= {DEPLOYED: number, CONFIG: config_id}
+        return config_id
+
+    def _written_token(self) -> str | None:
+        """The token of a config that was written before a crash."""
+        number = int(self.record.data.get(DEPLOYED, 0)) + 1
+        config = self.store().show_config(self.derived_id(f"config {number}")) or {}
+        inputs = {entry["name"]: entry.get("value") for entry in config.get("inputs") or ()}
+        return str(inputs.get(SIGNAL_ID) or "").partition(f"?{signals.TOKEN}=")[2] or None
+
+    def substituted(self, text: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
+        """The text with the values of inputs in it, for kinds that put them there."""
+        return text
+
+    def _config(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        """The software config of these properties; an empty one where they name none."""
+        uuid = properties.get("config")
+        if not uuid:
+            return {"group": UNGROUPED, "config": "", "inputs": [], "outputs": []}
+        config = self.store().show_config(uuid)
+        if config is None:
+            raise errors.NotFound(
+                reason=f"cannot deploy {self.record.name}: there is no software config {uuid!r}"
+            )
+        return config
+
+    # ------------------------------------------------------------------------------------ inputs
+
+    def _inputs(self, config: Mapping[str, Any], action: Action) -> Iterator[dict[str, Any]]:
+        """Yield the inputs of the config with values, others that have one, and our own."""
+        values = dict(self.properties["input_values"] or {})
+        for entry in config.get("inputs") or ():
+            yield {**entry, "value": values.pop(entry["name"], entry.get("default"))}
+        for name, value in values.items():
+            yield {"name": name, "type": "String", "value": value}
+        for name, value, description in self._own_inputs(action):
+            yield {"name": name, "description": description, "type": "String", "value": value}
+
+    def _own_inputs(self, action: Action) -> Iterator[tuple[str, Any, str]]:
+        where, transport = self.context, self.properties[TRANSPORT]
+        yield "deploy_server_id", self.properties["server"], "The id of the server"
+        yield "deploy_action", action.value, "The action that deploys"
+        yield "deploy_stack_id", f"{where.stack_name}/{where.stack_id}", "The stack"
+        yield "deploy_resource_name", self.record.name, "The name of the deployment"
+        yield "deploy_signal_transport", transport, "How the server answers"
+        if transport == "CFN_SIGNAL":
+            yield SIGNAL_ID, self.signed_url(), "The address for the answer"
+            yield "deploy_signal_verb", "POST", "The method for the answer"
+
+    def _replaces(self) -> bool:
+        """Whether an input has changed that must not change in place."""
+        before, after = self.record.properties, self.properties
+        old, new = self._values(before), self._values(after)
+        inputs = self._config(after).get("inputs") or ()
+        fixed = [entry["name"] for entry in inputs if entry.get("replace_on_change")]
+        return any(old.get(name) != new.get(name) for name in fixed)
+
+    def _values(self, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """The values that inputs have with these properties."""
+        inputs = self._config(properties).get("inputs") or ()
+        defaults = {entry["name"]: entry.get("default") for entry in inputs}
+        return {**defaults, **(properties.get("input_values") or {})}
+
+    # ------------------------------------------------------------------------- what may be asked
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        deployment = self._deployment()
+        values = (deployment or {}).get("output_values") or {}
+        if name in values:
+            return values[name]
+        if name in self.attributes_schema or deployment is None:
+            return None
+        config = self.store().show_config(deployment["config_id"]) or {}
+        if all(name != output["name"] for output in config.get("outputs") or ()):
+            raise errors.InvalidTemplateAttribute(
+                reason=f"The Referenced Attribute ({self.record.name} {name}) is incorrect: it is"
+                " no output of the software config"
+            )
+        return Walked(None)
+
+
+def _tool(part: Mapping[str, Any]) -> tuple[Any, Any]:
+    return part.get("tool"), part.get("config")
+
+
+# ------------------------------------------------------------------------------------- structured
+
+STRUCTURE: Final = {
+    "input_key": Schema(
+        Type.STRING, "The key that stands for an input in the config.", default="get_input"
+    ),
+    "input_values_validate": Schema(
+        Type.STRING,
+        "Whether each input that the config names must have a value.",
+        default="LAX",
+        constraints=[constraints.AllowedValues(["LAX", "STRICT"])],
+    ),
+}
+
+
+class StructuredDeployment(SoftwareDeployment):
+    """Deploys a map in which ``{get_input: name}`` stands for the value of an input."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        **SoftwareDeployment.properties_schema,
+        **STRUCTURE,
+    }
+
+    def substituted(self, text: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
+        return self._substituted(text, {entry["name"]: entry["value"] for entry in inputs})
+
+    def _substituted(self, tree: Any, values: Mapping[str, Any]) -> Any:
+        if isinstance(tree, list):
+            return [self._substituted(item, values) for item in tree]
+        if not isinstance(tree, Mapping):
+            return tree
+        key = self.properties["input_key"]
+        if tree.keys() == {key} and isinstance(tree[key], str):
+            return self._value(tree[key], values)
+        return {name: self._substituted(item, values) for name, item in tree.items()}
+
+    def _value(self, name: str, values: Mapping[str, Any]) -> Any:
+        strict = self.properties["input_values_validate"] == "STRICT"
+        if strict and values.get(name) is None:
+            raise errors.UserParameterMissing(key=name)
+        return values.get(name)

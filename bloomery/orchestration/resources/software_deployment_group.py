@@ -1,0 +1,160 @@
+"""OS::Heat::SoftwareDeploymentGroup: one config for many servers, at once or batch by batch."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support, Type
+from bloomery.orchestration.properties.schema import Status as SupportStatus
+from bloomery.orchestration.resources import composite, groups, rolling, software
+from bloomery.orchestration.resources.software_deployment import PROPERTIES, STRUCTURE
+from bloomery.orchestration.template.view import Walked
+
+SERVERS: Final = "servers"
+OUTCOMES: Final = {f"{name}s": name for name in software.OUTCOMES}
+
+
+def _pace(description: str) -> Schema:
+    return Schema(
+        Type.MAP,
+        description,
+        schema={
+            "max_batch_size": Schema(
+                Type.INTEGER,
+                "How many deployments change at a time.",
+                default=1,
+                constraints=[constraints.Range(min=1)],
+            ),
+            "pause_time": Schema(
+                Type.NUMBER,
+                "Seconds between two batches.",
+                default=0,
+                constraints=[constraints.Range(min=0)],
+            ),
+        },
+    )
+
+
+class SoftwareDeploymentGroup(rolling.Rolling):
+    """Members are deployments, called as their servers are in ``servers``."""
+
+    member_type: ClassVar[str] = "OS::Heat::SoftwareDeployment"
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        SERVERS: Schema(
+            Type.MAP, "Ids of servers by names of their own.", required=True, update_allowed=True
+        ),
+        **PROPERTIES,
+    }
+    update_policy_schema: ClassVar[Mapping[str, Schema]] = {
+        "batch_create": _pace("How deployments are made."),
+        "rolling_update": _pace("How deployments take a new config."),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "deploy_stdouts": Attribute("What the tool has written, by server.", Type.MAP, False),
+        "deploy_stderrs": Attribute("Its errors, by server.", Type.MAP, False),
+        "deploy_status_codes": Attribute("How it ended, by server.", Type.MAP, False),
+    }
+
+    # --------------------------------------------------------------------------- the child's shape
+
+    def child_document(self) -> Mapping[str, Any]:
+        return groups.document({name: self.member(name) for name in self.servers()})
+
+    def servers(self) -> Mapping[str, Any]:
+        return self.properties[SERVERS] or {}
+
+    def member(self, name: str) -> Mapping[str, Any]:
+        """The deployment for one server."""
+        shared = {key: value for key, value in self.properties.items() if key != SERVERS}
+        stated = {key: value for key, value in shared.items() if value is not None}
+        return {
+            "type": self.member_type,
+            "properties": {**stated, "server": self.servers()[name]},
+        }
+
+    # ---------------------------------------------------------------------------------- handlers
+
+    def handle_create(self) -> Any:
+        pace = self.update_policy.get("batch_create")
+        if not pace:
+            return super().handle_create()
+        self._plan(len(self.servers()), pace)
+        self.begin_child(self.blueprint(groups.document({})))
+        return None
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self.forget_batches()
+        pace, changing = self.update_policy.get("rolling_update"), [*self._changing()]
+        if not pace or not changing:
+            return super().handle_update(definition, tmpl_diff, prop_diff)
+        self._plan(len(changing), pace)
+        self.next_batch()
+        return None
+
+    def _plan(self, changing: int, pace: Mapping[str, Any]) -> None:
+        most, size = pace["max_batch_size"], len(self.servers())
+        steps = [groups.Batch(size, most)] * math.ceil(changing / most)
+        self.plan_batches(steps, pace["pause_time"])
+
+    def _changing(self) -> Iterator[str]:
+        """Yield the servers whose deployment is not there, or not as it is to be."""
+        present = self.present()
+        return (name for name in self.servers() if present.get(name) != self.member(name))
+
+    def document_after(self, batch: groups.Batch) -> Mapping[str, Any]:
+        """Who is gone from ``servers`` leaves with the first batch."""
+        present, changed = self.present(), [*self._changing()][: batch.changed]
+        return groups.document(
+            {
+                name: self.member(name) if name in changed else present[name]
+                for name in self.servers()
+                if name in changed or name in present
+            }
+        )
+
+    # ------------------------------------------------------------------------- what may be asked
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name.startswith(composite.MEMBER):
+            return self.member_attribute(name, path)
+        attribute, members = OUTCOMES.get(name, name), self.members()
+        return Walked(
+            {n: composite.attribute_of(each, attribute, path) for n, each in members.items()}
+        )
+
+    @classmethod
+    def listed_attributes(cls) -> Iterable[str]:
+        return cls.attributes_schema
+
+
+class StructuredDeploymentGroup(SoftwareDeploymentGroup):
+    """Deploys a map in which ``{get_input: name}`` stands for the value of an input."""
+
+    member_type: ClassVar[str] = "OS::Heat::StructuredDeployment"
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        **SoftwareDeploymentGroup.properties_schema,
+        **STRUCTURE,
+    }
+
+
+def _hidden(name: str) -> Support:
+    return Support(
+        status=SupportStatus.HIDDEN, message=f"use {name}", version="7.0.0", previous=SUPPORTED
+    )
+
+
+class SoftwareDeployments(SoftwareDeploymentGroup):
+    """The name of before; templates that have it go on working."""
+
+    support: ClassVar[Support] = _hidden("OS::Heat::SoftwareDeploymentGroup")
+
+
+class StructuredDeployments(StructuredDeploymentGroup):
+    """The name of before; templates that have it go on working."""
+
+    support: ClassVar[Support] = _hidden("OS::Heat::StructuredDeploymentGroup")

@@ -1,0 +1,100 @@
+"""OS::Heat::CloudConfig and OS::Heat::MultipartMime: what a machine reads when it first boots."""
+
+from __future__ import annotations
+
+import email
+import uuid
+from collections.abc import Iterator, Mapping
+from email.message import Message
+from email.mime.multipart import MIMEMultipart
+from email.mime.text import MIMEText
+from typing import Any, ClassVar
+
+import yaml
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Schema, Type
+from bloomery.orchestration.resources.software_config import UNGROUPED, Config
+
+
+class CloudConfig(Config):
+    """A map, written as cloud-init reads it."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "cloud_config": Schema(Type.MAP, "What cloud-init shall do."),
+    }
+
+    def text(self) -> str:
+        body = yaml.safe_dump(self.properties["cloud_config"] or {}, default_flow_style=False)
+        return f"#cloud-config\n{body}"
+
+
+class MultipartMime(Config):
+    """Several texts in one message."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "parts": Schema(
+            Type.LIST,
+            "What the message consists of.",
+            default=[],
+            schema=Schema(
+                Type.MAP,
+                schema={
+                    "config": Schema(
+                        Type.STRING, "The text, or the id of a software config.", required=True
+                    ),
+                    "filename": Schema(Type.STRING, "The name that the part has as a file."),
+                    "type": Schema(
+                        Type.STRING,
+                        "Whether the text is itself a message of several parts.",
+                        default="text",
+                        constraints=[constraints.AllowedValues(["text", "multipart"])],
+                    ),
+                    "subtype": Schema(Type.STRING, "What kind of text it is."),
+                },
+            ),
+        ),
+        "group": Schema(Type.STRING, "Which tool reads the message.", default=UNGROUPED),
+    }
+
+    def text(self) -> str:
+        parts = [part for entry in self.properties["parts"] or () for part in self._parts(entry)]
+        boundary = f"==============={uuid.UUID(self.derived_id('boundary')).int}=="
+        return MIMEMultipart(_subparts=parts, boundary=boundary).as_string()
+
+    def _parts(self, entry: Mapping[str, Any]) -> Iterator[Message]:
+        text, subtype, filename = self._config(entry), entry.get("subtype"), entry.get("filename")
+        if entry.get("type") == "multipart":
+            message = email.message_from_string(text)
+            inner = message.get_payload() if message.is_multipart() else []
+            for part in inner:
+                assert isinstance(part, Message)
+                _describe(part, filename)
+                yield part
+            return
+        part = MIMEText(text, subtype or "plain", _charset_of(text))
+        _describe(part, filename)
+        yield part
+
+    def _config(self, entry: Mapping[str, Any]) -> str:
+        """The text of a part: that of a config, where the part names one."""
+        text = str(entry["config"])
+        config = self.software().show_config(text) if _is_uuid(text) else None
+        return text if config is None else str(config["config"] or "")
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        uuid.UUID(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _charset_of(text: str) -> str:
+    return "us-ascii" if text.isascii() else "utf-8"
+
+
+def _describe(part: Message, filename: str | None) -> None:
+    if filename:
+        part.add_header("Content-Disposition", "attachment", filename=filename)
