@@ -104,15 +104,17 @@ def encode_stack(stack: Stack) -> Row:
     row = {name: getattr(stack, name) for name in _STACK_COLUMNS}
     lives_as_root = stack.owner_uuid is None and stack.deleted_at is None
     row["live_name"] = f"{stack.project}/{stack.name}" if lives_as_root else None
-    row["reason"] = _cut(stack.reason)
+    row["reason"] = storable(stack.reason)
     row["graph"] = None if stack.graph is None else rows.dump_document(stack.graph)
     return row
 
 
-def _cut(reason: str) -> str:
-    if len(reason) * 4 <= MOST_REASON_BYTES:
+def storable(reason: str) -> str:
+    """Return a sentence as every database takes it: no NUL, no half of a pair, 64 KiB at most."""
+    if reason.isascii() and "\0" not in reason and len(reason) <= MOST_REASON_BYTES:
         return reason
-    return reason.encode()[:MOST_REASON_BYTES].decode(errors="ignore")
+    text = reason.replace("\0", "\ufffd").encode(errors="replace")
+    return text[:MOST_REASON_BYTES].decode(errors="ignore")
 
 
 def decode_stack(row: sa.Row[Any], tags: tuple[str, ...]) -> Stack:
@@ -127,6 +129,7 @@ def decode_stack(row: sa.Row[Any], tags: tuple[str, ...]) -> Stack:
 def encode_resource(resource: Resource, sealer: Sealer) -> Row:
     """Return the row of a resource; its data have rows of their own."""
     row = {name: getattr(resource, name) for name in _RESOURCE_COLUMNS}
+    row["reason"] = storable(resource.reason)
     row["policy"] = rows.dump_document(resource.policy) if resource.policy else _EMPTY
     row["metadata"] = _encode(resource.metadata, sealer, hidden=resource.hidden)
     row["requires"] = rows.dump(resource.requires) if resource.requires else "[]"
@@ -211,7 +214,7 @@ def encode_event(event: Event) -> Row:
         "name": event.name,
         "type": event.type,
         "physical_id": event.physical_id,
-        "reason": event.reason[:MOST_EVENT_REASON],
+        "reason": storable(event.reason)[:MOST_EVENT_REASON],
         "properties_uuid": event.properties_uuid,
     }
 
@@ -224,7 +227,7 @@ def encode_snapshot_end(snapshot: Snapshot, sealer: Sealer) -> Row:
     return {
         "ident": snapshot.uuid,
         "to_status": snapshot.status,
-        "to_reason": _cut(snapshot.reason),
+        "to_reason": storable(snapshot.reason),
         "to_data": sealer.seal_text(rows.dump_document(snapshot.data)),
     }
 

@@ -150,7 +150,7 @@ def relay_row(
     facts: dict[str, Any] = {
         "stack_name": event.name,
         "state": f"{event.action}_{event.status}",
-        "state_reason": event.reason,
+        "state_reason": tree_values.storable(event.reason)[: tree_values.MOST_EVENT_REASON],
         "root": event.root_uuid,
     }
     if stack is not None:

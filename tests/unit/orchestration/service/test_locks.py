@@ -1,8 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import pytest
 
@@ -17,12 +15,10 @@ from tests.kit.trees import ident
 WEB = ident("web")
 
 
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    database = trees.database(tmp_path)
-    database.transact(lambda conn: stack_locks.add(conn, WEB))
-    yield database
-    database.close()
+@pytest.fixture(autouse=True)
+def tree(db: Database) -> None:
+    """A tree that nobody works on."""
+    db.transact(lambda conn: stack_locks.add(conn, WEB))
 
 
 def acquire(db: Database, engine: str, is_live: trees.IsLive = trees.everybody) -> Lease:

@@ -2,8 +2,6 @@ from __future__ import annotations
 
 import dataclasses
 import threading
-from collections.abc import Iterator
-from pathlib import Path
 
 import pytest
 import sqlalchemy as sa
@@ -19,13 +17,6 @@ from tests.kit.trees import SEALER, ident
 
 WEB = ident("web")
 BIG = 2**80 + 1
-
-
-@pytest.fixture
-def db(tmp_path: Path) -> Iterator[Database]:
-    database = trees.database(tmp_path)
-    yield database
-    database.close()
 
 
 @pytest.fixture
@@ -191,6 +182,21 @@ def test_a_failure_is_told_as_an_error(db: Database, store: RowStore, lease: Lea
         ("error", "error"),
         ("start", "info"),
     ]
+
+
+def test_sentences_are_cut_and_cleaned_as_all_databases_need_it(
+    db: Database, store: RowStore, lease: Lease
+):
+    bad = "a\0b\ud800c" + "é" * 70_000
+    stack = dataclasses.replace(store.load(WEB).stacks[0], reason=bad)
+    rows = [trees.resource(reason=bad)]
+    store.write(WEB, lease, Turn(stacks=[stack], resources=rows, events=[trees.event(reason=bad)]))
+    tree = store.load(WEB)
+    for reason in (tree.stacks[0].reason, tree.resources[0].reason):
+        assert reason.startswith("a\ufffdb?cé")
+        assert len(reason.encode()) <= 65_535
+    (stored,) = trees.rows_of(db, tables.STACK_EVENTS)
+    assert stored.reason == tree.stacks[0].reason[:255]
 
 
 # ------------------------------------------------------------------- what is accepted meanwhile

@@ -1,0 +1,110 @@
+"""What a tree of stacks in rows costs: commits and statements, exactly, however large it is."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery.db.engine import Database, Meter
+from bloomery.model.stacks import OrderKind, Turn
+from bloomery.orchestration.service.locks import Lease, StackLock
+from bloomery.orchestration.service.store import RowStore
+from tests.kit import trees
+
+WEB = trees.ident("web")
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    database = trees.database(tmp_path)
+    trees.accept(database, trees.order(), trees.stack(), templates=(trees.template(),))
+    yield database
+    database.close()
+
+
+@pytest.fixture
+def meter(db: Database) -> Meter:
+    return Meter(db)
+
+
+@pytest.fixture
+def store(db: Database) -> RowStore:
+    return RowStore(db, trees.SEALER)
+
+
+@pytest.fixture
+def lease(db: Database) -> Lease:
+    return StackLock(db, WEB, "engine-1").acquire(trees.nobody)
+
+
+def begin(count: int) -> Turn:
+    """A turn in which ``count`` resources begin."""
+    return Turn(
+        resources=[
+            trees.resource(f"r{n}", properties_uuid=trees.ident(f"p{n}")) for n in range(count)
+        ],
+        properties=[trees.properties(f"p{n}") for n in range(count)],
+        events=[trees.event("IN_PROGRESS", name=f"r{n}", physical_id=None) for n in range(count)],
+    )
+
+
+@pytest.mark.parametrize("count", [1, 500])
+def test_a_turn_in_which_resources_begin_is_five_statements(
+    store: RowStore, lease: Lease, meter: Meter, count: int
+):
+    """The guard, properties, resources, what they had of data, events; one commit."""
+    turn = begin(count)
+    meter.reset()
+    store.write(WEB, lease, turn)
+    assert (len(meter.statements), meter.commits) == (5, 1)
+
+
+def test_the_last_turn_is_nine_statements(
+    store: RowStore, lease: Lease, meter: Meter, db: Database
+):
+    """The guard; the stack, looked at and changed; resources and their data; both kinds of events;
+    the order that was taken; the lock.
+    """
+    tree = store.load(WEB)
+    begun = begin(500)
+    store.write(WEB, lease, begun)
+    last = Turn(
+        stacks=[dataclasses.replace(tree.stacks[0], status="COMPLETE")],
+        resources=[dataclasses.replace(row, status="COMPLETE") for row in begun.resources],
+        events=[trees.event()],
+        orders=[tree.orders[0].id],
+        rests=True,
+    )
+    meter.reset()
+    assert store.write(WEB, lease, last).released
+    assert (len(meter.statements), meter.commits) == (9, 1)
+
+
+@pytest.mark.parametrize("count", [1, 500])
+def test_a_load_is_seven_statements(store: RowStore, lease: Lease, meter: Meter, count: int):
+    store.write(WEB, lease, begin(count))
+    meter.reset()
+    assert len(store.load(WEB).resources) == count
+    assert (len(meter.statements), meter.commits) == (7, 0)
+
+
+def test_a_look_for_orders_is_one_statement(
+    db: Database, store: RowStore, meter: Meter, lease: Lease
+):
+    last = store.load(WEB).orders[-1].id
+    meter.reset()
+    assert not store.list_orders(WEB, last).orders
+    assert len(meter.statements) == 1
+    trees.accept(db, trees.order(OrderKind.CHECK))
+    meter.reset()
+    assert store.list_orders(WEB, last).orders
+    assert len(meter.statements) == 4  # the stack, its tags, its template
+
+
+def test_a_lock_is_taken_with_two_statements(db: Database, meter: Meter):
+    meter.reset()
+    StackLock(db, WEB, "engine-1").acquire(trees.nobody)
+    assert (len(meter.statements), meter.commits) == (2, 1)

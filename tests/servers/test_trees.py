@@ -1,0 +1,48 @@
+"""Trees of stacks on a server: what holds of their store and lock on SQLite holds there, too."""
+
+from __future__ import annotations
+
+from tests.unit.orchestration.service.test_locks import (  # noqa: F401  run here again
+    test_a_free_tree_is_taken_and_the_generation_counts,
+    test_a_tree_that_is_gone_cannot_be_locked,
+    test_a_turn_is_counted_once,
+    test_an_engine_beats_until_it_retires,
+    test_an_engine_does_not_steal_from_itself,
+    test_an_engine_that_is_alone_retires_all_others,
+    test_locks_are_counted_by_engine,
+    test_of_many_who_steal_at_once_one_wins,
+    test_only_the_generation_that_was_seen_is_stolen,
+    test_retired_engines_are_purged,
+    test_the_fence_holds_when_the_tree_came_back,
+    test_the_tree_of_a_dead_engine_is_stolen_and_the_dead_one_is_fenced,
+    test_the_tree_of_a_live_engine_is_left_to_it,
+    tree,
+)
+from tests.unit.orchestration.service.test_store import (  # noqa: F401
+    lease,
+    order_id,
+    store,
+    test_a_failure_is_told_as_an_error,
+    test_a_load_sees_one_moment,
+    test_a_lock_is_released_with_the_turn_that_rests,
+    test_a_new_traversal_of_the_engine_is_written,
+    test_a_stack_that_was_asked_for_something_else_is_not_overwritten,
+    test_a_traversal_of_the_engine_and_one_of_a_client_are_told_apart,
+    test_a_tree_that_is_gone_cannot_be_loaded,
+    test_a_turn_changes_the_resources_it_names_and_no_others,
+    test_a_turn_that_cannot_be_written_leaves_nothing_behind,
+    test_a_turn_whose_commit_was_in_doubt_is_written_once,
+    test_an_order_that_waits_keeps_the_lock,
+    test_equal_files_are_stored_once,
+    test_nested_stacks_that_are_deleted_are_not_loaded,
+    test_no_order_is_left_to_nobody,
+    test_no_secret_stands_in_a_row,
+    test_once_its_order_is_taken_a_stack_is_written_again,
+    test_orders_come_in_the_order_of_acceptance,
+    test_sentences_are_cut_and_cleaned_as_all_databases_need_it,
+    test_the_api_and_the_relay_are_told_with_the_turn,
+    test_the_name_of_a_deleted_root_is_free,
+    test_what_a_turn_writes_is_what_the_next_engine_loads,
+    test_who_lost_the_lock_writes_nothing,
+    test_who_may_want_an_engine,
+)
