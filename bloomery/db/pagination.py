@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import sqlalchemy as sa
@@ -49,3 +49,50 @@ def _after(key: Any, tie: Any, value: Any, row_id: int, descending: bool) -> Any
     at = sa.literal(value, key.type)  # a bare True would not do for "less than"
     beyond = sa.or_(key < at, key.is_(None)) if descending else key > at
     return sa.or_(beyond, sa.and_(key == at, beyond_tie))
+
+
+def after(
+    conn: sa.Connection,
+    query: Any,
+    table: sa.Table,
+    order: Sequence[tuple[str, bool]],
+    marker: str | None,
+) -> Any:
+    """Order ``query`` by (column, descending), ties by id, and begin after the row of ``marker``.
+
+    Where there is no such row it begins at the start.  Nulls come first when ascending, last when
+    descending, on every database.
+    """
+    keys = [(table.c[name], descending) for name, descending in order]
+    keys.append((table.c.id, keys[-1][1] if keys else False))
+    if marker is not None:
+        columns = [column for column, _ in keys]
+        row = conn.execute(sa.select(*columns).where(table.c.uuid == marker)).one_or_none()
+        if row is not None:
+            query = query.where(sa.or_(*_beyond(keys, tuple(row))))
+    for column, descending in keys:
+        if column.nullable:
+            query = query.order_by(column.is_(None) if descending else column.is_not(None))
+        query = query.order_by(column.desc() if descending else column.asc())
+    return query
+
+
+def _beyond(keys: Sequence[tuple[Any, bool]], values: Sequence[Any]) -> list[Any]:
+    """Return, for each key, that the row is beyond in it and alike in all keys before."""
+    beyond = []
+    alike: list[Any] = []
+    for (column, descending), value in zip(keys, values, strict=True):
+        beyond.append(sa.and_(*alike, _is_beyond(column, value, descending=descending)))
+        alike.append(
+            column.is_(None) if value is None else column == sa.literal(value, column.type)
+        )
+    return beyond
+
+
+def _is_beyond(column: Any, value: Any, *, descending: bool) -> Any:
+    if value is None:
+        return sa.false() if descending else column.is_not(None)
+    literal = sa.literal(value, column.type)
+    if not descending:
+        return column > literal
+    return sa.or_(column < literal, column.is_(None)) if column.nullable else column < literal

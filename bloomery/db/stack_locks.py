@@ -136,6 +136,12 @@ def release(conn: sa.Connection, guard: Guard) -> bool:
     return bool(conn.execute(free, _proof(guard)).rowcount)
 
 
+def find_engine(conn: sa.Connection, root_uuid: str) -> str | None:
+    """Return the engine that works on a tree, None where none does."""
+    row = conn.execute(_ROW, {"root": root_uuid}).one_or_none()
+    return None if row is None else row.engine_id
+
+
 def is_free(conn: sa.Connection, root_uuid: str) -> bool:
     """Does nobody work on this tree?"""
     row = conn.execute(_ROW, {"root": root_uuid}).one_or_none()

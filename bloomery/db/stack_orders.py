@@ -19,7 +19,15 @@ from bloomery.secrets import Sealer
 _T = STACK_ORDERS.c
 _INSERT = sa.insert(STACK_ORDERS)
 _LIST = (
-    sa.select(_T.id, _T.root_uuid, _T.stack_uuid, _T.kind, _T.payload, _T.request)
+    sa.select(
+        _T.id,
+        _T.root_uuid,
+        _T.stack_uuid,
+        _T.kind,
+        _T.payload,
+        _T.request,
+        _T.created_at,
+    )
     .where(_T.root_uuid == sa.bindparam("root"), _T.id > sa.bindparam("after"))
     .order_by(_T.id)
 )

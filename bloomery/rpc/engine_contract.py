@@ -233,12 +233,19 @@ class StackResources(Protocol):
 
     @since("1.0")
     def resource_signal(
-        self, request: Request, stack: StackIdentity, name: str, details: Json | None
+        self,
+        request: Request,
+        stack: StackIdentity,
+        name: str,
+        details: Json | None,
+        *,
+        token: str | None = None,
     ) -> None:
         """Order that a resource be signalled, or with ``unset_hook`` that it go on.
 
-        Raises ResourceNotFound (404), InvalidBreakPointHook, ResourceActionNotSupported and
-        NotSupported (400).
+        ``token``: of the address that the resource has handed out; with the right one nobody asks
+        who calls, with a wrong one the resource is not there.  Raises ResourceNotFound (404),
+        InvalidBreakPointHook, ResourceActionNotSupported and NotSupported (400).
         """
 
     @since("1.0")

@@ -70,15 +70,23 @@ class Stack:
         read, InvalidTemplateVersion and InvalidSchemaError for what such a template is made of.
         """
         if name not in self._kinds:
-            try:
-                found = self.resolved_type(name)
-                self._kinds[name] = found.kind or self._nested(name, str(found.template))
-            except errors.StackValidationFailed as exc:
-                raise exc.under(*self.path(name, Key.TYPE)) from exc
+            self._kinds[name] = self.kind_of_type(name, self.definitions[name].type)
         return self._kinds[name]
 
-    def _nested(self, name: str, source: str) -> type[Resource]:
-        environment, type_name = self.definition.environment, self.definitions[name].type
+    def kind_of_type(self, name: str, type_name: str) -> type[Resource]:
+        """What a type means for a resource of that name, whether it is in the template or not.
+
+        Raises as ``kind`` does.
+        """
+        registry = self.definition.environment.registry
+        try:
+            found = registry.find(type_name, name)
+            return found.kind or self._nested(name, type_name, str(found.template))
+        except errors.StackValidationFailed as exc:
+            raise exc.under(*self.path(name, Key.TYPE)) from exc
+
+    def _nested(self, name: str, type_name: str, source: str) -> type[Resource]:
+        environment = self.definition.environment
         built_in = environment.registry.kind(type_name)
         facade = None if built_in is None else (type_name, built_in)
         try:

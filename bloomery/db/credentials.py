@@ -1,0 +1,38 @@
+"""Who an engine acts for: the caller of the last accepted call on a tree, never more."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.db import rows
+from bloomery.db.tables import CREDENTIALS
+
+_T = CREDENTIALS.c
+OF_REQUEST: Final = "request"  # auth method: user, project and roles as the request had them
+
+
+def insert(
+    conn: sa.Connection, uuid: str, *, user: str | None, project: str, roles: Sequence[str]
+) -> None:
+    conn.execute(sa.insert(CREDENTIALS), {"uuid": uuid, "created_at": rows.now(),
+                                          **_columns(user, project, roles)})  # fmt: skip
+
+
+def renew(
+    conn: sa.Connection, uuid: str, *, user: str | None, project: str, roles: Sequence[str]
+) -> None:
+    """Let another caller of the project take the place of the last one."""
+    values = {"updated_at": rows.now(), **_columns(user, project, roles)}
+    conn.execute(sa.update(CREDENTIALS).where(_T.uuid == uuid).values(values))
+
+
+def _columns(user: str | None, project: str, roles: Sequence[str]) -> dict[str, Any]:
+    return {
+        "user": user,
+        "project": project,
+        "roles": rows.dump(list(roles)),
+        "auth_method": OF_REQUEST,
+    }

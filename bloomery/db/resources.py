@@ -1,0 +1,105 @@
+"""Reads of resources of stacks, as far as an answer needs them; they are written by ``trees``."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.db import rows, tree_values, upserts
+from bloomery.db.tables import PROPERTIES_DATA, RESOURCE_DATA, RESOURCES, STACKS
+from bloomery.model.stacks import Properties, Resource
+from bloomery.secrets import Sealer
+
+_T = RESOURCES.c
+_D = RESOURCE_DATA.c
+_LISTED: Final = (
+    "uuid", "stack_uuid", "name", "type", "action", "status", "reason", "physical_id", "requires",
+    "created_at", "updated_at",
+)  # fmt: skip
+_STANDS = _T.stands.is_(sa.true())
+_EMPTY_LIST: Final = "[]"
+
+
+def list_rows(
+    conn: sa.Connection, stacks: Collection[str], *, standing: bool = True
+) -> Sequence[sa.Row[Any]]:
+    """Return what lists show of the resources of some stacks, in the order of their making.
+
+    ``requires`` is JSON text.  Old ones of replaced resources are left out where ``standing``.
+    """
+    query = sa.select(*(_T[name] for name in _LISTED)).where(_T.stack_uuid.in_(list(stacks)))
+    return conn.execute((query.where(_STANDS) if standing else query).order_by(_T.id)).all()
+
+
+def required_names(row: sa.Row[Any]) -> list[str]:
+    """Return the names in a row's ``requires``."""
+    return [] if row.requires == _EMPTY_LIST else list(rows.load(row.requires))
+
+
+def list_of_stack(
+    conn: sa.Connection, stack_uuid: str, sealer: Sealer, names: Collection[str] | None = None
+) -> list[Resource]:
+    """Return the resources of a stack that stand, with their data; ``names`` None: all."""
+    query = sa.select(RESOURCES).where(_T.stack_uuid == stack_uuid, _STANDS).order_by(_T.id)
+    if names is None:
+        return _decoded(conn, conn.execute(query).all(), sealer)
+    found: list[sa.Row[Any]] = []
+    for some in upserts.chunks(sorted(names)):
+        found += conn.execute(query.where(_T.name.in_(list(some)))).all()
+    return _decoded(conn, found, sealer)
+
+
+def find(conn: sa.Connection, stack_uuid: str, name: str, sealer: Sealer) -> Resource | None:
+    return next(iter(list_of_stack(conn, stack_uuid, sealer, [name])), None)
+
+
+def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[Resource]:
+    """Return the resources of all stacks of a tree that stand."""
+    query = sa.select(RESOURCES).where(_T.root_uuid == root_uuid, _STANDS).order_by(_T.id)
+    return _decoded(conn, conn.execute(query).all(), sealer)
+
+
+def _decoded(conn: sa.Connection, found: Sequence[sa.Row[Any]], sealer: Sealer) -> list[Resource]:
+    data: dict[str, dict[str, Any]] = {}
+    redacted: dict[str, set[str]] = {}
+    for uuids in upserts.chunks([row.uuid for row in found]):
+        for row in conn.execute(sa.select(RESOURCE_DATA).where(_D.resource_uuid.in_(uuids))):
+            data.setdefault(row.resource_uuid, {})[row.key] = tree_values.decode_data(row, sealer)
+            if row.redacted:
+                redacted.setdefault(row.resource_uuid, set()).add(row.key)
+    return [
+        tree_values.decode_resource(
+            row, data.get(row.uuid, {}), frozenset(redacted.get(row.uuid, ())), sealer
+        )
+        for row in found
+    ]
+
+
+def properties_of(
+    conn: sa.Connection, uuids: Collection[str], sealer: Sealer
+) -> Mapping[str, Properties]:
+    """Return stored properties by their uuid."""
+    table = PROPERTIES_DATA
+    found: dict[str, Properties] = {}
+    for some in upserts.chunks(sorted(uuids)):
+        for row in conn.execute(sa.select(table).where(table.c.uuid.in_(list(some)))):
+            found[row.uuid] = tree_values.decode_properties(row, sealer)
+    return found
+
+
+def list_types(conn: sa.Connection, root_uuid: str) -> list[str]:
+    """Return the types that the resources of a tree have, each once."""
+    query = sa.select(_T.type).where(_T.root_uuid == root_uuid).distinct().order_by(_T.type)
+    return list(conn.execute(query).scalars())
+
+
+def list_foreign(conn: sa.Connection, project: str, physical_ids: Sequence[str]) -> list[str]:
+    """Return those of ``physical_ids`` that resources of stacks of another project have."""
+    query = (
+        sa.select(_T.physical_id)
+        .join(STACKS, STACKS.c.uuid == _T.stack_uuid)
+        .where(_T.physical_id.in_(list(physical_ids)), STACKS.c.project != project)
+    )
+    return [str(each) for each in conn.execute(query).scalars()]

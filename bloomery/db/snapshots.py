@@ -1,0 +1,64 @@
+"""Queries on snapshots of stacks; an engine fills them in with the turn that ends them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery.db import rows
+from bloomery.db.tables import SNAPSHOTS
+from bloomery.secrets import Sealer
+
+_T = SNAPSHOTS.c
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SnapshotRow:
+    """``action``: of the stack before; ``data``: in the form that abandon has, sealed at rest."""
+
+    uuid: str
+    stack_uuid: str
+    name: str | None
+    project: str
+    action: str
+    status: str
+    reason: str
+    data: Mapping[str, Any] | None
+    created_at: datetime
+
+
+def insert(conn: sa.Connection, snapshot: SnapshotRow, sealer: Sealer) -> None:
+    values = {name: getattr(snapshot, name) for name in snapshot.__slots__ if name != "data"}
+    data = None if snapshot.data is None else sealer.seal_text(rows.dump_document(snapshot.data))
+    conn.execute(sa.insert(SNAPSHOTS), {**values, "data": data})
+
+
+def list_of_stack(conn: sa.Connection, stack_uuid: str, sealer: Sealer) -> list[SnapshotRow]:
+    query = sa.select(SNAPSHOTS).where(_T.stack_uuid == stack_uuid).order_by(_T.id)
+    return [_from_row(row, sealer) for row in conn.execute(query)]
+
+
+def find(conn: sa.Connection, stack_uuid: str, uuid: str, sealer: Sealer) -> SnapshotRow | None:
+    """Return a snapshot of this stack."""
+    query = sa.select(SNAPSHOTS).where(_T.uuid == uuid, _T.stack_uuid == stack_uuid)
+    row = conn.execute(query).one_or_none()
+    return None if row is None else _from_row(row, sealer)
+
+
+def count(conn: sa.Connection, stack_uuid: str) -> int:
+    query = sa.select(sa.func.count()).select_from(SNAPSHOTS).where(_T.stack_uuid == stack_uuid)
+    return conn.execute(query).scalar_one()
+
+
+def delete(conn: sa.Connection, uuid: str) -> None:
+    conn.execute(sa.delete(SNAPSHOTS).where(_T.uuid == uuid))
+
+
+def _from_row(row: sa.Row[Any], sealer: Sealer) -> SnapshotRow:
+    data = None if row.data is None else rows.load_document(sealer.open_text(row.data))
+    values = {name: getattr(row, name) for name in SnapshotRow.__slots__ if name != "data"}
+    return SnapshotRow(**values, data=data)

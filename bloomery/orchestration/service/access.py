@@ -1,0 +1,150 @@
+"""Who may, and which stack is meant: what every question and every order begins with.
+
+    stack = access.stack(ctx, identity, "stacks:show")
+
+A stack of another project is not there: who may not see it learns neither its name nor its state.
+"""
+
+from __future__ import annotations
+
+import re
+import urllib.parse
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final
+
+from bloomery import errors
+from bloomery.db import stacks as db
+from bloomery.model.stack_views import StackIdentity
+from bloomery.model.stacks import Stack
+from bloomery.operations import policy
+from bloomery.operations.context import Context
+from bloomery.orchestration.engine.runtime import EngineRuntime
+
+ADMIN: Final = "context_is_admin"
+_UUID: Final = re.compile(r"[0-9a-f]{8}(-?[0-9a-f]{4}){3}-?[0-9a-f]{12}", re.IGNORECASE)
+_ARN_FIELDS: Final = 6
+_ARN_PATH: Final = re.compile(r"stacks/(?P<name>[^/]+)/(?P<uuid>[^/]+)(/.*)?")
+
+
+def wake_nobody(root_uuid: str) -> None:
+    """Who wakes engines where they look by themselves."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StackContext(Context):
+    """One request about stacks.
+
+    ``runtime``      what definitions are read with: kinds, the operator's environment, limits
+    ``on_accepted``  is called with the root's uuid after an order was committed
+    """
+
+    runtime: EngineRuntime
+    on_accepted: Callable[[str], None] = wake_nobody
+
+    @property
+    def project(self) -> str:
+        """The project that the caller works in."""
+        return self.request.project or ""
+
+
+def authorize(ctx: Context, rule: str) -> None:
+    """Return if the caller may do it in the project of the request.  Raises Forbidden."""
+    policy.authorize(ctx, rule, {"project_id": ctx.request.project})
+
+
+def is_admin(ctx: Context) -> bool:
+    """May the caller use every project, by a rule?  Never where callers have no roles."""
+    policies = ctx.services.policies
+    return policies.enforced and policies.allow(ctx.request, ADMIN, {})
+
+
+def authorize_types(ctx: Context, names: Iterable[str]) -> None:
+    """Return if the caller may use all these types of resources.  Raises Forbidden."""
+    policies = ctx.services.policies
+    if not policies.enforced:
+        return
+    target = {"project_id": ctx.request.project}
+    for name in dict.fromkeys(names):
+        if not policies.allow_type(ctx.request, name, target):
+            raise errors.Forbidden(rule=f"resource_types:{name}")
+
+
+# ------------------------------------------------------------------------------ which stack
+
+
+def stack(ctx: Context, identity: StackIdentity, rule: str) -> Stack:
+    """Return a stack that the caller may use so, deleted ones too.
+
+    Raises Forbidden; EntityNotFound, also where the name is not that of the stack.
+    """
+    authorize(ctx, rule)
+    return row(ctx, identity)
+
+
+def row(ctx: Context, identity: StackIdentity) -> Stack:
+    """Return a stack without asking a policy.  Raises EntityNotFound."""
+    with ctx.services.db.read() as conn:
+        found = db.find(conn, identity.uuid)
+    if found is None or found.name != identity.name or not _is_visible(ctx, found):
+        raise missing(identity.name)
+    return found
+
+
+def living(ctx: Context, identity: StackIdentity, rule: str) -> Stack:
+    """As ``stack``; what is deleted is not there."""
+    authorize(ctx, rule)
+    return living_row(ctx, identity)
+
+
+def living_row(ctx: Context, identity: StackIdentity) -> Stack:
+    """As ``row``; what is deleted is not there."""
+    found = row(ctx, identity)
+    if found.deleted_at is not None:
+        raise missing(identity.name)
+    return found
+
+
+def missing(name: str) -> errors.EntityNotFound:
+    return errors.EntityNotFound(entity="Stack", name=name)
+
+
+def _is_visible(ctx: Context, found: Stack) -> bool:
+    """Callers without roles who name no project see what there is, as with nodes."""
+    if ctx.request.project is None:
+        return not ctx.services.policies.enforced
+    return found.project == ctx.request.project
+
+
+def identify(ctx: Context, ident: str, rule: str) -> StackIdentity:
+    """Return the stack with this uuid (deleted ones too), else with this name, or with this ARN."""
+    authorize(ctx, rule)
+    if (by_arn := identity_of_arn(ident)) is not None:
+        return identity_of(row(ctx, by_arn))
+    with ctx.services.db.read() as conn:
+        found = db.find(conn, ident) if _UUID.fullmatch(ident) else None
+        if found is None or not _is_visible(ctx, found):
+            found = db.find_by_name(conn, ctx.request.project, ident)
+    if found is None or not _is_visible(ctx, found):
+        raise missing(ident)
+    return identity_of(found)
+
+
+def identity_of(found: Stack) -> StackIdentity:
+    return StackIdentity(project=found.project, name=found.name, uuid=found.uuid)
+
+
+def identity_of_arn(text: str) -> StackIdentity | None:
+    """Return what an ARN names; None for a text that is none."""
+    fields = text.split(":", _ARN_FIELDS - 1)
+    if (
+        len(fields) < _ARN_FIELDS
+        or fields[0].lower() != "arn"
+        or fields[1:3] != ["openstack", "heat"]
+    ):
+        return None
+    path = _ARN_PATH.fullmatch(fields[5])
+    if path is None:
+        return None
+    project, name, uuid = (urllib.parse.unquote(t) for t in (fields[4], path["name"], path["uuid"]))
+    return StackIdentity(project=project, name=name, uuid=uuid)

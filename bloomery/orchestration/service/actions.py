@@ -1,0 +1,88 @@
+"""What is done to a whole stack without a new template."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from bloomery import errors
+from bloomery.model.stack_views import StackIdentity
+from bloomery.model.stacks import OrderKind, Stack
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import acceptance, access, checks
+from bloomery.orchestration.service.acceptance import Change
+from bloomery.orchestration.service.access import StackContext
+
+
+def suspend(ctx: StackContext, identity: StackIdentity) -> None:
+    _act(ctx, identity, Action.SUSPEND, OrderKind.SUSPEND)
+
+
+def resume(ctx: StackContext, identity: StackIdentity) -> None:
+    _act(ctx, identity, Action.RESUME, OrderKind.RESUME)
+
+
+def check(ctx: StackContext, identity: StackIdentity) -> None:
+    _act(ctx, identity, Action.CHECK, OrderKind.CHECK)
+
+
+def _act(ctx: StackContext, identity: StackIdentity, action: Action, kind: OrderKind) -> None:
+    access.authorize(ctx, f"actions:{kind}")
+    acceptance.retried(lambda: _begin(ctx, identity, action, kind), identity.name)
+
+
+def _begin(ctx: StackContext, identity: StackIdentity, action: Action, kind: OrderKind) -> None:
+    row = access.living_row(ctx, identity)
+    is_done = row.action == action and row.status == Status.COMPLETE
+    if is_done and action is not Action.CHECK:
+        return  # no event, as in Heat
+    checks.not_deleting(row, f"Performing {action.lower()} of")
+    checks.not_busy(ctx, row)
+    if action is not Action.CHECK:
+        checks.types_of_tree(ctx, row)
+    columns = {"updated_at": ctx.runtime.utc()}
+    acceptance.accept(ctx, Change(stack=row, kind=kind, action=action, columns=columns))
+
+
+def cancel_update(ctx: StackContext, identity: StackIdentity, *, with_rollback: bool) -> None:
+    """Accept that an update is taken back, or that it, or a create, ends where it is."""
+    rule = "cancel_update" if with_rollback else "cancel_without_rollback"
+    access.authorize(ctx, f"actions:{rule}")
+    cancel = _roll_back if with_rollback else _stop
+    acceptance.retried(lambda: cancel(ctx, access.living_row(ctx, identity)), identity.name)
+
+
+def _roll_back(ctx: StackContext, row: Stack) -> None:
+    _check_at(row, Action.UPDATE)
+    columns: dict[str, Any] = {}
+    if row.previous_template_uuid is not None:
+        columns = {
+            "template_uuid": row.previous_template_uuid,
+            "previous_template_uuid": row.template_uuid,
+        }
+    change = Change(
+        stack=row,
+        kind=OrderKind.CANCEL,
+        payload={"rollback": True},
+        action=Action.ROLLBACK,
+        columns=columns,
+    )
+    acceptance.accept(ctx, change)
+
+
+def _stop(ctx: StackContext, row: Stack) -> None:
+    _check_at(row, Action.UPDATE, Action.CREATE)
+    change = Change(
+        stack=row,
+        kind=OrderKind.CANCEL,
+        payload={"rollback": False},
+        action=row.action,
+        status=Status.FAILED,
+        reason=f"Stack {row.action} cancelled",
+    )
+    acceptance.accept(ctx, change)
+
+
+def _check_at(row: Stack, *actions: Action) -> None:
+    if row.status != Status.IN_PROGRESS or row.action not in actions:
+        state = f"{row.action}_{row.status}"
+        raise errors.NotSupported(feature=f"Cancelling update when stack is {state}")

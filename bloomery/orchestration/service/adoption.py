@@ -1,0 +1,138 @@
+"""Stacks handed on: what abandon and export give, and what adopt takes.
+
+The data are a document: the template with environment and files, and each resource with what the
+real thing is called.  Parameters are in it as they were given, hidden ones too, for without them
+nobody could adopt the stack; so only who may change the stack gets it.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from bloomery import errors
+from bloomery.db import raw_templates, resources, stacks
+from bloomery.model.stack_views import Json, StackArguments, StackIdentity
+from bloomery.model.stacks import Resource, Stack, Template
+from bloomery.orchestration.service import acceptance, access, checks
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template import environment
+
+# ----------------------------------------------------------------------------------------- adopt
+
+
+def arguments_of(ctx: StackContext, arguments: StackArguments) -> StackArguments:
+    """Return what the adopt data say, under what the request says.
+
+    Raises NotSupported where adoption is off, TemplateUnreadable, EntityNotFound for the id of what
+    another project has.
+    """
+    if not ctx.services.conf.engine.enable_stack_adopt:
+        raise errors.NotSupported(feature="Stack Adopt")
+    data = arguments.adopt_data or {}
+    template = data.get("template")
+    if not isinstance(template, Mapping):
+        raise errors.TemplateUnreadable(reason="Invalid adopt data: it has no template")
+    said = environment.checked(dict(_map(data, "environment")))
+    checks.own(ctx, dict(_ids(_map(data, "resources"))))
+    return dataclasses.replace(
+        arguments,
+        template=template,
+        environment=said,
+        environment_files=(),
+        files={**_map(data, "files"), **arguments.files},
+    )
+
+
+def _map(data: Mapping[str, Any], key: str) -> Mapping[str, Any]:
+    value = data.get(key)
+    if value is None:
+        return {}
+    if not isinstance(value, Mapping):
+        raise errors.TemplateUnreadable(reason=f"Invalid adopt data: {key} must be a map")
+    return value
+
+
+def _ids(entries: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    """Yield the physical ids in adopt data, those of stacks below too, with the resource's name."""
+    for name, entry in entries.items():
+        if not isinstance(entry, Mapping):
+            raise errors.TemplateUnreadable(
+                reason=f"Invalid adopt data: resource {str(name)[:100]} must be a map"
+            )
+        for key in ("resource_id", "id"):
+            if isinstance(entry.get(key), str):
+                yield entry[key], str(name)
+        yield from _ids(_map(entry, "resources"))
+
+
+# ------------------------------------------------------------------------------- abandon, export
+
+
+def export_stack(ctx: StackContext, identity: StackIdentity) -> Json:
+    """Return the adopt data of a stack."""
+    access.authorize(ctx, "stacks:export")
+    check_abandon(ctx)
+    return data_of(ctx, access.living_row(ctx, identity))
+
+
+def check_abandon(ctx: StackContext) -> None:
+    """Refuse export and abandon where the operator has not turned them on."""
+    if not ctx.services.conf.engine.enable_stack_abandon:
+        raise errors.NotSupported(feature="Stack Abandon")
+
+
+def data_of(ctx: StackContext, row: Stack) -> Json:
+    """Return what another stack could be adopted from."""
+    sealer = acceptance.sealer_of(ctx)
+    with ctx.services.db.read() as conn:
+        rows = stacks.list_below(conn, row.root_uuid)
+        templates = {
+            each.uuid: raw_templates.get(conn, each.template_uuid, sealer) for each in rows
+        }
+        held = resources.list_of_tree(conn, row.root_uuid, sealer)
+    return _Tree(rows, templates, held).data(row)
+
+
+class _Tree:
+    """The rows of a tree, to be told stack by stack."""
+
+    def __init__(
+        self, rows: Sequence[Stack], templates: Mapping[str, Template], held: Sequence[Resource]
+    ) -> None:
+        self._templates = templates
+        self._resources: dict[str, list[Resource]] = {}
+        for each in held:
+            self._resources.setdefault(each.stack_uuid, []).append(each)
+        self._below = {(each.owner_uuid, each.uuid): each for each in rows if each.owner_uuid}
+
+    def data(self, row: Stack) -> Json:
+        template = self._templates[row.uuid]
+        entries = {each.name: self._entry(each) for each in self._resources.get(row.uuid, ())}
+        return {
+            "name": row.name,
+            "id": row.uuid,
+            "action": row.action,
+            "status": row.status,
+            "template": dict(template.template),
+            "environment": dict(template.environment),
+            "files": dict(template.files),
+            "resources": entries,
+            "project_id": row.project,
+            "stack_user_project_id": None,
+            "tags": list(row.tags),
+        }
+
+    def _entry(self, resource: Resource) -> Json:
+        below = self._below.get((resource.stack_uuid, str(resource.physical_id)))
+        nested = {} if below is None else self.data(below)
+        return nested | {
+            "name": resource.name,
+            "type": resource.type,
+            "resource_id": resource.physical_id,
+            "action": resource.action,
+            "status": resource.status,
+            "metadata": dict(resource.metadata),
+            "resource_data": dict(resource.data),
+        }

@@ -1,0 +1,152 @@
+"""What a stack must pass before an order for it is accepted."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import resources, stacks
+from bloomery.model import stacks as model
+from bloomery.orchestration.resources.composite import Composite
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import access
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.stack import Stack, children, validate
+from bloomery.orchestration.template.functions import base as functions
+
+NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
+_UPDATE_REFUSED: Final = {
+    Action.SUSPEND: "Updating a stack when it is suspended",
+    Action.DELETE: "Updating a stack when it is deleting",
+}
+
+
+def name(text: object) -> str:
+    """Return the name of a new stack.  Raises StackValidationFailed."""
+    if isinstance(text, str) and NAME.fullmatch(text):
+        return text
+    shown = errors.shortened(repr(text))[:300]
+    raise errors.StackValidationFailed(
+        reason=f'Invalid stack name {shown}: must contain only alphanumeric or "_-." characters, '
+        "must start with alpha and must be 255 characters or less."
+    )
+
+
+def definition(ctx: StackContext, stack: Stack) -> None:
+    """Validate a stack, one at a time in this process, and ask the policies of its types.
+
+    Raises the first fault; Forbidden; EntityNotFound for an external id of another project.
+    """
+    with ctx.services.heavy_jobs.enter():
+        validate(stack)
+        if ctx.services.policies.enforced:
+            access.authorize_types(ctx, types_in(stack))
+        _check_external_ids(ctx, stack)
+
+
+def types_in(stack: Stack) -> Iterator[str]:
+    """Yield every type of resource in a stack and those below, and what each type stands for.
+
+    Members that depend on values which are not known yet are asked about when an engine makes them.
+    """
+    for resource in stack.definitions.values():
+        kind = stack.kind(resource.name)
+        yield resource.type
+        yield from _targets(stack, resource.name, kind)
+        if issubclass(kind, Composite):
+            yield from _types_below(stack, resource.name)
+
+
+def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
+    """Yield the names of the kind that the environment put in the place of a type."""
+    rule = stack.resolved_type(name).rule
+    if rule is None:
+        return
+    if not rule.target.endswith("*"):
+        yield rule.target
+        return
+    kinds = stack.definition.environment.registry.kinds
+    names = (each for each in kinds if each.startswith(rule.target[:-1]))
+    yield from (each for each in names if kinds.find(each) is kind)
+
+
+def _types_below(stack: Stack, name: str) -> Iterator[str]:
+    try:
+        values = stack.properties(name, stack.view)
+        below = children.preview(stack, name, values, {})
+        if isinstance(below, Composite):
+            yield from types_in(children.child_stack(stack, below))
+    except errors.Failure:
+        return
+
+
+def types_of_tree(ctx: StackContext, row: model.Stack) -> None:
+    """Ask the policies of the types that a stored tree has.  Raises Forbidden."""
+    if ctx.services.policies.enforced:
+        with ctx.services.db.read() as conn:
+            types = resources.list_types(conn, row.root_uuid)
+        access.authorize_types(ctx, types)
+
+
+def immutable(old: Stack, new: Stack) -> None:
+    """Refuse another value of a parameter that the new template calls immutable."""
+    try:
+        before = old.definition.parameters
+    except errors.Failure:  # what was accepted may not be readable any more
+        return
+    new.definition.parameters.check_immutable(before)
+
+
+# ------------------------------------------------------------------------------------ states
+
+
+def may_update(ctx: StackContext, row: model.Stack) -> None:
+    """Refuse an update of a stack that is suspended, being deleted, or busy without convergence."""
+    if row.action in _UPDATE_REFUSED:
+        raise errors.NotSupported(feature=_UPDATE_REFUSED[Action(row.action)])
+    not_busy(ctx, row)
+
+
+def not_deleting(row: model.Stack, what: str) -> None:
+    """Refuse what would overtake a deletion: in Heat it does, and the deletion is lost."""
+    if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
+        raise errors.NotSupported(feature=f"{what} a stack when it is deleting")
+
+
+def not_busy(ctx: StackContext, row: model.Stack) -> None:
+    """Refuse to supersede what goes on, where the operator has turned convergence off."""
+    if row.status == Status.IN_PROGRESS and not ctx.services.conf.engine.convergence:
+        raise busy(row)
+
+
+def busy(row: model.Stack) -> errors.ActionInProgress:
+    return errors.ActionInProgress(stack_name=row.name, action=row.action)
+
+
+# ----------------------------------------------------------------------- things of other projects
+
+
+def _check_external_ids(ctx: StackContext, stack: Stack) -> None:
+    ids = {}
+    for resource in stack.definitions.values():
+        if resource.external_id is not None:
+            value = functions.resolve(resource.external_id, stack.view)
+            ids[str(value)] = resource.name
+    if ids:
+        own(ctx, ids)
+
+
+def own(ctx: StackContext, ids: Mapping[str, str]) -> None:
+    """Refuse ids of what another project has; ``ids``: id -> name of the resource that asks.
+
+    Raises EntityNotFound, as for one that is not there.
+    """
+    with ctx.services.db.read() as conn:
+        foreign = [
+            *stacks.list_foreign(conn, ctx.project, list(ids)),
+            *resources.list_foreign(conn, ctx.project, list(ids)),
+        ]
+    if foreign:
+        raise errors.EntityNotFound(entity="Resource", name=ids[foreign[0]])

@@ -1,0 +1,110 @@
+"""From rows to the definition of a stack, with those above it, parsed as far as somebody asks."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import raw_templates, stacks
+from bloomery.model import stacks as model
+from bloomery.orchestration import stack as definition
+from bloomery.orchestration.engine import definitions
+from bloomery.orchestration.service.acceptance import sealer_of
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template.dialect import Key, Section, Template
+from bloomery.orchestration.template.functions import base as functions
+
+_MINUTE_S: Final = 60
+
+
+def template_of(ctx: StackContext, row: model.Stack) -> model.Template:
+    """Return the stored template of a stack."""
+    with ctx.services.db.read() as conn:
+        return raw_templates.get(conn, row.template_uuid, sealer_of(ctx))
+
+
+def of(
+    ctx: StackContext, row: model.Stack, template: model.Template | None = None
+) -> definition.Stack:
+    """Return the definition of a stack, of its present template if none is named."""
+    with ctx.services.db.read() as conn:
+        return read(ctx, conn, row, template)
+
+
+def read(
+    ctx: StackContext,
+    conn: sa.Connection,
+    row: model.Stack,
+    template: model.Template | None = None,
+) -> definition.Stack:
+    """As ``of``, on a connection of the caller's."""
+    owner = None if row.owner_uuid is None else stacks.find(conn, row.owner_uuid)
+    above = None if owner is None else read(ctx, conn, owner)
+    if template is None:
+        template = raw_templates.get(conn, row.template_uuid, sealer_of(ctx))
+    return definitions.stack_of(
+        template,
+        name=row.name,
+        id=row.uuid,
+        project=row.project,
+        runtime=ctx.runtime,
+        timeout_s=timeout_s(ctx, row.timeout_mins),
+        depth=row.depth,
+        above=above,
+        facade=None if above is None else _OwnerFacade(above, str(row.owner_resource)),
+    )
+
+
+def timeout_s(ctx: StackContext, timeout_mins: int | None) -> float:
+    if timeout_mins:
+        return timeout_mins * _MINUTE_S
+    return ctx.services.conf.engine.stack_action_timeout
+
+
+def hidden_names(stack: definition.Stack) -> Collection[str]:
+    """Return the parameters that are never shown; all of them where none can be read."""
+    try:
+        return stack.hidden
+    except errors.Failure:
+        return list(stack.definition.environment.parameters)
+
+
+def description_of(template: Template, name: str) -> str:
+    """Return the description of a resource without reading all the others; "" for none."""
+    body = template.section(Section.RESOURCES)
+    body = body.get(name) if isinstance(body, Mapping) else None
+    word = template.features.resource_keys.get(Key.DESCRIPTION)
+    text = body.get(word) if isinstance(body, Mapping) and word else None
+    return text if isinstance(text, str) else ""
+
+
+class _OwnerFacade:
+    """The resource above a nested stack as its template says it (a ``Facade``)."""
+
+    __slots__ = ("_above", "_name")
+
+    def __init__(self, above: definition.Stack, name: str) -> None:
+        self._above = above
+        self._name = name
+
+    def metadata(self) -> Any:
+        return self._resolved("metadata")
+
+    def update_policy(self) -> Any:
+        return self._resolved("update_policy")
+
+    def deletion_policy(self) -> str:
+        resource = self._above.definitions.get(self._name)
+        return "Delete" if resource is None else str(resource.deletion_policy)
+
+    def _resolved(self, part: str) -> Any:
+        resource = self._above.definitions.get(self._name)
+        if resource is None:
+            return {}
+        try:
+            return functions.resolve(getattr(resource, part), self._above.view)
+        except errors.Failure:
+            return {}

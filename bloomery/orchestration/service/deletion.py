@@ -1,0 +1,46 @@
+"""The end of stacks: deleted with all that they have made, or forgotten without it."""
+
+from __future__ import annotations
+
+from bloomery import errors
+from bloomery.model.stack_views import Json, StackIdentity
+from bloomery.model.stacks import OrderKind
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import acceptance, access, adoption, checks
+from bloomery.orchestration.service.acceptance import Change
+from bloomery.orchestration.service.access import StackContext
+
+
+def delete_stack(ctx: StackContext, identity: StackIdentity) -> None:
+    """Accept the end of a stack, whatever it is doing; asked twice, the second changes nothing."""
+    access.authorize(ctx, "stacks:delete")
+    acceptance.retried(lambda: _delete(ctx, identity), identity.name)
+
+
+def abandon_stack(ctx: StackContext, identity: StackIdentity) -> Json:
+    """Accept that a stack is forgotten, its real things kept; return its adopt data."""
+    access.authorize(ctx, "stacks:abandon")
+    adoption.check_abandon(ctx)
+    row = access.living_row(ctx, identity)
+    if row.owner_uuid is not None:
+        raise errors.NotSupported(feature="Abandoning a stack below another")
+    checks.not_busy(ctx, row)
+    data = adoption.data_of(ctx, row)
+    acceptance.retried(lambda: _delete(ctx, identity, abandon=True), identity.name)
+    return data
+
+
+def _delete(ctx: StackContext, identity: StackIdentity, *, abandon: bool = False) -> None:
+    row = access.living_row(ctx, identity)
+    if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
+        return
+    checks.types_of_tree(ctx, row)
+    in_progress = row.status == Status.IN_PROGRESS
+    change = Change(
+        stack=row,
+        kind=OrderKind.DELETE,
+        payload={"abandon": abandon},
+        action=Action.DELETE,
+        ends=f"Stack {row.action} cancelled" if in_progress else None,
+    )
+    acceptance.accept(ctx, change)

@@ -1,0 +1,103 @@
+"""Events of stacks and their resources."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import resources, stack_events, stacks
+from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
+from bloomery.model.stacks import Stack
+from bloomery.orchestration.service import acceptance, access
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template.environment import MASKED
+
+_FILTERS: Final = frozenset({"action", "status", "name", "type"})
+_SORTABLE: Final = frozenset(EVENT_SORT_KEYS.values())
+
+
+def list_events(
+    ctx: StackContext, identity: StackIdentity, query: EventQuery
+) -> list[EventDetails]:
+    """Return a page of events.  Raises NotFound where a resource has none."""
+    stack = access.stack(ctx, identity, "events:index")
+    equal = {name: values for name, values in query.filters.items() if name in _FILTERS}
+    if query.resource is not None:
+        equal["name"] = [query.resource]
+    with ctx.services.db.read() as conn:
+        below = [stack] if not query.nested_depth else _levels(conn, stack, query.nested_depth)
+        by_uuid = {each.uuid: access.identity_of(each) for each in below}
+        page = stack_events.Query(
+            stacks=list(by_uuid),
+            equal=equal,
+            order=_order(query),
+            descending=query.descending is not False,
+            marker=query.marker,
+            limit=query.limit,
+        )
+        rows = [] if query.limit == 0 else stack_events.list_page(conn, page)
+    if query.resource is not None and not rows and query.marker is None and query.limit != 0:
+        raise errors.NotFound(
+            reason=f"No events found for resource {query.resource} of stack {stack.name}"
+        )
+    root = None if query.nested_depth is None else access.identity_of(stack)
+    return [_details(row, by_uuid[row.stack_uuid], root) for row in rows]
+
+
+def _order(query: EventQuery) -> list[tuple[str, bool]]:
+    keys = [key for key in dict.fromkeys(query.sort_keys) if key in _SORTABLE]
+    return [(key, bool(query.descending)) for key in keys]
+
+
+def _levels(conn: Any, stack: Stack, depth: int) -> list[Stack]:
+    """Return a stack and those at most ``depth`` levels below it, gone ones too."""
+    within = {stack.uuid: stack}
+    for each in stacks.list_below(conn, stack.root_uuid, deleted=True):
+        if each.owner_uuid in within and each.depth - stack.depth <= depth:
+            within[each.uuid] = each
+    return list(within.values())
+
+
+def show_event(
+    ctx: StackContext, identity: StackIdentity, resource: str, uuid: str
+) -> EventDetails:
+    """Return one event with the properties of that act, those that are secret masked."""
+    stack = access.stack(ctx, identity, "events:show")
+    with ctx.services.db.read() as conn:
+        row = stack_events.find(conn, stack.uuid, uuid)
+        if row is None or row.name != resource:
+            raise errors.NotFound(reason=f"No event {uuid} found")
+        properties = _properties(ctx, conn, row.properties_uuid)
+    return _details(row, access.identity_of(stack), None, properties)
+
+
+def _properties(ctx: StackContext, conn: Any, uuid: str | None) -> Mapping[str, Any]:
+    """Return stored properties; stars for all of them where a hidden value may be among them."""
+    if uuid is None:
+        return {}
+    stored = resources.properties_of(conn, [uuid], acceptance.sealer_of(ctx)).get(uuid)
+    if stored is None:
+        return {}
+    return dict.fromkeys(stored.data, MASKED) if stored.hidden else stored.data
+
+
+def _details(
+    row: Any,
+    stack: StackIdentity,
+    root: StackIdentity | None,
+    properties: Mapping[str, Any] | None = None,
+) -> EventDetails:
+    return EventDetails(
+        uuid=row.uuid,
+        stack=stack,
+        at=row.created_at,
+        name=row.name,
+        type=row.type,
+        physical_id=row.physical_id,
+        action=row.action,
+        status=row.status,
+        reason=row.reason,
+        root=root,
+        properties=properties,
+    )

@@ -1,0 +1,159 @@
+"""Lists of stacks: filters, tags, pages."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import stacks as db
+from bloomery.model.stack_views import STACK_SORT_KEYS, StackDetails, StackQuery, StackSummary
+from bloomery.model.stacks import Stack
+from bloomery.operations.context import Context
+from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.service import access, definitions
+from bloomery.orchestration.service.access import StackContext
+
+_TRUTH: Final = {"true": True, "false": False}
+_STATUSES: Final = frozenset(str(status) for status in Status)
+_SORTABLE: Final = frozenset(STACK_SORT_KEYS.values())
+_FIELDS: Final = frozenset(
+    {
+        "uuid", "name", "action", "reason", "disable_rollback", "timeout_mins", "user", "project",
+        "owner_uuid",
+    }
+)  # fmt: skip
+
+
+def list_stacks(ctx: Context, query: StackQuery, *, detail: bool = False) -> list[StackSummary]:
+    """Return a page of stacks."""
+    _authorize(ctx, query, "stacks:detail" if detail else "stacks:index")
+    return [summary_of(stack) for stack in _page(ctx, query)]
+
+
+def list_details(ctx: StackContext, query: StackQuery) -> list[StackDetails]:
+    """Return a page of stacks, each with its parameters."""
+    _authorize(ctx, query, "stacks:detail")
+    return [details_of(ctx, stack) for stack in _page(ctx, query)]
+
+
+def count_stacks(ctx: Context, query: StackQuery) -> int:
+    """Return how many stacks fit."""
+    _authorize(ctx, query, "stacks:index")
+    rows = _rows(ctx, query)
+    if rows is None:
+        return 0
+    with ctx.services.db.read() as conn:
+        return db.count(conn, rows)
+
+
+def _authorize(ctx: Context, query: StackQuery, rule: str) -> None:
+    access.authorize(ctx, rule)
+    if query.everybody:
+        access.authorize(ctx, "stacks:global_index")
+
+
+def _page(ctx: Context, query: StackQuery) -> list[Stack]:
+    rows = _rows(ctx, query)
+    if rows is None or query.limit == 0:
+        return []
+    with ctx.services.db.read() as conn:
+        return db.list_page(conn, rows)
+
+
+def _rows(ctx: Context, query: StackQuery) -> db.Query | None:
+    """Return what is asked of the rows; None where nothing can fit."""
+    filters = dict(query.filters)
+    states = [_state(text) for text in filters.pop("status", ())]
+    equal = {name: _values(name, texts) for name, texts in filters.items()}
+    if not _FIELDS.issuperset(equal) or not all(equal.values()):
+        return None
+    hidden = () if query.show_hidden else ctx.services.conf.engine.hidden_stack_tags
+    project = None if query.everybody else ctx.request.project
+    if project is None and not query.everybody and ctx.services.policies.enforced:
+        return None
+    return db.Query(
+        project=project,
+        equal=equal,
+        states=states,
+        tags=query.tags,
+        tags_any=query.tags_any,
+        not_tags=query.not_tags,
+        not_tags_any=query.not_tags_any,
+        hidden=hidden,
+        deleted=query.show_deleted,
+        nested=query.show_nested,
+        order=_order(query),
+        marker=query.marker,
+        limit=query.limit,
+    )
+
+
+def _state(text: str) -> tuple[str | None, str]:
+    """Split CREATE_FAILED into action and status; a bare status is that of any action."""
+    if text in _STATUSES:
+        return None, text
+    action, _, status = text.partition("_")
+    return action, status
+
+
+def _values(name: str, texts: Sequence[str]) -> list[Any]:
+    """Return the values that texts of a query stand for; those that stand for none fit nothing."""
+    read: Callable[[str], Any] = {"disable_rollback": _truth, "timeout_mins": _number}.get(
+        name, str
+    )
+    return [value for value in map(read, texts) if value is not None]
+
+
+def _truth(text: str) -> bool | None:
+    return _TRUTH.get(str(text).lower())
+
+
+def _number(text: str) -> int | None:
+    return int(text) if str(text).isdecimal() and len(str(text)) < 10 else None
+
+
+def _order(query: StackQuery) -> list[tuple[str, bool]]:
+    keys = [key for key in dict.fromkeys(query.sort_keys) if key in _SORTABLE]
+    if not keys:
+        return [("created_at", query.descending is not False)]
+    return [(key, bool(query.descending)) for key in keys]
+
+
+# --------------------------------------------------------------------------------- what is shown
+
+
+def summary_of(stack: Stack) -> StackSummary:
+    return StackSummary(
+        identity=access.identity_of(stack),
+        action=stack.action,
+        status=stack.status,
+        reason=stack.reason,
+        user=stack.user,
+        owner_uuid=stack.owner_uuid,
+        tags=stack.tags,
+        created_at=stack.created_at,
+        updated_at=stack.updated_at,
+        deleted_at=stack.deleted_at,
+    )
+
+
+def details_of(ctx: StackContext, stack: Stack) -> StackDetails:
+    """Return a stack with its parameters and without outputs."""
+    definition = definitions.of(ctx, stack).definition
+    return StackDetails(
+        summary=summary_of(stack),
+        description=definition.template.description,
+        parameters=parameters_of(definition),
+        outputs=None,
+        disable_rollback=stack.disable_rollback,
+        timeout_mins=stack.timeout_mins,
+    )
+
+
+def parameters_of(definition: Any) -> Mapping[str, str]:
+    """Return parameters as text, hidden ones masked; one that cannot be read any more is empty."""
+    try:
+        return dict(definition.parameters.shown())
+    except errors.Failure:  # what was accepted may not fit another release
+        return {}

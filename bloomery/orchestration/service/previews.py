@@ -1,0 +1,201 @@
+"""What create and update would do, without doing it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.model import stacks as model
+from bloomery.model.stack_views import (
+    PreviewedStack,
+    ResourceDetails,
+    StackArguments,
+    StackIdentity,
+    UpdatePreview,
+)
+from bloomery.orchestration import plan
+from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.plans import MAKE, Key, Verb
+from bloomery.orchestration.resources.composite import Composite
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import access, checks, definitions, lists, stacks
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.stack import Stack, children
+from bloomery.orchestration.template.redaction import Redaction
+
+_NOT_STORED: Final = ""  # the id of what was not made
+_KINDS: Final[Mapping[Verb, str]] = {
+    Verb.CREATE: "added",
+    Verb.ADOPT: "added",
+    Verb.RECREATE: "added",
+    Verb.UPDATE: "updated",
+    Verb.REFUSE: "updated",
+    Verb.TAKE_BACK: "updated",
+    Verb.REPLACE: "replaced",
+    Verb.UNCHANGED: "unchanged",
+    Verb.DELETE: "deleted",
+    Verb.KEEP: "deleted",
+}
+
+
+# ---------------------------------------------------------------------------------------- create
+
+
+def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) -> PreviewedStack:
+    """Return what create would make, after the same checks."""
+    access.authorize(ctx, "stacks:preview")
+    new = stacks.read_new(ctx, name, arguments)
+    definition = new.stack.definition
+    identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
+    return PreviewedStack(
+        identity=identity,
+        description=definition.template.description,
+        parameters=lists.parameters_of(definition),
+        disable_rollback=arguments.disable_rollback is not False,
+        timeout_mins=arguments.timeout_mins or None,
+        user=ctx.request.user,
+        tags=tuple(arguments.tags or ()),
+        resources=list(_previewed(new.stack, identity)),
+    )
+
+
+def _previewed(stack: Stack, identity: StackIdentity) -> Iterator[Any]:
+    """Yield each resource; one that owns a stack is the list of what is in there."""
+    required_by = _required_by(stack)
+    for name in stack.definitions:
+        details = _new_details(stack, identity, name, required_by.get(name, []))
+        below = _below(stack, name)
+        if below is None:
+            yield details
+        else:
+            name_below = below.definition.identity.name
+            inner = StackIdentity(project=identity.project, name=name_below, uuid=_NOT_STORED)
+            yield list(_previewed(below, inner))
+
+
+def _required_by(stack: Stack) -> dict[str, list[str]]:
+    required: dict[str, list[str]] = {}
+    for name in stack.definitions:
+        for other in dict.fromkeys(stack.required(name)):
+            required.setdefault(other, []).append(name)
+    return required
+
+
+def _below(stack: Stack, name: str) -> Stack | None:
+    if not issubclass(stack.kind(name), Composite):
+        return None
+    try:
+        resource = children.preview(stack, name, stack.properties(name, stack.view), {})
+        assert isinstance(resource, Composite)
+        return children.child_stack(stack, resource)
+    except errors.Failure:  # its members depend on values that come later
+        return None
+
+
+def _new_details(
+    stack: Stack, identity: StackIdentity, name: str, required_by: list[str]
+) -> ResourceDetails:
+    redaction = stack.definition.redaction
+    try:
+        properties = _masked(dict(stack.properties(name, stack.view)), redaction)
+    except errors.Failure:
+        properties = {}
+    return ResourceDetails(
+        stack=identity,
+        name=name,
+        type=stack.definitions[name].type,
+        uuid=None,
+        physical_id=None,
+        action=Action.INIT,
+        status=Status.COMPLETE,
+        reason="",
+        created_at=None,
+        updated_at=None,
+        required_by=required_by,
+        description=str(stack.definitions[name].description or ""),
+        attributes={},
+        metadata={},
+        properties=properties,
+    )
+
+
+def _masked(value: Any, redaction: Redaction) -> Any:
+    """Return a document without the values of hidden parameters."""
+    if isinstance(value, dict):
+        return {key: _masked(inner, redaction) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [_masked(inner, redaction) for inner in value]
+    if isinstance(value, str):
+        return redaction.masked(value)
+    return value
+
+
+# ---------------------------------------------------------------------------------------- update
+
+
+def preview_update_stack(
+    ctx: StackContext,
+    identity: StackIdentity,
+    arguments: StackArguments,
+    *,
+    show_nested: bool = False,
+) -> UpdatePreview:
+    """Return what an update would do to which resource; no promise, for kinds may decide later."""
+    rule = "preview_update_patch" if arguments.existing else "preview_update"
+    row = access.living(ctx, identity, f"stacks:{rule}")
+    stored = StoredStack(ctx, row)
+    _, new = stacks.read_update(ctx, row, stored.template, arguments)
+    checks.definition(ctx, new)
+    checks.immutable(stored.definition, new)
+    members = dict(stored.members())
+    with ctx.services.heavy_jobs.enter():
+        planned = plan.plan(stored.definition, new, _present(members))
+    identities = access.identity_of(row)
+    by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
+    for key, action in planned:
+        kind = _KINDS.get(action.verb)
+        is_nested = "/" in key.name
+        if kind is None or (is_nested and not show_nested) or _is_old_one(planned, key):
+            continue
+        member = None if is_nested else members.get(key.name)
+        details = _details(ctx, row, identities, key.name, action.type, member, new)
+        by_kind[kind].append(details)
+    return UpdatePreview(**by_kind)
+
+
+def _present(members: Mapping[str, StoredResource]) -> Present:
+    records = {name: member.resource.record for name, member in members.items()}
+    live = {name: member for name, member in members.items() if member.ready}
+    return Present(records=records, live=live)
+
+
+def _is_old_one(planned: Any, key: Key) -> bool:
+    """Does the vertex only take away what another one replaces?"""
+    return key.phase != MAKE and Key(key.name, MAKE) in planned.actions
+
+
+def _details(
+    ctx: StackContext,
+    row: model.Stack,
+    identity: StackIdentity,
+    name: str,
+    type_name: str,
+    member: StoredResource | None,
+    new: Stack,
+) -> ResourceDetails:
+    if member is None:
+        return ResourceDetails(
+            stack=identity, name=name, type=type_name, uuid=None, physical_id=None,
+            action=Action.INIT, status=Status.COMPLETE, reason="", created_at=None,
+            updated_at=None, required_by=(), description="", attributes={}, metadata={},
+        )  # fmt: skip
+    stored = member.row
+    return ResourceDetails(
+        stack=identity, name=name, type=stored.type, uuid=stored.uuid,
+        physical_id=stored.physical_id, action=stored.action, status=stored.status,
+        reason=stored.reason, created_at=stored.created_at, updated_at=stored.updated_at,
+        required_by=(), description=definitions.description_of(new.definition.template, name),
+        attributes={}, metadata=stored.metadata,
+    )  # fmt: skip

@@ -1,0 +1,301 @@
+"""Resources of stacks: listed, shown, signalled, marked."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import resources as db
+from bloomery.db import stacks
+from bloomery.model.stack_views import Json, ResourceDetails, ResourceQuery, StackIdentity
+from bloomery.model.stacks import OrderKind, Resource, Stack
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import acceptance, access, definitions
+from bloomery.orchestration.service.acceptance import Change
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.template.resource_rules import HOOKS
+
+SHOW: Final = "show"
+UNSET_HOOK: Final = "unset_hook"
+TOKEN: Final = "token"  # noqa: S105  its key in the data of a resource that hands out addresses for signals
+MARKED: Final = "state changed by resource_mark_unhealthy api"
+_EQUAL: Final = frozenset({"status", "name", "action", "uuid", "physical_id"})
+_DEAF: Final = frozenset({Action.SUSPEND, Action.DELETE})
+
+
+# ------------------------------------------------------------------------------------------ list
+
+
+def list_stack_resources(
+    ctx: StackContext, identity: StackIdentity, query: ResourceQuery
+) -> list[ResourceDetails]:
+    """Return the resources of a stack, and of those below as deep as it is asked."""
+    stack = access.stack(ctx, identity, "resource:index")
+    depth = min(query.nested_depth, ctx.services.conf.engine.max_nested_stack_depth)
+    with ctx.services.db.read() as conn:
+        below = stacks.list_children(conn, stack.uuid) if not depth else _tree(conn, stack, depth)
+        listed = {stack.uuid: stack} | {
+            each.uuid: each for each in below if each.depth - stack.depth <= depth
+        }
+        rows = db.list_rows(conn, listed)
+    identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
+    fitting = [row for row in rows if _fits(row, query.filters)]
+    details = _Details(listed, identities, rows)
+    if not query.with_detail:
+        return [details.of(row) for row in fitting]
+    stored = {uuid: StoredStack(ctx, each) for uuid, each in listed.items()}
+    return [details.of(row, stored[row.stack_uuid]) for row in fitting]
+
+
+def _tree(conn: Any, stack: Stack, depth: int) -> list[Stack]:
+    """Return the stacks that live below a stack, one level more than is asked, for their names."""
+    within = {stack.uuid}
+    below = []
+    for each in stacks.list_below(conn, stack.root_uuid):
+        if each.owner_uuid in within and each.depth - stack.depth <= depth + 1:
+            within.add(each.uuid)
+            below.append(each)
+    return below
+
+
+def _fits(row: Any, filters: Mapping[str, Sequence[str]]) -> bool:
+    for name, values in filters.items():
+        if name == "type":
+            if not any(value in row.type for value in values):
+                return False
+        elif name in _EQUAL and getattr(row, name) not in values:
+            return False
+    return True
+
+
+class _Details:
+    """What lists tell of rows, of some stacks at a time."""
+
+    def __init__(
+        self,
+        listed: Mapping[str, Stack],
+        identities: Mapping[str, StackIdentity],
+        rows: Sequence[Any],
+    ) -> None:
+        self._stacks = listed
+        self._identities = identities
+        self._required_by: dict[tuple[str, str], list[str]] = {}
+        for row in rows:
+            for name in db.required_names(row):
+                self._required_by.setdefault((row.stack_uuid, name), []).append(row.name)
+
+    def of(self, row: Any, stored: StoredStack | None = None) -> ResourceDetails:
+        more: dict[str, Any] = {} if stored is None else _detail(stored, row.name)
+        return ResourceDetails(
+            stack=self._identities[row.stack_uuid],
+            name=row.name,
+            type=row.type,
+            uuid=row.uuid,
+            physical_id=row.physical_id,
+            action=row.action,
+            status=row.status,
+            reason=row.reason,
+            created_at=row.created_at,
+            updated_at=row.updated_at,
+            required_by=self._required_by.get((row.stack_uuid, row.name), ()),
+            nested=self._identities.get(row.physical_id),
+            parent=self._stacks[row.stack_uuid].owner_resource,
+            **more,
+        )
+
+
+def _detail(stored: StoredStack, name: str) -> dict[str, Any]:
+    stored.fetch(None)
+    member = stored.member(name)
+    return {
+        "description": _description(stored, name),
+        "attributes": {} if member is None else _attributes(member, ()),
+    }
+
+
+def _description(stored: StoredStack, name: str) -> str:
+    return definitions.description_of(stored.definition.definition.template, name)
+
+
+# ------------------------------------------------------------------------------------------ show
+
+
+def describe_stack_resource(
+    ctx: StackContext, identity: StackIdentity, name: str, with_attr: Sequence[str] = ()
+) -> ResourceDetails:
+    """Return one resource with its attributes."""
+    stack = access.living(ctx, identity, "resource:show")
+    stored = StoredStack(ctx, stack)
+    member = stored.member(name)
+    if member is None:
+        raise missing(stack, name)
+    with ctx.services.db.read() as conn:
+        rows = db.list_rows(conn, [stack.uuid])
+        below = stacks.list_children(conn, stack.uuid)
+    identities = {each.uuid: access.identity_of(each) for each in (stack, *below)}
+    row = next(each for each in rows if each.name == name)
+    details = _Details({stack.uuid: stack}, identities, rows).of(row)
+    return _with(details, _description(stored, name), _attributes(member, with_attr))
+
+
+def _with(
+    details: ResourceDetails, description: str, attributes: Mapping[str, Any]
+) -> ResourceDetails:
+    values = {name: getattr(details, name) for name in details.__slots__}
+    return ResourceDetails(**values | {"description": description, "attributes": attributes})
+
+
+def _attributes(member: StoredResource, extra: Sequence[str]) -> dict[str, Any]:
+    """Return the listed attributes and what else was asked for; one that fails is null."""
+    names = dict.fromkeys([*_listed(member), *extra])
+    return {name: _attribute(member, name) for name in names}
+
+
+def _listed(member: StoredResource) -> list[str]:
+    try:
+        return [name for name in member.kind.listed_attributes() if name != SHOW]
+    except errors.Failure:  # a type that this installation does not offer any more
+        return []
+
+
+def _attribute(member: StoredResource, name: str) -> Any:
+    try:
+        value = member.attribute(name) if member.has_attribute(name) else None
+    except Exception:  # noqa: BLE001  a kind of a plug-in may raise anything
+        return None
+    return getattr(value, "value", value)
+
+
+def get_resource_metadata(
+    ctx: StackContext, identity: StackIdentity, name: str
+) -> Mapping[str, Any]:
+    stack = access.living(ctx, identity, "resource:metadata")
+    return _row(ctx, stack, name).metadata
+
+
+def _row(ctx: StackContext, stack: Stack, name: str) -> Resource:
+    with ctx.services.db.read() as conn:
+        resource = db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
+    if resource is None:
+        raise missing(stack, name)
+    return resource
+
+
+def missing(stack: Stack, name: str) -> errors.ResourceNotFound:
+    return errors.ResourceNotFound(resource_name=name, stack_name=stack.name)
+
+
+# --------------------------------------------------------------------------------------- signals
+
+
+def resource_signal(
+    ctx: StackContext,
+    identity: StackIdentity,
+    name: str,
+    details: Json | None,
+    *,
+    token: str | None = None,
+) -> None:
+    """Accept a signal, or that a hook is cleared; see ``Engine.resource_signal``."""
+    if token is None:
+        stack = access.living(ctx, identity, "resource:signal")
+        resource = _row(ctx, stack, name)
+    else:
+        stack, resource = _by_token(ctx, identity, name, token)
+    if details is not None and UNSET_HOOK in details:
+        hook = _hook(resource, details[UNSET_HOOK])
+        _accept(ctx, stack, OrderKind.UNSET_HOOK, {"resource": resource.uuid, "hook": hook})
+        return
+    _check_hears(ctx, stack, resource)
+    _accept(ctx, stack, OrderKind.SIGNAL, {"resource": resource.uuid, "details": details})
+
+
+def _by_token(
+    ctx: StackContext, identity: StackIdentity, name: str, token: str
+) -> tuple[Stack, Resource]:
+    """Return the resource whose address was handed out with ``token``; others are not there."""
+    with ctx.services.db.read() as conn:
+        stack = stacks.find(conn, identity.uuid)
+        found = stack and db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
+    if stack is None or not found or stack.deleted_at or stack.name != identity.name:
+        raise errors.ResourceNotFound(resource_name=name, stack_name=identity.name)
+    own = found.data.get(TOKEN)
+    if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):
+        raise missing(stack, name)
+    return stack, found
+
+
+def _hook(resource: Resource, hook: object) -> str:
+    if hook not in HOOKS:
+        raise errors.InvalidBreakPointHook(
+            reason=f"Invalid hook type {str(hook)[:100]!r}: it is one of {', '.join(HOOKS)}"
+        )
+    if not resource.data.get(str(hook)):
+        raise errors.InvalidBreakPointHook(
+            reason=f'The "{hook}" hook is not defined on resource {resource.name}'
+        )
+    return str(hook)
+
+
+def _check_hears(ctx: StackContext, stack: Stack, resource: Resource) -> None:
+    """Refuse a signal to what cannot take one."""
+    if resource.action == Action.DELETE and resource.status == Status.COMPLETE:
+        raise missing(stack, resource.name)
+    if resource.action in _DEAF:
+        raise errors.NotSupported(feature=f"Signal resource during {resource.action}")
+    kind = definitions.of(ctx, stack).kind_of_type(resource.name, resource.type)
+    if not callable(getattr(kind, "handle_signal", None)):
+        raise errors.ResourceActionNotSupported(action="signal")
+
+
+def _accept(ctx: StackContext, stack: Stack, kind: OrderKind, payload: Mapping[str, Any]) -> None:
+    acceptance.accept(ctx, Change(stack=stack, kind=kind, payload=payload))
+
+
+# -------------------------------------------------------------------------------- mark unhealthy
+
+
+def resource_mark_unhealthy(
+    ctx: StackContext,
+    identity: StackIdentity,
+    ident: str,
+    *,
+    mark_unhealthy: bool,
+    reason: str | None = None,
+) -> None:
+    """Accept that a resource is broken, or is not after all."""
+    stack = access.living(ctx, identity, "resource:mark_unhealthy")
+    resource = _identified(ctx, stack, ident)
+    if resource.status == Status.IN_PROGRESS:
+        raise errors.ActionInProgress(stack_name=stack.name, action=resource.action)
+    payload = {
+        "resource": resource.uuid,
+        "unhealthy": mark_unhealthy,
+        "reason": reason or MARKED,
+    }
+    _accept(ctx, stack, OrderKind.MARK_UNHEALTHY, payload)
+
+
+def _identified(ctx: StackContext, stack: Stack, ident: str) -> Resource:
+    """Return a resource by name, else by physical id, else by what get_resource gives."""
+    members = StoredStack(ctx, stack).members()
+    if ident in members:
+        return members[ident].row
+    fitting = [each.row for each in members.values() if each.row.physical_id == ident]
+    if not fitting:
+        fitting = [each.row for each in members.values() if _reference(each) == ident]
+    if len(fitting) > 1:
+        raise errors.PhysicalResourceIDAmbiguity(phys_id=ident)
+    if not fitting:
+        raise missing(stack, ident)
+    return fitting[0]
+
+
+def _reference(member: StoredResource) -> Any:
+    try:
+        return member.reference_id()
+    except Exception:  # noqa: BLE001  a kind of a plug-in may raise anything
+        return None

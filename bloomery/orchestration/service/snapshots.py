@@ -1,0 +1,138 @@
+"""Snapshots of stacks: made, listed, deleted, and gone back to."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import snapshots as db
+from bloomery.db.snapshots import SnapshotRow
+from bloomery.model.stack_views import SnapshotDetails, StackArguments, StackIdentity
+from bloomery.model.stacks import OrderKind, Stack
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import acceptance, access, adoption, checks, definitions, stacks
+from bloomery.orchestration.service.acceptance import Change
+from bloomery.orchestration.service.access import StackContext
+
+RESTORE: Final = "RESTORE"
+
+
+def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
+    """Accept a snapshot and return it: without resources, which an engine adds."""
+    access.authorize(ctx, "stacks:snapshot")
+    return acceptance.retried(lambda: _begin(ctx, identity, name), identity.name)
+
+
+def _begin(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
+    row = access.living_row(ctx, identity)
+    if row.status == Status.IN_PROGRESS:
+        raise checks.busy(row)
+    most = ctx.services.conf.engine.max_snapshots_per_stack
+    snapshot = SnapshotRow(
+        uuid=ctx.runtime.new_id(),
+        stack_uuid=row.uuid,
+        name=name,
+        project=row.project,
+        action=row.action,
+        status=Status.IN_PROGRESS,
+        reason="",
+        data=adoption.data_of(ctx, row) | {"resources": {}},
+        created_at=ctx.runtime.utc(),
+    )
+
+    def check(conn: sa.Connection) -> None:
+        if 0 <= most <= db.count(conn, row.uuid):
+            raise errors.RequestLimitExceeded(
+                what="another snapshot", limit=most, unit="snapshots",
+                option="max_snapshots_per_stack",
+            )  # fmt: skip
+
+    change = Change(
+        stack=row,
+        kind=OrderKind.SNAPSHOT,
+        payload={"snapshot": snapshot.uuid},
+        action=Action.SNAPSHOT,
+        snapshot=snapshot,
+        check=check,
+    )
+    acceptance.accept(ctx, change)
+    return _details(snapshot)
+
+
+def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[SnapshotDetails]:
+    row = access.living(ctx, identity, "stacks:list_snapshots")
+    with ctx.services.db.read() as conn:
+        rows = db.list_of_stack(conn, row.uuid, acceptance.sealer_of(ctx))
+    return [_details(each) for each in rows]
+
+
+def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> SnapshotDetails:
+    row = access.living(ctx, identity, "stacks:show_snapshot")
+    return _details(_found(ctx, row, snapshot))
+
+
+def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
+    """Delete a snapshot: no kind keeps anything for one."""
+    row = access.living(ctx, identity, "stacks:delete_snapshot")
+    if _found(ctx, row, snapshot).status == Status.IN_PROGRESS:
+        raise errors.NotSupported(feature="Deleting in-progress snapshot")
+    ctx.services.db.transact(lambda conn: db.delete(conn, snapshot))
+
+
+def _found(ctx: StackContext, row: Stack, uuid: str) -> SnapshotRow:
+    with ctx.services.db.read() as conn:
+        snapshot = db.find(conn, row.uuid, uuid, acceptance.sealer_of(ctx))
+    if snapshot is None:
+        raise errors.SnapshotNotFound(snapshot=uuid, stack=row.name)
+    return snapshot
+
+
+def _details(snapshot: SnapshotRow) -> SnapshotDetails:
+    names = ("uuid", "name", "action", "status", "reason", "data", "created_at")
+    return SnapshotDetails(**{name: getattr(snapshot, name) for name in names})
+
+
+# --------------------------------------------------------------------------------------- restore
+
+
+def stack_restore(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
+    """Accept that a stack becomes what it was when the snapshot was made."""
+    access.authorize(ctx, "stacks:restore_snapshot")
+    acceptance.retried(lambda: _restore(ctx, identity, snapshot), identity.name)
+
+
+def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
+    row = access.living_row(ctx, identity)
+    snapshot = _found(ctx, row, uuid)
+    if snapshot.status != Status.COMPLETE:
+        raise errors.NotSupported(feature="Restoring a snapshot that is not complete")
+    checks.not_deleting(row, "Restoring")
+    checks.not_busy(ctx, row)
+    stored = definitions.template_of(ctx, row)
+    arguments = _arguments(snapshot.data or {})
+    inputs, new = stacks.read_update(ctx, row, stored, arguments)
+    checks.definition(ctx, new)
+    template = inputs.stored(ctx.runtime.new_id())
+    change = Change(
+        stack=row,
+        kind=OrderKind.RESTORE,
+        payload={"snapshot": uuid},
+        action=RESTORE,
+        columns={
+            "template_uuid": template.uuid,
+            "previous_template_uuid": row.template_uuid,
+            "updated_at": ctx.runtime.utc(),
+        },
+        template=template,
+    )
+    acceptance.accept(ctx, change)
+
+
+def _arguments(data: Any) -> StackArguments:
+    return StackArguments(
+        template=data.get("template"),
+        environment=data.get("environment"),
+        files=data.get("files") or {},
+    )

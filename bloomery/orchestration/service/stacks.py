@@ -1,0 +1,220 @@
+"""Stacks: made, changed, deleted, and what was given to them."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import stacks as db
+from bloomery.model.stack_views import Json, StackArguments, StackIdentity
+from bloomery.model.stacks import OrderKind, Stack, Template
+from bloomery.orchestration import stack as definition
+from bloomery.orchestration.engine import definitions as engine_definitions
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import acceptance, access, adoption, checks, definitions
+from bloomery.orchestration.service import inputs as readings
+from bloomery.orchestration.service.acceptance import Change
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.inputs import Inputs
+from bloomery.orchestration.template import environment, merging, versions
+from bloomery.orchestration.template.dialect import Identity, Section
+
+_SAID_NOTHING: Final = StackArguments(existing=True)
+
+
+# ---------------------------------------------------------------------------------------- create
+
+
+def create_stack(ctx: StackContext, name: object, arguments: StackArguments) -> StackIdentity:
+    """Accept a new stack, or the adoption of one; see ``Engine.create_stack``."""
+    access.authorize(ctx, "stacks:create")
+    data = arguments.adopt_data
+    new = read_new(ctx, name, arguments)
+    row = _new_row(ctx, new, arguments)
+    template = new.inputs.stored(row.template_uuid)
+    kind = OrderKind.CREATE if data is None else OrderKind.ADOPT
+    order = acceptance.order_of(ctx, row, kind, {} if data is None else {"data": data})
+    most = most_stacks(ctx)
+    acceptance.create(ctx, row, template, order, most)
+    return access.identity_of(row)
+
+
+@dataclasses.dataclass(frozen=True, slots=True)
+class New:
+    """A stack that passed all checks and is not stored."""
+
+    name: str
+    inputs: Inputs
+    stack: definition.Stack
+
+
+def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
+    """Return what create would store, checked in the order of Heat."""
+    if arguments.adopt_data is not None:
+        arguments = adoption.arguments_of(ctx, arguments)
+    if arguments.template is not None:
+        versions.template_class(arguments.template)
+    inputs = read(ctx, arguments)
+    _check_room(ctx, name)
+    name = checks.name(name)
+    stack = inputs.stack(Identity(name=name, project_id=ctx.project))
+    checks.definition(ctx, stack)
+    return New(name, inputs, stack)
+
+
+def read(ctx: StackContext, arguments: StackArguments) -> Inputs:
+    """Return what a request says, with what the operator adds."""
+    inputs = readings.of(ctx, arguments)
+    return dataclasses.replace(inputs, operators=ctx.runtime.operators)
+
+
+def most_stacks(ctx: StackContext) -> int:
+    """How many stacks the caller's project may have; -1: any."""
+    return -1 if access.is_admin(ctx) else ctx.services.conf.engine.max_stacks_per_tenant
+
+
+def _check_room(ctx: StackContext, name: object) -> None:
+    """Refuse a name that is taken, and one stack too many, before the template costs anything."""
+    with ctx.services.db.read() as conn:
+        if isinstance(name, str) and db.is_taken(conn, ctx.project, name):
+            raise errors.StackExists(stack_name=name)
+        acceptance.check_count(conn, ctx.project, most_stacks(ctx))
+
+
+def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
+    runtime = ctx.runtime
+    uuid, action = runtime.new_id(), Action.CREATE if arguments.adopt_data is None else Action.ADOPT
+    timeout_mins = arguments.timeout_mins or None
+    rollback_off = arguments.disable_rollback
+    return Stack(
+        uuid=uuid,
+        name=new.name,
+        project=ctx.project,
+        user=ctx.request.user,
+        root_uuid=uuid,
+        template_uuid=runtime.new_id(),
+        credentials_uuid=runtime.new_id(),
+        action=action,
+        status=Status.IN_PROGRESS,
+        reason=f"Stack {action} started",
+        disable_rollback=True if rollback_off is None else rollback_off,
+        timeout_mins=timeout_mins,
+        open=True,
+        tags=tuple(dict.fromkeys(arguments.tags or ())),
+        created_at=runtime.utc(),
+        **acceptance.deadline_columns(ctx, timeout_mins),
+    )
+
+
+# ---------------------------------------------------------------------------------------- update
+
+
+def update_stack(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
+    """Accept an update; see ``Engine.update_stack``."""
+    access.authorize(ctx, update_rule(arguments))
+    acceptance.retried(lambda: _update(ctx, identity, arguments), identity.name)
+
+
+def update_rule(arguments: StackArguments) -> str:
+    """Return the policy of an update: one that says nothing only runs the stack again."""
+    if not arguments.existing:
+        return "stacks:update"
+    said = dataclasses.replace(arguments, converge=False)
+    return "stacks:update_no_change" if said == _SAID_NOTHING else "stacks:update_patch"
+
+
+def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
+    row = access.living_row(ctx, identity)
+    checks.may_update(ctx, row)
+    stored = definitions.template_of(ctx, row)
+    old = definitions.of(ctx, row, stored)
+    inputs, new = read_update(ctx, row, stored, arguments)
+    checks.definition(ctx, new)
+    checks.immutable(old, new)
+    template = inputs.stored(ctx.runtime.new_id())
+    keeps_tags = arguments.existing and arguments.tags is None
+    tags = row.tags if keeps_tags else tuple(dict.fromkeys(arguments.tags or ()))
+    change = Change(
+        stack=dataclasses.replace(row, **_flags(row, arguments)),
+        kind=OrderKind.UPDATE,
+        payload={"converge": arguments.converge},
+        action=Action.UPDATE,
+        columns={
+            "template_uuid": template.uuid,
+            "previous_template_uuid": row.template_uuid,
+            "updated_at": ctx.runtime.utc(),
+            **_flags(row, arguments),
+        },
+        template=template,
+        tags=tags,
+    )
+    acceptance.accept(ctx, change)
+
+
+def _flags(row: Stack, arguments: StackArguments) -> dict[str, Any]:
+    """Return what an update keeps unless it says otherwise."""
+    rollback_off, timeout_mins = arguments.disable_rollback, arguments.timeout_mins
+    return {
+        "disable_rollback": row.disable_rollback if rollback_off is None else rollback_off,
+        "timeout_mins": row.timeout_mins if timeout_mins is None else timeout_mins or None,
+    }
+
+
+def read_update(
+    ctx: StackContext, row: Stack, stored: Template, arguments: StackArguments
+) -> tuple[Inputs, definition.Stack]:
+    """Return what an update would store and its definition, not validated."""
+    inputs = _over(ctx, stored, arguments) if arguments.existing else readings.of(ctx, arguments)
+    inputs = dataclasses.replace(inputs, operators=ctx.runtime.operators)
+    if row.owner_uuid is not None:
+        return inputs, definitions.of(ctx, row, inputs.stored(""))
+    identity = engine_definitions.identity_of(row.name, row.uuid, row.project)
+    return inputs, inputs.stack(identity)
+
+
+def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inputs:
+    """Lay what a request says over what is stored: PATCH."""
+    files = {**stored.files, **readings.checked_files(ctx, arguments)}
+    template = stored.template if arguments.template is None else arguments.template
+    said = readings.environment_of(ctx, arguments, template, files)
+    laid = merging.over(_without(stored.environment, arguments.clear_parameters), said)
+    laid[environment.PARAMETERS] = _declared(template, laid[environment.PARAMETERS], said)
+    return readings.join(ctx, template, laid, files)
+
+
+def _without(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    values = document.get(environment.PARAMETERS, {})
+    kept = {name: value for name, value in values.items() if name not in names}
+    return {**document, environment.PARAMETERS: kept}
+
+
+def _declared(
+    template: Mapping[str, Any], values: Mapping[str, Any], said: Mapping[str, Any]
+) -> dict[str, Any]:
+    """Drop parameters that the template declares no more, unless the request names them itself."""
+    declared = versions.template_class(template)(template).section(Section.PARAMETERS)
+    names = {*(declared if isinstance(declared, Mapping) else ()), *said[environment.PARAMETERS]}
+    return {name: value for name, value in values.items() if name in names}
+
+
+# ------------------------------------------------------------------------------- what was given
+
+
+def get_template(ctx: StackContext, identity: StackIdentity) -> Json:
+    row = access.stack(ctx, identity, "stacks:template")
+    return dict(definitions.template_of(ctx, row).template)
+
+
+def get_environment(ctx: StackContext, identity: StackIdentity) -> Json:
+    """Return the environment, with stars for hidden parameters."""
+    row = access.stack(ctx, identity, "stacks:environment")
+    stored = definitions.template_of(ctx, row)
+    stack = definitions.of(ctx, row, stored)
+    return stack.definition.environment.shown(definitions.hidden_names(stack))
+
+
+def get_files(ctx: StackContext, identity: StackIdentity) -> dict[str, str]:
+    row = access.stack(ctx, identity, "stacks:files")
+    return dict(definitions.template_of(ctx, row).files)

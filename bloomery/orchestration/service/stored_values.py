@@ -1,0 +1,309 @@
+"""What stored stacks and resources tell of themselves: ids, attributes, outputs.
+
+    stack = StoredStack(ctx, row)
+    stack.fetch(["web", "db"])  # one query; others are fetched when they are asked
+    stack.output("address")
+
+Nothing is fetched that is not asked for: outputs of a large stack cost what they name.  A stack
+below is found only by the resource that owns it, whatever id that resource has.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from bloomery import errors
+from bloomery.db import raw_templates, resources, stacks
+from bloomery.model import stacks as model
+from bloomery.orchestration.engine import definitions as engine_definitions
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.children import Blueprint
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import definitions
+from bloomery.orchestration.service.acceptance import sealer_of
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.definitions import OutputDefinition
+from bloomery.orchestration.template.dialect import Section
+from bloomery.orchestration.template.functions import base as functions
+from bloomery.orchestration.template.view import ResourceView
+
+_UNBORN = frozenset({Action.INIT, Action.DELETE})
+
+
+class StoredStack:
+    """One stack; its definition is parsed, and its resources are fetched, when they are asked."""
+
+    def __init__(self, ctx: StackContext, row: model.Stack) -> None:
+        self.ctx = ctx
+        self.row = row
+        self._members: dict[str, StoredResource] = {}
+
+    @functools.cached_property
+    def template(self) -> model.Template:
+        with self.ctx.services.db.read() as conn:
+            return raw_templates.get(conn, self.row.template_uuid, sealer_of(self.ctx))
+
+    @functools.cached_property
+    def definition(self) -> Stack:
+        return definitions.of(self.ctx, self.row, self.template)
+
+    @functools.cached_property
+    def names(self) -> Collection[str]:
+        """The resources that the template has, whatever their conditions say."""
+        section = self.definition.definition.template.section(Section.RESOURCES)
+        return section.keys() if isinstance(section, Mapping) else ()
+
+    def fetch(self, names: Collection[str] | None) -> None:
+        """Fetch resources that are not here yet, with their properties; None: all."""
+        missing = None if names is None else set(names) - self._members.keys()
+        if missing is not None and not missing:
+            return
+        sealer = sealer_of(self.ctx)
+        with self.ctx.services.db.read() as conn:
+            rows = resources.list_of_stack(conn, self.row.uuid, sealer, missing)
+            uuids = {row.properties_uuid for row in rows if row.properties_uuid}
+            properties = resources.properties_of(conn, uuids, sealer) if uuids else {}
+        for row in rows:
+            values = properties.get(str(row.properties_uuid))
+            self._members[row.name] = StoredResource(self, row, values.data if values else {})
+
+    def member(self, name: str) -> StoredResource | None:
+        self.fetch([name])
+        return self._members.get(name)
+
+    def members(self) -> Mapping[str, StoredResource]:
+        self.fetch(None)
+        return self._members
+
+    # ----------------------------------------------------------------------------------- outputs
+
+    @property
+    def outputs(self) -> Mapping[str, OutputDefinition]:
+        return self.definition.outputs
+
+    def fetch_for(self, outputs: Collection[OutputDefinition]) -> None:
+        """Fetch at once what the values of some outputs will ask for."""
+        view = self.definition.definition.view({})
+        trees = [output.value for output in outputs if output.enabled]
+        self.fetch({each.resource for each in functions.references(trees, view)})
+
+    def value_of(self, output: OutputDefinition) -> Any:
+        """Return the value of an output; raises its fault."""
+        if not output.enabled:
+            return None
+        view = self.definition.definition.view(_Members(self))
+        return functions.resolve(output.value, view)
+
+    def context(self) -> base.ResourceContext:
+        runtime = self.ctx.runtime
+        return base.ResourceContext(
+            stack_name=self.row.name,
+            stack_id=self.row.uuid,
+            utc=lambda: runtime.utc().timestamp(),
+            random=runtime.random,
+            timeout_s=definitions.timeout_s(self.ctx, self.row.timeout_mins),
+            project_id=self.row.project,
+            endpoint=runtime.endpoint,
+            children=StoredChildren(self),
+            siblings=_Siblings(self),
+            limits=runtime.limits,
+        )
+
+
+class _Members(Mapping[str, ResourceView]):
+    """The resources of a stack as its functions see them; each is fetched when it is asked."""
+
+    def __init__(self, stack: StoredStack) -> None:
+        self._stack = stack
+
+    def __getitem__(self, name: str) -> ResourceView:
+        if name not in self._stack.names:
+            raise KeyError(name)
+        return self._stack.member(name) or _Absent(name)
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._stack.names)
+
+    def __len__(self) -> int:
+        return len(self._stack.names)
+
+
+class _Absent:
+    """A resource that the template has and no row stands for: it is gone, or never came."""
+
+    __slots__ = ("name",)
+    ready = False
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def reference_id(self) -> str:
+        return self.name
+
+    def has_attribute(self, name: str) -> bool:
+        return True
+
+    def attribute(self, name: str, path: Sequence[Any] = ()) -> None:
+        return None
+
+    def attributes(self) -> Mapping[str, Any]:
+        return {}
+
+
+class StoredResource:
+    """One resource (a ``ResourceView``)."""
+
+    def __init__(
+        self, stack: StoredStack, row: model.Resource, properties: Mapping[str, Any]
+    ) -> None:
+        self.stack = stack
+        self.row = row
+        self.properties = properties
+
+    @functools.cached_property
+    def kind(self) -> type[base.Resource]:
+        return self.stack.definition.kind_of_type(self.row.name, self.row.type)
+
+    @functools.cached_property
+    def resource(self) -> base.Resource:
+        row = self.row
+        record = base.Record(
+            name=row.name,
+            type=row.type,
+            uuid=row.uuid,
+            action=Action(row.action),
+            status=Status(row.status),
+            reason=row.reason,
+            physical_id=row.physical_id,
+            properties=self.properties,
+            metadata=row.metadata,
+            data=dict(row.data),
+            redacted=set(row.redacted),
+        )
+        context = self.stack.context()
+        return self.kind(record, self.properties, context, update_policy=row.policy)
+
+    @property
+    def ready(self) -> bool:
+        failed = self.row.action == Action.CREATE and self.row.status == Status.FAILED
+        return self.row.action not in _UNBORN and not failed
+
+    def reference_id(self) -> Any:
+        return self.resource.get_reference_id() if self.ready else self.row.name
+
+    def has_attribute(self, name: str) -> bool:
+        return name == "show" or self.kind.offers_attribute(name)
+
+    def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if not self.ready or name == "show":
+            return None
+        return self.resource.resolve_attribute(name, path)
+
+    def attributes(self) -> Mapping[str, Any]:
+        return self.resource.all_attributes() if self.ready else {}
+
+
+class _Siblings:
+    """The other resources of a stack (``base.Siblings``)."""
+
+    def __init__(self, stack: StoredStack) -> None:
+        self._stack = stack
+
+    def find(self, reference_id: Any) -> base.Resource | None:
+        for member in self._stack.members().values():
+            if member.ready and member.reference_id() == reference_id:
+                return member.resource
+        return None
+
+
+class StoredChildren:
+    """The stacks below a stack (``children.Children``), to be looked at only."""
+
+    def __init__(self, parent: StoredStack) -> None:
+        self._parent = parent
+
+    def find(self, stack_id: str) -> StoredChild | None:
+        with self._parent.ctx.services.db.read() as conn:
+            row = stacks.find(conn, stack_id)
+        if row is None or row.deleted_at or row.owner_uuid != self._parent.row.uuid:
+            return None
+        return StoredChild(StoredStack(self._parent.ctx, row))
+
+    def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
+        raise _only_engines()
+
+    def update(self, stack_id: str, blueprint: Blueprint) -> None:
+        raise _only_engines()
+
+    def delete(self, stack_id: str) -> None:
+        raise _only_engines()
+
+    def cancel(self, stack_id: str) -> None:
+        raise _only_engines()
+
+    def suspend(self, stack_id: str) -> None:
+        raise _only_engines()
+
+    def resume(self, stack_id: str) -> None:
+        raise _only_engines()
+
+    def check(self, stack_id: str) -> None:
+        raise _only_engines()
+
+    def snapshot(self, stack_id: str) -> None:
+        raise _only_engines()
+
+
+def _only_engines() -> errors.NotSupported:
+    return errors.NotSupported(feature="Changing a stack while it is read")
+
+
+class StoredChild:
+    """One of them (``children.Child``)."""
+
+    def __init__(self, stack: StoredStack) -> None:
+        self._stack = stack
+
+    @property
+    def id(self) -> str:
+        return self._stack.row.uuid
+
+    @property
+    def arn(self) -> str:
+        row = self._stack.row
+        return engine_definitions.arn_of(row.name, row.uuid, row.project)
+
+    @property
+    def action(self) -> Action:
+        return Action(self._stack.row.action)
+
+    @property
+    def status(self) -> Status:
+        return Status(self._stack.row.status)
+
+    @property
+    def reason(self) -> str:
+        return self._stack.row.reason
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        return self._stack.template.template
+
+    def outputs(self) -> Mapping[str, Any]:
+        self._stack.fetch_for(list(self._stack.outputs.values()))
+        return {name: self._value_or_none(name) for name in self._stack.outputs}
+
+    def _value_or_none(self, name: str) -> Any:
+        try:
+            return self.output(name)
+        except errors.Failure:
+            return None
+
+    def output(self, name: str) -> Any:
+        return self._stack.value_of(self._stack.outputs[name])
+
+    def resources(self) -> Mapping[str, ResourceView]:
+        return dict[str, ResourceView](self._stack.members())

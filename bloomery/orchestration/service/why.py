@@ -1,0 +1,123 @@
+"""Why a stack is where it is: what waits for what, since when, and what to do about it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Final
+
+import sqlalchemy as sa
+
+from bloomery.db import resources, stack_locks, stack_orders, stacks
+from bloomery.model.stack_views import Json, StackIdentity
+from bloomery.model.stacks import Resource, Stack
+from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.service import acceptance, access
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template.resource_rules import HOOKS
+
+_MOST: Final = 200  # resources that are named
+_ADVICE: Final = {
+    Status.COMPLETE: "nothing: the stack is as it was ordered",
+    Status.FAILED: "read the reasons of the resources that failed, mend them, and update or delete "
+    "the stack",
+}
+
+
+def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
+    """Return what of a stack and those below waits for what; see ``Engine.explain_stack``."""
+    row = access.stack(ctx, identity, "stacks:show")
+    sealer, now = acceptance.sealer_of(ctx), ctx.runtime.utc()
+    with ctx.services.db.read() as conn:
+        below = {each.uuid: each for each in _subtree(conn, row)}
+        held = resources.list_of_tree(conn, row.root_uuid, sealer)
+        orders = list(stack_orders.list_rows(conn, row.root_uuid))
+        engine = stack_locks.find_engine(conn, row.root_uuid)
+    held = [each for each in held if each.stack_uuid in below]
+    waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
+    failed = [each for each in held if each.status == Status.FAILED]
+    since = row.updated_at or row.created_at
+    return {
+        "id": row.uuid,
+        "stack_name": row.name,
+        "stack_status": f"{row.action}_{row.status}",
+        "stack_status_reason": row.reason,
+        "since": _iso(since),
+        "age_s": _age(since, now),
+        "timeout_at": _iso(row.deadline_at) if row.status == Status.IN_PROGRESS else None,
+        "engine": engine,
+        "orders": [
+            {"kind": str(each.kind), "accepted_at": _iso(each.created_at)}
+            for each in orders
+            if each.stack_uuid in below
+        ],
+        "waiting": [_waiting(each, below, now) for each in waiting[:_MOST]],
+        "failed": [_failed(each, below) for each in failed[:_MOST]],
+        "next_action": _next_action(row, waiting, bool(orders), engine),
+    }
+
+
+def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
+    within = {row.uuid: row}
+    for each in stacks.list_below(conn, row.root_uuid):
+        if each.owner_uuid in within:
+            within[each.uuid] = each
+    return list(within.values())
+
+
+def _waiting(resource: Resource, below: dict[str, Stack], now: datetime) -> Json:
+    since = resource.updated_at or resource.created_at
+    return {
+        "resource": resource.name,
+        "stack": below[resource.stack_uuid].name,
+        "state": f"{resource.action}_{resource.status}",
+        "since": _iso(since),
+        "age_s": _age(since, now),
+        "for": _awaited(resource),
+        "due_at": _iso(resource.due_at),
+        "attempt": resource.attempt,
+    }
+
+
+def _awaited(resource: Resource) -> str:
+    if hooks := _hooks(resource):
+        return f"hook {', '.join(hooks)} to be cleared"
+    if resource.waits_for:
+        return resource.waits_for
+    return "its next look" if resource.due_at else "its engine"
+
+
+def _hooks(resource: Resource) -> list[str]:
+    return [hook for hook in HOOKS if resource.data.get(hook)]
+
+
+def _failed(resource: Resource, below: dict[str, Stack]) -> Json:
+    return {
+        "resource": resource.name,
+        "stack": below[resource.stack_uuid].name,
+        "state": f"{resource.action}_{resource.status}",
+        "reason": resource.reason,
+    }
+
+
+def _next_action(
+    row: Stack, waiting: Sequence[Resource], has_orders: bool, engine: str | None
+) -> str:
+    hooked = next((each for each in waiting if _hooks(each)), None)
+    if hooked is not None:
+        return f'signal {hooked.name} with {{"unset_hook": "{_hooks(hooked)[0]}"}} to let it go on'
+    if row.status != Status.IN_PROGRESS:
+        return _ADVICE[Status(row.status)]
+    if engine is None and has_orders:
+        return "wait: no engine has taken the order yet; look whether one runs"
+    if waiting:
+        return f"wait for {waiting[0].name}: {_awaited(waiting[0])}; or cancel, or delete"
+    return "wait: the engine is at work"
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _age(since: datetime, now: datetime) -> float:
+    return round((now - since).total_seconds(), 3)

@@ -1,0 +1,141 @@
+"""What may be asked of stacks, asked without an engine: an endpoint over an SQLite file.
+
+face = StackCalls(tmp_path)
+web = face.create("web", resources={"a": {"type": "OS::Heat::Value"}})
+face.engine.show_stack(face.member, web)
+face.rows(STACK_ORDERS)
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any, cast
+
+import sqlalchemy as sa
+
+from bloomery.conf import Conf
+from bloomery.db import resources, stack_orders, stacks, tables, tree_values, upserts
+from bloomery.db.tables import PROPERTIES_DATA, RESOURCE_DATA, RESOURCES, STACK_ORDERS
+from bloomery.model.request import Request
+from bloomery.model.stack_views import StackArguments, StackIdentity
+from bloomery.model.stacks import Properties, Resource, Stack
+from bloomery.operations.context import Services
+from bloomery.operations.policy_engine import Policies
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.service.endpoint import EngineEndpoint
+from tests.kit import trees
+
+VERSION = "2021-04-16"
+VALUE = {"type": "OS::Heat::Value", "properties": {"value": 1}}
+
+
+def caller(*roles: str, project: str | None = "p1", **more: Any) -> Request:
+    who = Request.new(user="ann", project=project)
+    return dataclasses.replace(who, roles=roles, **more)
+
+
+def template(**sections: Any) -> dict[str, Any]:
+    return {"heat_template_version": VERSION, **sections}
+
+
+class StackCalls:
+    """``accepted``: roots that engines were woken for."""
+
+    def __init__(self, folder: Path, *, enforced: bool = False, **engine_options: Any) -> None:
+        conf = Conf()
+        engine = dataclasses.replace(conf.engine, **engine_options)
+        self.db = trees.database(folder)
+        self.accepted: list[str] = []
+        self.services = Services(
+            db=self.db,
+            rpc=cast(Any, None),
+            conf=dataclasses.replace(conf, engine=engine),
+            policies=Policies(conf, [folder], enforced=enforced),
+            sealer=trees.SEALER,
+        )
+        self.engine = EngineEndpoint(self.services, EngineRuntime(), self.accepted.append)
+        self.member = caller("member", "reader")
+
+    def arguments(
+        self,
+        resources: Any = None,
+        outputs: Any = None,
+        declared: Any = None,
+        **more: Any,
+    ) -> StackArguments:
+        """``declared``: the parameters of the template; ``more``: fields of the value."""
+        sections = {"resources": resources, "outputs": outputs, "parameters": declared}
+        given = {name: section for name, section in sections.items() if section is not None}
+        return StackArguments(**{"template": template(**given) if given else None} | more)
+
+    def create(
+        self, name: object = "web", request: Request | None = None, **more: Any
+    ) -> StackIdentity:
+        arguments = self.arguments(**{"resources": {"a": VALUE}} | more)
+        return self.engine.create_stack(request or self.member, name, arguments)
+
+    # ------------------------------------------------------------------------------------ rows
+
+    def rows(self, table: sa.Table) -> list[sa.Row[Any]]:
+        return trees.rows_of(self.db, table)
+
+    def row(self, identity: StackIdentity) -> Stack:
+        with self.db.read() as conn:
+            row = stacks.find(conn, identity.uuid)
+        assert row is not None
+        return row
+
+    def change(self, identity: StackIdentity, **columns: Any) -> None:
+        """Let the stack be as an engine would have left it; it takes all orders."""
+        at = tables.STACKS.c.uuid == identity.uuid
+
+        def write(conn: sa.Connection) -> None:
+            conn.execute(sa.update(tables.STACKS).where(at).values(columns))
+            conn.execute(sa.delete(STACK_ORDERS))
+
+        self.db.transact(write)
+
+    def finish(self, identity: StackIdentity) -> None:
+        """Let what the stack is doing be done."""
+        self.change(identity, status="COMPLETE", open=False, graph=None)
+
+    def add_resource(
+        self, identity: StackIdentity, name: str, properties: dict[str, Any] | None = None,
+        **more: Any,
+    ) -> Resource:  # fmt: skip
+        """Put the row of a resource there, complete unless ``more`` says otherwise."""
+        row = self.row(identity)
+        values = {
+            "uuid": trees.ident(f"{row.uuid} {name}"), "stack_uuid": row.uuid,
+            "root_uuid": row.root_uuid, "name": name, "type": "OS::Heat::Value",
+            "action": "CREATE", "status": "COMPLETE", "template_uuid": row.template_uuid,
+            "created_at": trees.AT,
+        }  # fmt: skip
+        hidden = more.pop("hidden_properties", False)
+        stored = None
+        if properties is not None:
+            uuid = trees.ident(f"properties {row.uuid} {name}")
+            stored = Properties(uuid=uuid, root_uuid=row.root_uuid, data=properties, hidden=hidden)
+            values["properties_uuid"] = uuid
+        resource = Resource(**values | more)
+        self.db.transact(lambda conn: _write(conn, resource, stored))
+        return resource
+
+    def orders(self) -> list[tuple[str, dict[str, Any]]]:
+        """The kind and payload of each order that waits."""
+        values = [stack_orders.from_row(row, trees.SEALER) for row in self.rows(STACK_ORDERS)]
+        return [(str(order.kind), dict(order.payload)) for order in values]
+
+
+def _write(conn: sa.Connection, resource: Resource, stored: Properties | None) -> None:
+    row = tree_values.encode_resource(resource, trees.SEALER)
+    upsert = upserts.insert_or_update(conn.dialect.name, RESOURCES, tree_values.RESOURCE_ROW)
+    conn.execute(upsert, row)
+    data = tree_values.encode_data(resource, trees.SEALER)
+    if data:
+        conn.execute(sa.insert(RESOURCE_DATA), data)
+    if stored is not None:
+        encoded = tree_values.encode_properties(stored, trees.SEALER)
+        conn.execute(sa.insert(PROPERTIES_DATA), encoded)
+    assert resources.find(conn, resource.stack_uuid, resource.name, trees.SEALER) is not None
