@@ -109,6 +109,17 @@ def list_after(
     return [Stored(**row) for row in conn.execute(query).mappings()]
 
 
+def list_objects_after(
+    conn: sa.Connection, last_id: int, limit: int, up_to: int | None = None
+) -> list[tuple[int, str, str]]:
+    """Return number, object and UUID of the next rows after ``last_id``, as ``list_after``."""
+    query = sa.select(_T.id, _T.object, _T.object_uuid).where(_T.id > last_id)
+    if up_to is not None:
+        query = query.where(_T.id <= up_to)
+    found = conn.execute(query.order_by(_T.id).limit(limit))
+    return [(number, kind, uuid) for number, kind, uuid in found]
+
+
 _LAST_NUMBER = sa.text("SELECT last_value FROM events_id_seq")
 _NEXT = sa.text("SELECT pg_current_xact_id()::text::bigint")
 _OLDEST = sa.text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")

@@ -60,6 +60,7 @@ class _Group:
 
     name: str
     step: Step
+    is_timer: bool = False
     state: _State = _State.PARKED
     due_at: float = NEVER
     entered_at: float = NEVER
@@ -101,13 +102,18 @@ class ThreadGroupManager:
             return name in self._groups
 
     def __len__(self) -> int:
-        """How many groups there are, those that wait included."""
-        return len(self._groups)
+        """How many trees there are, those that wait included."""
+        return len(self.roots())
 
     @property
     def busy(self) -> int:
         """How many workers are at work."""
         return len(self._running)
+
+    def roots(self) -> list[str]:
+        """Return the names of all groups but timers."""
+        with self._mutex:
+            return [group.name for group in self._groups.values() if not group.is_timer]
 
     def begin(self) -> None:
         """Start to look at the clock."""
@@ -115,12 +121,12 @@ class ThreadGroupManager:
 
     # ---------------------------------------------------------------------------- groups
 
-    def start(self, name: str, step: Step) -> bool:
+    def start(self, name: str, step: Step, *, is_timer: bool = False) -> bool:
         """Have ``step`` called, at once and whenever it is due; False: there is such a group."""
         with self._mutex:
             if self._stopping or name in self._groups:
                 return False
-            group = self._groups[name] = _Group(name, step)
+            group = self._groups[name] = _Group(name, step, is_timer)
             self._make_ready(group)
             return True
 
@@ -132,16 +138,16 @@ class ThreadGroupManager:
         ``make_step`` is called under the lock; whoever ends the group has let go of it.  The group
         ends at once when a live engine has the lock, or the tree is gone.  False: it is here.
         """
+        leases: list[L] = []
         steps: list[Step] = []
 
         def step(woken: bool) -> float | None:
-            if not steps:
-                try:
-                    lease = lock.acquire(is_live)
-                except (errors.Conflict, errors.NotFound) as exc:
-                    LOG.info("stack %s: left alone: %s", lock.root_uuid, exc)
-                    return None
-                steps.append(make_step(lease))
+            try:
+                leases[:] = leases or [lock.acquire(is_live)]
+            except (errors.Conflict, errors.NotFound) as exc:
+                LOG.info("stack %s: left alone: %s", lock.root_uuid, exc)
+                return None
+            steps[:] = steps or [make_step(leases[0])]
             return steps[0](woken)
 
         return self.start(lock.root_uuid, step)
@@ -156,7 +162,7 @@ class ThreadGroupManager:
             begun[:] = [True]
             return self._clock() + every_s
 
-        self.start(name, step)
+        self.start(name, step, is_timer=True)
 
     def wake(self, name: str) -> bool:
         """Have the group stepped soon; while it is stepped, once more.  False: not one of ours."""

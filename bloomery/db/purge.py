@@ -1,0 +1,113 @@
+"""Queries that drop what is left of deleted stacks, and what nothing refers to any more.
+
+Each is one batch: the caller calls again as long as something went, so that others may write
+between two of them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery.db.tables import (
+    CREDENTIALS,
+    PROPERTIES_DATA,
+    RAW_TEMPLATES,
+    RESOURCES,
+    STACK_EVENTS,
+    STACK_LOCKS,
+    STACK_ORDERS,
+    STACKS,
+    TEMPLATE_FILES,
+)
+
+_S = STACKS.c
+_E = STACK_EVENTS.c
+_P = PROPERTIES_DATA.c
+
+
+def list_deleted(conn: sa.Connection, *, before: datetime, at_most: int) -> list[tuple[str, str]]:
+    """Return uuid and root of stacks that were deleted before, the oldest first."""
+    query = sa.select(_S.uuid, _S.root_uuid).where(_S.deleted_at < before)
+    found = conn.execute(query.order_by(_S.deleted_at).limit(at_most))
+    return [(uuid, root) for uuid, root in found]
+
+
+def drop_stacks(conn: sa.Connection, stacks: Sequence[tuple[str, str]]) -> None:
+    """Drop stacks with what refers to them: resources, events, tags, snapshots (by their keys).
+
+    Of a root the lock, the orders and the properties of the whole tree go, too.
+    """
+    uuids = [uuid for uuid, _ in stacks]
+    roots = [root for uuid, root in stacks if uuid == root]
+    conn.execute(sa.delete(STACKS).where(_S.uuid.in_(uuids)))
+    for table in (STACK_LOCKS, STACK_ORDERS, PROPERTIES_DATA):
+        conn.execute(sa.delete(table).where(table.c.root_uuid.in_(roots)))
+    for root in {root for uuid, root in stacks if root not in roots}:
+        drop_properties(conn, root)
+
+
+def list_crowded(conn: sa.Connection, *, more_than: int) -> list[str]:
+    """Return stacks with more events than that."""
+    query = sa.select(_E.stack_uuid).group_by(_E.stack_uuid).having(sa.func.count() > more_than)
+    return list(conn.execute(query).scalars())
+
+
+def drop_events(conn: sa.Connection, stack_uuid: str, *, keep: int) -> int:
+    """Drop the oldest events of a stack; return how many went."""
+    newest = sa.select(_E.id).where(_E.stack_uuid == stack_uuid).order_by(_E.id.desc())
+    first_to_go = conn.execute(newest.offset(keep).limit(1)).scalar_one_or_none()
+    if first_to_go is None:
+        return 0
+    old = sa.delete(STACK_EVENTS).where(_E.stack_uuid == stack_uuid, _E.id <= first_to_go)
+    return conn.execute(old).rowcount
+
+
+def drop_properties(conn: sa.Connection, root_uuid: str) -> int:
+    """Drop what no resource and no event of a tree refers to; return how much went."""
+    used = [
+        sa.select(table.c.properties_uuid).where(
+            table.c.root_uuid == root_uuid, table.c.properties_uuid.is_not(None)
+        )
+        for table in (RESOURCES, STACK_EVENTS)
+    ]
+    unused = sa.and_(*(_P.uuid.not_in(uuids) for uuids in used))
+    drop = sa.delete(PROPERTIES_DATA).where(_P.root_uuid == root_uuid, unused)
+    return conn.execute(drop).rowcount
+
+
+def root_of(conn: sa.Connection, stack_uuid: str) -> str | None:
+    return conn.execute(sa.select(_S.root_uuid).where(_S.uuid == stack_uuid)).scalar_one_or_none()
+
+
+_TEMPLATES_IN_USE = (_S.template_uuid, _S.previous_template_uuid, RESOURCES.c.template_uuid)
+
+
+def drop_templates(conn: sa.Connection, *, before: datetime) -> int:
+    """Drop templates and their files that nothing refers to; return how many templates went.
+
+    ``before``: those that were made later stay, whoever is about to refer to them.
+    """
+    gone = _drop_unused(conn, RAW_TEMPLATES, RAW_TEMPLATES.c.uuid, _TEMPLATES_IN_USE, before)
+    digests = (RAW_TEMPLATES.c.files_digest,)
+    _drop_unused(conn, TEMPLATE_FILES, TEMPLATE_FILES.c.digest, digests, before)
+    return gone
+
+
+def drop_credentials(conn: sa.Connection, *, before: datetime) -> int:
+    """Drop stored credentials that no stack has any more."""
+    return _drop_unused(conn, CREDENTIALS, CREDENTIALS.c.uuid, (_S.credentials_uuid,), before)
+
+
+def _drop_unused(
+    conn: sa.Connection,
+    table: sa.Table,
+    key: sa.Column[Any],
+    users: Sequence[sa.Column[Any]],
+    before: datetime,
+) -> int:
+    unused = [key.not_in(sa.select(user).where(user.is_not(None))) for user in users]
+    return conn.execute(sa.delete(table).where(table.c.created_at < before, *unused)).rowcount

@@ -1,0 +1,84 @@
+"""What is old enough goes: stacks that were deleted, events beyond the limit, what nobody needs.
+
+It may be called at any time, twice, by several engines, and may die in the middle.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from functools import partial
+from typing import Final
+
+import sqlalchemy as sa
+
+from bloomery.conf.engine import Engine as Options
+from bloomery.db import engines, purge, rows
+from bloomery.db.engine import Database
+
+LOG = logging.getLogger(__name__)
+
+EVERY_S: Final = 3600.0
+_BATCH: Final = 50  # stacks of one transaction: others want to write, too
+_SETTLED: Final = timedelta(days=1)  # since a row was made that nothing refers to
+
+
+class Purge:
+    """The hourly job of an engine; ``stopping`` ends it between two batches."""
+
+    def __init__(
+        self,
+        db: Database,
+        options: Options,
+        *,
+        now: Callable[[], datetime] = rows.now,
+        stopping: Callable[[], bool] = lambda: False,
+    ) -> None:
+        self._db, self._options = db, options
+        self._now, self._stopping = now, stopping
+
+    def run(self) -> None:
+        """Drop what may go."""
+        stacks, events = self.drop_stacks(), self.drop_events()
+        settled = self._now() - _SETTLED
+        self._db.transact(lambda conn: purge.drop_templates(conn, before=settled))
+        self._db.transact(lambda conn: purge.drop_credentials(conn, before=settled))
+        self._db.transact(lambda conn: engines.purge(conn, before=settled))
+        if stacks or events:
+            LOG.info("purged %d deleted stacks and %d events", stacks, events)
+
+    def drop_stacks(self) -> int:
+        """Forget stacks that were deleted ``purge_days`` ago; return how many."""
+        if self._options.purge_days < 0:
+            return 0
+        before, total = self._now() - timedelta(days=self._options.purge_days), 0
+        while not self._stopping():
+            with self._db.read() as conn:
+                batch = purge.list_deleted(conn, before=before, at_most=_BATCH)
+            if not batch:
+                break
+            self._db.transact(partial(purge.drop_stacks, stacks=batch))
+            total += len(batch)
+        return total
+
+    def drop_events(self) -> int:
+        """Cut the events of stacks that have too many; return how many went."""
+        keep, total = self._options.max_events_per_stack, 0
+        if not keep:
+            return 0
+        most = keep + self._options.event_purge_batch_size
+        with self._db.read() as conn:
+            crowded = purge.list_crowded(conn, more_than=most)
+        for stack in crowded:
+            if self._stopping():
+                break
+            total += self._db.transact(partial(_cut, stack=stack, keep=keep))
+        return total
+
+
+def _cut(conn: sa.Connection, stack: str, keep: int) -> int:
+    gone = purge.drop_events(conn, stack, keep=keep)
+    if root := purge.root_of(conn, stack):
+        purge.drop_properties(conn, root)
+    return gone

@@ -1,0 +1,89 @@
+"""What definitions are read with and trees are worked on with, as the configuration has it.
+
+The operators' environment is what the files of ``[engine]environment_dir`` come to, later names
+over earlier ones; a folder that cannot be read, or a file that is no environment, is told and
+keeps nobody from starting: stacks exist already, and must go on.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+import threading
+import time
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.template import merging
+from bloomery.orchestration.template.environment import Environment
+
+LOG = logging.getLogger(__name__)
+
+_ENVIRONMENTS: Final = ("*.yaml", "*.yml", "*.json")
+
+
+class MonotonicClock:
+    """Time as it passes; whoever waits is parked by the engine's threads, and not here."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wake(self) -> None:
+        self._woken.set()
+
+    def wait(self, until_s: float | None) -> None:
+        self._woken.wait(None if until_s is None else max(until_s - self.now(), 0.0))
+        self._woken.clear()
+
+
+def limits_of(conf: Conf) -> Limits:
+    """Return what templates may ask for here."""
+    options = conf.engine
+    return dataclasses.replace(
+        LIMITS,
+        resources=options.max_resources_per_stack,
+        nested_depth=options.max_nested_stack_depth,
+        template_bytes=options.max_template_size,
+    )
+
+
+def operators_environment(folder: str | None, limits: Limits = LIMITS) -> Environment | None:
+    """Return the environment below every stack; None where there is none."""
+    if not folder:
+        return None
+    try:
+        found = sorted(path for form in _ENVIRONMENTS for path in Path(folder).glob(form))
+        texts = {path.name: path.read_text(encoding="utf-8") for path in found}
+        document = merging.merged(list(texts), texts, {}, limits)
+        return Environment.of(document, limits=limits)
+    except (errors.Failure, OSError, UnicodeError) as exc:
+        LOG.error("no stack gets the environment of %s: %s", folder, exc)  # noqa: TRY400  a setting
+        return None
+
+
+def make_runtime(
+    conf: Conf,
+    *,
+    engines: Callable[[], int] = lambda: 1,
+    endpoint: str = "",
+    software: Callable[[str], Any] | None = None,
+) -> EngineRuntime:
+    """Return the runtime of a process; it reads folders, so make it once."""
+    limits = limits_of(conf)
+    return EngineRuntime(
+        clock=MonotonicClock(),
+        operators=operators_environment(conf.engine.environment_dir, limits),
+        limits=limits,
+        retries=conf.engine.action_retry_limit,
+        engines=engines,
+        endpoint=endpoint,
+        software=software,
+    )

@@ -1,0 +1,175 @@
+"""One tree of stacks under its lock: loaded, given its orders, turned and written, until it rests.
+
+What a turn has changed is written before anything else happens to the tree.  A database that
+refuses it, because it is busy or its disk is full, is asked again with the same turn, and no
+handler runs meanwhile.  Whatever else goes wrong drops the tree in memory; the rows know better.
+"""
+
+from __future__ import annotations
+
+import logging
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Final, Protocol
+
+from bloomery import errors
+from bloomery.metrics import METRICS
+from bloomery.model.stacks import Tree, Turn
+from bloomery.orchestration.service.locks import Lease
+from bloomery.orchestration.service.threads import NEVER
+
+LOG = logging.getLogger(__name__)
+
+_NOTHING: Final = Turn()
+_BUSY_S: Final = 0.5  # until a database that refused a turn is asked again
+
+
+class WorkingTree(Protocol):
+    """As much of the engine's tree as is needed to drive it."""
+
+    @property
+    def rests(self) -> bool: ...
+
+    def take(self, accepted: Tree) -> None: ...
+
+    def turn(self) -> Turn: ...
+
+    def due_at(self) -> float | None: ...
+
+    def waits(self) -> Iterable[str]: ...
+
+    def wake(self, uuid: str | None) -> None: ...
+
+
+class Written(Protocol):
+    @property
+    def released(self) -> bool: ...
+
+
+class Store(Protocol):
+    def load(self, root_uuid: str) -> Tree: ...
+
+    def list_orders(self, root_uuid: str, after_id: int) -> Tree: ...
+
+    def write(self, root_uuid: str, lease: Lease, turn: Turn) -> Written: ...
+
+    def forget(self, root_uuid: str) -> None: ...
+
+
+class Wakes(Protocol):
+    def watch(self, root: str, objects: Iterable[str]) -> bool: ...
+
+    def news_of(self, root: str) -> Iterable[str]: ...
+
+    def forget(self, root: str) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TreeRuntime:
+    """What all trees of an engine share.
+
+    ``may_act``  whether this engine counts as alive: another one may act on its trees otherwise
+    ``poll_s``   the net below wake-ups: orders are looked for so often, whoever forgot to tell
+    """
+
+    store: Store
+    make_tree: Callable[[Tree], WorkingTree]
+    wakes: Wakes
+    on_events_written: Callable[[], None] = lambda: None
+    may_act: Callable[[], bool] = lambda: True
+    clock: Callable[[], float] = time.monotonic
+    poll_s: float = 30.0
+
+
+class TreeWork:
+    """The steps of one tree; never called by two threads at once."""
+
+    def __init__(self, runtime: TreeRuntime, lease: Lease) -> None:
+        self._runtime = runtime
+        self._lease = lease
+        self._root = lease.root_uuid
+        self._tree: WorkingTree | None = None
+        self._unwritten: Turn | None = None
+        self._last_order = 0
+        self._look_at = 0.0  # for orders; at once where there may be some
+
+    def step(self, woken: bool) -> float | None:
+        """Do one turn; return when the next one is due, None when the lock is gone."""
+        runtime = self._runtime
+        if woken:
+            self._look_at = 0.0
+        if not runtime.may_act():
+            return runtime.clock() + _BUSY_S
+        try:
+            return self._step()
+        except errors.DatabaseBusy as exc:
+            LOG.warning("stack %s: waits for the database: %s", self._root, exc)
+            return runtime.clock() + _BUSY_S
+        except errors.StackLockLost as exc:
+            LOG.warning("stack %s: left to another engine: %s", self._root, exc)
+            self._drop()
+            return None
+        except BaseException:
+            self._drop()
+            raise
+
+    def _step(self) -> float | None:
+        began = time.monotonic()
+        if self._unwritten is None:
+            self._unwritten = self._prepared().turn()
+        turn = self._unwritten
+        released = turn != _NOTHING and self._write(turn)
+        self._unwritten = None
+        METRICS.send_timer("stack_turn", (time.monotonic() - began) * 1000)
+        if released:
+            self._drop()
+            return None
+        return 0.0 if turn.rests else self._due_at()
+
+    def _prepared(self) -> WorkingTree:
+        """Return the tree with all news in it."""
+        runtime = self._runtime
+        if self._tree is None:
+            loaded = runtime.store.load(self._root)
+            tree = runtime.make_tree(loaded)
+            tree.wake(None)
+            self._tree = tree
+            self._note(loaded)
+            return tree
+        for uuid in runtime.wakes.news_of(self._root):
+            self._tree.wake(uuid)
+        if runtime.clock() >= self._look_at:
+            accepted = runtime.store.list_orders(self._root, self._last_order)
+            self._note(accepted)
+            if accepted.orders:
+                self._tree.take(accepted)
+        return self._tree
+
+    def _note(self, tree: Tree) -> None:
+        """Remember up to where orders were taken, and when to look again without being woken."""
+        self._last_order = max((order.id for order in tree.orders), default=self._last_order)
+        self._look_at = self._runtime.clock() + self._runtime.poll_s
+
+    def _write(self, turn: Turn) -> bool:
+        """Store a turn, then tell of it; return whether the lock was released with it."""
+        runtime = self._runtime
+        released = runtime.store.write(self._root, self._lease, turn).released
+        if turn.rests and not released:
+            self._look_at = 0.0  # an order came in this very moment
+        if turn.events:
+            runtime.on_events_written()
+        return released
+
+    def _due_at(self) -> float:
+        runtime, tree = self._runtime, self._tree
+        assert tree is not None
+        if runtime.wakes.watch(self._root, tree.waits()):
+            return 0.0
+        due_at = tree.due_at()
+        return min(NEVER if due_at is None else due_at, self._look_at)
+
+    def _drop(self) -> None:
+        self._tree = self._unwritten = None
+        self._runtime.wakes.forget(self._root)
+        self._runtime.store.forget(self._root)

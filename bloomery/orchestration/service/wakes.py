@@ -1,0 +1,189 @@
+"""What happened elsewhere: a tail of event rows, from the present end, and who waits for what.
+
+A tree names the objects that its resources wait for; when an event row tells of one of them, the
+tree is woken.  An engine keeps no cursor: a tree that is loaded looks at each of its waits once,
+and once more after the tail has begun to watch for it, so that nothing is missed between.
+
+Where others write to the database, too, the end of the rows is looked at five times a second; an
+event of a stack then means that an order may have come.  A process that is alone is told of its own
+commits, and reads nothing as long as nobody waits.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable, Iterable
+from typing import Final
+
+from bloomery import errors
+from bloomery.db import events
+from bloomery.db.engine import Database
+
+LOG = logging.getLogger(__name__)
+
+STACK: Final = "stack"  # the object of events of stacks
+_POLL_S: Final = 0.2
+_RETRY_S: Final = 2.0
+_BATCH: Final = 500
+
+
+class WakeIndex:
+    """Which tree waits for which object, and what it has not heard of yet."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._waits: dict[str, set[str]] = {}  # root -> objects
+        self._roots: dict[str, set[str]] = {}  # object -> roots
+        self._news: dict[str, set[str]] = {}  # root -> objects
+
+    @property
+    def is_empty(self) -> bool:
+        return not self._roots
+
+    def watch(self, root: str, objects: Iterable[str]) -> bool:
+        """Note all that a tree waits for; True: some of it is new, and news to the tree."""
+        wanted = set(objects)
+        with self._mutex:
+            before = self._waits.get(root, set())
+            if wanted == before:
+                return False
+            for uuid in wanted - before:
+                self._roots.setdefault(uuid, set()).add(root)
+            for uuid in before - wanted:
+                self._forget(uuid, root)
+            self._waits[root] = wanted
+            self._news.setdefault(root, set()).update(wanted - before)
+            return bool(wanted - before)
+
+    def _forget(self, uuid: str, root: str) -> None:
+        roots = self._roots[uuid]
+        roots.discard(root)
+        if not roots:
+            del self._roots[uuid]
+
+    def forget(self, root: str) -> None:
+        """Drop a tree that is worked on no more."""
+        with self._mutex:
+            for uuid in self._waits.pop(root, ()):
+                self._forget(uuid, root)
+            self._news.pop(root, None)
+
+    def tell(self, objects: Iterable[str]) -> set[str]:
+        """Note what happened to these objects; return the trees that wait for any."""
+        woken: set[str] = set()
+        with self._mutex:
+            for uuid in objects:
+                for root in self._roots.get(uuid, ()):
+                    self._news.setdefault(root, set()).add(uuid)
+                    woken.add(root)
+        return woken
+
+    def news_of(self, root: str) -> set[str]:
+        """Return what happened to objects that a tree waits for, once."""
+        with self._mutex:
+            return self._news.pop(root, set())
+
+
+class EventTail:
+    """One thread that reads event rows as they come, and wakes trees.
+
+    ``on_news`` gets the root of a tree; ``on_stacks`` is called when stacks were told of.
+    """
+
+    def __init__(
+        self,
+        db: Database,
+        *,
+        on_news: Callable[[str], object],
+        on_stacks: Callable[[], object],
+        alone: bool,
+    ) -> None:
+        self._db, self._alone = db, alone
+        self.index = WakeIndex()
+        self._on_news, self._on_stacks = on_news, on_stacks
+        self._horizon = events.Horizon()
+        self._last_id: int | None = None
+        self._change = threading.Condition()
+        self._told = self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="stacks-wakes", daemon=True)
+
+    def begin(self) -> None:
+        self._thread.start()
+
+    def wake(self) -> None:
+        """There may be something new; called after commits of this process."""
+        with self._change:
+            if self._alone and self.index.is_empty:
+                self._last_id = None  # what is new now is nobody's news
+                return
+            self._told = True
+            self._change.notify()
+
+    def watch(self, root: str, objects: Iterable[str]) -> bool:
+        """Wake a tree when anything happens to ``objects``; True: look at the new ones once more.
+
+        What happened to them before this returns may not be told any more, all else is.
+        """
+        wanted = set(objects)
+        is_new = self.index.watch(root, wanted)
+        if wanted:
+            self._settle()
+        return is_new
+
+    def news_of(self, root: str) -> set[str]:
+        """Return what happened to objects that a tree waits for, once."""
+        return self.index.news_of(root)
+
+    def forget(self, root: str) -> None:
+        """Drop a tree that is worked on no more."""
+        self.index.forget(root)
+
+    def _settle(self) -> None:
+        """Read from the present end, if nothing was read up to now."""
+        with self._change:
+            if self._last_id is not None:
+                return
+        with self._db.read() as conn:
+            last_id = events.last_id(conn)
+        with self._change:
+            if self._last_id is None:
+                self._last_id = last_id
+
+    def stop(self) -> None:
+        with self._change:
+            self._stopping = True
+            self._change.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def _run(self) -> None:
+        pause_s = None if self._alone else _POLL_S
+        while not self._wait(pause_s):
+            try:
+                self._settle()
+                while self.read():
+                    pass
+                pause_s = None if self._alone and not self._horizon.waits else _POLL_S
+            except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
+                LOG.warning("cannot read events for stacks: %s", errors.brief(exc))
+                pause_s = _RETRY_S
+
+    def _wait(self, pause_s: float | None) -> bool:
+        with self._change:
+            self._change.wait_for(lambda: self._stopping or self._told, pause_s)
+            self._told = False
+            return self._stopping
+
+    def read(self) -> bool:
+        """Tell of the next rows; True: there are more."""
+        with self._db.read() as conn:
+            up_to = self._horizon.look(conn)
+            batch = events.list_objects_after(conn, self._last_id or 0, _BATCH, up_to)
+        for root in self.index.tell(uuid for _, _, uuid in batch):
+            self._on_news(root)
+        if not self._alone and any(kind == STACK for _, kind, _ in batch):
+            self._on_stacks()
+        if batch:
+            self._last_id = batch[-1][0]
+        return len(batch) == _BATCH

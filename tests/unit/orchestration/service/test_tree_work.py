@@ -1,0 +1,188 @@
+"""One tree under its lock: what a turn has changed is written before anything else happens."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery import errors
+from bloomery.db import tables
+from bloomery.db.engine import Database
+from bloomery.model.stacks import OrderKind, Tree
+from bloomery.orchestration.service.locks import StackLock
+from bloomery.orchestration.service.store import RowStore
+from bloomery.orchestration.service.tree_work import TreeRuntime, TreeWork
+from tests.fakes.tree import FakeTree
+from tests.kit import trees
+from tests.kit.trees import SEALER, ident
+
+WEB = ident("web")
+
+
+class Wakes:
+    def __init__(self) -> None:
+        self.news: set[str] = set()
+        self.watched: dict[str, set[str]] = {}
+
+    def watch(self, root: str, objects: Iterable[str]) -> bool:
+        wanted = set(objects)
+        new = wanted - self.watched.get(root, set())
+        self.watched[root] = wanted
+        self.news |= new
+        return bool(new)
+
+    def news_of(self, root: str) -> set[str]:
+        news, self.news = self.news, set()
+        return news
+
+    def forget(self, root: str) -> None:
+        self.watched.pop(root, None)
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    database = trees.database(tmp_path)
+    trees.accept(database, trees.order(), trees.stack(), templates=(trees.template(),))
+    yield database
+    database.close()
+
+
+class Bench:
+    """A tree's work, and what it did."""
+
+    def __init__(self, db: Database, **more: Any) -> None:
+        self.db, self.now, self.told, self.waits_on = db, 50.0, 0, ()
+        self.made: list[FakeTree] = []
+        self.wakes = Wakes()
+        runtime = TreeRuntime(
+            store=RowStore(db, SEALER), make_tree=self._make, wakes=self.wakes,
+            on_events_written=self._tell, clock=lambda: self.now,
+        )  # fmt: skip
+        lease = StackLock(db, WEB, "engine-1").acquire(trees.nobody)
+        self.work = TreeWork(dataclasses.replace(runtime, **more), lease)
+
+    def _make(self, tree: Tree) -> FakeTree:
+        self.made.append(FakeTree(tree, waits_on=self.waits_on))
+        return self.made[-1]
+
+    def _tell(self) -> None:
+        self.told += 1
+
+    def holder(self) -> str | None:
+        (row,) = trees.rows_of(self.db, tables.STACK_LOCKS)
+        engine: str | None = row.engine_id
+        return engine
+
+    def status(self) -> str:
+        (row,) = trees.rows_of(self.db, tables.STACKS)
+        status: str = row.status
+        return status
+
+
+def test_a_tree_is_turned_to_its_end_and_the_lock_goes_with_the_last_turn(db: Database) -> None:
+    bench = Bench(db)
+    due_at = bench.work.step(False)
+    assert due_at is not None
+    assert due_at <= 50.0 + 1e9  # at once, by the tree's own clock
+    assert (bench.holder(), bench.status()) == ("engine-1", "IN_PROGRESS")
+    assert bench.work.step(False) is None
+    assert (bench.holder(), bench.status()) == (None, "COMPLETE")
+    assert trees.rows_of(db, tables.STACK_ORDERS) == []
+    assert bench.made[0].looks == [None]  # each wait is looked at once after a load
+
+
+def test_an_order_is_taken_when_the_tree_is_woken(db: Database) -> None:
+    bench = Bench(db)
+    bench.work.step(False)
+    trees.accept(db, trees.order(OrderKind.CHECK))
+    bench.work.step(True)
+    assert [len(turn.orders) for turn in bench.made[0].turns] == [1, 1]
+    assert bench.work.step(False) is None
+
+
+def test_an_order_in_the_moment_of_the_end_keeps_the_lock(db: Database) -> None:
+    bench = Bench(db)
+    bench.work.step(False)
+    trees.accept(db, trees.order(OrderKind.CHECK))  # and nobody has woken the tree yet
+    assert bench.work.step(False) == 0.0
+    assert bench.holder() == "engine-1"
+    assert bench.work.step(False) is not None
+    assert bench.work.step(False) is None
+    assert trees.rows_of(db, tables.STACK_ORDERS) == []
+
+
+def test_orders_are_looked_for_now_and_then_whoever_forgot_to_tell(db: Database) -> None:
+    bench = Bench(db, poll_s=30.0)
+    bench.waits_on = ("node-1",)
+    for _ in range(3):
+        due_at = bench.work.step(False)
+    assert due_at == 80.0
+    trees.accept(db, trees.order(OrderKind.CHECK))
+    bench.now = 80.0
+    bench.work.step(False)
+    assert len(bench.made[0].turns[-1].orders) == 1
+
+
+def test_a_database_that_is_busy_gets_the_same_turn_again_and_no_handler_runs(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(db)
+    bench.work.step(False)
+
+    def busy(_db: Database, _work: Any) -> None:
+        raise errors.DatabaseBusy(reason="the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "transact", busy)
+        for _ in range(3):
+            assert bench.work.step(True) == 50.5
+    assert len(bench.made[0].turns) == 2
+    assert bench.status() == "IN_PROGRESS"
+    assert bench.work.step(False) is None
+    assert (len(bench.made[0].turns), bench.status()) == (2, "COMPLETE")
+
+
+def test_a_stolen_tree_is_dropped_without_another_call(db: Database) -> None:
+    bench = Bench(db)
+    bench.work.step(False)
+    StackLock(db, WEB, "engine-2").acquire(trees.nobody)
+    assert bench.work.step(False) is None
+    assert (bench.holder(), bench.status()) == ("engine-2", "IN_PROGRESS")
+
+
+def test_a_turn_that_fails_drops_the_tree_and_the_next_one_begins_from_rows(db: Database) -> None:
+    bench = Bench(db)
+    bench.work.step(False)
+    bench.made[0].fault = ZeroDivisionError()
+    with pytest.raises(ZeroDivisionError):
+        bench.work.step(False)
+    while bench.work.step(False) is not None:
+        pass
+    assert (len(bench.made), bench.status(), bench.holder()) == (2, "COMPLETE", None)
+
+
+def test_an_engine_that_may_be_taken_for_dead_does_not_act(db: Database) -> None:
+    alive = False
+    bench = Bench(db, may_act=lambda: alive)
+    assert bench.work.step(False) == 50.5
+    assert bench.made == []
+    alive = True
+    bench.work.step(False)
+    assert len(bench.made) == 1
+
+
+def test_a_new_wait_is_looked_at_once_more_and_then_waited_for(db: Database) -> None:
+    bench = Bench(db)
+    bench.waits_on = ("node-1",)
+    assert bench.work.step(False) == 0.0
+    bench.work.step(False)
+    assert bench.made[0].looks == [None, "node-1"]
+    assert bench.work.step(False) == bench.now + 30  # nothing but the net below wake-ups
+    bench.wakes.news.add("node-1")
+    bench.made[0].missing.clear()
+    assert bench.work.step(True) is None
+    assert bench.made[0].looks == [None, "node-1", "node-1"]

@@ -1,0 +1,108 @@
+"""A tree is woken by what happens to the objects it waits for, and by nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery.db import events
+from bloomery.db.engine import Database, Meter
+from bloomery.orchestration.service.wakes import EventTail
+from tests.kit import trees
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def db(tmp_path: Path) -> Iterator[Database]:
+    database = trees.database(tmp_path)
+    yield database
+    database.close()
+
+
+def happen(db: Database, uuid: str, kind: str = "node") -> None:
+    row = events.encode(
+        events.Event(object=kind, object_uuid=uuid, action="provision_set", status="end")
+    )
+    db.transact(lambda conn: events.insert(conn, [row]))
+
+
+class Woken:
+    def __init__(self, db: Database, *, alone: bool = True) -> None:
+        self.roots: list[str] = []
+        self.stacks = 0
+        self.tail = EventTail(db, on_news=self.roots.append, on_stacks=self._stack, alone=alone)
+
+    def _stack(self) -> None:
+        self.stacks += 1
+
+
+@pytest.fixture
+def woken(db: Database) -> Iterator[Woken]:
+    made = Woken(db)
+    made.tail.begin()
+    yield made
+    made.tail.stop()
+
+
+def test_an_event_wakes_the_trees_that_wait_for_its_object(db: Database, woken: Woken) -> None:
+    happen(db, "n1")  # before anybody waits
+    assert woken.tail.watch("a", ["n1", "n2"])
+    assert woken.tail.watch("b", ["n1"])
+    assert woken.tail.news_of("a") == {"n1", "n2"}  # new waits are looked at once more
+    assert woken.tail.news_of("b") == {"n1"}
+    happen(db, "n1")
+    happen(db, "n3")
+    woken.tail.wake()
+    wait_for(lambda: len(woken.roots) == 2, "both trees")
+    assert sorted(woken.roots) == ["a", "b"]
+    assert woken.tail.news_of("a") == {"n1"}
+    assert woken.tail.news_of("a") == set()
+
+
+def test_what_happened_between_the_look_and_the_watch_is_looked_at(db: Database) -> None:
+    woken = Woken(db)  # its thread does not run: nothing but the watch can tell
+    happen(db, "n1")
+    woken.tail.wake()
+    assert woken.tail.watch("a", ["n1"])
+    assert woken.tail.news_of("a") == {"n1"}
+    happen(db, "n1")
+    woken.tail.read()
+    assert woken.roots == ["a"]
+
+
+def test_a_wait_that_is_over_wakes_nobody(db: Database) -> None:
+    woken = Woken(db)
+    woken.tail.watch("a", ["n1", "n2"])
+    assert not woken.tail.watch("a", ["n2"])
+    woken.tail.watch("b", ["n2"])
+    woken.tail.forget("b")
+    happen(db, "n1")
+    woken.tail.read()
+    assert woken.roots == []
+    happen(db, "n2")
+    woken.tail.read()
+    assert woken.roots == ["a"]
+
+
+def test_nothing_is_read_where_nobody_waits(db: Database) -> None:
+    woken = Woken(db)
+    meter = Meter(db)
+    woken.tail.wake()
+    woken.tail.watch("a", [])
+    woken.tail.wake()
+    assert meter.statements == []
+
+
+def test_another_process_is_heard_without_being_called(db: Database) -> None:
+    woken = Woken(db, alone=False)
+    woken.tail.begin()
+    try:
+        woken.tail.watch("a", ["n1"])
+        happen(db, "n1")
+        happen(db, "s1", kind="stack")
+        wait_for(lambda: woken.roots and woken.stacks, "the poll")
+    finally:
+        woken.tail.stop()
+    assert woken.roots == ["a"]
