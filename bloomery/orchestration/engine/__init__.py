@@ -1,6 +1,24 @@
 """The one walker of stacks: it works on plain values and knows neither rows nor threads.
 
+A tree of stacks is taken from a store, stepped in turns, and handed back as what each turn has
+changed (see trees.py, and doc/stack-engine.md for the mechanisms)::
+
+    tree = StackTree.load(store.load(root_uuid), runtime)
+    while not tree.rests:
+        store.write(root_uuid, tree.turn())
+
 runtime      what all trees of an engine share
 definitions  the definition of a stored stack
 store        where trees live between two turns: in memory, or in rows
+events       what is told, in Heat's sentences
+rows         a resource, its act, and what others see of it
+ledger       what a tree has changed, and who is due when
+stacks       a stack: its state, its rows, its values
+acts         one action on one resource
+graphs       the stored graph of a traversal
+walks        such a graph, walked
+traversals   how traversals begin and end
+children     stacks below stacks
+orders       what each order does
+trees        a root and all below it, in turns
 """

@@ -8,6 +8,7 @@ Nothing is parsed before it is asked for, so that a stack which nobody asks cost
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Final, Protocol
 
 from bloomery.model import stacks as model
@@ -54,7 +55,7 @@ def stack_of(
     ``above`` and ``facade``: stack and resource that a nested stack stands below.  Raises what is
     wrong with version and environment, which were accepted once: only another installation refuses.
     """
-    files = above.definition.template.files if above is not None else template.files
+    files = template.files
     environment = Environment.of(
         template.environment, runtime.kinds, operators=runtime.operators, limits=runtime.limits
     )
@@ -63,13 +64,52 @@ def stack_of(
     identity = identity_of(name, id, project)
     if above is not None and facade is not None:
         definition = above.definition.child(parsed, environment, identity=identity, facade=facade)
-        tree = above.tree
+        tree = above.tree if above.tree.files == files else Tree(runtime.limits, files)
     else:
         definition = Definition(
             StackInput(template=parsed, environment=environment, identity=identity)
         )
         tree = Tree(runtime.limits, files)
     return Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
+
+
+class Library:
+    """The templates of one tree, and the stacks that they define; each is built once."""
+
+    def __init__(self, runtime: Installation, templates: Mapping[str, model.Template]) -> None:
+        self.runtime = runtime
+        self.templates = dict(templates)
+        self._stacks: dict[str, Stack] = {}
+
+    def add(self, template: model.Template, stack: Stack | None = None) -> None:
+        """Know another template; ``stack``: what it defines, if that is there already."""
+        self.templates[template.uuid] = template
+        if stack is not None:
+            self._stacks[template.uuid] = stack
+
+    def stack(
+        self,
+        row: model.Stack,
+        template_uuid: str,
+        *,
+        timeout_s: float,
+        above: Stack | None = None,
+        facade: Facade | None = None,
+    ) -> Stack:
+        """Return what a template defines for the stack ``row``."""
+        if template_uuid not in self._stacks:
+            self._stacks[template_uuid] = stack_of(
+                self.templates[template_uuid],
+                name=row.name,
+                id=row.uuid,
+                project=row.project,
+                runtime=self.runtime,
+                timeout_s=timeout_s,
+                depth=row.depth,
+                above=above,
+                facade=facade,
+            )
+        return self._stacks[template_uuid]
 
 
 def identity_of(name: str, stack_id: str, project: str) -> Identity:

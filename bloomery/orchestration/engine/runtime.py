@@ -7,10 +7,10 @@ import uuid
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from typing import Any
 
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.registry import Kinds
 
@@ -48,7 +48,8 @@ class EngineRuntime:
     limits: Limits = LIMITS
     retries: int = 5  # Heat: action_retry_limit
     poll_s: float = 1.0
+    timeout_s: float = 3600  # of an action whose stack says nothing (stack_action_timeout)
     engines: Callable[[], int] = _alone
     endpoint: str = ""
     waits_for_hooks: bool = True
-    software: Callable[[str], Any] | None = None
+    software: Callable[[str], SoftwareStore] | None = None

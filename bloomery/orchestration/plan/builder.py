@@ -25,11 +25,13 @@ class Present:
     ``records``    by name; None: all of the old template, as it says
     ``leftovers``  old ones that a replacement left standing, oldest first
     ``live``       those whose id and attributes can be told now
+    ``requires``   by name who came before, for those that the old template has not
     """
 
     records: Mapping[str, Record] | None = None
     leftovers: Mapping[str, Sequence[Record]] = field(default_factory=dict)
     live: Mapping[str, ResourceView] = field(default_factory=dict)
+    requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
 
 
 def gone(record: Record) -> bool:

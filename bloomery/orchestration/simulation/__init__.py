@@ -12,15 +12,11 @@
 Time is simulated, so that an hour of waiting takes no time; a ``Simulation`` with another clock
 waits indeed.  Hooks are announced and not waited for.
 
-events            what happens, in Heat's words
-rows              a resource and what others see of it
-simulation        what all stacks of one simulation share
-resource_actions  an action on one resource
-walks             a plan, walked
-stacks            a stack: its states and its traversals
-children          stacks below stacks
-results           what is told at the end
-lifecycle         whole lives of stacks
+simulation  what drives the one engine here: a clock, a store in memory
+lifecycle   whole lives of stacks
+events      what happens
+software    software configs and deployments in memory
+results     what is told at the end
 """
 
 from __future__ import annotations

@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Final
 
+from bloomery.orchestration.engine.events import STACK_TYPE
 from bloomery.orchestration.resources.states import Action, Status
 
-STACK_TYPE: Final = "OS::Heat::Stack"
-CHANGED: Final = "state changed"
+__all__ = ["STACK_TYPE", "Event"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,35 +28,3 @@ class Event:
     @property
     def state(self) -> str:
         return f"{self.action}_{self.status}"
-
-
-def started(action: Action) -> str:
-    return f"Stack {action} started"
-
-
-def completed(action: Action) -> str:
-    return f"Stack {action} completed successfully"
-
-
-def failed(action: Action, fault: object) -> str:
-    return f"Resource {action} failed: {fault}"
-
-
-def cancelled(action: Action) -> str:
-    return f"Stack {action} cancelled"
-
-
-def replacement(name: str) -> str:
-    return f"The Resource {name} requires replacement."
-
-
-def paused(action: Action, hook: str) -> str:
-    return f"{action} paused until Hook {hook} is cleared"
-
-
-def cleared(hook: str) -> str:
-    return f"Hook {hook} is cleared"
-
-
-TIMED_OUT: Final = "Timed out"
-CANCELLED_BY_USER: Final = "user triggered cancel"

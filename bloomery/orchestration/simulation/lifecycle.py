@@ -1,17 +1,25 @@
-"""Rehearse whole lives of stacks: create, updates, delete, each with its result."""
+"""Simulate whole lives of stacks: create, updates, delete, each with its result."""
 
 from __future__ import annotations
 
+import dataclasses
+import uuid
 from collections.abc import Callable
+from datetime import timedelta
+from typing import Any
 
 from bloomery import errors
-from bloomery.orchestration.resources.states import Action
-from bloomery.orchestration.simulation import results, walks
-from bloomery.orchestration.simulation.children import SimulatedChildren, identity_of
+from bloomery.model import stacks as model
+from bloomery.model.stacks import OrderKind
+from bloomery.orchestration.engine import definitions, events
+from bloomery.orchestration.engine.definitions import Library
+from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.simulation import results
 from bloomery.orchestration.simulation.results import Result
-from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.simulation.simulation import Simulation
-from bloomery.orchestration.simulation.stacks import SimulatedStack
 from bloomery.orchestration.stack import Stack, validate
 
 
@@ -21,11 +29,16 @@ def run(stack: Stack, *, rollback: bool = False, simulation: Simulation | None =
 
 
 class Lifecycle:
-    """One root stack through its life; each verb runs to its end and returns a result."""
+    """One root stack through its life; each verb runs to its end and returns a result.
+
+    What an API does before an engine hears of it is done here: each verb is an order, accepted
+    with the state that clients would see.
+    """
 
     def __init__(self, simulation: Simulation | None = None) -> None:
         self.simulation = simulation or Simulation()
-        self.stack: SimulatedStack | None = None
+        self.tree: StackTree | None = None
+        self.stack: EngineStack | None = None
 
     def create(self, stack: Stack, *, rollback: bool = False) -> Result:
         return self._result_of(lambda: self._create(stack, rollback=rollback))
@@ -37,75 +50,142 @@ class Lifecycle:
     def delete(self) -> Result:
         return self._result_of(self._delete)
 
-    def _result_of(self, verb: Callable[[], SimulatedStack]) -> Result:
+    def _result_of(self, verb: Callable[[], EngineStack]) -> Result:
         """What came of a verb, or why it was refused."""
         try:
-            simulated = verb()
+            stack = verb()
         except errors.Failure as exc:
             return Result(status=None, error=results.error_of(exc))
-        return _result(simulated)
+        return self._result(stack)
 
-    def _create(self, stack: Stack, *, rollback: bool) -> SimulatedStack:
+    def _create(self, stack: Stack, *, rollback: bool) -> EngineStack:
         validate(stack)
-        simulated = self._begin(stack)
-        self.simulation.run(lambda: walks.create(simulated, rollback=rollback))
-        return simulated
+        identity, simulation = stack.definition.identity, self.simulation
+        stack_id, template = simulation.new_id(), _template_of(stack)
+        row = model.Stack(
+            uuid=stack_id,
+            name=identity.name,
+            project=identity.project_id,
+            root_uuid=stack_id,
+            template_uuid=template.uuid,
+            action=Action.CREATE.value,
+            status=Status.IN_PROGRESS.value,
+            reason=events.started(Action.CREATE),
+            disable_rollback=not rollback,
+            deadline_at=self._deadline(stack),
+            created_at=simulation.utc(),
+        )
+        runtime = simulation.runtime()
+        library = Library(runtime, {})
+        library.add(template, with_id(stack, identity.name, stack_id))
+        self.tree = StackTree.load(_tree(row), runtime, library)
+        self.stack = self.tree.stacks[stack_id]
+        return self._order(OrderKind.CREATE, row)
 
-    def _update(self, stack: Stack, *, rollback: bool) -> SimulatedStack:
-        simulated = self._present()
-        if simulated.action is Action.DELETE:
+    def _update(self, stack: Stack, *, rollback: bool) -> EngineStack:
+        present = self._present()
+        if present.action is Action.DELETE:
             raise errors.NotSupported(feature="Updating a stack that is being deleted")
         validate(stack)
-        new = with_id(stack, simulated.name, simulated.id)
-        if isinstance(simulated.template, Stack):
-            new.definition.parameters.check_immutable(simulated.template.definition.parameters)
-        simulated.timeout_s = stack.timeout_s
-        self.simulation.run(lambda: walks.update(simulated, new, rollback=rollback))
-        return simulated
+        new, template = with_id(stack, present.name, present.id), _template_of(stack)
+        new.definition.parameters.check_immutable(present.first.definition.parameters)
+        assert self.tree is not None
+        self.tree.traversals.library.add(template, new)
+        row = self._accepted(
+            Action.UPDATE,
+            stack,
+            template_uuid=template.uuid,
+            previous_template_uuid=present.row.template_uuid,
+            disable_rollback=not rollback,
+        )
+        return self._order(OrderKind.UPDATE, row)
 
-    def _delete(self) -> SimulatedStack:
-        simulated = self._present()
-        self.simulation.run(lambda: walks.delete(simulated))
-        return simulated
+    def _delete(self) -> EngineStack:
+        row = self._accepted(Action.DELETE, self._present().first)
+        return self._order(OrderKind.DELETE, row)
 
-    def _present(self) -> SimulatedStack:
+    def _present(self) -> EngineStack:
         if self.stack is None or self.stack.id not in self.stack.stacks:
             raise errors.NotFound(reason="cannot find the stack: create it first")
         return self.stack
 
-    def _begin(self, stack: Stack) -> SimulatedStack:
-        name, stack_id = stack.definition.identity.name, self.simulation.new_id()
-        root = with_id(stack, name, stack_id)
-        simulated = SimulatedStack(root, self.simulation, {}, name=name, id=stack_id)
-        simulated.children = SimulatedChildren(simulated)
-        self.stack = simulated
-        return simulated
+    def _accepted(self, action: Action, stack: Stack, **columns: Any) -> model.Stack:
+        row = self._present().value()
+        return dataclasses.replace(
+            row,
+            action=action.value,
+            status=Status.IN_PROGRESS.value,
+            reason=events.started(action),
+            traversal=row.traversal + 1,
+            deadline_at=self._deadline(stack),
+            **columns,
+        )
+
+    def _deadline(self, stack: Stack) -> Any:
+        return self.simulation.utc() + timedelta(seconds=stack.timeout_s)
+
+    def _order(self, kind: OrderKind, row: model.Stack) -> EngineStack:
+        """Accept an order with the state of its stack, and let the tree follow it."""
+        assert self.tree is not None
+        assert self.stack is not None
+        order = model.Order(root_uuid=row.root_uuid, stack_uuid=row.uuid, kind=kind)
+        order = self.simulation.store.accept(order, stacks=[row])
+        self.simulation.tell([_started(row, self.simulation)])
+        self.tree.take(_tree(row, order))
+        self.simulation.run(self.tree)
+        return self.stack
+
+    def _result(self, stack: EngineStack) -> Result:
+        failure = stack.failure
+        return Result(
+            status=f"{stack.action}_{stack.status}",
+            reason=stack.reason,
+            error=None if failure is None else results.Error(type=failure[0], message=failure[1]),
+            outputs={name: _output(stack, name) for name in stack.output_names()},
+            events=tuple(self.simulation.events),
+            resources=tuple(_resource(row) for row in stack.rows.values()),
+        )
 
 
 def with_id(stack: Stack, name: str, stack_id: str) -> Stack:
     """The same stack with an id, as pseudo parameters tell it once it is stored."""
-    definition = stack.definition.stored_as(identity_of(stack, name, stack_id))
+    project = stack.definition.identity.project_id
+    definition = stack.definition.stored_as(definitions.identity_of(name, stack_id, project))
     return Stack(definition, depth=stack.depth, timeout_s=stack.timeout_s)
 
 
-def _result(simulated: SimulatedStack) -> Result:
-    return Result(
-        status=f"{simulated.action}_{simulated.status}",
-        reason=simulated.reason,
-        error=simulated.failure,
-        outputs={name: _output(simulated, name) for name in simulated.output_names()},
-        events=tuple(simulated.simulation.events),
-        resources=tuple(_resource(row) for row in simulated.rows.values()),
+def _template_of(stack: Stack) -> model.Template:
+    definition = stack.definition
+    return model.Template(
+        uuid=str(uuid.uuid4()),
+        template=definition.template.document,
+        environment=definition.environment.shown(),
+        files=definition.template.files,
     )
 
 
-def _output(simulated: SimulatedStack, name: str) -> results.Output:
-    assert isinstance(simulated.template, Stack)
-    description = simulated.template.definition.outputs[name].description
+def _started(row: model.Stack, simulation: Simulation) -> model.Event:
+    return model.Event(
+        uuid=str(uuid.uuid4()),
+        stack_uuid=row.uuid,
+        root_uuid=row.root_uuid,
+        created_at=simulation.utc(),
+        action=row.action,
+        status=row.status,
+        name=row.name,
+        type=events.STACK_TYPE,
+        physical_id=row.uuid,
+        reason=row.reason,
+    )
+
+
+def _output(stack: EngineStack, name: str) -> results.Output:
+    assert isinstance(stack.template, Stack)
+    description = stack.template.definition.outputs[name].description
     try:
-        return results.Output(description=description, value=simulated.output(name))
+        return results.Output(description=description, value=stack.output(name))
     except Exception as exc:  # noqa: BLE001  # one output that cannot be told spoils no other
-        error = results.error_of(exc, simulated.simulation.redaction)
+        error = results.error_of(exc, stack.ledger.redaction)
         return results.Output(description=description, error=error)
 
 
@@ -118,3 +198,7 @@ def _resource(row: Row) -> results.Resource:
         reason=record.reason,
         physical_id=record.physical_id,
     )
+
+
+def _tree(row: model.Stack, *orders: model.Order) -> model.Tree:
+    return model.Tree(stacks=[row], resources=[], templates={}, properties={}, orders=orders)

@@ -1,25 +1,24 @@
-"""What all stacks of a simulation share: a clock, chance, and who is at work in the background."""
+"""What drives a tree in a simulation: a clock that jumps, a store in memory, and who listens."""
 
 from __future__ import annotations
 
-import contextlib
-import dataclasses
 import random
 import uuid
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
-from typing import Any, Final
+from datetime import UTC, datetime, timedelta
+from typing import Final
 
+from bloomery.model import stacks as model
 from bloomery.orchestration import scheduler
-from bloomery.orchestration.resources import states
-from bloomery.orchestration.scheduler.runner import Steps, next_wait
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.engine.store import Memory
+from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.simulation.events import Event
-from bloomery.orchestration.simulation.rows import Row
 from bloomery.orchestration.simulation.software import SimulatedSoftware
-from bloomery.orchestration.template.functions import shapes
-from bloomery.orchestration.template.redaction import Redaction
 
-EPOCH_S: Final = 1_767_225_600.0  # the clock's zero in UTC: the first day of 2026
+EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # what the clock's zero is in UTC
 
 
 def _new_id() -> str:
@@ -32,78 +31,71 @@ def _ignore(event: Event) -> None:
 
 @dataclass(slots=True, kw_only=True)
 class Simulation:
-    """``on_event`` is told of every event when it happens."""
+    """``on_event`` is told of every event after the turn in which it happens."""
 
     clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
     random: Callable[[], float] = random.SystemRandom().random
     new_id: Callable[[], str] = _new_id
     on_event: Callable[[Event], object] = _ignore
-    redaction: Redaction = field(default_factory=Redaction)  # of all templates up to now
     poll_s: float = 1.0  # between two looks at what is not done yet
+    store: Memory = field(default_factory=Memory)
     software: SimulatedSoftware = field(default_factory=SimulatedSoftware)
     events: list[Event] = field(default_factory=list)
-    _held: dict[Row, tuple[int, int]] = field(default_factory=dict)  # nodes and characters
-    _nodes: int = 0
-    _chars: int = 0
-    _background: list[scheduler.TaskRunner] = field(default_factory=list)
 
-    def utc(self) -> float:
-        """Seconds since the epoch, as the clock of the simulation has them."""
-        return EPOCH_S + self.clock.now()
+    def utc(self) -> datetime:
+        """The moment that the clock of the simulation shows."""
+        return EPOCH + timedelta(seconds=self.clock.now())
 
-    def tell(self, event: Event) -> None:
-        self.events.append(event)
-        self.on_event(event)
+    def runtime(self) -> EngineRuntime:
+        return EngineRuntime(
+            clock=self.clock,
+            utc=self.utc,
+            random=self.random,
+            new_id=self.new_id,
+            poll_s=self.poll_s,
+            waits_for_hooks=False,
+            software=lambda project: self.software,
+        )
 
-    def fault_of(self, resource: str, exc: BaseException) -> states.Fault:
-        """Say how a resource failed, without what is hidden."""
-        fault = states.fault_of(resource, exc)
-        masked = self.redaction.masked
-        return dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
+    def run(self, tree: StackTree) -> None:
+        """Let a tree do what it is asked until nothing is left to do.
 
-    def hold(self, row: Row, properties: Mapping[str, Any]) -> None:
-        """Count what a resource holds from now on.  Raises RequestLimitExceeded for too much.
-
-        Each value has limits of its own, and a stack has room for a thousand large ones.
+        Whoever breaks it off still hears of how it was cancelled.
         """
-        limits = row.context.limits
-        self.release(row)
-        self._held[row] = nodes, chars = shapes.size(dict(properties), limits)
-        self._nodes, self._chars = self._nodes + nodes, self._chars + chars
-        if self._nodes > limits.stack_nodes:
-            raise limits.exceeded("stack_nodes", "keys and values", "resources that hold more")
-        if self._chars > limits.stack_chars:
-            raise limits.exceeded("stack_chars", "characters", "resources that hold more")
+        try:
+            while not self._turn(tree):
+                due_s = tree.due_at()
+                if due_s is None or due_s > self.clock.now():
+                    self.clock.wait(due_s)
+        except BaseException:
+            tree.cancel()
+            self._turn(tree)
+            raise
 
-    def release(self, row: Row) -> None:
-        """Count no more what a resource holds that is gone."""
-        nodes, chars = self._held.pop(row, (0, 0))
-        self._nodes, self._chars = self._nodes - nodes, self._chars - chars
+    def _turn(self, tree: StackTree) -> bool:
+        """Make and store one turn; return whether it was the last."""
+        turn = tree.turn()
+        self.store.write(tree.root_uuid, turn)
+        self.tell(turn.events)
+        return turn.rests
 
-    def spawn(self, task: Callable[[], Any]) -> scheduler.TaskRunner:
-        """Start a task that is stepped beside what ``run`` was given."""
-        runner = scheduler.TaskRunner(task, clock=self.clock)
-        self._background.append(runner)
-        runner.start()
-        return runner
+    def tell(self, events: Iterable[model.Event]) -> None:
+        for each in events:
+            event = self._shown(each)
+            self.events.append(event)
+            self.on_event(event)
 
-    def run(self, task: Callable[[], Any]) -> None:
-        """Run a task to its end, and what it spawns as long as it lasts."""
-        main = scheduler.TaskRunner(task, clock=self.clock)
-        together = scheduler.TaskRunner(self._step_all, main, clock=self.clock)
-        together.call(wait_time=self.poll_s)
-
-    def _step_all(self, main: scheduler.TaskRunner) -> Steps:
-        with contextlib.ExitStack() as at_exit:
-            at_exit.callback(self._cancel_background)
-            main.start()
-            while main:
-                yield next_wait([main, *self._background])
-                for runner in (main, *self._background):
-                    runner.step()
-                self._background = [runner for runner in self._background if runner]
-
-    def _cancel_background(self) -> None:
-        for runner in self._background:
-            runner.cancel()
-        self._background.clear()
+    def _shown(self, event: model.Event) -> Event:
+        stack = self.store.stacks[event.stack_uuid]
+        return Event(
+            at_s=(event.created_at - EPOCH).total_seconds(),
+            stack=stack.name,
+            stack_id=stack.uuid,
+            depth=stack.depth,
+            resource=event.name,
+            type=event.type,
+            physical_id=event.physical_id,
+            action=Action(event.action),
+            status=Status(event.status),
+            reason=event.reason,
+        )

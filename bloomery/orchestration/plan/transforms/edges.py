@@ -39,8 +39,7 @@ def order_deletion(builder: PlanBuilder) -> None:
         for key in keys:
             builder.graph.add(key, replacement if replacement in builder.graph else None)
     for name, keys in ends.items():
-        if name in builder.old.definitions:
-            _after_users(builder, name, keys, ends)
+        _after_users(builder, name, keys, ends)
 
 
 def _ends(builder: PlanBuilder) -> dict[str, list[Key]]:
@@ -54,8 +53,12 @@ def _ends(builder: PlanBuilder) -> dict[str, list[Key]]:
 def _after_users(
     builder: PlanBuilder, user: str, keys: list[Key], ends: Mapping[str, list[Key]]
 ) -> None:
-    """Let what ``user`` required end after it."""
-    for required in dict.fromkeys(builder.old.required(user)):
+    """Let what ``user`` required end after it; a row may be of a template before the old one."""
+    if user in builder.old.definitions:
+        names = builder.old.required(user)
+    else:
+        names = builder.present.requires.get(user, ())
+    for required in dict.fromkeys(names):
         for end in ends.get(required, ()):
             for key in keys:
                 builder.graph.add(end, key)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from bloomery.orchestration import scheduler, simulation
+from bloomery.orchestration import simulation
 from tests.kit.simulations import lines, stack, told
 
 CHILD = """
@@ -45,7 +45,7 @@ def test_a_nested_template_is_a_stack_of_its_own():
     result = simulation.run(parent())
     assert result.status == "CREATE_COMPLETE", result.error
     assert lines(result.events) == told("S C>, n C+, after C+, S C.")
-    below = "S C>, in C+, facade C+, S C."
+    below = "S C>, in C>, facade C>, in C., facade C., S C."
     assert lines(result.events, depth=1) == told(below)
     name = next(event.stack for event in result.events if event.depth == 1)
     assert name.startswith("S-n-")
@@ -125,7 +125,7 @@ def test_a_deletion_takes_everything_below_with_it():
     result = life.delete()
     seen = result.events[len(created.events) :]
     assert lines(seen) == told("S D>, after D+, n D+, S D.")
-    assert lines(seen, depth=1) == told("S D>, in D+, facade D+, S D.")
+    assert lines(seen, depth=1) == told("S D>, in D>, facade D>, in D., facade D., S D.")
     assert life.stack.stacks == {}
 
 
@@ -180,7 +180,7 @@ def test_a_group_changes_batch_by_batch():
     seen = result.events[len(created.events) :]
     assert lines(seen) == told("S U>, g U+, S U.")
     assert lines(seen, depth=1) == told(
-        "S U>, 3 C+, 1 D+, S U., S U>, 4 C+, S U., S U>, 2 U+, S U., S U>, 0 U+, S U.,"
+        "S U>, 3 C>, 1 D>, 3 C., 1 D., S U., S U>, 4 C+, S U., S U>, 2 U+, S U., S U>, 0 U+, S U.,"
         "S U>, 4 D+, S U."
     )
     assert result.outputs["values"].value == {"0": "b0", "2": "b2", "3": "b3"}
@@ -327,7 +327,7 @@ def test_each_batch_has_its_share_of_the_time():
     assert below[-1] == 3600 - 2 * 1500
 
 
-def test_who_is_left_at_work_when_all_is_over_is_dismissed():
+def test_who_is_left_at_work_when_all_is_over_has_the_rest_of_its_time():
     child = CHILD.replace("p}, fail", "p}, action_wait_secs: {delete: -1}, fail")
     text = """
 resources:
@@ -339,25 +339,27 @@ resources:
     result = life.delete()
     assert (result.status, result.reason) == ("DELETE_FAILED", "Timed out")
     (below,) = (each for each in life.stack.stacks.values() if each.depth == 1)
-    assert below.reason == "Stack DELETE cancelled"
+    assert (str(below.status), below.reason) == ("FAILED", "Timed out")
+    assert shared_end(life) == 9 + 30
+
+
+def shared_end(life):
+    return life.simulation.events[-1].at_s
 
 
 def test_a_child_is_deleted_once_however_often_it_is_asked():
     child = CHILD.replace("p}, fail", "p}, action_wait_secs: {delete: 5}, fail")
     life = simulation.Lifecycle()
     life.create(stack("resources: {n: {type: child.yaml}}", files={"child.yaml": child}))
-    shared, above = life.simulation, life.stack
+    shared, above, tree = life.simulation, life.stack, life.tree
     stack_id = above.rows["n"].record.physical_id
-
-    def twice():
-        above.children.delete(stack_id)
-        yield scheduler.After(2)
-        above.children.delete(stack_id)
-        yield scheduler.After(9)
-
-    shared.run(twice)
+    above.children.delete(stack_id)
+    shared.clock.call_at(2, lambda: above.children.delete(stack_id))
+    shared.run(tree)
     ends = [event.reason for event in shared.events if event.state.startswith("DELETE_FAILED")]
     assert "Stack DELETE cancelled" in ends
     assert shared.events[-1].state == "DELETE_COMPLETE"
+    assert shared.events[-1].at_s == 2 + 5
     assert above.children.find(stack_id) is None
     above.children.delete(stack_id)
+    assert tree.rests

@@ -389,8 +389,9 @@ def test_what_resources_hold_is_counted_until_they_are_gone():
     text = "resources:\n  a: {type: OS::Heat::Value, properties: {value: [x, yy]}}\n"
     life = simulation.Lifecycle()
     life.create(stack(text))
-    assert (life.simulation._nodes, life.simulation._chars) == (6, len("value") + len("type") + 3)
+    held = life.tree.ledger.holdings
+    assert (held.nodes, held.chars) == (6, len("value") + len("type") + 3)
     life.update(stack(text.replace("[x, yy]", "[x]")))
-    assert (life.simulation._nodes, life.simulation._chars) == (5, len("value") + len("type") + 1)
+    assert (held.nodes, held.chars) == (5, len("value") + len("type") + 1)
     life.delete()
-    assert (life.simulation._nodes, life.simulation._chars) == (0, 0)
+    assert (held.nodes, held.chars) == (0, 0)

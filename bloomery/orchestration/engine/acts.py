@@ -1,0 +1,406 @@
+"""One action on one resource, step by step: IN_PROGRESS, handler, checks, end.
+
+An act belongs to its row.  It goes on when the walk that began it has failed or was superseded, and
+in another process from what is stored of it.  A row becomes IN_PROGRESS, with its values, in one
+turn; its handler runs in a later one, so that whatever a handler makes is known to the rows.
+
+Whatever a kind raises becomes ``ResourceFailed``, because kinds are plug-ins.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+from collections.abc import Mapping
+from datetime import timedelta
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.engine import events
+from bloomery.orchestration.engine.rows import Act, Row, Stage
+from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
+from bloomery.orchestration.plan.plans import CLEAN
+from bloomery.orchestration.resources import base, states
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.dialect import DeletionPolicy
+
+JITTER_S: Final = 2.0
+NET_S: Final = 30.0  # who waits for what this tree does not have is looked at that often
+CREATES: Final = "creates"  # how many creations have failed
+FIRST: Final = "first"  # how the first of them did
+
+
+# ----------------------------------------------------------------------------------------- begin
+
+
+def create(stack: EngineStack, row: Row) -> None:
+    """Create, and again while the real thing is in error or in conflict."""
+    _open(stack, row, Act(word=Action.CREATE, traversal=stack.traversal))
+    _create(stack, row)
+
+
+def _create(stack: EngineStack, row: Row) -> None:
+    try:
+        properties, row.record.metadata = stack.read(row)
+        _freeze(stack, row, properties)
+    except Exception as exc:  # noqa: BLE001  # whatever a function raises, the resource fails
+        _fail_at_once(stack, row, exc)
+        return
+    row.keep(properties)
+    _start(stack, row)
+
+
+def update(stack: EngineStack, row: Row, *, properties: list[str], template: list[str]) -> None:
+    """Update in place; ``properties`` and ``template`` name what has changed."""
+    arguments = {"properties": properties, "template": template, "before": row.properties_uuid}
+    _open(stack, row, Act(word=Action.UPDATE, traversal=stack.traversal, arguments=arguments))
+    try:
+        values, _metadata = stack.read(row)
+        _freeze(stack, row, values)
+    except Exception as exc:  # noqa: BLE001  # see create
+        _fail_at_once(stack, row, exc)
+        return
+    row.next_properties = values
+    _start(stack, row)
+
+
+def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
+    """Delete what is there; ``keep`` forgets it without a call, as what never had values."""
+    _open(stack, row, Act(word=Action.DELETE, traversal=stack.traversal, phase=CLEAN))
+    _delete(stack, row, keep=keep)
+
+
+def _delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
+    if keep or not row.has_values:
+        _change(stack, row, Action.DELETE, Status.IN_PROGRESS)
+        _complete(stack, row)
+    else:
+        _start(stack, row)
+
+
+def adopt_external(stack: EngineStack, row: Row) -> None:
+    """Take over what is there already, and look at it."""
+    _open(stack, row, Act(word=Action.ADOPT, traversal=stack.traversal, arguments={"look": True}))
+    _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
+    try:
+        row.record.physical_id = stack.external_id(row.name)
+    except Exception as exc:  # noqa: BLE001  # see create
+        _fail(stack, row, exc)
+        return
+    _complete(stack, row)
+
+
+def adopt(stack: EngineStack, row: Row, data: Mapping[str, Any] | None) -> None:
+    """Take over what another stack has left behind; its memory is with the row already."""
+    _open(stack, row, Act(word=Action.ADOPT, traversal=stack.traversal))
+    try:
+        physical_id = _adopted_id(data)
+        properties, metadata = stack.read(row)
+        _freeze(stack, row, properties)
+    except Exception as exc:  # noqa: BLE001  # see create
+        _fail_at_once(stack, row, exc)
+        return
+    row.keep(properties)
+    record = row.record
+    record.physical_id = physical_id
+    record.metadata = record.metadata or metadata
+    if hasattr(row.kind, "handle_adopt"):
+        _start(stack, row)
+    else:
+        _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
+        _complete(stack, row)
+
+
+def _adopted_id(data: Mapping[str, Any] | None) -> str:
+    if not data or not data.get("resource_id"):
+        raise errors.NotFound(reason="cannot adopt: the data has no resource_id for it")
+    return str(data["resource_id"])
+
+
+def perform(stack: EngineStack, row: Row, word: Action) -> None:
+    """Suspend, resume, check or snapshot; a kind without a handler has nothing to do."""
+    act = Act(word=word, traversal=stack.traversal)
+    if hasattr(row.kind, f"handle_{word.lower()}"):
+        _open(stack, row, act)
+        _start(stack, row)
+    elif word is Action.CHECK:
+        reason = events.not_supported(word, row.record.type)
+        _change(stack, row, word, Status.COMPLETE, reason)
+    else:
+        _open(stack, row, act)
+        _change(stack, row, word, Status.IN_PROGRESS)
+        _complete(stack, row)
+
+
+def fail(stack: EngineStack, row: Row, action: Action, exc: Exception) -> None:
+    """Fail in ``action`` before anything is done."""
+    _open(stack, row, Act(word=action, traversal=stack.traversal))
+    _fail_at_once(stack, row, exc)
+
+
+def replace(stack: EngineStack, row: Row) -> None:
+    """Tell that an update needs another resource, without having asked the kind."""
+    _change(stack, row, Action.UPDATE, Status.IN_PROGRESS)
+    _change(stack, row, Action.UPDATE, Status.COMPLETE, events.replacement(row.name))
+
+
+def _open(stack: EngineStack, row: Row, act: Act) -> None:
+    row.act = act
+    if row.state_before is None:
+        row.state_before = f"{row.record.action}_{row.record.status}"
+    stack.open_rows[row.uuid] = row
+
+
+def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None:
+    stack.ledger.holdings.hold(row, properties)
+    row.properties_uuid = stack.ledger.add_properties(properties, hidden=stack.hides)
+
+
+def _start(stack: EngineStack, row: Row) -> None:
+    """Tell that an act has begun; its handler is called in a later turn."""
+    assert row.act is not None
+    _change(stack, row, row.act.word, Status.IN_PROGRESS)
+    stack.ledger.begun.append(row)
+
+
+def _fail_at_once(stack: EngineStack, row: Row, exc: Exception) -> None:
+    assert row.act is not None
+    _change(stack, row, row.act.word, Status.IN_PROGRESS)
+    _fail(stack, row, exc)
+
+
+# ------------------------------------------------------------------------------------------ step
+
+
+def step(stack: EngineStack, row: Row) -> None:
+    """Go on with the act of a row that is due."""
+    act = row.act
+    assert act is not None
+    row.due_at = None
+    if act.stage is Stage.REST:
+        _again(stack, row, act)
+        return
+    before = row.memory()
+    try:
+        resource = row.acting()
+        if act.stage is Stage.BEGIN:
+            act.token = _handle(stack, row, resource, act)
+            act.stage = Stage.CHECK
+            stack.ledger.change_row(row)
+        complete = _is_complete(stack, row, resource, act)
+    except base.UpdateReplace:
+        _complete(stack, row, events.replacement(row.name), replace=True)
+    except Exception as exc:  # noqa: BLE001  # kinds are plug-ins: it is a failure of theirs
+        _fail(stack, row, exc)
+    else:
+        if complete:
+            _complete(stack, row)
+        elif row.memory() != before:
+            stack.ledger.change_row(row)
+
+
+def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> Any:
+    handler = getattr(resource, f"handle_{act.word.lower()}", None)
+    if act.word is Action.UPDATE:
+        return resource.handle_update(row.definition, *_differences(stack, row, act))
+    if act.word is Action.ADOPT:
+        record = row.record
+        data = {"resource_id": record.physical_id, "metadata": record.metadata}
+        return handler and handler({**data, "resource_data": dict(record.data)})
+    snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
+    if act.word is Action.DELETE and snapshot_delete is not None and _snapshots(row):
+        return snapshot_delete(row.state_before)
+    return handler and handler()
+
+
+def _snapshots(row: Row) -> bool:
+    return row.definition.deletion_policy is DeletionPolicy.SNAPSHOT
+
+
+def _differences(stack: EngineStack, row: Row, act: Act) -> tuple[dict[str, Any], dict[str, Any]]:
+    """Make again what has changed: values of parts of the definition, and of properties."""
+    values, definition = row.next_properties or {}, row.definition
+    template: dict[str, Any] = {}
+    for part in act.arguments["template"]:
+        if part == "metadata":
+            template[part] = stack.metadata(row)
+        else:
+            template[part] = row.policy if part == "update_policy" else getattr(definition, part)
+    return template, {key: values.get(key) for key in act.arguments["properties"]}
+
+
+def _is_complete(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> bool:
+    """Ask the check of an act; who is not done is entered for the next look."""
+    check = getattr(resource, f"check_{act.word.lower()}_complete", None)
+    ledger = stack.ledger
+    rest_s = ledger.runtime.poll_s
+    try:
+        if check is None or check(act.token):
+            return True
+    except base.PollDelay as exc:
+        rest_s *= max(exc.steps, 1)
+    except base.WaitFor as exc:
+        ledger.wait(row, exc.uuid)
+        if exc.timeout_s is None and exc.uuid in stack.stacks:
+            return False
+        rest_s = NET_S if exc.timeout_s is None else exc.timeout_s
+    ledger.schedule(row, ledger.now() + rest_s)
+    return False
+
+
+def _again(stack: EngineStack, row: Row, act: Act) -> None:
+    """Begin once more what has failed; the rest is over."""
+    act.stage, act.token = Stage.BEGIN, None
+    if act.word is Action.CREATE and not row.has_values:
+        _create(stack, row)
+    else:
+        _start(stack, row)
+
+
+# ------------------------------------------------------------------------------------------- end
+
+
+def _complete(
+    stack: EngineStack, row: Row, reason: str = events.CHANGED, *, replace: bool = False
+) -> None:
+    act = row.act
+    assert act is not None
+    if act.word is Action.UPDATE and not replace:
+        _take_over(stack, row, act)
+    elif act.word is Action.UPDATE:
+        row.properties_uuid, row.next_properties = act.arguments["before"], None
+    elif act.word is Action.DELETE:
+        stack.ledger.holdings.release(row)
+    if CREATES in act.arguments and act.word is Action.DELETE:
+        _change(stack, row, act.word, Status.COMPLETE, reason)
+        act.word = Action.CREATE
+        _rest(stack, row, act.arguments[CREATES])
+        return
+    if act.arguments.get("look"):
+        _change(stack, row, act.word, Status.COMPLETE, reason)
+        _look(stack, row)
+        return
+    _close(stack, row)
+    _change(stack, row, act.word, Status.COMPLETE, reason)
+    _end(stack, row, base.UpdateReplace() if replace else None)
+
+
+def _take_over(stack: EngineStack, row: Row, act: Act) -> None:
+    """Let the record have what the update has brought."""
+    row.record.type = row.definition.type
+    if "metadata" in act.arguments["template"]:
+        with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
+            row.record.metadata = stack.metadata(row)
+    row.keep(row.next_properties or {})
+    row.updated_at = stack.ledger.runtime.utc()
+
+
+def _look(stack: EngineStack, row: Row) -> None:
+    """Check what was taken over, if its kind can."""
+    act = row.act
+    _close(stack, row)
+    assert act is not None
+    perform(stack, row, Action.CHECK)
+    if row.act is None:
+        _end(stack, row, None)
+
+
+def _fail(stack: EngineStack, row: Row, exc: Exception) -> None:
+    """Tell that an act has failed; a conflict is tried again, anything else is final."""
+    act = row.act
+    assert act is not None
+    fault = states.fault_of(row.name, exc)
+    masked = stack.ledger.redaction.masked
+    fault = dataclasses.replace(fault, path=masked(fault.path), message=masked(fault.message))
+    if act.word is Action.UPDATE:
+        row.properties_uuid, row.next_properties = act.arguments.get("before"), None
+    _change(stack, row, act.word, Status.FAILED, str(fault))
+    failure = ResourceFailed(act.word, fault, exc)
+    retries = stack.ledger.runtime.retries
+    if act.word is Action.CREATE and _passing(exc):
+        act.arguments.setdefault(FIRST, str(fault))
+        failed = act.arguments[CREATES] = act.arguments.get(CREATES, 0) + 1
+        if failed <= retries:
+            act.word, act.stage, act.token = Action.DELETE, Stage.BEGIN, None
+            _delete(stack, row, keep=False)
+            return
+        failure = ResourceFailed(Action.CREATE, act.arguments[FIRST], exc)
+    elif act.word is Action.DELETE and isinstance(exc, errors.Conflict):
+        row.attempt += 1
+        if row.attempt <= retries:
+            _rest(stack, row, row.attempt)
+            return
+    _close(stack, row)
+    _end(stack, row, failure)
+
+
+def _rest(stack: EngineStack, row: Row, failed: int) -> None:
+    """Wait before the next attempt, longer each time."""
+    assert row.act is not None
+    ledger = stack.ledger
+    row.act.stage = Stage.REST
+    rest_s = 2.0**failed + ledger.runtime.random() * JITTER_S
+    row.due_at = ledger.runtime.utc() + timedelta(seconds=rest_s)
+    ledger.schedule(row, ledger.now() + rest_s)
+    ledger.change_row(row)
+
+
+def abort(stack: EngineStack, row: Row, why: str | None = None) -> None:
+    """End an act from outside: its kind is told, and the resource is FAILED.
+
+    ``why`` None: the time of the stack is over.
+    """
+    act = row.act
+    assert act is not None
+    if act.stage is Stage.CHECK:
+        _cancel(row, act)
+    if act.word is Action.UPDATE:
+        row.properties_uuid, row.next_properties = act.arguments.get("before"), None
+    if act.stage is not Stage.REST:
+        reason = events.aborted(act.word, why or f"Task {_described(stack, row, act)} Timed out")
+        _close(stack, row)
+        _change(stack, row, act.word, Status.FAILED, reason)
+    else:
+        _close(stack, row)
+
+
+def _cancel(row: Row, act: Act) -> None:
+    """Tell a kind to give up; whatever it raises, the act is over."""
+    try:
+        cancel = getattr(row.acting(), f"handle_{act.word.lower()}_cancel", None)
+        if cancel is not None:
+            cancel(act.token)
+    except Exception:  # noqa: BLE001  # kinds are plug-ins; the row tells that it was aborted
+        return
+
+
+def _described(stack: EngineStack, row: Row, act: Act) -> str:
+    kind = row.kind.__name__
+    return f'{act.word.lower()} from {kind} "{row.name}" Stack "{stack.name}" [{stack.id}]'
+
+
+def _close(stack: EngineStack, row: Row) -> None:
+    row.act = row.state_before = row.due_at = None
+    row.attempt = 0
+    stack.open_rows.pop(row.uuid, None)
+    stack.ledger.forget(row)
+    stack.ledger.change_row(row)
+
+
+def _end(stack: EngineStack, row: Row, failure: Exception | None) -> None:
+    if stack.walk is not None:
+        stack.walk.act_ended(row, failure)
+
+
+def _change(
+    stack: EngineStack, row: Row, action: Action, status: Status, reason: str = events.CHANGED
+) -> None:
+    record = row.record
+    record.action, record.status, record.reason = action, status, reason
+    stack.ledger.change_row(row)
+    stack.tell(row, action, status, reason)
+
+
+def _passing(cause: Exception) -> bool:
+    """Whether another attempt may go better."""
+    return isinstance(cause, base.ResourceInError | errors.Conflict)

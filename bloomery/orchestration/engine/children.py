@@ -1,0 +1,211 @@
+"""Stacks below a stack of the same tree: what composite kinds are handed.
+
+They are rows of the tree, changed in its turns; who stands above is woken when a child has ended.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import replace
+from typing import Any
+
+from bloomery import errors
+from bloomery.model import stacks as model
+from bloomery.orchestration.engine import definitions, events
+from bloomery.orchestration.engine.rows import RowFacade
+from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.engine.traversals import Traversals
+from bloomery.orchestration.resources.children import Blueprint
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.stack import Stack, validate
+from bloomery.orchestration.stack.nesting import Tree
+from bloomery.orchestration.template import versions
+from bloomery.orchestration.template.view import ResourceView
+
+
+class EngineChildren:
+    """The children of one stack (``children.Children``)."""
+
+    def __init__(self, parent: EngineStack, traversals: Traversals) -> None:
+        self._parent = parent
+        self._traversals = traversals
+
+    def create(self, stack_id: str, name: str, blueprint: Blueprint) -> None:
+        parent = self._parent
+        if stack_id in parent.stacks:
+            return
+        stack, template = self._defined(stack_id, name, blueprint)
+        row = self._row(stack_id, name, blueprint, template.uuid)
+        self._keep(template, stack)
+        child = EngineStack(row, stack, parent.ledger, parent.stacks, self._below)
+        child.announce(Action.CREATE)
+        self._traversals.create(child)
+
+    def _below(self, child: EngineStack) -> EngineChildren:
+        return EngineChildren(child, self._traversals)
+
+    def _row(
+        self, stack_id: str, name: str, blueprint: Blueprint, template_uuid: str
+    ) -> model.Stack:
+        above = self._parent.row
+        return replace(
+            above,
+            uuid=stack_id,
+            name=name,
+            owner_uuid=above.uuid,
+            owner_resource=blueprint.owner,
+            depth=above.depth + 1,
+            template_uuid=template_uuid,
+            previous_template_uuid=None,
+            disable_rollback=True,
+            timeout_mins=_minutes(blueprint.timeout_s) or above.timeout_mins,
+            traversal=1,
+            graph=None,
+            open=False,
+            tags=(),
+            created_at=self._parent.ledger.runtime.utc(),
+            updated_at=None,
+            deleted_at=None,
+        )
+
+    def update(self, stack_id: str, blueprint: Blueprint) -> None:
+        child = self._parent.stacks[stack_id]
+        stack, template = self._defined(stack_id, child.name, blueprint)
+        before = child.row.template_uuid
+        known = self._traversals.library.templates[before]
+        if template != replace(known, uuid=template.uuid):
+            self._keep(template, stack)
+            child.change(template_uuid=template.uuid)
+        child.timeout_s = stack.timeout_s
+        child.change(previous_template_uuid=before, updated_at=self._parent.ledger.runtime.utc())
+        child.begin(Action.UPDATE)
+        self._traversals.update(child)
+
+    def _keep(self, template: model.Template, stack: Stack) -> None:
+        self._parent.ledger.add_template(template)
+        self._traversals.library.add(template, stack)
+
+    def delete(self, stack_id: str) -> None:
+        child = self._parent.stacks.get(stack_id)
+        if child is not None:
+            self.cancel(stack_id)
+            child.begin(Action.DELETE)
+            self._traversals.delete(child)
+
+    def cancel(self, stack_id: str) -> None:
+        child = self._parent.stacks.get(stack_id)
+        if child is not None and child.status is Status.IN_PROGRESS:
+            self._traversals.stop(child, events.CANCELLED_BY_USER)
+            child.traversal += 1
+            self._traversals.cancel(child)
+
+    def suspend(self, stack_id: str) -> None:
+        self._perform(stack_id, Action.SUSPEND)
+
+    def resume(self, stack_id: str) -> None:
+        self._perform(stack_id, Action.RESUME)
+
+    def check(self, stack_id: str) -> None:
+        self._perform(stack_id, Action.CHECK)
+
+    def snapshot(self, stack_id: str) -> None:
+        self._perform(stack_id, Action.SNAPSHOT)
+
+    def _perform(self, stack_id: str, action: Action) -> None:
+        child = self._parent.stacks.get(stack_id)
+        if child is None:
+            raise errors.NotFound(reason=f"cannot {action.lower()} stack {stack_id}: it is gone")
+        done = child.action is action and child.status is Status.COMPLETE
+        if not (done and action in {Action.SUSPEND, Action.RESUME}):
+            child.begin(action)
+            self._traversals.perform(child)
+
+    def find(self, stack_id: str) -> EngineChild | None:
+        child = self._parent.stacks.get(stack_id)
+        return None if child is None else EngineChild(child)
+
+    def _defined(
+        self, stack_id: str, name: str, blueprint: Blueprint
+    ) -> tuple[Stack, model.Template]:
+        """The stack of a blueprint, validated, and what is stored of it; raises its faults."""
+        parent = self._parent
+        above = parent.first.definition
+        limits, files = above.limits, above.template.files
+        document = dict(blueprint.document)
+        owner = parent.first.resolved_type(blueprint.owner)
+        environment = above.environment.child(blueprint.owner, resolved=owner)
+        definition = above.child(
+            versions.template_class(document)(document, files, limits=limits),
+            environment,
+            identity=definitions.identity_of(name, stack_id, above.identity.project_id),
+            facade=RowFacade(parent.rows[blueprint.owner]),
+            user_parameters=blueprint.parameters,
+        )
+        others = (len(each.current_rows) for each in parent.stacks.values() if each.id != stack_id)
+        tree = Tree(limits, files, resources=sum(others))
+        depth = tree.deepen(parent.depth)
+        timeout_s = blueprint.timeout_s or parent.timeout_s
+        stack = Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
+        validate(stack)
+        template = model.Template(
+            uuid=parent.ledger.runtime.new_id(),
+            template=document,
+            environment=environment.shown() | {"parameters": dict(blueprint.parameters)},
+            files=files,
+            hidden=parent.hides,
+        )
+        return stack, template
+
+
+def _minutes(timeout_s: float | None) -> int | None:
+    return None if timeout_s is None else max(1, round(timeout_s / 60))
+
+
+class EngineChild:
+    """One of them as it is now (``children.Child``)."""
+
+    __slots__ = ("_stack",)
+
+    def __init__(self, stack: EngineStack) -> None:
+        self._stack = stack
+
+    @property
+    def id(self) -> str:
+        return self._stack.id
+
+    @property
+    def arn(self) -> str:
+        project = self._stack.first.definition.identity.project_id
+        return definitions.arn_of(self._stack.name, self._stack.id, project)
+
+    @property
+    def action(self) -> Action:
+        return self._stack.action
+
+    @property
+    def status(self) -> Status:
+        return self._stack.status
+
+    @property
+    def reason(self) -> str:
+        return self._stack.reason
+
+    @property
+    def document(self) -> Mapping[str, Any]:
+        template = self._stack.template
+        return template.definition.template.document if isinstance(template, Stack) else {}
+
+    def outputs(self) -> Mapping[str, Any]:
+        return {name: self._output_or_none(name) for name in self._stack.output_names()}
+
+    def _output_or_none(self, name: str) -> Any:
+        try:
+            return self._stack.output(name)
+        except errors.Failure:
+            return None
+
+    def output(self, name: str) -> Any:
+        return self._stack.output(name)
+
+    def resources(self) -> Mapping[str, ResourceView]:
+        return dict[str, ResourceView](self._stack.current_rows)

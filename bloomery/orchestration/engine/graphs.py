@@ -1,0 +1,115 @@
+"""The graph of one traversal: worked out once, in its first turn, and stored with the stack.
+
+It is never planned again: who goes on after a crash would plan from what the walk has half done.
+Each vertex names its row and says what is done, so that nothing has to be concluded later::
+
+    ["web", "make", "", "update", "<uuid of the row>", false]
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from bloomery.orchestration import plan as plans
+from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan import Plan, Present
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
+from bloomery.orchestration.plan.template_side import TemplateSide
+from bloomery.orchestration.resources.states import Action
+
+
+@dataclass(frozen=True, slots=True)
+class Vertex:
+    """``verb`` is the forecast, TAKE_BACK where a left-over row stands again; ``row``: its uuid."""
+
+    verb: str
+    row: str | None = None
+    keep: bool = False
+
+
+@dataclass(slots=True, kw_only=True)
+class TraversalGraph:
+    """``extra``: what the order brought with it."""
+
+    action: Action
+    graph: Graph[Key]
+    vertices: dict[Key, Vertex]
+    extra: Mapping[str, Any] = field(default_factory=dict)
+
+    def document(self) -> dict[str, Any]:
+        numbers = {key: number for number, key in enumerate(self.vertices)}
+        return {
+            "action": self.action.value,
+            "extra": dict(self.extra),
+            "vertices": [
+                [*key, each.verb, each.row, each.keep] for key, each in self.vertices.items()
+            ],
+            "edges": [
+                [number, *(numbers[need] for need in self.graph.requires(key))]
+                for key, number in numbers.items()
+                if self.graph.requires(key)
+            ],
+        }
+
+    @classmethod
+    def of(cls, document: Mapping[str, Any]) -> TraversalGraph:
+        keys = [Key(name, phase, part) for name, phase, part, *_rest in document["vertices"]]
+        vertices = [Vertex(*rest) for _name, _phase, _part, *rest in document["vertices"]]
+        graph = Graph[Key]((key, None) for key in keys)
+        for number, *needs in document["edges"]:
+            for need in needs:
+                graph.add(keys[number], keys[need])
+        return cls(
+            action=Action(document["action"]),
+            graph=graph,
+            vertices=dict(zip(keys, vertices, strict=True)),
+            extra=document["extra"],
+        )
+
+
+def planned(
+    stack: EngineStack, action: Action, old: TemplateSide, new: TemplateSide, **more: Any
+) -> TraversalGraph:
+    """Plan a traversal from one template to another over what is there now."""
+    present = Present(
+        records={name: row.ruled() for name, row in stack.rows.items()},
+        leftovers={name: [row.ruled() for row in rows] for name, rows in stack.leftovers.items()},
+        live={name: row for name, row in stack.rows.items() if row.ready},
+        requires={name: row.requires for name, row in stack.rows.items()},
+    )
+    build = plans.rollback if action is Action.ROLLBACK else plans.plan
+    plan = build(old, new, present)
+    graph = plan.own()
+    vertices = {key: _vertex(stack, plan, key) for key in graph.keys()}  # noqa: SIM118  # no order
+    return TraversalGraph(action=action, graph=graph, vertices=vertices, **more)
+
+
+def _vertex(stack: EngineStack, plan: Plan, key: Key) -> Vertex:
+    action = plan.actions[key]
+    uuid = None if action.record is None else action.record.uuid
+    row = stack.find(uuid, key.name)
+    if key.phase == MAKE and row is not None and not row.stands:
+        return Vertex(Verb.TAKE_BACK.value, uuid)
+    return Vertex(action.verb.value, uuid, action.verb is Verb.KEEP)
+
+
+def over_rows(stack: EngineStack, action: Action, **more: Any) -> TraversalGraph:
+    """Put every resource of the template in order, for an action that changes no definition."""
+    graph = Graph[Key]()
+    for name in stack.template.definitions:
+        graph.add(Key(name, MAKE))
+        for required in stack.required(name):
+            if required in stack.template.definitions:
+                graph.add(Key(name, MAKE), Key(required, MAKE))
+    if action is Action.SUSPEND:
+        graph = graph.reverse()
+    vertices = {key: Vertex(action.value) for key in graph.keys()}  # noqa: SIM118  # no order
+    return TraversalGraph(action=action, graph=graph, vertices=vertices, **more)
+
+
+def sweeps(rows: Iterable[Any]) -> dict[Key, Vertex]:
+    """What is done to rows that were replaced against the forecast: vertices of their own."""
+    return {Key(row.name, CLEAN, row.uuid): Vertex(Verb.DELETE.value, row.uuid) for row in rows}

@@ -1,0 +1,161 @@
+"""What each order does to a stack: one function each, in one table.
+
+An order was accepted with the state that clients see, so that a stack comes here as its row says:
+already in progress, with another traversal, told of.  Of several orders that ask for another
+traversal only the last one counts; the row knows no more of those before.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery.model import stacks as model
+from bloomery.model.stacks import Order, OrderKind
+from bloomery.orchestration.engine import events
+from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.engine.traversals import Traversals, clear_hook
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.stack import Stack
+
+Apply = Callable[[Traversals, EngineStack, Mapping[str, Any]], None]
+
+
+def _create(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    traversals.create(stack)
+
+
+def _adopt(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    """Create rows that have what another stack has left; ids are no secret, memories may be."""
+    resources = (payload.get("data") or {}).get("resources") or {}
+    ids = {name: {"resource_id": each.get("resource_id")} for name, each in resources.items()}
+    stack.turn_to(stack.first)
+    for name, row in stack.rows.items():
+        left = resources.get(name, {})
+        row.record.data = dict(left.get("resource_data") or {})
+        row.record.redacted = set(row.record.data)
+        row.record.metadata = dict(left.get("metadata") or {})
+    traversals.create(stack, adopt=ids)
+
+
+def _update(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    traversals.update(stack)
+
+
+def _delete(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    traversals.delete(stack, abandon=bool(payload.get("abandon")))
+
+
+def _perform(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    stack.snapshot_uuid = payload.get("snapshot")
+    traversals.perform(stack, **payload)
+
+
+def _cancel(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    """Roll back, or let the stack be FAILED; what is at work goes on in both cases."""
+    if not payload.get("rollback"):
+        traversals.cancel(stack)
+    elif stack.action is Action.ROLLBACK:
+        traversals.update(stack)
+    else:
+        traversals.roll_back(stack)
+
+
+TRAVERSALS: Final[Mapping[OrderKind, Apply]] = {
+    OrderKind.CREATE: _create,
+    OrderKind.ADOPT: _adopt,
+    OrderKind.UPDATE: _update,
+    OrderKind.RESTORE: _update,
+    OrderKind.DELETE: _delete,
+    OrderKind.SUSPEND: _perform,
+    OrderKind.RESUME: _perform,
+    OrderKind.CHECK: _perform,
+    OrderKind.SNAPSHOT: _perform,
+    OrderKind.CANCEL: _cancel,
+}
+
+# ------------------------------------------------------------------------ orders for one resource
+
+
+def _signal(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
+    """Tell a resource what was posted to it; what goes wrong leaves no trace, as in Heat."""
+    details = payload.get("details")
+    try:
+        text = row.resource().handle_signal(details)  # type: ignore[attr-defined]  # optional
+    except base.NoActionRequired:
+        text = None
+    except Exception:  # noqa: BLE001  # kinds are plug-ins; who signals was answered already
+        return
+    else:
+        said = text if isinstance(text, str) and text else json.dumps(details, default=str)
+        stack.tell(row, "SIGNAL", Status.COMPLETE, events.signalled(said))
+    stack.ledger.change_row(row)
+    stack.ledger.wake(row.uuid)
+
+
+def _unset_hook(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
+    hook = str(payload["hook"])
+    if row.record.data.get(hook) is not True:
+        return
+    clear_hook(stack, row, hook)
+    if stack.walk is not None:
+        stack.walk.unset(row, hook)
+
+
+def _mark(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
+    """Let a resource be CHECK_FAILED, so that the next update makes it anew, or whole again."""
+    if row.act is not None:
+        return
+    record = row.record
+    record.action = Action.CHECK
+    record.status = Status.FAILED if payload.get("unhealthy", True) else Status.COMPLETE
+    record.reason = stack.ledger.redaction.masked(str(payload.get("reason") or events.CHANGED))
+    stack.ledger.change_row(row)
+    stack.tell(row, record.action, record.status, record.reason)
+
+
+RESOURCES: Final = {
+    OrderKind.SIGNAL: _signal,
+    OrderKind.UNSET_HOOK: _unset_hook,
+    OrderKind.MARK_UNHEALTHY: _mark,
+}
+
+
+# -------------------------------------------------------------------------------------- all of it
+
+
+def apply(
+    traversals: Traversals,
+    stacks: Mapping[str, EngineStack],
+    orders: Sequence[Order],
+    accepted: Mapping[str, model.Stack],
+) -> None:
+    """Follow orders in the order of their acceptance; ``accepted``: the rows they came with."""
+    last = {each.stack_uuid: each.id for each in orders if each.kind in TRAVERSALS}
+    for order in orders:
+        stack = stacks.get(order.stack_uuid)
+        if stack is None:
+            continue  # it was deleted meanwhile
+        if order.kind in TRAVERSALS:
+            if last[order.stack_uuid] == order.id:
+                _traverse(traversals, stack, order, accepted.get(stack.id))
+        elif (row := _row(stack, order.payload.get("resource"))) is not None:
+            RESOURCES[order.kind](stack, row, order.payload)
+
+
+def _traverse(
+    traversals: Traversals, stack: EngineStack, order: Order, row: model.Stack | None
+) -> None:
+    if row is not None:
+        stack.accept(row)
+        definition = traversals.definition(stack, row.template_uuid)
+        if isinstance(definition, Stack):
+            stack.timeout_s = definition.timeout_s
+    TRAVERSALS[order.kind](traversals, stack, order.payload)
+
+
+def _row(stack: EngineStack, uuid: str | None) -> Row | None:
+    return next((row for row in stack.all_rows() if row.uuid == uuid), None)

@@ -1,0 +1,396 @@
+"""A stack while an engine works on it: its state, its rows, and its values."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta
+from typing import Any, Final, Protocol
+
+from bloomery import errors
+from bloomery.model import stacks as model
+from bloomery.orchestration.engine import events
+from bloomery.orchestration.engine.ledger import Ledger
+from bloomery.orchestration.engine.rows import Row
+from bloomery.orchestration.plan.template_side import Nothing
+from bloomery.orchestration.resources import base, states
+from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.dialect import Key
+from bloomery.orchestration.template.functions import base as functions
+
+PROPERTY_ERROR: Final = "Property error"
+RESOURCE_FAILURE: Final = errors.ResourceFailure.__name__
+Values = tuple[Mapping[str, Any], Mapping[str, Any]]  # properties, metadata
+
+
+class StackTimedOut(Exception):
+    """The time of the stack's action is over."""
+
+
+class ResourceFailed(Exception):
+    """An action on a resource failed; ``fault`` says how, as the stack will tell it."""
+
+    def __init__(self, action: Action, fault: states.Fault | str, cause: Exception) -> None:
+        super().__init__(str(fault))
+        self.action = action
+        self.fault = fault
+        self.cause = cause
+
+
+class ResourcesFailed(Exception):
+    """Several resources failed in an action that goes on in spite of it."""
+
+
+class Walker(Protocol):
+    """Whoever walks a traversal of a stack (walks.Walk)."""
+
+    def act_ended(self, row: Row, failure: Exception | None) -> None: ...
+
+    def advance(self) -> None: ...
+
+    def unset(self, row: Row, hook: str) -> None: ...
+
+    def graph_document(self) -> dict[str, Any]: ...
+
+
+class EngineStack:
+    """One stack of a tree.  ``template``: that of now, NOTHING in the walk of its end.
+
+    ``stacks``: the root and all below it that are there, by id.
+    """
+
+    def __init__(
+        self,
+        row: model.Stack,
+        template: Stack,
+        ledger: Ledger,
+        stacks: dict[str, EngineStack],
+        children_of: Callable[[EngineStack], Children],
+    ) -> None:
+        self.row = row
+        self.first = template
+        self.template: Stack | Nothing = template
+        self.ledger = ledger
+        self.stacks = stacks
+        self.children = children_of(self)
+        self.action, self.status = Action(row.action), Status(row.status)
+        self.reason = row.reason
+        self.traversal = row.traversal
+        self.timeout_s = template.timeout_s
+        self.snapshot_uuid: str | None = None  # of the snapshot that is made
+        self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
+        self.rows: dict[str, Row] = {}  # who stands for each name
+        self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there
+        self.current_rows: dict[str, Row] = {}  # those of the present template
+        self.walk: Walker | None = None
+        self.open_rows: dict[str, Row] = {}  # whose acts have not ended
+        stacks[row.uuid] = self
+
+    @property
+    def id(self) -> str:
+        return self.row.uuid
+
+    @property
+    def name(self) -> str:
+        return self.row.name
+
+    @property
+    def depth(self) -> int:
+        return self.row.depth
+
+    @property
+    def open(self) -> bool:
+        return self.walk is not None or bool(self.open_rows)
+
+    def value(self) -> model.Stack:
+        """The stack as it is stored."""
+        return replace(
+            self.row,
+            action=self.action.value,
+            status=self.status.value,
+            reason=self.reason,
+            traversal=self.traversal,
+            graph=None if self.walk is None else self.walk.graph_document(),
+            open=self.open,
+        )
+
+    def change(self, **columns: Any) -> None:
+        """Write the stack with the next turn, with other values in ``columns``."""
+        if columns:
+            self.row = replace(self.row, **columns)
+        self.ledger.change_stack(self)
+
+    # ------------------------------------------------------------------------------------ states
+
+    def begin(self, action: Action) -> None:
+        """Begin another traversal, tell of it, and give it its time."""
+        self.traversal += 1
+        self.announce(action)
+
+    def announce(self, action: Action) -> None:
+        """Tell of a traversal that begins, and give it its time."""
+        self.failure = None
+        self.set_state(action, Status.IN_PROGRESS, events.started(action))
+        self.change(deadline_at=self.ledger.runtime.utc() + timedelta(seconds=self.timeout_s))
+        self.watch_deadline()
+
+    def watch_deadline(self) -> None:
+        if self.row.deadline_at is not None:
+            self.ledger.schedule_deadline(self.id, self.row.deadline_at)
+
+    @property
+    def late(self) -> bool:
+        deadline_at: datetime | None = self.row.deadline_at
+        return deadline_at is not None and self.ledger.runtime.utc() >= deadline_at
+
+    def accept(self, row: model.Stack) -> None:
+        """Go on from the row with which an order was accepted; it has been told of already."""
+        self.row, self.failure = row, None
+        self.action, self.status, self.reason = Action(row.action), Status(row.status), row.reason
+        self.traversal = row.traversal
+        if row.deadline_at is None and self.status is Status.IN_PROGRESS:
+            after = timedelta(seconds=self.timeout_s)
+            self.row = replace(row, deadline_at=self.ledger.runtime.utc() + after)
+        self.watch_deadline()
+        self.change()
+
+    def fail(self, exc: Exception) -> None:
+        """Tell of a failure, if it is the first one of the present action."""
+        if self.status is not Status.IN_PROGRESS:
+            return
+        kind, reason = _explained(self.action, exc)
+        reason = self.ledger.redaction.masked(reason)
+        self.failure = (kind, reason)
+        self.set_state(self.action, Status.FAILED, reason)
+
+    def set_state(self, action: Action, status: Status, reason: str) -> None:
+        self.action, self.status, self.reason = action, status, reason
+        self._event(self.name, events.STACK_TYPE, self.id, action, status, reason)
+        self.change()
+        if status is not Status.IN_PROGRESS:
+            self.ledger.wake(self.id)
+
+    def tell(self, row: Row, action: str, status: Status, reason: str) -> None:
+        """Tell of one of its resources."""
+        record = row.record
+        used = row.properties_uuid
+        self._event(record.name, record.type, record.physical_id, action, status, reason, used)
+
+    def _event(
+        self,
+        resource: str,
+        kind: str,
+        physical_id: str | None,
+        action: str,
+        status: Status,
+        reason: str,
+        properties_uuid: str | None = None,
+    ) -> None:
+        self.ledger.tell(
+            stack_uuid=self.id,
+            action=str(action),
+            status=str(status),
+            name=resource,
+            type=kind,
+            physical_id=physical_id,
+            reason=reason,
+            properties_uuid=properties_uuid,
+        )
+
+    def hooked(self, name: str, action: Action, hook: str) -> bool:
+        """Whether a hook of the environment stands here in the stack's present action."""
+        return self.action is action and hook in self.environment_hooks(name)
+
+    def environment_hooks(self, name: str) -> frozenset[str]:
+        return self.first.definition.environment.hooks(name)
+
+    # -------------------------------------------------------------------------------------- rows
+
+    def turn_to(self, new: Stack | Nothing) -> None:
+        """Turn to another template: each of its resources has a row from now on."""
+        self.template = new
+        if isinstance(new, Stack):
+            self.first = new
+            self.timeout_s = new.timeout_s
+            self.ledger.redaction |= new.definition.redaction
+        for name in new.definitions:
+            if name not in self.rows:
+                self.add(self.new_row(name))
+        self.current_rows = {name: self.rows[name] for name in new.definitions}
+
+    def new_row(self, name: str, replaces: str | None = None) -> Row:
+        assert isinstance(self.template, Stack)
+        runtime, definition = self.ledger.runtime, self.template.definitions[name]
+        record = base.Record(name=name, type=definition.type, uuid=runtime.new_id())
+        row = Row(
+            record=record,
+            context=self.context(),
+            definitions=self.template,
+            template_uuid=self.row.template_uuid,
+            stack_uuid=self.id,
+            root_uuid=self.row.root_uuid,
+            created_at=runtime.utc(),
+            replaces=replaces,
+            requires=self.required(name),
+            hidden=self.hides,
+        )
+        self.ledger.change_row(row)
+        return row
+
+    def required(self, name: str) -> tuple[str, ...]:
+        if name not in self.template.definitions:
+            return ()
+        return tuple(dict.fromkeys(self.template.required(name)))
+
+    def context(self) -> base.ResourceContext:
+        runtime = self.ledger.runtime
+        return base.ResourceContext(
+            stack_name=self.name,
+            stack_id=self.id,
+            utc=self.ledger.utc_s,
+            random=runtime.random,
+            timeout_s=self.timeout_s,
+            project_id=self.row.project,
+            endpoint=runtime.endpoint,
+            children=self.children,
+            engines=runtime.engines(),
+            limits=self.first.definition.limits,
+            siblings=Neighbours(self),
+            software=runtime.software and runtime.software(self.row.project),
+        )
+
+    def add(self, row: Row) -> None:
+        """Let a row stand for its name."""
+        row.stands = True
+        self.rows[row.name] = row
+        if row.name in self.template.definitions:
+            self.current_rows[row.name] = row
+
+    def leave(self, row: Row) -> None:
+        """Keep a row that stands for its name no more."""
+        row.stands = False
+        self.leftovers.setdefault(row.name, []).append(row)
+        self.ledger.change_row(row)
+
+    def all_rows(self) -> list[Row]:
+        return [*self.rows.values(), *(row for rows in self.leftovers.values() for row in rows)]
+
+    def find(self, uuid: str | None, name: str) -> Row | None:
+        """The row ``uuid`` of a name, if it is still there."""
+        rows = [self.rows.get(name), *self.leftovers.get(name, ())]
+        return next((row for row in rows if row is not None and row.uuid == uuid), None)
+
+    def replace(self, row: Row) -> Row:
+        """Let a new row stand for the name; the old one is left over."""
+        self.leave(row)
+        new = self.new_row(row.name, replaces=row.uuid)
+        self.add(new)
+        return new
+
+    def take_back(self, row: Row) -> None:
+        """Let a left-over row stand for its name again."""
+        self.leftovers[row.name].remove(row)
+        if row.name in self.rows:
+            self.leave(self.rows[row.name])
+        self.add(row)
+        self.ledger.change_row(row)
+
+    def drop(self, row: Row) -> None:
+        """Forget a row, behind which nothing is any more."""
+        kept = self.leftovers.get(row.name, [])
+        if row in kept:
+            kept.remove(row)
+        if not kept:
+            self.leftovers.pop(row.name, None)
+        for table in (self.rows, self.current_rows):
+            if table.get(row.name) is row:
+                del table[row.name]
+        self.ledger.holdings.release(row)
+        self.ledger.remove_row(row)
+
+    # ------------------------------------------------------------------------------------ values
+
+    def read(self, row: Row) -> Values:
+        """Read properties and metadata of a resource as they now are; its policy is kept."""
+        template, name = self._stack(), row.name
+        kind, definition = row.kind, row.definition
+        metadata = functions.resolve(definition.metadata, self._view())
+        if kind.ignores_properties:
+            return {}, metadata
+        properties = self._checked(
+            name, Key.PROPERTIES, kind.properties_schema, definition.properties
+        )
+        if kind.update_policy_schema:
+            schemas, tree = kind.update_policy_schema, definition.update_policy
+            row.policy = self._checked(name, Key.UPDATE_POLICY, schemas, tree)
+        try:  # the kind may not have known these values at validation
+            row.resource_with(properties).validate()
+        except errors.Misplaced as exc:
+            raise exc.under(*template.path(name, Key.PROPERTIES)) from exc
+        return properties, metadata
+
+    def metadata(self, row: Row) -> Any:
+        return functions.resolve(row.definition.metadata, self._view())
+
+    def _checked(
+        self, name: str, key: Key, schemas: Mapping[str, Any], tree: Any
+    ) -> dict[str, Any]:
+        template = self._stack()
+        try:
+            return template.reading(name, schemas, tree, self._view()).resolved(check=True)
+        except errors.Misplaced as exc:
+            raise exc.under(*template.path(name, key), error=PROPERTY_ERROR) from exc
+
+    def _stack(self) -> Stack:
+        assert isinstance(self.template, Stack)
+        return self.template
+
+    def _view(self) -> Any:
+        return self._stack().definition.view(self.current_rows)
+
+    @property
+    def hides(self) -> bool:
+        """Whether a value of a hidden parameter may be anywhere in it."""
+        above = self.stacks.get(self.row.owner_uuid or "")
+        return bool(self.first.hidden) or (above is not None and above.hides)
+
+    def external_id(self, name: str) -> Any:
+        return functions.resolve(self._stack().definitions[name].external_id, self._view())
+
+    def output(self, name: str) -> Any:
+        """The value of one output; raises its fault."""
+        definition = self._stack().definition.outputs[name]
+        return functions.resolve(definition.value, self._view()) if definition.enabled else None
+
+    def output_names(self) -> Sequence[str]:
+        return list(self.template.definition.outputs) if isinstance(self.template, Stack) else []
+
+
+class Neighbours:
+    """The resources of one stack as one of them may ask for them (``base.Siblings``)."""
+
+    __slots__ = ("_stack",)
+
+    def __init__(self, stack: EngineStack) -> None:
+        self._stack = stack
+
+    def find(self, reference_id: Any) -> base.Resource | None:
+        for row in self._stack.current_rows.values():
+            if row.ready and row.reference_id() == reference_id:
+                self._stack.ledger.lend(row)
+                return row.resource()
+        return None
+
+
+def _explained(action: Action, exc: Exception) -> tuple[str, str]:
+    """The type of a failure, and the reason that the stack gives for it."""
+    if isinstance(exc, StackTimedOut):
+        return states.error_type(exc), events.TIMED_OUT
+    if isinstance(exc, ResourceFailed):
+        return RESOURCE_FAILURE, events.failed(exc.action, exc.fault)
+    if isinstance(exc, ResourcesFailed):
+        return RESOURCE_FAILURE, str(exc)
+    kind = states.error_type(exc)
+    return kind, events.failed(action, f"{kind}: {exc}")

@@ -1,0 +1,222 @@
+"""How a traversal begins and how it ends: create, update, delete, roll back, suspend and so on."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery.model import stacks as model
+from bloomery.orchestration.engine import acts, definitions, events, graphs
+from bloomery.orchestration.engine.definitions import Library
+from bloomery.orchestration.engine.rows import Row, RowFacade
+from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut
+from bloomery.orchestration.engine.walks import HOOKS, OVER_ROWS, Walk
+from bloomery.orchestration.plan.plans import Verb
+from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.stack import Stack
+
+ROLLED_BACK: Final = frozenset({Action.CREATE, Action.ADOPT, Action.UPDATE, Action.RESTORE})
+
+
+@dataclass(frozen=True, slots=True)
+class Traversals:
+    """Begins and ends the traversals of one tree."""
+
+    library: Library
+
+    def definition(self, stack: EngineStack, template_uuid: str) -> Stack:
+        return self.library.stack(
+            stack.row,
+            template_uuid,
+            timeout_s=stack.timeout_s,
+            above=self._above(stack),
+            facade=facade_of(stack.row, stack.stacks),
+        )
+
+    @staticmethod
+    def _above(stack: EngineStack) -> Stack | None:
+        above = stack.stacks.get(stack.row.owner_uuid or "")
+        return None if above is None else above.first
+
+    # ------------------------------------------------------------------------------------- begin
+
+    def create(self, stack: EngineStack, **extra: Any) -> None:
+        self._walk(stack, NOTHING, stack.first, **extra)
+
+    def update(self, stack: EngineStack, **extra: Any) -> None:
+        """Walk from the previous template of a stack to its present one."""
+        row = stack.row
+        new = self.definition(stack, row.template_uuid)
+        previous = row.previous_template_uuid
+        old = NOTHING if previous is None else self.definition(stack, previous)
+        self._walk(stack, old, new, **extra)
+
+    def delete(self, stack: EngineStack, **extra: Any) -> None:
+        """End a stack; what is at work in it is aborted."""
+        self.stop(stack, events.CANCELLED_BY_USER)
+        self._walk(stack, stack.first, NOTHING, **extra)
+
+    def perform(self, stack: EngineStack, **extra: Any) -> None:
+        """Suspend, resume, check or snapshot what is there."""
+        self._supersede(stack)
+        graph = graphs.over_rows(stack, stack.action, extra=extra)
+        self._begin(stack, graph)
+
+    def roll_back(self, stack: EngineStack) -> None:
+        """Walk back to the previous template; one that was never created becomes empty."""
+        failed, target = stack.row.template_uuid, stack.row.previous_template_uuid
+        if target is None:
+            target = stack.ledger.runtime.new_id()
+            empty = definitions.empty_template(target, self.library.templates[failed])
+            stack.ledger.add_template(empty)
+            self.library.add(empty)
+        failure = stack.failure
+        stack.change(template_uuid=target, previous_template_uuid=failed)
+        stack.begin(Action.ROLLBACK)
+        self.update(stack)
+        stack.failure = failure
+
+    def _walk(self, stack: EngineStack, old: TemplateSide, new: Stack | Any, **extra: Any) -> None:
+        self._supersede(stack)
+        try:
+            stack.turn_to(new)
+            graph = graphs.planned(stack, stack.action, old, new, extra=extra)
+        except Exception as exc:  # noqa: BLE001  # whatever it is, it is this stack's failure
+            self.ended(stack, exc)
+            return
+        for key, vertex in graph.vertices.items():
+            row = stack.find(vertex.row, key.name)
+            if vertex.verb == Verb.TAKE_BACK and row is not None and not row.stands:
+                stack.take_back(row)
+        self._begin(stack, graph)
+
+    def _begin(self, stack: EngineStack, graph: graphs.TraversalGraph) -> None:
+        walk = Walk(stack, graph, self.ended)
+        stack.walk = walk
+        stack.change()
+        walk.advance()
+
+    def resume(self, stack: EngineStack) -> None:
+        """Take up a traversal that another process has begun."""
+        if stack.row.graph is None:
+            return
+        graph = graphs.TraversalGraph.of(stack.row.graph)
+        if graph.action is Action.DELETE:
+            stack.turn_to(NOTHING)
+        walk = Walk(stack, graph, self.ended)
+        stack.walk = walk
+        walk.resume()
+
+    # ---------------------------------------------------------------------------------------- end
+
+    def ended(self, stack: EngineStack, failure: Exception | None) -> None:
+        """End a traversal: complete, or failed and maybe rolled back at once."""
+        stack.walk = None
+        if failure is None:
+            self._complete(stack)
+            return
+        self._clear_hooks(stack)
+        rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
+        stack.fail(failure)
+        self._end_snapshot(stack)
+        if rolls_back and not stack.row.disable_rollback:
+            self.roll_back(stack)
+
+    def _complete(self, stack: EngineStack) -> None:
+        action = stack.action
+        if action is Action.DELETE:
+            for row in stack.all_rows():
+                stack.drop(row)
+            stack.stacks.pop(stack.id, None)
+            stack.change(deleted_at=stack.ledger.runtime.utc())
+        elif action not in OVER_ROWS:
+            stack.change(previous_template_uuid=None)
+        stack.change(deadline_at=None)
+        stack.set_state(action, Status.COMPLETE, events.completed(action))
+        self._end_snapshot(stack)
+
+    def time_out(self, stack: EngineStack) -> None:
+        """Abort what is at work in a stack whose time is over, and let it fail."""
+        for row in list(stack.open_rows.values()):
+            acts.abort(stack, row)
+        if stack.walk is not None:
+            self.ended(stack, StackTimedOut())
+
+    def stop(self, stack: EngineStack, why: str) -> None:
+        """Abort what is at work in a stack; its state stays as it is."""
+        self._supersede(stack)
+        for row in list(stack.open_rows.values()):
+            acts.abort(stack, row, why)
+
+    def cancel(self, stack: EngineStack) -> None:
+        """Let a stack be FAILED at once; what is at work in it goes on."""
+        self._supersede(stack)
+        if stack.status is Status.IN_PROGRESS:
+            stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
+
+    def _supersede(self, stack: EngineStack) -> None:
+        """End the walk of the traversal before, with its hooks; acts of rows go on."""
+        if stack.walk is not None:
+            stack.walk = None
+            self._clear_hooks(stack)
+
+    @staticmethod
+    def _clear_hooks(stack: EngineStack) -> None:
+        for row in stack.all_rows():
+            for hook in [hook for hook in HOOKS if row.record.data.get(hook) is True]:
+                clear_hook(stack, row, hook)
+
+    @staticmethod
+    def _end_snapshot(stack: EngineStack) -> None:
+        if stack.action is Action.SNAPSHOT and (uuid := stack.snapshot_uuid) is not None:
+            stack.snapshot_uuid = None
+            stack.ledger.add_snapshot(snapshot_of(stack, uuid))
+
+
+def clear_hook(stack: EngineStack, row: Row, hook: str) -> None:
+    row.record.data.pop(hook, None)
+    stack.ledger.change_row(row)
+    stack.tell(row, row.record.action, row.record.status, events.cleared(hook))
+
+
+def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade | None:
+    """The resource above a nested stack: the one whose real thing it is."""
+    above = stacks.get(row.owner_uuid or "")
+    if above is None or row.owner_resource is None:
+        return None
+    standing = above.rows.get(row.owner_resource)
+    for each in (standing, *above.leftovers.get(row.owner_resource, ())):
+        if each is not None and each.record.physical_id == row.uuid:
+            return RowFacade(each)
+    return None if standing is None else RowFacade(standing)
+
+
+def snapshot_of(stack: EngineStack, uuid: str) -> model.Snapshot:
+    """How a snapshot ended, with what its stack would leave behind if it were abandoned."""
+    resources: Mapping[str, Any] = {
+        name: {
+            "name": name,
+            "resource_id": row.record.physical_id,
+            "action": row.record.action.value,
+            "status": row.record.status.value,
+            "type": row.record.type,
+            "resource_data": dict(row.record.data),
+            "metadata": dict(row.record.metadata),
+        }
+        for name, row in stack.current_rows.items()
+    }
+    return model.Snapshot(
+        uuid=uuid,
+        stack_uuid=stack.id,
+        status=stack.status.value,
+        reason=stack.reason,
+        data={
+            "name": stack.name,
+            "id": stack.id,
+            "action": stack.action.value,
+            "status": stack.status.value,
+            "resources": resources,
+        },
+    )

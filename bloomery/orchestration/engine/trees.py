@@ -1,0 +1,235 @@
+"""A root stack and all that are below it, worked on in turns by whoever holds its lock.
+
+    tree = StackTree.load(store.load(root_uuid), runtime)
+    while not tree.rests:
+        store.write(root_uuid, tree.turn())  # whole or not at all
+        wait(until=tree.due_at())
+        tree.take(store.list_orders(root_uuid, after_id))
+
+A turn steps what is due and returns at once; nothing is written here and no transaction is open
+while handlers run.  Whoever has lost the lock drops the tree without another call.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any, Final
+
+from bloomery.model import stacks as model
+from bloomery.orchestration.engine import acts, events, orders
+from bloomery.orchestration.engine.children import EngineChildren
+from bloomery.orchestration.engine.definitions import Library
+from bloomery.orchestration.engine.ledger import Ledger
+from bloomery.orchestration.engine.rows import Act, Row, Stage, record_of
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.engine.traversals import Traversals, facade_of
+from bloomery.orchestration.resources.states import Action
+
+TURN_S: Final = 0.5  # handlers that take longer are gone on with in the next turn
+MINUTE_S: Final = 60.0
+
+
+class StackTree:
+    """``stacks``: those that are there, by id.  It belongs to one thread at a time."""
+
+    def __init__(self, root_uuid: str, runtime: EngineRuntime, library: Library) -> None:
+        self.root_uuid = root_uuid
+        self.runtime = runtime
+        self.ledger = Ledger(runtime, root_uuid)
+        self.traversals = Traversals(library)
+        self.stacks: dict[str, EngineStack] = {}
+        self._orders: list[model.Order] = []
+        self._accepted: dict[str, model.Stack] = {}
+        self._loaded: list[EngineStack] = []  # to be advanced when the open acts have begun
+
+    @classmethod
+    def load(
+        cls, tree: model.Tree, runtime: EngineRuntime, library: Library | None = None
+    ) -> StackTree:
+        """Take up a tree where its rows are; ``tree.orders`` wait for the first turn."""
+        root_uuid = tree.stacks[0].root_uuid
+        loaded = cls(root_uuid, runtime, library or Library(runtime, tree.templates))
+        resources: dict[str, list[model.Resource]] = {}
+        for each in tree.resources:
+            resources.setdefault(each.stack_uuid, []).append(each)
+        live = [each for each in tree.stacks if each.deleted_at is None]
+        for row in sorted(live, key=lambda each: each.depth):
+            stack = loaded._add_stack(row)
+            for value in resources.get(row.uuid, ()):
+                loaded._add_row(stack, value, tree.properties)
+            definitions = stack.template.definitions
+            stack.current_rows = {n: stack.rows[n] for n in definitions if n in stack.rows}
+        for stack in list(loaded.stacks.values()):
+            loaded._take_up(stack)
+        loaded.take(tree)
+        return loaded
+
+    def _add_stack(self, row: model.Stack) -> EngineStack:
+        minutes = row.timeout_mins
+        above = self.stacks.get(row.owner_uuid or "")
+        template = self.traversals.library.stack(
+            row,
+            row.template_uuid,
+            timeout_s=self.runtime.timeout_s if minutes is None else minutes * MINUTE_S,
+            above=None if above is None else above.first,
+            facade=facade_of(row, self.stacks),
+        )
+        stack = EngineStack(row, template, self.ledger, self.stacks, self._children_of)
+        self.ledger.redaction |= template.definition.redaction
+        return stack
+
+    def _children_of(self, stack: EngineStack) -> EngineChildren:
+        return EngineChildren(stack, self.traversals)
+
+    def _add_row(
+        self,
+        stack: EngineStack,
+        value: model.Resource,
+        properties: Mapping[str, model.Properties],
+    ) -> None:
+        """Make a row from what is stored; values of an act that is open are not its own yet."""
+        act = None if value.act is None else Act.of(value.act)
+        frozen = _data(properties, value.properties_uuid)
+        own, following = frozen, None
+        if act is not None and act.word is Action.UPDATE:
+            own, following = _data(properties, act.arguments.get("before")), frozen
+        row = Row(
+            record=record_of(value, own),
+            context=stack.context(),
+            definitions=self.traversals.definition(stack, value.template_uuid),
+            template_uuid=value.template_uuid,
+            stack_uuid=stack.id,
+            root_uuid=self.root_uuid,
+            created_at=value.created_at,
+            updated_at=value.updated_at,
+            stands=value.stands,
+            replaces=value.replaces,
+            traversal=value.traversal,
+            properties_uuid=value.properties_uuid,
+            next_properties=following,
+            policy=value.policy,
+            metadata_version=value.metadata_version,
+            requires=tuple(value.requires),
+            act=act,
+            attempt=value.attempt,
+            due_at=value.due_at,
+            state_before=value.state_before,
+            waits_for=value.waits_for,
+            hidden=value.hidden,
+        )
+        if row.stands:
+            stack.rows[row.name] = row
+        else:
+            stack.leftovers.setdefault(row.name, []).append(row)
+
+    def _take_up(self, stack: EngineStack) -> None:
+        """Go on with what is open: acts first, before any of them may fail; then the walk."""
+        if stack.row.open:
+            stack.watch_deadline()
+        for row in stack.all_rows():
+            if row.act is not None:
+                stack.open_rows[row.uuid] = row
+                rests = row.act.stage is Stage.REST and row.due_at is not None
+                at_s = self.ledger.clock_s(row.due_at) if rests and row.due_at else None
+                self.ledger.schedule(row, self.ledger.now() if at_s is None else at_s)
+        self.traversals.resume(stack)
+        if stack.walk is not None:
+            self._loaded.append(stack)
+
+    # -------------------------------------------------------------------------------------- turns
+
+    def take(self, accepted: model.Tree) -> None:
+        """Take the orders of ``accepted``, with the stacks they name as they are stored now."""
+        taken = {each.id for each in self._orders}
+        self._orders += [each for each in accepted.orders if each.id not in taken]
+        named = {each.stack_uuid for each in accepted.orders}
+        self._accepted |= {each.uuid: each for each in accepted.stacks if each.uuid in named}
+        for template in accepted.templates.values():
+            if template.uuid not in self.traversals.library.templates:
+                self.traversals.library.add(template)
+
+    def turn(self) -> model.Turn:
+        """Step what is due, and return everything that has changed since the last turn."""
+        ledger = self.ledger
+        until_s = ledger.now() + TURN_S
+        begun, ledger.begun = ledger.begun, []
+        for row in begun:
+            if row.act is not None and row.act.stage is Stage.BEGIN:
+                ledger.schedule(row, ledger.now())
+        self._step(until_s)
+        taken, self._orders = self._orders, []
+        accepted, self._accepted = self._accepted, {}
+        orders.apply(self.traversals, self.stacks, taken, accepted)
+        for order in taken:
+            ledger.take_order(order.id)
+        loaded, self._loaded = self._loaded, []
+        for stack in loaded:
+            if stack.walk is not None:
+                stack.walk.advance()
+        ledger.settle_lent()
+        self._step(until_s)
+        self._settle()
+        return ledger.turn(rests=self.rests)
+
+    def _step(self, until_s: float) -> None:
+        """Step whoever is due, in the order of time; what has begun in this turn is not."""
+        ledger = self.ledger
+        while ledger.now() <= until_s and (what := ledger.pop_due()) is not None:
+            if isinstance(what, Row):
+                stack = self.stacks.get(what.stack_uuid)
+                if stack is not None and what.act is not None:
+                    ledger.stop_waiting(what)
+                    acts.step(stack, what)
+                    ledger.settle_lent()
+            elif (stack := self.stacks.get(what)) is not None and stack.open:
+                self._time_out(stack)
+
+    def _time_out(self, stack: EngineStack) -> None:
+        """End what is late; a deadline may have been moved since it was entered."""
+        if stack.late:
+            self.traversals.time_out(stack)
+        elif stack.row.deadline_at is not None:
+            self.ledger.schedule_deadline(stack.id, stack.row.deadline_at)
+
+    def _settle(self) -> None:
+        """Note on each stack whether anything of it is still open."""
+        for stack in list(self.stacks.values()):
+            if stack.open != stack.row.open:
+                stack.change(open=stack.open)
+                if not stack.open:
+                    stack.change(deadline_at=None)
+
+    @property
+    def rests(self) -> bool:
+        """Whether nothing is left to do until somebody asks for more."""
+        return not (self._orders or any(each.open for each in self.stacks.values()))
+
+    def due_at(self) -> float | None:
+        """Tell the clock's time of the next turn; now: at once; None: when it is woken."""
+        if self.ledger.begun or self._orders or self._loaded:
+            return self.ledger.now()
+        return self.ledger.next_due()
+
+    def cancel(self) -> None:
+        """Abort whatever is at work, and let each stack that is in progress be FAILED."""
+        for stack in list(self.stacks.values()):
+            self.traversals.stop(stack, events.CANCELLED_BY_USER)
+            self.traversals.cancel(stack)
+
+    # -------------------------------------------------------------------------------------- wakes
+
+    def waits(self) -> Iterable[str]:
+        """Tell what its resources wait for: uuids of things that others may change."""
+        return self.ledger.waits()
+
+    def wake(self, uuid: str | None) -> None:
+        """Look in the next turn at who waits for ``uuid``; None: at everybody who waits."""
+        if uuid is None:
+            self.ledger.wake_all()
+        else:
+            self.ledger.wake(uuid)
+
+
+def _data(properties: Mapping[str, model.Properties], uuid: str | None) -> Mapping[str, Any]:
+    return properties[uuid].data if uuid is not None else {}
