@@ -28,6 +28,7 @@ JITTER_S: Final = 2.0
 NET_S: Final = 30.0  # who waits for what this tree does not have is looked at that often
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # how the first of them did
+LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
 
 
 # ----------------------------------------------------------------------------------------- begin
@@ -90,31 +91,12 @@ def adopt_external(stack: EngineStack, row: Row) -> None:
     _complete(stack, row)
 
 
-def adopt(stack: EngineStack, row: Row, data: Mapping[str, Any] | None) -> None:
-    """Take over what another stack has left behind; its memory is with the row already."""
-    _open(stack, row, Act(word=Action.ADOPT, traversal=stack.traversal))
-    try:
-        physical_id = _adopted_id(data)
-        properties, metadata = stack.read(row)
-        _freeze(stack, row, properties)
-    except Exception as exc:  # noqa: BLE001  # see create
-        _fail_at_once(stack, row, exc)
-        return
-    row.keep(properties)
-    record = row.record
-    record.physical_id = physical_id
-    record.metadata = record.metadata or metadata
-    if hasattr(row.kind, "handle_adopt"):
-        _start(stack, row)
-    else:
-        _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
-        _complete(stack, row)
-
-
-def _adopted_id(data: Mapping[str, Any] | None) -> str:
-    if not data or not data.get("resource_id"):
-        raise errors.NotFound(reason="cannot adopt: the data has no resource_id for it")
-    return str(data["resource_id"])
+def adopt(stack: EngineStack, row: Row) -> None:
+    """Take over what another stack has left behind; its data wait with the row, sealed."""
+    arguments = {LEFT: row.record.data.pop(LEFT, {})}
+    _open(stack, row, Act(word=Action.ADOPT, traversal=stack.traversal, arguments=arguments))
+    row.hidden = True
+    _create(stack, row)
 
 
 def perform(stack: EngineStack, row: Row, word: Action) -> None:
@@ -204,9 +186,7 @@ def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> 
     if act.word is Action.UPDATE:
         return resource.handle_update(row.definition, *_differences(stack, row, act))
     if act.word is Action.ADOPT:
-        record = row.record
-        data = {"resource_id": record.physical_id, "metadata": record.metadata}
-        return handler and handler({**data, "resource_data": dict(record.data)})
+        return resource.handle_adopt(act.arguments[LEFT])
     snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
     if act.word is Action.DELETE and snapshot_delete is not None and _snapshots(row):
         return snapshot_delete(row.state_before)

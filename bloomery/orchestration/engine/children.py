@@ -38,8 +38,12 @@ class EngineChildren:
         row = self._row(stack_id, name, blueprint, template.uuid)
         self._keep(template, stack)
         child = EngineStack(row, stack, parent.ledger, parent.stacks, self._below)
-        child.announce(Action.CREATE)
-        self._traversals.create(child)
+        if blueprint.adopt is not None:
+            child.announce(Action.ADOPT)
+            self._traversals.adopt(child, blueprint.adopt)
+        else:
+            child.announce(Action.CREATE)
+            self._traversals.create(child)
 
     def _below(self, child: EngineStack) -> EngineChildren:
         return EngineChildren(child, self._traversals)

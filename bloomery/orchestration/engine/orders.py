@@ -29,16 +29,7 @@ def _create(traversals: Traversals, stack: EngineStack, payload: Mapping[str, An
 
 
 def _adopt(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    """Create rows that have what another stack has left; ids are no secret, memories may be."""
-    resources = (payload.get("data") or {}).get("resources") or {}
-    ids = {name: {"resource_id": each.get("resource_id")} for name, each in resources.items()}
-    stack.turn_to(stack.first)
-    for name, row in stack.rows.items():
-        left = resources.get(name, {})
-        row.record.data = dict(left.get("resource_data") or {})
-        row.record.redacted = set(row.record.data)
-        row.record.metadata = dict(left.get("metadata") or {})
-    traversals.create(stack, adopt=ids)
+    traversals.adopt(stack, payload.get("data") or {})
 
 
 def _update(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:

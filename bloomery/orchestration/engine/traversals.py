@@ -45,6 +45,15 @@ class Traversals:
     def create(self, stack: EngineStack, **extra: Any) -> None:
         self._walk(stack, NOTHING, stack.first, **extra)
 
+    def adopt(self, stack: EngineStack, data: Mapping[str, Any]) -> None:
+        """Create rows from what an abandoned stack has left; until adopted it is kept sealed."""
+        stack.turn_to(stack.first)
+        for name, left in (data.get("resources") or {}).items():
+            if (row := stack.rows.get(name)) is not None:
+                row.record.data[acts.LEFT] = dict(left)
+                row.record.redacted.add(acts.LEFT)
+        self.create(stack)
+
     def update(self, stack: EngineStack, **extra: Any) -> None:
         """Walk from the previous template of a stack to its present one."""
         row = stack.row

@@ -11,7 +11,7 @@ values that its requirements now have; what was foreseen as uncertain turns out 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from typing import Any, Final
 
 from bloomery import errors
@@ -315,11 +315,10 @@ class Walk:
         row.record.type = row.definition.type
         if self._pauses(key, row, Action.CREATE, "pre-create"):
             return
-        adopted: Mapping[str, Any] | None = self.graph.extra.get("adopt")
         if row.definition.external_id is not None:
             self._begun(key, row, lambda: acts.adopt_external(self.stack, row))
-        elif adopted is not None and self.stack.action is Action.ADOPT:
-            self._begun(key, row, lambda: acts.adopt(self.stack, row, adopted.get(row.name)))
+        elif self.stack.action is Action.ADOPT:
+            self._begun(key, row, lambda: acts.adopt(self.stack, row))
         else:
             self._begun(key, row, lambda: acts.create(self.stack, row))
 
