@@ -16,14 +16,13 @@ import webob
 
 from bloomery.api import auth, bodies, middleware
 from bloomery.api.middleware import Wsgi
-from bloomery.api.orchestration import answers, faults, routes, routing, versions
+from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
 from bloomery.api.orchestration.call import Call, Reply
 from bloomery.model.request import Request
 from bloomery.operations.context import Services
 from bloomery.orchestration.limits import LIMITS
 
 REALM: Final = "Orchestration API"
-USER: Final = "admin"  # who asks where nobody must say who he is, as Heat has it
 HEALTH: Final = "/healthcheck"
 NUL: Final = "\0"  # which no database could look for
 NUL_ESCAPE: Final = "%00"
@@ -42,7 +41,7 @@ def make_app(services: Services, logins: auth.Auth | None = None) -> Wsgi:
 class Application:
     def __init__(self, services: Services, logins: auth.Auth) -> None:
         self._services = services
-        self._auth = logins
+        self._callers = callers.Callers(logins, services.policies)
         self._router = routing.Router(routes.ROUTES)
         self._extensions = routing.Router(routes.EXTENSIONS)
 
@@ -84,11 +83,12 @@ class Application:
         if NUL in path or NUL_ESCAPE in environ.get("QUERY_STRING", ""):
             raise faults.BadRequest(reason="a path and a query must not hold the character NUL")
         router, project, rest = self._place(path, environ.get("HTTP_ACCEPT", ""))
-        request = self._identified(request, environ, project)
+        request, token = self._identified(request, environ, project, rest)
         method = environ["REQUEST_METHOD"]
         if method == "OPTIONS":
             return answers.empty(204, [("Allow", ",".join(router.allowed(rest)))])
         route, values = router.find(method, rest)
+        query = environ.get("QUERY_STRING", "")
         call = Call(
             services=self._services,
             request=request,
@@ -96,10 +96,11 @@ class Application:
             url=url,
             project=project or request.project or "",
             path=rest,
-            query=middleware.read_query(environ.get("QUERY_STRING", "")),
-            query_string=environ.get("QUERY_STRING", ""),
+            query=middleware.read_query(query),
+            query_string=query,
             body=self._body(environ),
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
+            token=token,
         )
         return _shaped(route, route.endpoint(call, **values))
 
@@ -112,21 +113,13 @@ class Application:
         return self._router, project, rest
 
     def _identified(
-        self, request: Request, environ: dict[str, Any], project: str | None
-    ) -> Request:
-        """Return the request with who asks, for which project.
-
-        Where callers have no projects, the one in the path is theirs.  Raises OtherProject.
-        """
-        request = self._auth.identify(request, environ)
-        if not self._services.policies.enforced:
-            user = request.user or environ.get("HTTP_X_AUTH_USER") or USER
-            return dataclasses.replace(request, user=user, project=project)
-        if project is None or request.project == project:
-            return request
-        if request.project is None and request.system_scope is not None:
-            return dataclasses.replace(request, project=project)
-        raise faults.OtherProject(project=project)
+        self, request: Request, environ: dict[str, Any], project: str | None, path: str
+    ) -> tuple[Request, str | None]:
+        """Return the request with who asks, or the token that stands for that."""
+        token = callers.signal_token(environ, path)
+        if token is None:
+            return self._callers.identify(request, environ, project), None
+        return dataclasses.replace(request, project=project), token
 
     def _body(self, environ: dict[str, Any]) -> bytes:
         most = self._services.conf.orchestration.max_json_body_size

@@ -23,7 +23,8 @@ _NO_BODY: Final = (
 class Call:
     """``url``: of the API, as this caller reaches it.  ``path``: below the project.
 
-    ``query`` values are texts, or lists of them where an argument came twice.
+    ``query`` values are texts, or lists of them where an argument came twice.  ``token``: of a
+    signal, in the place of a login.
     """
 
     services: Services
@@ -36,6 +37,7 @@ class Call:
     query_string: str
     body: bytes
     content_type: str
+    token: str | None = None
 
     @property
     def engine(self) -> Engine:

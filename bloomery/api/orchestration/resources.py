@@ -71,7 +71,9 @@ def metadata(call: Call, stack_name: str, stack_id: str, resource_name: str) -> 
 def signal(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:
     """Hand the body over, whatever it says; one that is no object counts as none."""
     stack = identity.of(call, stack_name, stack_id)
-    call.engine.resource_signal(call.request, stack, resource_name, call.optional_document)
+    call.engine.resource_signal(
+        call.request, stack, resource_name, call.optional_document, token=call.token
+    )
 
 
 def mark_unhealthy(call: Call, stack_name: str, stack_id: str, resource_name: str) -> None:

@@ -165,6 +165,38 @@ def test_login_without_project_and_scope_is_forbidden():
     assert fault(with_roles(roles=("admin",)).api.get(S)) == (403, "HTTPForbidden")
 
 
+TOKEN = "signal-0123456789abcdef"
+
+
+@pytest.mark.parametrize(
+    ("query", "headers"), [(f"?token={TOKEN}", {}), ("?a=b", {"X-Auth-Token": TOKEN})]
+)
+def test_signal_with_a_token_needs_no_login(tmp_path, query, headers):
+    world = with_logins(tmp_path)
+    answer = world.api.post(f"{S}/resources/a/signal{query}", {"n": 1}, headers=headers)
+    assert (answer.status, answer.body) == (200, b"null")
+    asked = ("resource_signal", (STACK, "a", {"n": 1}), {"token": TOKEN})
+    assert world.engine.asked == [asked]
+    assert (world.engine.requests[-1].user, world.engine.requests[-1].roles) == (None, ())
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [
+        ("POST", f"{S}/resources/a/signal?token=other"),
+        ("GET", f"{S}/resources/a/signal?token={TOKEN}"),
+        ("GET", f"{S}/resources/a/metadata?token={TOKEN}"),
+        ("POST", f"{S}/actions?token={TOKEN}"),
+        ("POST", f"{BASE}/stacks?token={TOKEN}"),
+        ("DELETE", f"{S}?token={TOKEN}"),
+    ],
+)
+def test_token_of_a_signal_opens_nothing_else(tmp_path, method, path):
+    world = with_logins(tmp_path)
+    assert world.api.ask(method, path, {}).status == 401
+    assert world.engine.asked == []
+
+
 # -------------------------------------------------------------------------------------- errors
 
 

@@ -87,7 +87,7 @@ def test_metadata_is_wrapped(api):
 def test_signal_hands_over_objects_only(api, engine, raw, details):
     answer = api.post(f"{S}/resources/a/signal?anything=1", raw=raw)
     assert (answer.status, answer.body) == (200, b"null")
-    assert engine.asked == [("resource_signal", (STACK, "a", details), {})]
+    assert engine.asked == [("resource_signal", (STACK, "a", details), {"token": None})]
 
 
 def test_mark_says_whether_and_why(api, engine):
