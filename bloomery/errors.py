@@ -368,6 +368,10 @@ class VolumeTargetNotFound(NotFound):
     code, text = "volume_target.not_found", "Volume target {target} could not be found."
 
 
+class DeployTemplateNotFound(NotFound):
+    code, text = "deploy_template.not_found", "Deploy template {template} could not be found."
+
+
 class ChassisNotFound(NotFound):
     code, text = "chassis.not_found", "Chassis {chassis} could not be found."
 
@@ -524,6 +528,14 @@ class PortgroupAlreadyExists(Conflict):
 
 class PortgroupDuplicateName(Conflict):
     code, text = "portgroup.name_exists", "A port group with name {name} already exists."
+
+
+class DeployTemplateAlreadyExists(Conflict):
+    code, text = "deploy_template.exists", "A deploy template with UUID {uuid} already exists."
+
+
+class DeployTemplateDuplicateName(Conflict):
+    code, text = "deploy_template.name_exists", "A deploy template named {name} already exists."
 
 
 class VolumeConnectorAlreadyExists(Conflict):

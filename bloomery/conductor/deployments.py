@@ -11,9 +11,12 @@ from bloomery.conductor import cleaning, cleanup, console, rescue, steps
 from bloomery.conductor.runner import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.db import records
 from bloomery.model.node import Node
+from bloomery.model.nouns import DEPLOY_TEMPLATE
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import nodes as rules
+from bloomery.model.rules import steps as step_rules
 from bloomery.model.rules import verbs
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
@@ -43,6 +46,7 @@ def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 def _check_deployable(task: TaskManager) -> None:
     node = task.node
+    rules.check_instance_traits(node)
     disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
     rules.refuse_boot_mode(
         (node.instance_info, node.properties),
@@ -68,15 +72,34 @@ def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    """Return the steps of the interfaces, overridden by those of the request.
+    """Return the steps of the interfaces, overridden by those of templates and of the request.
 
     Priority 0 switches a step off; steps that no interface offers are left out, as an agent
     may offer them later.
     """
     by_name = {step.name: step for step in steps.available_steps(task, "deploy")}
-    for step in steps.validated_user_steps(task, "deploy", arguments.steps, tolerant=True):
+    user_steps = [*_template_steps(task), *arguments.steps]
+    for step in steps.validated_user_steps(task, "deploy", user_steps, tolerant=True):
         by_name[step.name] = step
     return [_PREPARE, *steps.by_priority(by_name.values(), "deploy")]
+
+
+def _template_steps(task: TaskManager) -> list[steps.UserStep]:
+    """Return the steps of all templates that the traits of the instance name.
+
+    Those that the operator has ruled out are dropped.  Raises InvalidParameterValue for a step that
+    two templates have.
+    """
+    traits = task.node.instance_info.get("traits")
+    if not traits:
+        return []
+    with task.runtime.db.read() as conn:
+        templates = records.list_where(conn, DEPLOY_TEMPLATE, name=list(traits))
+    user_steps = [step for template in templates for step in template.steps]
+    step_rules.refuse_repeated(user_steps)
+    disallowed = task.runtime.conf.api.disallow_deploy_steps
+    opened: list[steps.UserStep] = task.runtime.sealer.open(user_steps)
+    return [each for each in opened if f"{each['interface']}.{each['step']}" not in disallowed]
 
 
 def clean_up(task: TaskManager) -> None:

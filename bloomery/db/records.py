@@ -48,9 +48,10 @@ def get(conn: sa.Connection, noun: Noun, ident: str, *, for_update: bool = False
 
 
 def list_where(conn: sa.Connection, noun: Noun, **equal: Any) -> list[Any]:
-    """Return all records whose columns equal these, oldest first."""
+    """Return all records whose columns equal these, oldest first; a list holds alternatives."""
     c = table(noun).c
-    query = _select(noun, noun.columns).where(*(c[n] == v for n, v in equal.items()))
+    conditions = (c[n].in_(v) if isinstance(v, list) else c[n] == v for n, v in equal.items())
+    query = _select(noun, noun.columns).where(*conditions)
     return [_value(noun, row) for row in conn.execute(query.order_by(c.id)).mappings()]
 
 

@@ -99,7 +99,9 @@ class Noun:
             "policy": self.policy or self.name,
             "of_node": bool(self.node_arguments),
             "columns": tuple(f.name for f in dataclasses.fields(self.value)),
-            "objects": frozenset(f.name for f in self.fields.values() if f.kind == "object"),
+            "objects": frozenset(
+                f.name for f in self.fields.values() if f.kind in ("object", "list")
+            ),
             "secrets": frozenset(f.name for f in self.fields.values() if f.secret),
             "patchable": patchable(self.fields) | self.pinned,
             "checker": attributes.Checker(self.name, self.fields),

@@ -16,9 +16,8 @@ import jsonschema_rs
 
 from bloomery import errors
 from bloomery.conf import Conf
-from bloomery.model import node as model
 from bloomery.model.provision import ProvisionArguments
-from bloomery.model.rules import attributes, verbs
+from bloomery.model.rules import attributes, steps, verbs
 from bloomery.operations import lookup, policy, runbooks
 from bloomery.operations.context import Admit, Context, admit_all
 
@@ -27,45 +26,6 @@ Json = dict[str, Any]
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
 DEPLOY_VERBS: Final = ("active", "rebuild")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*+(?:=\s*+){0,2}")  # never tries twice
-MOST_STEPS: Final = 1000  # each is a row of the transaction that starts the flow
-_NAME: Final[Json] = {
-    "type": "string",
-    "minLength": 1,
-    "maxLength": 255,
-    "pattern": "^[A-Za-z0-9_.-]+$",
-}
-_NUMBER: Final[Json] = {
-    "type": ["integer", "string"],
-    "minimum": 0,
-    "maximum": 999_999_999,
-    "pattern": "^[0-9]{1,9}$",
-}
-_STEP: Final[Json] = {
-    "type": "object",
-    "required": ["interface", "step"],
-    "properties": {
-        "interface": {"enum": list(model.STEP_INTERFACES)},
-        "step": _NAME,
-        "args": {"type": "object"},
-        "order": _NUMBER,
-        "execute_on_child_nodes": {"type": "boolean"},
-        "limit_child_node_execution": {"type": "array", "items": {"type": "string"}},
-    },
-    "additionalProperties": False,
-}
-_DEPLOY_STEP: Final[Json] = {
-    "type": "object",
-    "required": ["interface", "step", "args", "priority"],
-    "properties": {
-        "interface": {"enum": list(model.STEP_INTERFACES)},
-        "step": _NAME,
-        "args": {"type": "object"},
-        "priority": _NUMBER,
-    },
-    "additionalProperties": False,
-}
-_STEPS: Final = jsonschema_rs.validator_for({"type": "array", "items": _STEP})
-_DEPLOY_STEPS: Final = jsonschema_rs.validator_for({"type": "array", "items": _DEPLOY_STEP})
 _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
     {
         "type": "object",
@@ -218,27 +178,14 @@ def _check_belonging(verb: str, body: Json) -> None:
 
 def _steps(verb: str, body: Json) -> list[Json]:
     if verb in DEPLOY_VERBS:
-        return _valid("deploy_steps", _DEPLOY_STEPS, body.get("deploy_steps") or [])
+        deploy_steps = body.get("deploy_steps")
+        return steps.checked("deploy_steps", steps.DEPLOY, deploy_steps) if deploy_steps else []
     if verb not in STEPS_OF:
         return []
     name = STEPS_OF[verb]
     if not body.get(name):
         raise errors.Invalid(reason=f"{name} or runbook is required when setting target {verb}")
-    return _valid(name, _STEPS, body[name])
-
-
-def _valid(name: str, validator: Any, steps: list[Json]) -> list[Json]:
-    if len(steps) > MOST_STEPS:
-        raise errors.Invalid(
-            reason=f"Schema error for {name}: at most {MOST_STEPS} steps, not {len(steps)}",
-        )
-    try:
-        validator.validate(steps)
-    except jsonschema_rs.ValidationError as exc:
-        where = "/".join(str(part) for part in exc.instance_path)
-        message = attributes.shortened(attributes.explained(exc))
-        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {message}") from None
-    return steps
+    return steps.checked(name, steps.USER, body[name])
 
 
 def _password(verb: str, body: Json) -> str | None:

@@ -17,7 +17,7 @@ import pytest
 from bloomery.api import routing
 from bloomery.api.controllers import root
 from bloomery.operations.policy_rules import RULES
-from tests.kit.callers import PLACES, ROLES, Site
+from tests.kit.callers import PLACES, ROLES, STEP, Site
 
 RANKS = list(ROLES)
 NEVER = "never"
@@ -67,6 +67,10 @@ PASSES: dict[str, tuple[str, str, str, str]] = {
     "baremetal:volume:create": ("member", "admin", "admin", NEVER),
     "baremetal:volume:update": ("member", "member", "admin", NEVER),
     "baremetal:volume:delete": ("member", "admin", "admin", NEVER),
+    "baremetal:deploy_template:get": ("reader", NEVER, NEVER, NEVER),
+    "baremetal:deploy_template:create": ("admin", NEVER, NEVER, NEVER),
+    "baremetal:deploy_template:update": ("admin", NEVER, NEVER, NEVER),
+    "baremetal:deploy_template:delete": ("admin", NEVER, NEVER, NEVER),
     "baremetal:chassis:get": ("reader", NEVER, NEVER, NEVER),
     "baremetal:chassis:create": ("admin", NEVER, NEVER, NEVER),
     "baremetal:chassis:update": ("member", NEVER, NEVER, NEVER),
@@ -101,6 +105,8 @@ BODIES: dict[str, Any] = {
         "boot_index": 1,
     },
     "PATCH /v1/volume/targets/{volumetarget}": PATCH,
+    "POST /v1/deploy_templates": {"name": "CUSTOM_X", "steps": [STEP]},
+    "PATCH /v1/deploy_templates/{deploytemplate}": PATCH,
     "POST /v1/chassis": {"description": "x"},
     "PATCH /v1/chassis/{chassis}": PATCH,
 }

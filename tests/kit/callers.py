@@ -33,6 +33,8 @@ ROLES: dict[str, tuple[str, ...]] = {
     "admin": ("admin", "manager", "member", "reader"),
 }
 
+STEP = {"interface": "power", "step": "reboot", "args": {}, "priority": 1}
+
 
 class Claims:
     """Stands where keystone's middleware will: it says who calls."""
@@ -106,6 +108,8 @@ class Site:
              {"node_uuid": node, "type": "iqn", "connector_id": self.mac()}),
             ("volumetarget", "volume/targets",
              {"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0}),
+            ("deploytemplate", "deploy_templates",
+             {"name": f"CUSTOM_{next(self.numbers)}", "steps": [STEP]}),
             ("chassis", "chassis", {}),
         ):  # fmt: skip
             if noun in names:

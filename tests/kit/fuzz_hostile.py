@@ -88,6 +88,8 @@ RIGHT: dict[str, Any] = {
     "driver": "fake-hardware", "address": "52:54:00:99:99:99", "target": "power on",
     "boot_device": "pxe", "id": "vif-1", "enabled": True, "type": "iqn", "connector_id": "x",
     "volume_type": "iscsi", "volume_id": "v", "boot_index": 0,
+    "name": "CUSTOM_F",
+    "steps": [{"interface": "power", "step": "reboot", "args": {}, "priority": 1}],
 }  # fmt: skip
 AIMS = {"active": 2, "clean": 1, "service": 3, "rescue": 3, "rebuild": 3, "inspect": 1}
 TEXT = st.text(max_size=9)

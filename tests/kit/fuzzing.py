@@ -58,6 +58,8 @@ class Target:
         self.ports = [self._port(node, n) for n, node in enumerate(self.nodes)]
         self.chassis = [self._post("chassis", {})]
         self.groups = [self._post("portgroups", {"node_uuid": node}) for node in self.nodes[:2]]
+        step = {"interface": "power", "step": "reboot", "args": {}, "priority": 1}
+        self.template = self._post("deploy_templates", {"name": "CUSTOM_T", "steps": [step]})
         self.connectors = [
             self._post("volume/connectors", {"node_uuid": n, "type": "iqn", "connector_id": n})
             for n in self.nodes[:2]
@@ -91,6 +93,7 @@ class Target:
             "portgroup": self.groups,
             "volumeconnector": self.connectors,
             "volumetarget": self.targets,
+            "deploytemplate": [self.template, "CUSTOM_T"],
             "chassis": self.chassis,
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],

@@ -10,7 +10,15 @@ from webob import exc as statuses
 from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.controllers import ext
-from bloomery.api.controllers.v1 import chassis, conductors, nodes, portgroups, ports, volume
+from bloomery.api.controllers.v1 import (
+    chassis,
+    conductors,
+    deploy_templates,
+    nodes,
+    portgroups,
+    ports,
+    volume,
+)
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import projection
@@ -26,6 +34,7 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "ports": ports.PORTS,
     "volume": volume.VOLUME,
     "drivers": conductors.Drivers(),
+    "deploy_templates": deploy_templates.DEPLOY_TEMPLATES,
     "conductors": conductors.Conductors(),
 }
 

@@ -95,7 +95,7 @@ def _compile(
     ]
     columns = [field.name for field in shown if field.column or field.name == "traits"]
     extra = tuple(name for name in needed if name not in columns)
-    objects = [field for field in shown if field.column and field.kind == "object"]
+    objects = [field for field in shown if field.column and field.kind in ("object", "list")]
     return Projection(
         names=frozenset(field.name for field in shown),
         columns=(*columns, *extra),

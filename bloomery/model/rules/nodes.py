@@ -154,6 +154,20 @@ def _standard_traits() -> frozenset[str]:
     return frozenset(os_traits.get_traits())
 
 
+def check_instance_traits(node: Node) -> None:
+    """Raise InvalidParameterValue unless the node has what ``instance_info/traits`` asks for."""
+    traits = node.instance_info.get("traits") or []
+    if not isinstance(traits, list) or not all(isinstance(trait, str) for trait in traits):
+        raise errors.InvalidParameterValue(
+            reason=f"cannot deploy node {node.uuid}: instance_info/traits must be a list of names",
+        )
+    if missing := [trait for trait in traits if trait not in node.traits]:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot deploy node {node.uuid}: its instance asks for traits that it lacks: "
+            f"{', '.join(missing)}",
+        )
+
+
 def check_number_of_traits(node: Node, traits: Collection[str]) -> None:
     if len(traits) > MOST_TRAITS:
         raise errors.InvalidParameterValue(

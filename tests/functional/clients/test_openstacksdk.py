@@ -75,6 +75,16 @@ def test_a_chassis_is_made_changed_and_deleted(baremetal: Any) -> None:
     assert list(baremetal.chassis()) == []
 
 
+def test_a_deploy_template_is_made_changed_and_deleted(baremetal: Any) -> None:
+    step = {"interface": "power", "step": "reboot", "args": {}, "priority": 1}
+    template = baremetal.create_deploy_template(name="CUSTOM_A", steps=[step])
+    assert baremetal.get_deploy_template("CUSTOM_A").id == template.id
+    patch = [{"op": "replace", "path": "/steps/0/priority", "value": 7}]
+    assert baremetal.patch_deploy_template(template, patch).steps[0]["priority"] == 7
+    baremetal.delete_deploy_template(template)
+    assert list(baremetal.deploy_templates()) == []
+
+
 def test_volumes_are_made_changed_and_deleted(baremetal: Any) -> None:
     node = baremetal.create_node(driver="fake-hardware")
     connector = baremetal.create_volume_connector(node_id=node.id, type="iqn", connector_id="iqn.a")

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from bloomery.db.tables import NODES
+from bloomery.db.tables import DEPLOY_TEMPLATES, NODES
 from tests.kit.stories import full_pool
 
 DRIVE = "H4sIAAAAAAAAAwMAAAAAAAAAAAA="
@@ -194,3 +194,53 @@ def test_missing_driver_value_is_told_before_anything_moves(stage, node):
     assert answer.status == 400
     assert "driver_info/fake" in answer.said
     assert stage.standing(node) == ("available", None)
+
+
+# ------------------------------------------------------------------------------ deploy templates
+
+
+def template(stage, name, *steps):
+    answer = stage.api.post("/v1/deploy_templates", {"name": name, "steps": list(steps)})
+    assert answer.status == 201
+    return f"/v1/deploy_templates/{answer.json['uuid']}"
+
+
+def ask_for(stage, node, *traits):
+    stage.api.put(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_A", "CUSTOM_B"]})
+    asked = [{"op": "add", "path": "/instance_info/traits", "value": list(traits)}]
+    assert stage.api.patch(f"/v1/nodes/{node}", asked).status == 200
+
+
+def test_templates_of_the_instances_traits_override_the_driver_and_the_request_overrides_them(
+    stage, node
+):
+    template(stage, "CUSTOM_A", step("deploy", "deploy", 0), step("power", "power_on", 40))
+    template(stage, "CUSTOM_C", step("power", "reboot", 50))
+    ask_for(stage, node, "CUSTOM_A")
+    stage.ask(node, "active")
+    stage.wait_for(node, "active")
+    assert stage.steps(node, "deploy") == [("deploy.prepare", "done"), ("power.power_on", "done")]
+    stage.ask(node, "rebuild", deploy_steps=[step("power", "power_on", 0)])
+    stage.wait_for(node, "active")
+    assert stage.steps(node, "deploy")[-1] == ("deploy.prepare", "done")
+
+
+def test_a_step_of_two_templates_and_a_trait_that_the_node_lacks_are_refused(stage, node):
+    for name in ("CUSTOM_A", "CUSTOM_B"):
+        template(stage, name, step("power", "power_on", 40))
+    ask_for(stage, node, "CUSTOM_A", "CUSTOM_B")
+    answer = stage.api.put(f"/v1/nodes/{node}/states/provision", {"target": "active"})
+    assert (answer.status, "power.power_on must come once" in str(answer.body)) == (400, True)
+    ask_for(stage, node, "CUSTOM_C")
+    answer = stage.api.put(f"/v1/nodes/{node}/states/provision", {"target": "active"})
+    assert (answer.status, "CUSTOM_C" in str(answer.body)) == (400, True)
+    assert stage.standing(node)[0] == "available"
+
+
+def test_a_template_is_changed_by_the_index_of_a_step_and_its_secrets_are_sealed(stage):
+    path = template(stage, "CUSTOM_A", step("power", "power_on", 40, admin_password="hunter2"))
+    change = [{"op": "replace", "path": "/steps/0/priority", "value": "41"}]
+    [shown] = stage.api.patch(path, change).json["steps"]
+    assert (shown["priority"], shown["args"]) == (41, {"admin_password": "******"})
+    [row] = stage.site.rows(DEPLOY_TEMPLATES, name="CUSTOM_A")
+    assert "hunter2" not in str(row)

@@ -140,6 +140,12 @@ class Detail(Rest):
 # --------------------------------------------------------------------------------- collections
 
 
+def _gate(noun: Noun, too_old: TooOld) -> Json:
+    """Return what is declared of clients that are older than the collection."""
+    gate: Json = {"since": noun.since}
+    return gate | ({"too_old": too_old} if noun.since > versions.MIN else {})
+
+
 class Collection(Rest):
     """/v1/<plural> and /v1/<plural>/<ident>."""
 
@@ -152,32 +158,37 @@ class Collection(Rest):
         has_detail_path: bool = True,
         detail_since: int = 43,
         too_old: TooOld = TooOld.NOT_FOUND,
+        too_old_write: TooOld | None = None,
         deleted_by: Callable[[str, Any], str] | None = None,
         subresources: Mapping[str, Rest] | None = None,
     ) -> None:
         """``too_old``: what a client is told that was written before the collection.
 
+        ``too_old_write``: the same of POST, PATCH and DELETE, if it differs.
         ``deleted_by`` parses the ident of DELETE, where Ironic takes fewer than of GET.
         """
         super().__init__()
         self.noun, self.gates, self.since = noun, gates, noun.since
         self._deleted_by = deleted_by
-        rule = f"baremetal:{noun.policy}"
-        gate: Json = {"since": noun.since}
-        if noun.since > versions.MIN:
-            gate["too_old"] = too_old
-        if has_detail_path:
-            self.children = {"detail": Detail(noun, gate, f"{rule}:{list_rule}")}  # type: ignore[misc]
         self.subresources = subresources or {}  # type: ignore[misc]
+        rule = f"baremetal:{noun.policy}"
+        self._declare(rule, list_rule, detail_since, too_old, too_old_write or too_old)
+        if has_detail_path:
+            gate = _gate(noun, too_old)
+            self.children = {"detail": Detail(noun, gate, f"{rule}:{list_rule}")}  # type: ignore[misc]
+
+    def _declare(
+        self, rule: str, list_rule: str, detail_since: int, too_old: TooOld, too_old_write: TooOld
+    ) -> None:
+        noun, read, write = self.noun, _gate(self.noun, too_old), _gate(self.noun, too_old_write)
         lists = {**arguments.PAGING, **filters_of(noun), **FIELDS, **detail_argument(detail_since)}
-        declare(self, "get_all", rule=f"{rule}:{list_rule}", query=lists, **gate)
-        declare(self, "post", rule=f"{rule}:create", status=201, body=creation(noun), **gate)
-        single = {"idents": (noun.name,), **gate}
-        declare(self, "get_one", rule=f"{rule}:get", query=FIELDS, **single)
-        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
-        declare(
-            self, "delete", rule=f"{rule}:delete", status=204, extra_segment_status=404, **single
-        )
+        declare(self, "get_all", rule=f"{rule}:{list_rule}", query=lists, **read)
+        declare(self, "post", rule=f"{rule}:create", status=201, body=creation(noun), **write)
+        single: Json = {"idents": (noun.name,)}
+        declare(self, "get_one", rule=f"{rule}:get", query=FIELDS, **single, **read)
+        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single, **write)
+        single |= {"status": 204, "extra_segment_status": 404}
+        declare(self, "delete", rule=f"{rule}:delete", **single, **write)
 
     def get_all(self, call: Call, **asked: Any) -> Json:
         return read_page(call, self.noun, asked)

@@ -1,0 +1,89 @@
+"""Lists of steps that clients write: the form of each, alone and together."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import Any, Final
+
+import jsonschema_rs
+
+from bloomery import errors
+from bloomery.model.node import STEP_INTERFACES
+from bloomery.model.rules import attributes
+
+Json = dict[str, Any]
+
+MOST_STEPS: Final = 1000  # each is a row of the transaction that starts the flow
+_NAME: Final[Json] = {
+    "type": "string",
+    "minLength": 1,
+    "maxLength": 255,
+    "pattern": "^[A-Za-z0-9_.-]+$",
+}
+_NUMBER: Final[Json] = {
+    "type": ["integer", "string"],
+    "minimum": 0,
+    "maximum": 999_999_999,
+    "pattern": "^[0-9]{1,9}$",
+}
+
+
+def _validator(required: list[str], **more: Json) -> Any:
+    step = {
+        "type": "object",
+        "required": required,
+        "properties": {
+            "interface": {"enum": list(STEP_INTERFACES)},
+            "step": _NAME,
+            "args": {"type": "object"},
+            **more,
+        },
+        "additionalProperties": False,
+    }
+    return jsonschema_rs.validator_for({"type": "array", "items": step})
+
+
+USER: Final = _validator(
+    ["interface", "step"],
+    order=_NUMBER,
+    execute_on_child_nodes={"type": "boolean"},
+    limit_child_node_execution={"type": "array", "items": {"type": "string"}},
+)
+DEPLOY: Final = _validator(["interface", "step", "args", "priority"], priority=_NUMBER)
+
+
+def checked(name: str, validator: Any, steps: list[Json]) -> list[Json]:
+    """Return ``steps``, the value of the argument ``name``.  Raises Invalid."""
+    if len(steps) > MOST_STEPS:
+        raise errors.Invalid(
+            reason=f"Schema error for {name}: at most {MOST_STEPS} steps, not {len(steps)}",
+        )
+    try:
+        validator.validate(steps)
+    except jsonschema_rs.ValidationError as exc:
+        where = "/".join(str(part) for part in exc.instance_path)
+        message = attributes.shortened(attributes.explained(exc))
+        raise errors.Invalid(reason=f"Schema error for {name}: {where}: {message}") from None
+    return steps
+
+
+def stored(validator: Any, steps: list[Json], number: str) -> list[Json]:
+    """Return the steps of a template or a runbook as they are stored.
+
+    There is at least one, none comes twice, and ``number`` (priority or order) is a number: a
+    client may have written it as text.
+    """
+    if not steps:
+        raise errors.InvalidParameterValue(reason="steps: at least one step is needed")
+    checked("steps", validator, steps)
+    refuse_repeated(steps)
+    return [step | {number: int(step[number])} for step in steps]
+
+
+def refuse_repeated(steps: list[Json]) -> None:
+    """Raise InvalidParameterValue for a step that a list has twice."""
+    counts = Counter(f"{step['interface']}.{step['step']}" for step in steps)
+    if repeated := [name for name, count in counts.items() if count > 1]:
+        raise errors.InvalidParameterValue(
+            reason=f"steps: {', '.join(repeated)} must come once only",
+        )
