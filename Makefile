@@ -49,11 +49,12 @@ bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 
 heat: $(VENV)/test.stamp build/heat/made.stamp  ## Ask the published Heat itself, beside ours, case by case
 	@$(BIN)/python -m tests.conformance.compare --heat build/heat/bin/python $(ARGS)
+	@$(BIN)/python -m tests.conformance.compare_lives --heat build/heat/bin/python $(ARGS)
 
 build/heat/made.stamp:
 	@echo "installing the published Heat into build/heat"
 	@rm -rf build/heat && python3 -m venv build/heat
-	@build/heat/bin/python -m pip -qq --no-input install openstack-heat==27.0.1
+	@build/heat/bin/python -m pip -qq --no-input install openstack-heat==27.0.1 psycopg2-binary==2.9.10
 	@touch $@
 
 docs: states  ## Write the generated pages: state diagram, release notes

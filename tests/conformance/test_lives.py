@@ -1,0 +1,31 @@
+"""What Heat showed of the lives of stacks is kept; without a Heat they are compared with that."""
+
+from __future__ import annotations
+
+from tests.conformance import compare_lives, life_views, lives
+
+
+def test_every_life_that_is_drawn_was_led_in_heat() -> None:
+    drawn = compare_lives.draw(compare_lives.SEED, "", patience_s=1)
+    kept = compare_lives.recorded()
+    assert [life["id"] for life in drawn] == list(kept)
+    assert len(drawn) == lives.COUNT
+    for life in drawn:
+        assert len(kept[life["id"]]) == len(life["steps"])
+
+
+def test_little_of_what_heat_shows_is_its_luck() -> None:
+    """Views that Heat itself has no one answer to are few; all others are compared."""
+    kept = compare_lives.recorded()
+    loose = compared = 0
+    for life in compare_lives.draw(compare_lives.SEED, "", patience_s=1):
+        for seen, pairs in zip(kept[life["id"]], life_views.needs_of_steps(life), strict=True):
+            compared += len(life_views.views(seen, pairs))
+            loose += len(seen.get("loose", ()))
+    assert loose < compared / 50, (loose, compared)
+
+
+def test_the_same_seed_draws_the_same_lives() -> None:
+    first, second = (list(lives.lives(7, patience_s=1, count=3)) for _ in range(2))
+    assert first == second
+    assert first != list(lives.lives(8, patience_s=1, count=3))
