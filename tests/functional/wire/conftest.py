@@ -1,0 +1,27 @@
+"""What clients rely on, over REST: the tests of this folder know a URL and nothing behind it.
+
+With BLOOMERY_TEST_HEAT=http://127.0.0.1:PORT/v1/PROJECT they run against the published Heat of
+``tests/conformance/heat_server.py`` instead: a test that is red there is wrong.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+
+import pytest
+
+from tests.kit.stacks_api import StacksApi
+
+
+@pytest.fixture(scope="package")
+def orchestration_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+    if url := os.environ.get("BLOOMERY_TEST_HEAT"):
+        yield url
+        return
+    pytest.skip("no service yet")
+
+
+@pytest.fixture
+def api(orchestration_url: str) -> StacksApi:
+    return StacksApi(orchestration_url)

@@ -1,0 +1,72 @@
+"""The published ``openstack`` command, in one process of its own for many commands.
+
+A start of the command takes seconds, mostly for imports.  Here a child process imports it once and
+runs each command line anew, as a shell would: a new application, new requests for everything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import io
+import json
+import subprocess
+import sys
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, NamedTuple
+
+ROOT = Path(__file__).resolve().parents[2]
+
+
+class Result(NamedTuple):
+    code: int
+    out: str
+    err: str
+
+
+class OpenStackCommand:
+    """``env``: the variables that lead the command to its cloud; nothing else is inherited."""
+
+    def __init__(self, env: Mapping[str, str]) -> None:
+        self._process = subprocess.Popen(
+            [sys.executable, "-W", "ignore", str(Path(__file__).resolve())],
+            cwd=ROOT,
+            env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", **env},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def close(self) -> None:
+        self._process.communicate()
+
+    def run(self, *words: str) -> Result:
+        assert self._process.stdin
+        assert self._process.stdout
+        self._process.stdin.write(json.dumps(words) + "\n")
+        self._process.stdin.flush()
+        return Result(*json.loads(self._process.stdout.readline()))
+
+    def json(self, *words: str) -> Any:
+        """What a command prints as JSON; the test ends if the command fails."""
+        result = self.run(*words, "-f", "json")
+        assert result.code == 0, (words, result)
+        return json.loads(result.out)
+
+
+def serve() -> None:
+    from openstackclient import shell
+
+    for line in sys.stdin:
+        out, err = io.StringIO(), io.StringIO()
+        with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
+            try:
+                code = shell.main(json.loads(line))
+            except SystemExit as exc:
+                code = exc.code
+        sys.stdout.write(json.dumps([code, out.getvalue(), err.getvalue()]) + "\n")
+        sys.stdout.flush()
+
+
+if __name__ == "__main__":
+    serve()
