@@ -22,6 +22,7 @@ from bloomery.orchestration.plan.secrets import Mask
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
 from bloomery.orchestration.resources import composite
 from bloomery.orchestration.resources.base import Record
+from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.resources.resource_chain import ResourceChain
 from bloomery.orchestration.resources.resource_group import ResourceGroup
 from bloomery.orchestration.stack import Stack, children
@@ -130,7 +131,7 @@ def _secrets(
     """Return which parameters of the stack below are secret, and whether all of it is."""
     mask, properties = Mask(builder), resource.properties if resource else ()
     keys = frozenset(key for key in properties if mask.secret(name, "properties", key))
-    return keys, bool(keys) and isinstance(resource, composite.Membered)
+    return keys, bool(keys) and not isinstance(resource, NestedStack)
 
 
 # ------------------------------------------------------------------- the resource, as it would be

@@ -35,6 +35,10 @@ class Composite(base.Resource):
     def child_parameters(self) -> Mapping[str, Any]:
         return {}
 
+    def is_known(self) -> bool:
+        """Whether the child can be looked at with its values when the parent is validated."""
+        return False
+
     # -------------------------------------------------------------------------------- handlers
 
     def handle_create(self) -> Any:

@@ -30,6 +30,9 @@ class NestedStack(composite.Composite):
         if self.facade is not None:
             _check_facade(*self.facade, type(self))
 
+    def is_known(self) -> bool:
+        return True
+
     def child_document(self) -> Mapping[str, Any]:
         return self.template.document
 

@@ -202,9 +202,8 @@ class _Checker:
     # ------------------------------------------------------------------------------ stacks below
 
     def _check_below(self, definition: ResourceDefinition, resource: composite.Composite) -> None:
-        source, level = GENERATED, ValidationLevel.MEMBERS
-        if isinstance(resource, nested.NestedStack):
-            source, level = resource.source, self._level
+        level = self._level if resource.is_known() else ValidationLevel.MEMBERS
+        source = resource.source if isinstance(resource, nested.NestedStack) else GENERATED
         try:
             child = children.child_stack(self._stack, resource)
             _validate(child if level is ValidationLevel.VALUES else child.relaxed(), level)

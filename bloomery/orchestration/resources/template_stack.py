@@ -1,0 +1,116 @@
+"""OS::Heat::Stack: a stack of a template that is itself a value.
+
+It stands below the stack of its resource, in the same project: it is made, changed and removed with
+it in the same turns, and found with ``show_nested``.  (Heat asks the API of a region for a stack of
+its own.  There is one region here.)
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import composite, groups
+from bloomery.orchestration.resources.children import Blueprint
+from bloomery.orchestration.template import parse, versions
+
+ELSEWHERE: Final = ("region_name", "credential_secret_id", "ca_cert")
+
+
+class TemplateStack(composite.Composite):
+    """The reference id is the id of the stack."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "context": Schema(
+            Type.MAP,
+            "Where the stack is; other regions and clouds cannot be reached.",
+            update_allowed=True,
+            schema={
+                "region_name": Schema(Type.STRING, "The region."),
+                "credential_secret_id": Schema(
+                    Type.STRING,
+                    "The secret with credentials of another cloud.",
+                    update_allowed=True,
+                ),
+                "ca_cert": Schema(
+                    Type.STRING, "The authority of its certificate.", update_allowed=True
+                ),
+                "insecure": Schema(
+                    Type.BOOLEAN,
+                    "Whether its certificate is not looked at.",
+                    default=False,
+                    update_allowed=True,
+                ),
+            },
+        ),
+        "template": Schema(
+            Type.STRING, "The template, as text.", required=True, update_allowed=True
+        ),
+        "timeout": Schema(
+            Type.INTEGER, "Minutes that an action of the stack may take.", update_allowed=True
+        ),
+        "parameters": Schema(
+            Type.MAP, "Values of its parameters.", default={}, update_allowed=True
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "stack_name": Attribute("The name of the stack.", Type.STRING, cached=False),
+        "outputs": Attribute("Its outputs by name.", Type.MAP, cached=False),
+    }
+
+    def validate(self) -> None:
+        where = self.properties["context"] or {}
+        for key in ELSEWHERE:
+            if where.get(key):
+                raise errors.StackValidationFailed(
+                    reason=f"cannot make a stack with {key} {where[key]!r}: stacks of other regions"
+                    f" and clouds are not supported; leave {key} out",
+                    path=["context", key],
+                )
+
+    def is_known(self) -> bool:
+        values = (self.properties["parameters"] or {}).values()
+        return bool(self.properties["template"]) and all(value is not None for value in values)
+
+    # --------------------------------------------------------------------------- the child's shape
+
+    def child_document(self) -> Mapping[str, Any]:
+        text = self.properties["template"]
+        if not text and self.context.children is None:
+            return groups.document({})  # looked at before what it refers to is there
+        try:
+            document = parse.document(text or "", self.context.limits, "the template of the stack")
+        except errors.TemplateUnreadable as exc:
+            raise errors.StackValidationFailed(reason=str(exc), path=["template"]) from exc
+        if not versions.has_version(document):
+            reason = f"Template format version not found: {versions.ADVICE}"
+            raise errors.StackValidationFailed(reason=reason, path=["template"])
+        return document
+
+    def child_parameters(self) -> Mapping[str, Any]:
+        values = self.properties["parameters"] or {} if self.properties["template"] else {}
+        return {name: value for name, value in values.items() if value is not None}
+
+    def blueprint(
+        self, document: Mapping[str, Any], *, timeout_s: float | None = None
+    ) -> Blueprint:
+        minutes = self.properties["timeout"]
+        own_s = timeout_s if minutes is None else float(minutes) * 60
+        return super().blueprint(document, timeout_s=own_s)
+
+    # ------------------------------------------------------------------------- what may be asked
+
+    def get_reference_id(self) -> Any:
+        return self.record.physical_id or self.record.name
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name.startswith(composite.MEMBER):
+            return self.member_attribute(name, path)
+        child = self.child()
+        if child is None:
+            return None
+        if name == "stack_name":
+            return composite.at_path(self.physical_resource_name(), path)
+        return composite.at_path(child.outputs(), path)
