@@ -425,6 +425,16 @@ class SnapshotNotFound(EntityNotFound):
     text = "The Snapshot ({snapshot}) for Stack ({stack}) could not be found."
 
 
+class SoftwareConfigNotFound(NotFound):
+    code, wire_type = "software.config_not_found", "NotFound"
+    text = "Software config with id {config} not found"
+
+
+class SoftwareDeploymentNotFound(NotFound):
+    code, wire_type = "software.deployment_not_found", "NotFound"
+    text = "Deployment with id {deployment} not found"
+
+
 # ------------------------------------------------------- 405 and 406: not so, not in this version
 
 
@@ -568,6 +578,14 @@ class StackExists(Conflict):
 class ActionInProgress(Conflict):
     code = "stack.action_in_progress"
     text = "Stack {stack_name} already has an action ({action}) in progress."
+
+
+class SoftwareConfigInUse(Conflict):
+    code, wire_type = "software.config_in_use", "InvalidRestrictedAction"
+    text = (
+        "Software config with id {config} can not be deleted as it is referenced by a deployment; "
+        "delete that one first"
+    )
 
 
 # ------------------------------------------------------------------------ 503: come back later

@@ -13,7 +13,10 @@ from bloomery.db import rows
 from bloomery.db.tables import EVENTS
 
 _INSERT = sa.insert(EVENTS)
-_SERVICES: Final = {"stack": "orchestration"}  # whose objects they are; all others: baremetal
+_SERVICES: Final = {
+    "stack": "orchestration",
+    "software_deployment": "orchestration",
+}  # whose objects they are; all others: baremetal
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

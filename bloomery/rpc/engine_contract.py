@@ -20,6 +20,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
 from bloomery.model.request import Request
+from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
 from bloomery.model.stack_views import (
     EngineDetails,
     EventDetails,
@@ -345,7 +346,67 @@ class Templates(Protocol):
         """Return {"api": {"revision": text}, "engine": {"revision": text}}."""
 
 
-class Engine(Stacks, StackActions, StackResources, Templates, Engines, Protocol):
+class Software(Protocol):
+    """Software configurations, and their deployments to servers; ids that are none are 404."""
+
+    @since("1.0")
+    def list_software_configs(
+        self,
+        request: Request,
+        *,
+        limit: int | None = None,
+        marker: str | None = None,
+        everybody: bool = False,
+    ) -> list[ConfigSummary]:
+        """Return a page of configurations; ``everybody``: of all projects."""
+
+    @since("1.0")
+    def show_software_config(self, request: Request, uuid: str) -> SoftwareConfig: ...
+
+    @since("1.0")
+    def create_software_config(self, request: Request, values: Json) -> SoftwareConfig:
+        """Store name, group, config, inputs, outputs, options.  Raises RequestLimitExceeded."""
+
+    @since("1.0")
+    def delete_software_config(self, request: Request, uuid: str) -> None:
+        """Remove a configuration.  Raises SoftwareConfigInUse (409)."""
+
+    @since("1.0")
+    def list_software_deployments(
+        self, request: Request, *, server_id: str | None = None
+    ) -> list[SoftwareDeployment]:
+        """Return the deployments of the project, or of one server of it."""
+
+    @since("1.0")
+    def metadata_software_deployments(
+        self, request: Request, server_id: str
+    ) -> list[SoftwareConfig]:
+        """Return what an agent on a server is to bring there, by name."""
+
+    @since("1.0")
+    def show_software_deployment(self, request: Request, uuid: str) -> SoftwareDeployment: ...
+
+    @since("1.0")
+    def create_software_deployment(self, request: Request, values: Json) -> SoftwareDeployment:
+        """Store config_id, server_id, stack_user_project_id and what ``update`` changes.
+
+        Raises RequestLimitExceeded.
+        """
+
+    @since("1.0")
+    def update_software_deployment(
+        self, request: Request, uuid: str, values: Json
+    ) -> SoftwareDeployment:
+        """Change config_id, input_values, output_values, action, status, status_reason.
+
+        Null says nothing.
+        """
+
+    @since("1.0")
+    def delete_software_deployment(self, request: Request, uuid: str) -> None: ...
+
+
+class Engine(Stacks, StackActions, StackResources, Templates, Software, Engines, Protocol):
     """What engines do for callers."""
 
 

@@ -8,7 +8,15 @@ from __future__ import annotations
 
 from typing import Final
 
-from bloomery.api.orchestration import engines, lookup, resources, snapshots, stacks, templates
+from bloomery.api.orchestration import (
+    engines,
+    lookup,
+    resources,
+    snapshots,
+    software,
+    stacks,
+    templates,
+)
 from bloomery.api.orchestration.routing import Route
 
 _ANY: Final = "GET,POST,PUT,PATCH,DELETE"
@@ -61,6 +69,17 @@ ROUTES: Final = (
     Route("GET", "resource_types/{type_name}/template", templates.generate_template),
     Route("GET", "template_versions", templates.versions),
     Route("GET", "template_versions/{version}/functions", templates.functions),
+    # Software for servers.
+    Route("GET", "software_configs", software.configs),
+    Route("POST", "software_configs", software.create_config),
+    Route("GET", "software_configs/{config_id}", software.show_config),
+    Route("DELETE", "software_configs/{config_id}", software.delete_config, 204),
+    Route("GET", "software_deployments", software.deployments),
+    Route("POST", "software_deployments", software.create_deployment),
+    Route("GET", "software_deployments/metadata/{server_id}", software.metadata),
+    Route("GET", "software_deployments/{deployment_id}", software.show_deployment),
+    Route("PUT", "software_deployments/{deployment_id}", software.update_deployment),
+    Route("DELETE", "software_deployments/{deployment_id}", software.delete_deployment, 204),
     # The service.
     Route("GET", "build_info", engines.build_info),
     Route("GET", "services", engines.index),

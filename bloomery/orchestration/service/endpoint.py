@@ -6,6 +6,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 from bloomery.model.request import Request
+from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
 from bloomery.model.stack_views import (
     EngineDetails,
     EventDetails,
@@ -37,6 +38,7 @@ from bloomery.orchestration.service import (
     previews,
     resources,
     snapshots,
+    software,
     stacks,
     templates,
     why,
@@ -288,3 +290,50 @@ class EngineEndpoint:
 
     def list_services(self, request: Request) -> list[EngineDetails]:
         return engines.list_services(self._context(request))
+
+    # -------------------------------------------------------------------------------- software
+
+    def list_software_configs(
+        self,
+        request: Request,
+        *,
+        limit: int | None = None,
+        marker: str | None = None,
+        everybody: bool = False,
+    ) -> list[ConfigSummary]:
+        return software.list_software_configs(
+            self._context(request), limit=limit, marker=marker, everybody=everybody
+        )
+
+    def show_software_config(self, request: Request, uuid: str) -> SoftwareConfig:
+        return software.show_software_config(self._context(request), uuid)
+
+    def create_software_config(self, request: Request, values: Json) -> SoftwareConfig:
+        return software.create_software_config(self._context(request), values)
+
+    def delete_software_config(self, request: Request, uuid: str) -> None:
+        software.delete_software_config(self._context(request), uuid)
+
+    def list_software_deployments(
+        self, request: Request, *, server_id: str | None = None
+    ) -> list[SoftwareDeployment]:
+        return software.list_software_deployments(self._context(request), server_id=server_id)
+
+    def metadata_software_deployments(
+        self, request: Request, server_id: str
+    ) -> list[SoftwareConfig]:
+        return software.metadata_software_deployments(self._context(request), server_id)
+
+    def show_software_deployment(self, request: Request, uuid: str) -> SoftwareDeployment:
+        return software.show_software_deployment(self._context(request), uuid)
+
+    def create_software_deployment(self, request: Request, values: Json) -> SoftwareDeployment:
+        return software.create_software_deployment(self._context(request), values)
+
+    def update_software_deployment(
+        self, request: Request, uuid: str, values: Json
+    ) -> SoftwareDeployment:
+        return software.update_software_deployment(self._context(request), uuid, values)
+
+    def delete_software_deployment(self, request: Request, uuid: str) -> None:
+        software.delete_software_deployment(self._context(request), uuid)

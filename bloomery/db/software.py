@@ -1,0 +1,214 @@
+"""Queries on software configurations and deployments.
+
+What is in them may come from hidden parameters: texts and values are sealed as a whole.  Encode
+before the transaction begins.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import rows, upserts
+from bloomery.db.tables import SOFTWARE_CONFIGS, SOFTWARE_DEPLOYMENTS
+from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
+from bloomery.secrets import Sealer
+
+Row = dict[str, Any]
+
+_C = SOFTWARE_CONFIGS.c
+_D = SOFTWARE_DEPLOYMENTS.c
+_PARTS: Final = ("config", "inputs", "outputs", "options")
+_VALUES: Final = ("input_values", "output_values")
+_DEPLOYMENT_COLUMNS: Final = (
+    "uuid", "project", "stack_user_project", "server_id", "config_uuid", "action", "status",
+    "status_reason", "created_at", "updated_at",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- configs
+
+
+def encode_config(config: SoftwareConfig, sealer: Sealer) -> Row:
+    """Return the row of a configuration."""
+    document = {part: getattr(config, part) for part in _PARTS}
+    return {
+        "uuid": config.uuid,
+        "project": config.project,
+        "name": config.name,
+        "group": config.group,
+        "config": sealer.seal_text(rows.dump_document(document)),
+        "created_at": config.created_at,
+    }
+
+
+def _decode_config(row: sa.Row[Any], sealer: Sealer) -> SoftwareConfig:
+    return SoftwareConfig(
+        uuid=row.uuid,
+        project=row.project,
+        name=row.name,
+        group=row.group,
+        created_at=row.created_at,
+        **rows.load_document(sealer.open_text(row.config)),
+    )
+
+
+def insert_config(conn: sa.Connection, row: Row) -> None:
+    """Write a configuration; one that is there stays as it is."""
+    conn.execute(upserts.insert_missing(conn.dialect.name, SOFTWARE_CONFIGS), row)
+
+
+def find_config(
+    conn: sa.Connection, project: str, uuid: str, sealer: Sealer
+) -> SoftwareConfig | None:
+    """Return a configuration of a project."""
+    query = sa.select(SOFTWARE_CONFIGS).where(_C.uuid == uuid, _C.project == project)
+    row = conn.execute(query).one_or_none()
+    return None if row is None else _decode_config(row, sealer)
+
+
+def has_config(conn: sa.Connection, project: str, uuid: str) -> bool:
+    query = sa.select(_C.id).where(_C.uuid == uuid, _C.project == project)
+    return conn.execute(query).one_or_none() is not None
+
+
+def list_configs(
+    conn: sa.Connection, project: str | None, *, limit: int | None, marker: str | None
+) -> list[ConfigSummary]:
+    """Return a page, the newest first; ``project`` None: of all.  An unknown marker is none."""
+    query = sa.select(_C.uuid, _C.project, _C.name, _C.group, _C.created_at)
+    visible = sa.true() if project is None else _C.project == project
+    query = query.where(visible).order_by(_C.created_at.desc(), _C.id.desc())
+    if marker is not None:
+        place = sa.select(_C.created_at, _C.id).where(visible, _C.uuid == marker)
+        if (last := conn.execute(place).one_or_none()) is not None:
+            query = query.where(_comes_after(last))
+    if limit is not None:
+        query = query.limit(limit)
+    return [ConfigSummary(**row) for row in conn.execute(query).mappings()]
+
+
+def _comes_after(last: sa.Row[Any]) -> sa.ColumnElement[bool]:
+    same_time = sa.and_(_C.created_at == last.created_at, _C.id < last.id)
+    return sa.or_(_C.created_at < last.created_at, same_time)
+
+
+def count_configs(conn: sa.Connection, project: str) -> int:
+    return _count(conn, SOFTWARE_CONFIGS, project)
+
+
+def delete_config(conn: sa.Connection, project: str, uuid: str) -> bool:
+    """Remove a configuration; False: there is none.  Raises SoftwareConfigInUse."""
+    used = conn.execute(sa.select(_D.id).where(_D.config_uuid == uuid).limit(1)).first()
+    if used is not None and has_config(conn, project, uuid):
+        raise errors.SoftwareConfigInUse(config=uuid)
+    delete = sa.delete(SOFTWARE_CONFIGS).where(_C.uuid == uuid, _C.project == project)
+    with rows.naming_conflicts(lambda exc: errors.SoftwareConfigInUse(config=uuid)):
+        return bool(conn.execute(delete).rowcount)
+
+
+# ------------------------------------------------------------------------------------- deployments
+
+
+def encode_deployment(deployment: SoftwareDeployment, sealer: Sealer) -> Row:
+    """Return the row of a deployment."""
+    row = {name: getattr(deployment, name) for name in _DEPLOYMENT_COLUMNS}
+    return row | {name: _sealed(getattr(deployment, name), sealer) for name in _VALUES}
+
+
+def _sealed(values: Mapping[str, Any], sealer: Sealer) -> str:
+    """An empty map tells nothing, and costs nothing."""
+    return sealer.seal_text(rows.dump_document(values)) if values else rows.EMPTY_OBJECT
+
+
+def _opened(text: str, sealer: Sealer) -> dict[str, Any]:
+    values = {} if text == rows.EMPTY_OBJECT else rows.load_document(sealer.open_text(text))
+    assert isinstance(values, dict)
+    return values
+
+
+def _decode_deployment(row: sa.Row[Any], sealer: Sealer) -> SoftwareDeployment:
+    return SoftwareDeployment(
+        input_values=_opened(row.input_values, sealer),
+        output_values=_opened(row.output_values, sealer),
+        **{name: getattr(row, name) for name in _DEPLOYMENT_COLUMNS},
+    )
+
+
+def insert_deployment(conn: sa.Connection, row: Row) -> None:
+    """Write a deployment; one that is there stays as it is.
+
+    Raises SoftwareConfigNotFound: its configuration is gone.
+    """
+    gone = errors.SoftwareConfigNotFound(config=row["config_uuid"])
+    with rows.naming_conflicts(lambda exc: gone):
+        conn.execute(upserts.insert_missing(conn.dialect.name, SOFTWARE_DEPLOYMENTS), row)
+
+
+def find_deployment(
+    conn: sa.Connection, project: str, uuid: str, sealer: Sealer
+) -> SoftwareDeployment | None:
+    """Return a deployment of a project, or one that an agent of the project may read."""
+    query = sa.select(SOFTWARE_DEPLOYMENTS).where(_D.uuid == uuid, _visible(project))
+    row = conn.execute(query).one_or_none()
+    return None if row is None else _decode_deployment(row, sealer)
+
+
+def list_deployments(
+    conn: sa.Connection, project: str, server_id: str | None, sealer: Sealer
+) -> list[SoftwareDeployment]:
+    """Return the deployments of a project, or of a server of it, the oldest first."""
+    query = sa.select(SOFTWARE_DEPLOYMENTS).where(_visible(project)).order_by(_D.id)
+    if server_id is not None:
+        query = query.where(_D.server_id == server_id)
+    return [_decode_deployment(row, sealer) for row in conn.execute(query)]
+
+
+def _visible(project: str) -> sa.ColumnElement[bool]:
+    return sa.or_(_D.project == project, _D.stack_user_project == project)
+
+
+def list_server_configs(
+    conn: sa.Connection, project: str, server_id: str, sealer: Sealer
+) -> list[SoftwareConfig]:
+    """Return the configuration of each deployment to a server."""
+    query = (
+        sa.select(SOFTWARE_CONFIGS)
+        .join(SOFTWARE_DEPLOYMENTS, _D.config_uuid == _C.uuid)
+        .where(_visible(project), _D.server_id == server_id)
+        .order_by(_D.id)
+    )
+    return [_decode_config(row, sealer) for row in conn.execute(query)]
+
+
+def count_deployments(conn: sa.Connection, project: str) -> int:
+    return _count(conn, SOFTWARE_DEPLOYMENTS, project)
+
+
+def update_deployment(conn: sa.Connection, row: Row, updated_at: datetime | None) -> bool:
+    """Write a deployment; False: it is gone, or was written since it was read at ``updated_at``.
+
+    Raises SoftwareConfigNotFound as ``insert_deployment`` does.
+    """
+    gone = errors.SoftwareConfigNotFound(config=row["config_uuid"])
+    change = sa.update(SOFTWARE_DEPLOYMENTS).where(
+        _D.uuid == row["uuid"], _D.updated_at.is_(None) if updated_at is None
+        else _D.updated_at == updated_at,
+    )  # fmt: skip
+    with rows.naming_conflicts(lambda exc: gone):
+        return bool(conn.execute(change.values(row)).rowcount)
+
+
+def delete_deployment(conn: sa.Connection, project: str, uuid: str) -> bool:
+    """Remove a deployment; False: there is none."""
+    delete = sa.delete(SOFTWARE_DEPLOYMENTS).where(_D.uuid == uuid, _D.project == project)
+    return bool(conn.execute(delete).rowcount)
+
+
+def _count(conn: sa.Connection, table: sa.Table, project: str) -> int:
+    query = sa.select(sa.func.count()).where(table.c.project == project).select_from(table)
+    return int(conn.execute(query).scalar_one())

@@ -1,0 +1,58 @@
+"""Software configurations, and their deployments to servers: plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from datetime import datetime
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareConfig:
+    """A text for a tool on a server, never changed.  ``inputs``, ``outputs``: maps with a name.
+
+    ``config`` may be anything that JSON could carry.
+    """
+
+    uuid: str
+    project: str
+    name: str | None = None
+    group: str | None = None
+    config: Any = None
+    inputs: Sequence[Mapping[str, Any]] = ()
+    outputs: Sequence[Mapping[str, Any]] = ()
+    options: Mapping[str, Any] = field(default_factory=dict)
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfigSummary:
+    """A configuration in a list."""
+
+    uuid: str
+    project: str
+    name: str | None
+    group: str | None
+    created_at: datetime
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SoftwareDeployment:
+    """That a server is to have a configuration, and how it went.
+
+    ``stack_user_project``: of the agent on the server, whose login may read it.
+    """
+
+    uuid: str
+    project: str
+    stack_user_project: str | None = None
+    server_id: str | None = None
+    config_uuid: str
+    input_values: Mapping[str, Any] = field(default_factory=dict)
+    output_values: Mapping[str, Any] = field(default_factory=dict)
+    action: str = "INIT"
+    status: str = "COMPLETE"
+    status_reason: str | None = ""
+    created_at: datetime
+    updated_at: datetime | None = None

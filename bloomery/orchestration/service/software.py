@@ -1,0 +1,387 @@
+"""Software configurations and deployments: for callers of the API, and for the kinds of stacks.
+
+A configuration is never changed; a deployment says that a server is to have one, and how it went.
+When a deployment changes, an event row tells of it: whoever waits for it is woken.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import uuid as uuids
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, Final, TypeAlias
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import events, rows
+from bloomery.db import software as db
+from bloomery.db.engine import Database
+from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeployment
+from bloomery.model.stack_views import Json
+from bloomery.operations import policy
+from bloomery.operations.context import Context
+from bloomery.orchestration.properties.values import Properties
+from bloomery.orchestration.resources import software
+from bloomery.orchestration.resources.software_config import SoftwareConfig as Kind
+from bloomery.secrets import Sealer
+
+Changes: TypeAlias = Callable[[SoftwareDeployment], Mapping[str, Any] | None]
+ATTEMPTS: Final = 5
+OBJECT: Final = "software_deployment"  # of event rows
+LISTS: Final = {name: Kind.properties_schema[name] for name in ("inputs", "outputs")}
+MOST_CHARS: Final[Mapping[str, int]] = {  # of the columns
+    "name": 255, "group": 255, "server_id": 255, "action": 16, "status": 16,
+    "stack_user_project_id": 64, "status_reason": 65_535, "config_id": 36,
+}  # fmt: skip
+MAPS: Final = ("input_values", "output_values")
+CHANGEABLE: Final = (
+    "config_id", "input_values", "output_values", "action", "status", "status_reason",
+)  # fmt: skip
+
+
+# ---------------------------------------------------------------------------------------- configs
+
+
+def list_software_configs(
+    ctx: Context,
+    *,
+    limit: int | None = None,
+    marker: str | None = None,
+    everybody: bool = False,
+) -> list[ConfigSummary]:
+    """Return a page of configurations, the newest first; ``everybody``: of all projects."""
+    rule = "software_configs:global_index" if everybody else "software_configs:index"
+    _authorize(ctx, rule)
+    with ctx.services.db.read() as conn:
+        project = None if everybody else _project(ctx)
+        return db.list_configs(conn, project, limit=limit, marker=marker)
+
+
+def show_software_config(ctx: Context, uuid: str) -> SoftwareConfig:
+    """Return one.  Raises SoftwareConfigNotFound."""
+    _authorize(ctx, "software_configs:show")
+    return _config(ctx, uuid)
+
+
+def create_software_config(ctx: Context, values: Json) -> SoftwareConfig:
+    """Store a configuration and return it: name, group, config, inputs, outputs, options.
+
+    Raises StackValidationFailed for what is of the wrong shape, RequestLimitExceeded.
+    """
+    _authorize(ctx, "software_configs:create")
+    config = _new_config(_project(ctx), str(uuids.uuid4()), values)
+    row = db.encode_config(config, _sealer(ctx))
+    most = ctx.services.conf.orchestration.max_software_configs_per_tenant
+
+    def store(conn: sa.Connection) -> None:
+        if 0 <= most <= db.count_configs(conn, config.project):
+            raise _too_many("software configs", most, "max_software_configs_per_tenant")
+        db.insert_config(conn, row)
+
+    ctx.services.db.transact(store)
+    return config
+
+
+def delete_software_config(ctx: Context, uuid: str) -> None:
+    """Remove a configuration.  Raises SoftwareConfigNotFound, SoftwareConfigInUse (409)."""
+    _authorize(ctx, "software_configs:delete")
+    if not ctx.services.db.transact(lambda conn: db.delete_config(conn, _project(ctx), uuid)):
+        raise errors.SoftwareConfigNotFound(config=uuid)
+
+
+def _config(ctx: Context, uuid: str) -> SoftwareConfig:
+    with ctx.services.db.read() as conn:
+        config = db.find_config(conn, _project(ctx), uuid, _sealer(ctx))
+    if config is None:
+        raise errors.SoftwareConfigNotFound(config=uuid)
+    return config
+
+
+def _new_config(project: str, uuid: str, values: Mapping[str, Any]) -> SoftwareConfig:
+    _check_texts(values, ("name", "group"))
+    lists = {name: values.get(name) or [] for name in LISTS}
+    options = values.get("options") or {}
+    if not isinstance(options, Mapping):
+        raise errors.StackValidationFailed(reason="write a map of options", path=["options"])
+    return SoftwareConfig(
+        uuid=uuid,
+        project=project,
+        name=values.get("name"),
+        group=values.get("group"),
+        config=values.get("config"),
+        options=options,
+        created_at=rows.now(),
+        **Properties(LISTS, lists).resolved(check=True),
+    )
+
+
+# ------------------------------------------------------------------------------------- deployments
+
+
+def list_software_deployments(
+    ctx: Context, *, server_id: str | None = None
+) -> list[SoftwareDeployment]:
+    """Return the deployments of the project, or of one server of it."""
+    _authorize(ctx, "software_deployments:index")
+    with ctx.services.db.read() as conn:
+        return db.list_deployments(conn, _project(ctx), server_id, _sealer(ctx))
+
+
+def metadata_software_deployments(ctx: Context, server_id: str) -> list[SoftwareConfig]:
+    """Return what an agent on a server is to bring there, by name."""
+    _authorize(ctx, "software_deployments:metadata")
+    with ctx.services.db.read() as conn:
+        configs = db.list_server_configs(conn, _project(ctx), server_id, _sealer(ctx))
+    return sorted(configs, key=lambda config: config.name or "")
+
+
+def show_software_deployment(ctx: Context, uuid: str) -> SoftwareDeployment:
+    """Return one.  Raises SoftwareDeploymentNotFound."""
+    _authorize(ctx, "software_deployments:show")
+    return _deployment(ctx, uuid)
+
+
+def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment:
+    """Store a deployment and return it.
+
+    config_id, server_id, input_values, action, status, status_reason, stack_user_project_id.
+    Raises SoftwareConfigNotFound, StackValidationFailed (shapes), RequestLimitExceeded.
+    """
+    _authorize(ctx, "software_deployments:create")
+    deployment = _new_deployment(_project(ctx), str(uuids.uuid4()), values)
+    row = db.encode_deployment(deployment, _sealer(ctx))
+    most = ctx.services.conf.orchestration.max_software_deployments_per_tenant
+
+    def store(conn: sa.Connection) -> None:
+        _check_config(conn, deployment)
+        if 0 <= most <= db.count_deployments(conn, deployment.project):
+            option = "max_software_deployments_per_tenant"
+            raise _too_many("software deployments", most, option)
+        db.insert_deployment(conn, row)
+
+    ctx.services.db.transact(store)
+    return deployment
+
+
+def update_software_deployment(ctx: Context, uuid: str, values: Json) -> SoftwareDeployment:
+    """Change a deployment and return it; null says nothing.
+
+    Raises SoftwareDeploymentNotFound, and what ``create`` does.
+    """
+    _authorize(ctx, "software_deployments:update")
+    changes = {name: values[name] for name in CHANGEABLE if values.get(name) is not None}
+    store = RowSoftware(ctx.services.db, _sealer(ctx), _project(ctx))
+    if (after := store.change(uuid, lambda before: changes)) is None:
+        raise errors.SoftwareDeploymentNotFound(deployment=uuid)
+    return after
+
+
+def delete_software_deployment(ctx: Context, uuid: str) -> None:
+    """Remove a deployment.  Raises SoftwareDeploymentNotFound."""
+    _authorize(ctx, "software_deployments:delete")
+    if not ctx.services.db.transact(lambda conn: db.delete_deployment(conn, _project(ctx), uuid)):
+        raise errors.SoftwareDeploymentNotFound(deployment=uuid)
+
+
+def _deployment(ctx: Context, uuid: str) -> SoftwareDeployment:
+    with ctx.services.db.read() as conn:
+        deployment = db.find_deployment(conn, _project(ctx), uuid, _sealer(ctx))
+    if deployment is None:
+        raise errors.SoftwareDeploymentNotFound(deployment=uuid)
+    return deployment
+
+
+def _new_deployment(project: str, uuid: str, values: Mapping[str, Any]) -> SoftwareDeployment:
+    _check_values(values)
+    if not values.get("config_id"):
+        raise errors.StackValidationFailed(reason="name a software config", path=["config_id"])
+    optional = {name: values[name] for name in ("action", "status") if values.get(name)}
+    return SoftwareDeployment(
+        uuid=uuid,
+        project=project,
+        stack_user_project=values.get("stack_user_project_id"),
+        server_id=values.get("server_id"),
+        config_uuid=values["config_id"],
+        input_values=values.get("input_values") or {},
+        output_values=values.get("output_values") or {},
+        status_reason=values.get("status_reason") or "",
+        created_at=rows.now(),
+        **optional,
+    )
+
+
+def _check_config(conn: sa.Connection, deployment: SoftwareDeployment) -> None:
+    if not db.has_config(conn, deployment.project, deployment.config_uuid):
+        raise errors.SoftwareConfigNotFound(config=deployment.config_uuid)
+
+
+def _check_values(values: Mapping[str, Any]) -> None:
+    _check_texts(values, MOST_CHARS)
+    for name in MAPS:
+        if not isinstance(values.get(name) or {}, Mapping):
+            raise errors.StackValidationFailed(
+                reason="write a map from names to values", path=[name]
+            )
+
+
+def _check_texts(values: Mapping[str, Any], names: Iterable[str]) -> None:
+    for name in names:
+        text, most = values.get(name), MOST_CHARS[name]
+        if text is not None and (not isinstance(text, str) or len(text) > most):
+            raise errors.StackValidationFailed(
+                reason=f"write a text of {most} characters at most", path=[name]
+            )
+
+
+# -------------------------------------------------------------------------------------- for kinds
+
+
+class RowSoftware:
+    """The configurations and deployments of a project, as kinds of resources ask for them.
+
+    A ``SoftwareStore`` (orchestration/resources/software.py): ids are chosen by the kind, and what
+    is asked twice lands in the same place.  Each verb is a transaction of its own.
+    """
+
+    def __init__(self, database: Database, sealer: Sealer, project: str) -> None:
+        self._db, self._sealer, self._project = database, sealer, project
+
+    def create_config(self, uuid: str, **values: Any) -> None:
+        config = _new_config(self._project, uuid, values)
+        row = db.encode_config(config, self._sealer)
+        self._db.transact(lambda conn: db.insert_config(conn, row))
+
+    def show_config(self, uuid: str) -> Json | None:
+        config = self._find_config(uuid)
+        return None if config is None else config_document(config)
+
+    def delete_config(self, uuid: str) -> None:
+        self._db.transact(lambda conn: db.delete_config(conn, self._project, uuid))
+
+    def create_deployment(self, uuid: str, **values: Any) -> None:
+        deployment = _new_deployment(self._project, uuid, values)
+        row = db.encode_deployment(deployment, self._sealer)
+
+        def store(conn: sa.Connection) -> None:
+            _check_config(conn, deployment)
+            db.insert_deployment(conn, row)
+
+        self._db.transact(store)
+
+    def show_deployment(self, uuid: str) -> Json | None:
+        deployment = self._find(uuid)
+        return None if deployment is None else deployment_document(deployment)
+
+    def update_deployment(self, uuid: str, **changes: Any) -> None:
+        self.change(uuid, lambda before: changes)
+
+    def change(self, uuid: str, changes_of: Changes) -> SoftwareDeployment | None:
+        """Write what ``changes_of`` makes of a deployment, tell of it, and return it.
+
+        None: there is no deployment, or nothing to change.  Who overtakes is looked at again.
+        """
+        for _attempt in range(ATTEMPTS):
+            before = self._find(uuid)
+            changes = None if before is None else changes_of(before)
+            if before is None or changes is None:
+                return None
+            if (after := self._written(before, changes)) is not None:
+                return after
+        raise errors.DatabaseBusy(reason=f"others change deployment {uuid} all the time")
+
+    def _written(
+        self, before: SoftwareDeployment, changes: Mapping[str, Any]
+    ) -> SoftwareDeployment | None:
+        """Return the deployment as it is now; None: it is not as ``before`` any more."""
+        _check_values(changes)
+        fields = {"config_uuid" if name == "config_id" else name: changes[name] for name in changes}
+        after = dataclasses.replace(before, **fields, updated_at=rows.now())
+        row = db.encode_deployment(after, self._sealer)
+        event = events.encode(
+            events.Event(object=OBJECT, object_uuid=after.uuid, action="update", status="end")
+        )
+
+        def store(conn: sa.Connection) -> bool:
+            _check_config(conn, after)
+            if not db.update_deployment(conn, row, before.updated_at):
+                return False
+            events.insert(conn, [event])
+            return True
+
+        return after if self._db.transact(store) else None
+
+    def delete_deployment(self, uuid: str) -> None:
+        self._db.transact(lambda conn: db.delete_deployment(conn, self._project, uuid))
+
+    def signal_deployment(self, uuid: str, details: Mapping[str, Any]) -> str | None:
+        """Take what a server says of a deployment, and return a text for the event."""
+        texts: list[str] = []
+
+        def changes_of(deployment: SoftwareDeployment) -> Mapping[str, Any] | None:
+            config = self._find_config(deployment.config_uuid)
+            outputs = () if config is None else config.outputs
+            changes = software.outcome(deployment_document(deployment), outputs, details)
+            texts[:] = [] if changes is None else [software.outcome_text(changes)]
+            return changes
+
+        self.change(uuid, changes_of)
+        return texts[0] if texts else None
+
+    def _find_config(self, uuid: str) -> SoftwareConfig | None:
+        with self._db.read() as conn:
+            return db.find_config(conn, self._project, uuid, self._sealer)
+
+    def _find(self, uuid: str) -> SoftwareDeployment | None:
+        with self._db.read() as conn:
+            return db.find_deployment(conn, self._project, uuid, self._sealer)
+
+
+def config_document(config: SoftwareConfig) -> Json:
+    """Return a configuration as the API calls its parts; times are not among them."""
+    return {
+        "id": config.uuid,
+        "name": config.name,
+        "group": config.group,
+        "config": config.config,
+        "inputs": [*config.inputs],
+        "outputs": [*config.outputs],
+        "options": dict(config.options),
+    }
+
+
+def deployment_document(deployment: SoftwareDeployment) -> Json:
+    """Return a deployment as the API calls its parts; times are not among them."""
+    return {
+        "id": deployment.uuid,
+        "config_id": deployment.config_uuid,
+        "server_id": deployment.server_id,
+        "input_values": dict(deployment.input_values),
+        "output_values": dict(deployment.output_values),
+        "action": deployment.action,
+        "status": deployment.status,
+        "status_reason": deployment.status_reason,
+    }
+
+
+# ----------------------------------------------------------------------------------------- helpers
+
+
+def _authorize(ctx: Context, rule: str) -> None:
+    policy.authorize(ctx, rule, {"project_id": ctx.request.project})
+
+
+def _project(ctx: Context) -> str:
+    return ctx.request.project or ""
+
+
+def _sealer(ctx: Context) -> Sealer:
+    sealer = ctx.services.sealer
+    assert sealer is not None, "stacks are stored with a key only"
+    return sealer
+
+
+def _too_many(what: str, most: int, option: str) -> errors.RequestLimitExceeded:
+    return errors.RequestLimitExceeded(
+        what=f"more {what} in this project", limit=most, unit=what, option=option
+    )
