@@ -197,6 +197,14 @@ def count_by_state(conn: sa.Connection) -> dict[str, int]:
     return {str(state): count for state, count in conn.execute(counted)}
 
 
+def count_by_shard(conn: sa.Connection) -> list[tuple[str | None, int]]:
+    """How many nodes are in each shard, the fullest first; None: in no shard."""
+    number = sa.func.count().label("number")
+    counted = sa.select(_T.shard, number).group_by(_T.shard)
+    return [(shard, count) for shard, count in
+            conn.execute(counted.order_by(number.desc(), _T.shard))]  # fmt: skip
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
     """A list of nodes: which columns, which rows, in which order, from where, how many.

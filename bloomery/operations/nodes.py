@@ -35,6 +35,13 @@ _MAINTENANCE_RULES: Final = {
 ONLY_ACCEPTED: Final = frozenset({"boot_mode", "secure_boot"})  # POST takes them and learns better
 
 
+def count_by_shard(ctx: Context) -> list[tuple[str | None, int]]:
+    """Return how many nodes are in each shard, the fullest first; None: in no shard."""
+    policy.authorize(ctx, "baremetal:shards:get")
+    with ctx.services.db.read() as conn:
+        return db.count_by_shard(conn)
+
+
 def get_row(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     """Return columns of one node by UUID or name.  Raises NodeNotFound.
 

@@ -245,6 +245,7 @@ RULES: Final = (
     Rule("baremetal:chassis:delete", _ADMIN, "Delete a chassis", SYSTEM),
     Rule("baremetal:driver:get", READER, "Read drivers", SYSTEM),
     Rule("baremetal:driver:get_properties", READER, "Read what a driver asks of nodes", SYSTEM),
+    Rule("baremetal:shards:get", READER, "Count the nodes of each shard", SYSTEM),
     Rule("baremetal:conductor:get", READER, "Read conductors"),
     Rule("baremetal:runbook:use", _any(MEMBER, "role:manager and project_id:%(runbook.owner)s",
          "role:service"), "Name a runbook in place of steps"),

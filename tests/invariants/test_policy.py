@@ -77,6 +77,7 @@ PASSES: dict[str, tuple[str, str, str, str]] = {
     "baremetal:chassis:delete": ("admin", NEVER, NEVER, NEVER),
     "baremetal:driver:get": ("reader", NEVER, NEVER, NEVER),
     "baremetal:driver:get_properties": ("reader", NEVER, NEVER, NEVER),
+    "baremetal:shards:get": ("reader", NEVER, NEVER, NEVER),
     "baremetal:conductor:get": ("reader", NEVER, NEVER, NEVER),
 }
 # What is asked below a node shows nothing of a node that the caller may not read.

@@ -17,6 +17,7 @@ from bloomery.api.controllers.v1 import (
     nodes,
     portgroups,
     ports,
+    shards,
     volume,
 )
 from bloomery.api.declare import Call, endpoint
@@ -33,6 +34,7 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "portgroups": portgroups.PORTGROUPS,
     "ports": ports.PORTS,
     "volume": volume.VOLUME,
+    "shards": shards.SHARDS,
     "drivers": conductors.Drivers(),
     "deploy_templates": deploy_templates.DEPLOY_TEMPLATES,
     "conductors": conductors.Conductors(),
