@@ -155,14 +155,17 @@ def test_own_project_is_admitted():
     assert with_roles(project="p1", roles=("member",)).api.get(S).status == 200
 
 
-def test_login_for_the_whole_system_takes_the_project_of_the_path():
+def test_admin_of_the_whole_system_takes_the_project_of_the_path():
     world = with_roles(system_scope="all", roles=("admin",))
     assert world.api.get(S).status == 200
     assert world.engine.requests[-1].project == "p1"
 
 
-def test_login_without_project_and_scope_is_forbidden():
-    assert fault(with_roles(roles=("admin",)).api.get(S)) == (403, "HTTPForbidden")
+@pytest.mark.parametrize(
+    "caller", [{"roles": ("admin",)}, {"roles": ("reader",), "system_scope": "all"}, {}]
+)
+def test_login_without_project_is_forbidden(caller):
+    assert fault(with_roles(**caller).api.get(S)) == (403, "HTTPForbidden")
 
 
 TOKEN = "signal-0123456789abcdef"
