@@ -57,6 +57,21 @@ class StackCalls:
         self.engine = EngineEndpoint(self.services, EngineRuntime(), self.accepted.append)
         self.member = caller("member", "reader")
 
+    @classmethod
+    def over(cls, other: StackCalls, folder: Path, **engine_options: Any) -> StackCalls:
+        """The same database, asked where callers have roles."""
+        face = cls.__new__(cls)
+        face.db, face.accepted, face.member = other.db, [], other.member
+        conf = other.services.conf
+        engine = dataclasses.replace(conf.engine, **engine_options)
+        face.services = dataclasses.replace(
+            other.services,
+            conf=dataclasses.replace(conf, engine=engine),
+            policies=Policies(conf, [folder], enforced=True),
+        )
+        face.engine = EngineEndpoint(face.services, EngineRuntime(), face.accepted.append)
+        return face
+
     def arguments(
         self,
         resources: Any = None,

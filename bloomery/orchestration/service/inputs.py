@@ -27,6 +27,7 @@ from bloomery.orchestration.template.definition import Definition, StackInput
 from bloomery.orchestration.template.dialect import Identity
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.files import Files
+from bloomery.orchestration.template.registry import Kinds
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,6 +43,7 @@ class Inputs:
     unread: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = LIMITS
     operators: Environment | None = None
+    kinds: Kinds | None = None  # None: those installed
 
     def stack(self, identity: Identity) -> Stack:
         """Return the stack, not validated yet.
@@ -55,7 +57,7 @@ class Inputs:
             StackInput(
                 template=template,
                 environment=Environment.of(
-                    self.environment, operators=self.operators, limits=self.limits
+                    self.environment, self.kinds, operators=self.operators, limits=self.limits
                 ),
                 identity=identity,
             )

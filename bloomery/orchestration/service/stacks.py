@@ -66,8 +66,12 @@ def read_new(ctx: StackContext, name: object, arguments: StackArguments) -> New:
 
 def read(ctx: StackContext, arguments: StackArguments) -> Inputs:
     """Return what a request says, with what the operator adds."""
-    inputs = readings.of(ctx, arguments)
-    return dataclasses.replace(inputs, operators=ctx.runtime.operators)
+    return _installed(ctx, readings.of(ctx, arguments))
+
+
+def _installed(ctx: StackContext, inputs: Inputs) -> Inputs:
+    runtime = ctx.runtime
+    return dataclasses.replace(inputs, operators=runtime.operators, kinds=runtime.kinds)
 
 
 def most_stacks(ctx: StackContext) -> int:
@@ -167,7 +171,7 @@ def read_update(
 ) -> tuple[Inputs, definition.Stack]:
     """Return what an update would store and its definition, not validated."""
     inputs = _over(ctx, stored, arguments) if arguments.existing else readings.of(ctx, arguments)
-    inputs = dataclasses.replace(inputs, operators=ctx.runtime.operators)
+    inputs = _installed(ctx, inputs)
     if row.owner_uuid is not None:
         return inputs, definitions.of(ctx, row, inputs.stored(""))
     identity = engine_definitions.identity_of(row.name, row.uuid, row.project)
