@@ -60,15 +60,23 @@ class StackCalls:
     @classmethod
     def over(cls, other: StackCalls, folder: Path, **engine_options: Any) -> StackCalls:
         """The same database, asked where callers have roles."""
-        face = cls.__new__(cls)
-        face.db, face.accepted, face.member = other.db, [], other.member
         conf = other.services.conf
         engine = dataclasses.replace(conf.engine, **engine_options)
-        face.services = dataclasses.replace(
-            other.services,
-            conf=dataclasses.replace(conf, engine=engine),
-            policies=Policies(conf, [folder], enforced=True),
+        services = dataclasses.replace(
+            other.services, conf=dataclasses.replace(conf, engine=engine)
         )
+        return cls._with(services, other, Policies(conf, [folder], enforced=True))
+
+    @classmethod
+    def with_policies(cls, other: StackCalls, policies: Policies) -> StackCalls:
+        """The same database under other policies."""
+        return cls._with(other.services, other, policies)
+
+    @classmethod
+    def _with(cls, services: Services, other: StackCalls, policies: Policies) -> StackCalls:
+        face = cls.__new__(cls)
+        face.db, face.accepted, face.member = other.db, [], other.member
+        face.services = dataclasses.replace(services, policies=policies)
         face.engine = EngineEndpoint(face.services, EngineRuntime(), face.accepted.append)
         return face
 
@@ -147,10 +155,11 @@ def _write(conn: sa.Connection, resource: Resource, stored: Properties | None) -
     row = tree_values.encode_resource(resource, trees.SEALER)
     upsert = upserts.insert_or_update(conn.dialect.name, RESOURCES, tree_values.RESOURCE_ROW)
     conn.execute(upsert, row)
+    conn.execute(sa.delete(RESOURCE_DATA).where(RESOURCE_DATA.c.resource_uuid == resource.uuid))
     data = tree_values.encode_data(resource, trees.SEALER)
     if data:
         conn.execute(sa.insert(RESOURCE_DATA), data)
     if stored is not None:
         encoded = tree_values.encode_properties(stored, trees.SEALER)
-        conn.execute(sa.insert(PROPERTIES_DATA), encoded)
+        conn.execute(upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA), encoded)
     assert resources.find(conn, resource.stack_uuid, resource.name, trees.SEALER) is not None

@@ -52,6 +52,7 @@ class Change:
     ``status``     other than IN_PROGRESS where the order ends something; ``reason`` then says why
     ``ends``       of what was going on: its event comes first, as FAILED with this reason
     ``columns``    of the stack that change besides its state
+    ``renews``     from now on engines act for this caller; False: it is not known who called
     ``check``      is called in the transaction, to refuse what must not have come meanwhile
     """
 
@@ -67,6 +68,7 @@ class Change:
     tags: Sequence[str] | None = None
     snapshot: SnapshotRow | None = None
     check: Callable[[sa.Connection], None] | None = None
+    renews: bool = True
 
 
 def accept(ctx: StackContext, change: Change) -> None:
@@ -88,7 +90,8 @@ def accept(ctx: StackContext, change: Change) -> None:
             stacks.replace_tags(conn, stack.uuid, change.tags)
         if change.snapshot is not None:
             snapshots.insert(conn, change.snapshot, sealer)
-        _renew_credentials(ctx, conn, stack)
+        if change.renews:
+            _renew_credentials(ctx, conn, stack)
         _tell(ctx, conn, told, after)
         stack_orders.insert(conn, sealer, order)
 

@@ -207,10 +207,12 @@ def resource_signal(
         stack, resource = _by_token(ctx, identity, name, token)
     if details is not None and UNSET_HOOK in details:
         hook = _hook(resource, details[UNSET_HOOK])
-        _accept(ctx, stack, OrderKind.UNSET_HOOK, {"resource": resource.uuid, "hook": hook})
-        return
-    _check_hears(ctx, stack, resource)
-    _accept(ctx, stack, OrderKind.SIGNAL, {"resource": resource.uuid, "details": details})
+        kind, payload = OrderKind.UNSET_HOOK, Json(resource=resource.uuid, hook=hook)
+    else:
+        _check_hears(ctx, stack, resource)
+        kind, payload = OrderKind.SIGNAL, Json(resource=resource.uuid, details=details)
+    change = Change(stack=stack, kind=kind, payload=payload, renews=token is None)
+    acceptance.accept(ctx, change)
 
 
 def _by_token(
@@ -251,10 +253,6 @@ def _check_hears(ctx: StackContext, stack: Stack, resource: Resource) -> None:
         raise errors.ResourceActionNotSupported(action="signal")
 
 
-def _accept(ctx: StackContext, stack: Stack, kind: OrderKind, payload: Mapping[str, Any]) -> None:
-    acceptance.accept(ctx, Change(stack=stack, kind=kind, payload=payload))
-
-
 # -------------------------------------------------------------------------------- mark unhealthy
 
 
@@ -276,7 +274,8 @@ def resource_mark_unhealthy(
         "unhealthy": mark_unhealthy,
         "reason": reason or MARKED,
     }
-    _accept(ctx, stack, OrderKind.MARK_UNHEALTHY, payload)
+    change = Change(stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload)
+    acceptance.accept(ctx, change)
 
 
 def _identified(ctx: StackContext, stack: Stack, ident: str) -> Resource:

@@ -1,0 +1,70 @@
+"""What create and update would do."""
+
+from __future__ import annotations
+
+import pytest
+
+from bloomery import errors
+from bloomery.db import tables
+from tests.kit.stack_calls import VALUE, StackCalls
+
+GROUP = {
+    "type": "OS::Heat::ResourceGroup",
+    "properties": {"count": 2, "resource_def": VALUE},
+}
+
+
+@pytest.fixture
+def face(tmp_path):
+    return StackCalls(tmp_path)
+
+
+def test_a_preview_stores_nothing_and_shows_what_is_below(face):
+    arguments = face.arguments(
+        resources={"a": VALUE, "b": VALUE | {"depends_on": "a"}, "g": GROUP}, tags=["t"]
+    )
+    preview = face.engine.preview_stack(face.member, "web", arguments)
+    first, second, group = preview.resources
+    assert (first.name, first.properties["value"], first.required_by) == ("a", 1, ["b"])
+    assert (second.action, second.status, second.physical_id) == ("INIT", "COMPLETE", None)
+    assert [each.name for each in group] == ["0", "1"]
+    assert preview.parameters["OS::stack_name"] == "web"
+    assert face.rows(tables.STACKS) == face.orders() == []
+
+
+def test_a_preview_is_refused_as_a_create_is(face):
+    face.create()
+    with pytest.raises(errors.StackExists):
+        face.engine.preview_stack(face.member, "web", face.arguments(resources={"a": VALUE}))
+    with pytest.raises(errors.StackValidationFailed):
+        face.engine.preview_stack(face.member, "w", face.arguments(resources={"a": {"type": "X"}}))
+
+
+def test_a_preview_shows_no_hidden_value(face):
+    arguments = face.arguments(
+        declared={"key": {"type": "string", "hidden": True}},
+        resources={"a": {"type": "OS::Heat::Value", "properties": {"value": {"get_param": "key"}}}},
+        parameters={"key": "correct horse"},
+    )
+    preview = face.engine.preview_stack(face.member, "web", arguments)
+    assert "correct horse" not in repr(preview)
+    assert preview.resources[0].properties["value"] == "******"
+
+
+def test_an_update_is_previewed_in_every_state(face):
+    random = {"type": "OS::Heat::RandomString", "properties": {"length": 8}}
+    made = face.create(resources={"a": VALUE, "b": VALUE, "c": random, "d": VALUE})
+    face.change(made, action="SUSPEND", status="COMPLETE")
+    for name in "abd":
+        face.add_resource(made, name, {"value": 1}, physical_id=name)
+    face.add_resource(made, "c", {"length": 8}, type=random["type"], physical_id="c")
+    changed = {"type": VALUE["type"], "properties": {"value": 2}}
+    longer = {"type": random["type"], "properties": {"length": 9}}
+    arguments = face.arguments(resources={"a": VALUE, "b": changed, "c": longer, "e": VALUE})
+    preview = face.engine.preview_update_stack(face.member, made, arguments)
+    names = {kind: [each.name for each in getattr(preview, kind)] for kind in preview.__slots__}
+    assert names == {
+        "unchanged": ["a"], "updated": ["b"], "replaced": ["c"], "added": ["e"], "deleted": ["d"],
+    }  # fmt: skip
+    assert preview.updated[0].physical_id == "b"
+    assert face.orders() == []

@@ -1,0 +1,161 @@
+"""Signals, hooks and marks: accepted as orders, refused where they cannot be heard."""
+
+from __future__ import annotations
+
+import pytest
+
+from bloomery import errors
+from bloomery.db import engines, tables
+from tests.kit import trees
+from tests.kit.stack_calls import VALUE, StackCalls, caller
+
+HANDLE = "OS::Heat::WaitConditionHandle"
+
+
+@pytest.fixture
+def face(tmp_path):
+    return StackCalls(tmp_path)
+
+
+@pytest.fixture
+def web(face):
+    made = face.create(resources={"a": VALUE, "h": {"type": HANDLE}})
+    face.finish(made)
+    face.add_resource(made, "a", {"value": 1}, physical_id="id-of-a")
+    face.add_resource(
+        made, "h", {}, type=HANDLE, data={"token": "s3cret"}, redacted=frozenset({"token"})
+    )
+    return made
+
+
+def signal(face, stack, name, details=None, request=None, **more):
+    face.engine.resource_signal(request or face.member, stack, name, details, **more)
+
+
+def test_a_signal_is_an_order_and_changes_no_state(face, web):
+    before = face.row(web)
+    signal(face, web, "h", {"status": "SUCCESS"})
+    (resource,) = [row for row in face.rows(tables.RESOURCES) if row.name == "h"]
+    assert face.orders() == [
+        ("signal", {"resource": resource.uuid, "details": {"status": "SUCCESS"}})
+    ]
+    assert face.row(web) == before
+    assert len(face.rows(tables.STACK_EVENTS)) == 1
+
+
+def test_what_cannot_hear_is_not_signalled(face, web):
+    with pytest.raises(errors.ResourceActionNotSupported, match="signal"):
+        signal(face, web, "a", {"x": 1})
+    with pytest.raises(errors.ResourceNotFound, match="zzz"):
+        signal(face, web, "zzz")
+    for action in ("SUSPEND", "DELETE"):
+        face.add_resource(web, "h", {}, type=HANDLE, action=action, status="FAILED")
+        with pytest.raises(errors.NotSupported, match=action):
+            signal(face, web, "h")
+    face.add_resource(web, "h", {}, type=HANDLE, action="DELETE")
+    with pytest.raises(errors.ResourceNotFound):
+        signal(face, web, "h")
+    assert face.orders() == []
+
+
+def test_the_address_that_was_handed_out_needs_no_login(face, web, tmp_path):
+    ruled = StackCalls.over(face, tmp_path)
+    nobody = caller(project=None)
+    signal(ruled, web, "h", {}, nobody, token="s3cret")
+    assert len(face.orders()) == 1
+    for name, token in (("h", "wrong"), ("h", ""), ("a", "s3cret"), ("zzz", "s3cret")):
+        with pytest.raises(errors.ResourceNotFound):
+            signal(ruled, web, name, {}, nobody, token=token)
+    assert ruled.accepted == [web.uuid]
+
+
+def test_a_signal_without_a_login_acts_for_nobody_new(face, web):
+    signal(face, web, "h", {}, caller(project=None), token="s3cret")
+    (who,) = face.rows(tables.CREDENTIALS)
+    assert (who.user, who.project) == ("ann", "p1")
+
+
+def test_a_hook_is_cleared_where_it_is_set(face, web):
+    face.add_resource(web, "a", action="INIT", data={"pre-create": True})
+    signal(face, web, "a", {"unset_hook": "pre-create"})
+    (order,) = face.orders()
+    assert order[0] == "unset_hook"
+    assert order[1]["hook"] == "pre-create"
+    for hook in ("pre-update", "nonsense", None, ["pre-create"]):
+        with pytest.raises(errors.InvalidBreakPointHook):
+            signal(face, web, "a", {"unset_hook": hook})
+
+
+@pytest.mark.parametrize("ident", ["a", "id-of-a"])
+def test_a_resource_is_marked_by_name_or_id(face, web, ident):
+    face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=True)
+    (order,) = face.orders()
+    assert order[0] == "mark_unhealthy"
+    assert order[1]["unhealthy"] is True
+    assert order[1]["reason"] == "state changed by resource_mark_unhealthy api"
+    assert face.row(web).traversal == 1
+
+
+def test_a_mark_must_mean_one_resource_that_rests(face, web):
+    def mark(ident):
+        face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=True)
+
+    face.add_resource(web, "b", {"value": 1}, physical_id="id-of-a")
+    with pytest.raises(errors.PhysicalResourceIDAmbiguity, match="id-of-a"):
+        mark("id-of-a")
+    with pytest.raises(errors.ResourceNotFound):
+        mark("zzz")
+    face.add_resource(web, "b", {"value": 1}, action="UPDATE", status="IN_PROGRESS")
+    with pytest.raises(errors.ActionInProgress):
+        mark("b")
+    assert face.orders() == []
+
+
+# ------------------------------------------------------------------------------------------- why
+
+
+def test_why_names_what_waits_for_what(face, web):
+    face.change(web, action="UPDATE", status="IN_PROGRESS")
+    face.add_resource(
+        web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", waits_for="stack/17",
+        updated_at=trees.AT, attempt=2,
+    )  # fmt: skip
+    face.add_resource(web, "h", {}, type=HANDLE, status="FAILED", reason="it broke")
+    why = face.engine.explain_stack(face.member, web)
+    assert why["stack_status"] == "UPDATE_IN_PROGRESS"
+    assert why["waiting"] == [
+        {
+            "resource": "a", "stack": "web", "state": "UPDATE_IN_PROGRESS",
+            "since": trees.AT.isoformat(), "age_s": why["waiting"][0]["age_s"],
+            "for": "stack/17", "due_at": None, "attempt": 2,
+        },
+    ]  # fmt: skip
+    assert why["failed"] == [
+        {"resource": "h", "stack": "web", "state": "CREATE_FAILED", "reason": "it broke"}
+    ]
+    assert why["next_action"].startswith("wait for a: stack/17")
+
+
+def test_why_says_what_to_do(face, web):
+    assert face.engine.explain_stack(face.member, web)["next_action"].startswith("nothing")
+    face.add_resource(web, "a", action="INIT", data={"pre-create": True})
+    advice = face.engine.explain_stack(face.member, web)["next_action"]
+    assert advice == 'signal a with {"unset_hook": "pre-create"} to let it go on'
+    new = face.create("new")
+    why = face.engine.explain_stack(face.member, new)
+    assert [each["kind"] for each in why["orders"]] == ["create"]
+    assert why["engine"] is None
+    assert why["next_action"].startswith("wait: no engine")
+
+
+def test_engines_are_listed_while_there_are_some(face):
+    with pytest.raises(errors.Unavailable):
+        face.engine.list_services(face.member)
+    face.db.transact(
+        lambda conn: engines.register(
+            conn, engine_id="e1", host="h", hostname="n", binary="b", topic="engine",
+            report_interval=60,
+        )
+    )  # fmt: skip
+    (engine,) = face.engine.list_services(face.member)
+    assert (engine.engine_id, engine.topic, engine.up) == ("e1", "engine", True)
