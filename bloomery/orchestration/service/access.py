@@ -9,16 +9,18 @@ from __future__ import annotations
 
 import re
 import urllib.parse
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final
 
 from bloomery import errors
+from bloomery.db import credentials
 from bloomery.db import stacks as db
+from bloomery.model.request import Request
 from bloomery.model.stack_views import StackIdentity
 from bloomery.model.stacks import Stack
 from bloomery.operations import policy
-from bloomery.operations.context import Context
+from bloomery.operations.context import Context, Services
 from bloomery.orchestration.engine.runtime import EngineRuntime
 
 ADMIN: Final = "context_is_admin"
@@ -68,6 +70,30 @@ def authorize_types(ctx: Context, names: Iterable[str]) -> None:
     for name in dict.fromkeys(names):
         if not policies.allow_type(ctx.request, name, target):
             raise errors.Forbidden(rule=f"resource_types:{name}")
+
+
+def stored_type_check(services: Services) -> Callable[[Stack, Collection[str]], None]:
+    """Return what asks for an engine whether a stack may have below it resources of some types.
+
+    It asks in the name of the last caller whose order was accepted.  Raises Forbidden.
+    """
+
+    def check(above: Stack, names: Collection[str]) -> None:
+        if not services.policies.enforced:
+            return
+        with services.db.read() as conn:
+            root = db.find(conn, above.root_uuid)
+            uuid = None if root is None else root.credentials_uuid
+            who = None if uuid is None else credentials.find(conn, uuid)
+        request = Request(
+            request_id=f"stack-{above.root_uuid}",
+            user=None if who is None else who.user,
+            project=above.project,
+            roles=() if who is None or who.project != above.project else who.roles,
+        )
+        authorize_types(Context(services=services, request=request), names)
+
+    return check
 
 
 # ------------------------------------------------------------------------------ which stack

@@ -17,6 +17,7 @@ from bloomery.model.stack_views import (
     StackQuery,
 )
 from bloomery.operations.policy_engine import Policies
+from bloomery.orchestration.service import access
 from bloomery.rpc.engine_contract import METHODS
 from tests.kit.stack_calls import VALUE, StackCalls, caller, template
 
@@ -205,3 +206,15 @@ def test_what_holds_a_type_that_is_not_allowed_is_left_alone(ruled):
         with pytest.raises(errors.Forbidden, match="OS::Heat::Value"):
             ask(ruled.member, made)
     ruled.engine.stack_check(ruled.member, made)
+
+
+def test_an_engine_asks_in_the_name_of_the_last_caller(ruled):
+    made = ruled.create(request=caller("admin", "member"), resources={"a": VALUE})
+    row = ruled.row(made)
+    check = access.stored_type_check(ruled.services)
+    check(row, ["OS::Heat::Value", "OS::Heat::None"])
+    ruled.finish(made)
+    ruled.engine.stack_check(ruled.member, made)
+    check(row, ["OS::Heat::None"])
+    with pytest.raises(errors.Forbidden, match="OS::Heat::Value"):
+        check(row, ["OS::Heat::Value"])
