@@ -64,6 +64,7 @@ ACTIONS = {
     "U": "UPDATE",
     "D": "DELETE",
     "R": "ROLLBACK",
+    "S": "SIGNAL",
     "I": "INIT",
     "A": "ADOPT",
     "K": "CHECK",

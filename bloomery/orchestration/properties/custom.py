@@ -38,6 +38,11 @@ def find(name: str) -> Check | None:
     return _checks().get(name)
 
 
+def offer(name: str, check: Check) -> None:
+    """Add a check, or put it in the place of another; before a template is read."""
+    _checks()[name] = check
+
+
 @functools.cache
 def _checks() -> dict[str, Check]:
     manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)

@@ -62,7 +62,7 @@ class DeploymentFailed(Exception):
 
 
 class SoftwareDeployment(signals.Signalled):
-    """The id is that of the deployment; it stays when the config changes."""
+    """The id of the deployment is that of the row: news of either wake who waits for it."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         **PROPERTIES,
@@ -83,7 +83,7 @@ class SoftwareDeployment(signals.Signalled):
 
     def handle_create(self) -> Any:
         self.draw_token(self._written_token())
-        self.resource_id_set(self.derived_id())
+        self.resource_id_set(self.record.uuid)
         return self._deploy(Action.CREATE)
 
     def check_create_complete(self, token: Any) -> bool:
@@ -185,7 +185,7 @@ class SoftwareDeployment(signals.Signalled):
         if deployment["status"] == Status.FAILED:
             raise DeploymentFailed(f"Deployment to server failed: {deployment['status_reason']}")
         if deployment["status"] != Status.COMPLETE:
-            raise base.WaitFor(str(self.record.physical_id))
+            raise base.WaitFor(self.record.uuid)
         return True
 
     def _part(self, config: Mapping[str, Any], action: Action) -> tuple[Any, Any] | None:

@@ -19,6 +19,7 @@ from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.service import plugin_modules
 from bloomery.orchestration.template import merging
 from bloomery.orchestration.template.environment import Environment
 
@@ -76,7 +77,11 @@ def make_runtime(
     endpoint: str = "",
     software: Callable[[str], Any] | None = None,
 ) -> EngineRuntime:
-    """Return the runtime of a process; it reads folders, so make it once."""
+    """Return the runtime of a process; it reads folders, so make it once.
+
+    Raises CannotStart for a plug-in that cannot be used.
+    """
+    plugin_modules.install(conf.engine.plugin_dirs)
     limits = limits_of(conf)
     return EngineRuntime(
         clock=MonotonicClock(),

@@ -25,7 +25,7 @@ class Kinds:
     __slots__ = ("_loaders",)
 
     def __init__(self, loaders: Mapping[str, Callable[[], type[Any]]]) -> None:
-        self._loaders = loaders
+        self._loaders = dict(loaders)
 
     def find(self, name: str) -> type[Any] | None:
         """Return the class called ``name``.
@@ -40,6 +40,10 @@ class Kinds:
             raise errors.StackValidationFailed(
                 reason=f"The Resource Type ({name}) cannot be used: its plug-in fails: {exc}"
             ) from exc
+
+    def offer(self, name: str, kind: type[Any]) -> None:
+        """Add a class, or put it in the place of another."""
+        self._loaders[name] = lambda: kind
 
     def __contains__(self, name: object) -> bool:
         return name in self._loaders
@@ -62,6 +66,11 @@ class Kinds:
 def installed() -> Kinds:
     """The kinds that are installed; looked for once, none of them loaded."""
     return Kinds(loaders(GROUP))
+
+
+def offer(name: str, kind: type[Any]) -> None:
+    """Add a class to those installed; for who starts a process, before a template is read."""
+    installed().offer(name, kind)
 
 
 def loaders(group: str) -> dict[str, Callable[[], Any]]:
