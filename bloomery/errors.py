@@ -548,6 +548,14 @@ class DeployTemplateDuplicateName(Conflict):
     code, text = "deploy_template.name_exists", "A deploy template named {name} already exists."
 
 
+class RunbookAlreadyExists(Conflict):
+    code, text = "runbook.exists", "A runbook with UUID {uuid} already exists."
+
+
+class RunbookDuplicateName(Conflict):
+    code, text = "runbook.name_exists", "A runbook named {name} already exists."
+
+
 class VolumeConnectorAlreadyExists(Conflict):
     code, text = "volume_connector.exists", "A volume connector with UUID {uuid} already exists."
 

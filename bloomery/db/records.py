@@ -111,7 +111,7 @@ def naming_conflicts(noun: Noun, values: Mapping[str, Any]) -> rows.naming_confl
 class Query:
     """A page of records; ``conductor_groups`` and ``shards`` are those of their nodes.
 
-    ``project`` owns the nodes, or has them lent.
+    ``project`` owns the nodes, or has them lent; or owns the records, as which public ones count.
     """
 
     columns: Sequence[str]
@@ -154,7 +154,9 @@ def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
         )
         if values is not None
     ]
-    if query.project is not None:
+    if query.project is not None and not noun.of_node:
+        conditions.append(sa.or_(c.owner == query.project, c.public.is_(True)))
+    elif query.project is not None:
         of_nodes.append(sa.or_(NODES.c.owner == query.project, NODES.c.lessee == query.project))
     if of_nodes:
         conditions.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(*of_nodes)))

@@ -21,7 +21,7 @@ class Field:
 
     ``since`` is the minor microversion that first shows it, ``limit`` and ``least`` count the
     characters of a text, ``column`` is False where the value is worked out (conductor, links),
-    ``secret`` objects are sealed in rows and masked in answers.
+    ``secret`` objects are sealed in rows and masked in answers; ``strict`` booleans are no words.
     """
 
     name: str
@@ -34,6 +34,7 @@ class Field:
     column: bool = True
     sortable: bool = True
     secret: bool = False
+    strict: bool = False
     nullable: bool = True
 
     @property
@@ -68,6 +69,8 @@ def schema_of(field: Field) -> dict[str, Any]:
         "time": {"type": ["string", *none]},
     }
     shape = dict(shapes[field.kind])
+    if field.strict:
+        shape["type"] = ["boolean", *none]
     if field.limit is not None:
         shape["maxLength"] = field.limit
     if field.least:

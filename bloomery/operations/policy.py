@@ -142,6 +142,9 @@ def authorize_record(ctx: Context, noun: Noun, ident: str, verb: str | None = No
     if not ctx.services.policies.enforced:
         return
     if not noun.of_node:
+        if "owner" in noun.columns:
+            _authorize_owned(ctx, noun, ident, *rules)
+            return
         for rule in rules:
             authorize(ctx, rule)
         return
@@ -169,9 +172,28 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
         authorize(ctx, rule, target)
 
 
+def _authorize_owned(ctx: Context, noun: Noun, ident: str, *rules: str) -> None:
+    """As ``authorize_record``, for what belongs to a project, or is public: for all to read."""
+    with ctx.services.db.read() as conn:
+        record = records.find_row(conn, noun, ident, ("owner", "public"))
+    if record is None:
+        raise noun.missing(ident)
+    read, target = f"baremetal:{noun.policy}:get", owner_target(noun, record)
+    if not (record.public or may(ctx, read, target)):
+        _refused(ctx, read)
+        raise noun.missing(ident)
+    for rule in rules:
+        if rule != read:
+            authorize(ctx, rule, target)
+
+
+def owner_target(noun: Noun, record: Any) -> Target:
+    return {f"{noun.policy}.owner": record.owner}
+
+
 def visible_records(ctx: Context, noun: Noun) -> str | None:
     """Return the project that a list is limited to; see ``visible_project``."""
-    if noun.of_node:
+    if noun.of_node or "owner" in noun.columns:
         return visible_project(ctx, noun.policy)
     authorize(ctx, f"baremetal:{noun.policy}:get")
     return None

@@ -51,6 +51,8 @@ ADMIN_OR_OWNER_ADMIN: Final = _any(_ADMIN, _SERVICE, _OWNER_ADMIN)
 _VOLUME_ADMIN: Final = _any(
     MEMBER, _SERVICE, _OWNER_ADMIN, f"(role:admin or role:manager) and {_LESSEE}"
 )
+_RUNBOOK_OWNER: Final = "project_id:%(runbook.owner)s"
+_RUNBOOK_MANAGER: Final = _any(MEMBER, f"role:manager and {_RUNBOOK_OWNER}", "role:service")
 NOBODY: Final = "!"
 # The rules that show secrets, by field of nodes: asked in every mode of login.
 MASKS: Final = {
@@ -247,8 +249,17 @@ RULES: Final = (
     Rule("baremetal:driver:get_properties", READER, "Read what a driver asks of nodes", SYSTEM),
     Rule("baremetal:shards:get", READER, "Count the nodes of each shard", SYSTEM),
     Rule("baremetal:conductor:get", READER, "Read conductors"),
-    Rule("baremetal:runbook:use", _any(MEMBER, "role:manager and project_id:%(runbook.owner)s",
-         "role:service"), "Name a runbook in place of steps"),
+    Rule("baremetal:runbook:get", _any(READER, f"role:reader and {_RUNBOOK_OWNER}",
+         "role:service"), "Read a runbook; without it, one that is not public is not there (404)"),
+    Rule("baremetal:runbook:list", ANY_READER, "List public runbooks and those of one's project"),
+    Rule("baremetal:runbook:list_all", READER, "List the runbooks of everybody"),
+    Rule("baremetal:runbook:create", _any(MEMBER, "role:manager", "role:service"),
+         "Create a runbook of one's own project"),
+    Rule("baremetal:runbook:update", _RUNBOOK_MANAGER, "Change a runbook"),
+    Rule("baremetal:runbook:update:public", MEMBER, "Make a runbook public, or take it back"),
+    Rule("baremetal:runbook:update:owner", MEMBER, "Give a runbook to a project"),
+    Rule("baremetal:runbook:delete", _RUNBOOK_MANAGER, "Delete a runbook"),
+    Rule("baremetal:runbook:use", _RUNBOOK_MANAGER, "Name a runbook in place of steps"),
 )  # fmt: skip
 
 _OF_PATHS: Final = {

@@ -55,7 +55,7 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     if verb in ("active", "rebuild"):
         verbs.refuse_in_maintenance(node, verb)
     _check_state(node, verb)
-    arguments = read_arguments(ctx, str(verb), body, admit)
+    arguments = read_arguments(ctx, str(verb), body, node.uuid, admit)
     admit("transition", verb, node.provision_state)
     lookup.conductor_of(ctx, node).do_provisioning_action(
         ctx.request, node.uuid, str(verb), dataclasses.asdict(arguments)
@@ -90,7 +90,7 @@ def check_allowed_steps(conf: Conf, body: Json) -> None:
 
 
 def read_arguments(
-    ctx: Context, verb: str, body: Json, admit: Admit = admit_all
+    ctx: Context, verb: str, body: Json, node_uuid: str, admit: Admit = admit_all
 ) -> ProvisionArguments:
     """Return the arguments of ``verb``, checked in Ironic's order.
 
@@ -101,7 +101,7 @@ def read_arguments(
     if body.get("deploy_steps") is not None:
         admit("deploy_steps")
     _check_disable_ramdisk(verb, body.get("disable_ramdisk"), admit)
-    planned = _planned(ctx, verb, body, admit)
+    planned = _planned(ctx, verb, body, node_uuid, admit)
     _check_belonging(verb, body)
     return ProvisionArguments(
         configdrive=body.get("configdrive"),
@@ -149,7 +149,9 @@ def _check_disable_ramdisk(verb: str, disable_ramdisk: bool | None, admit: Admit
         raise _misplaced("disable_ramdisk", verb, "clean and service")
 
 
-def _planned(ctx: Context, verb: str, body: Json, admit: Admit) -> runbooks.Plan | None:
+def _planned(
+    ctx: Context, verb: str, body: Json, node_uuid: str, admit: Admit
+) -> runbooks.Plan | None:
     """Return what the runbook says, if one is named."""
     ident = body.get("runbook")
     if ident is None:
@@ -159,7 +161,7 @@ def _planned(ctx: Context, verb: str, body: Json, admit: Admit) -> runbooks.Plan
         raise errors.Invalid(reason="give a runbook or steps, not both")
     if verb not in STEPS_OF:
         raise _misplaced("runbook", verb, "clean and service")
-    planned = runbooks.plan(ctx, ident)
+    planned = runbooks.plan(ctx, ident, node_uuid)
     check_allowed_steps(ctx.services.conf, {STEPS_OF[verb]: planned.steps})
     return planned
 

@@ -6,30 +6,115 @@ from dataclasses import dataclass
 from typing import Any
 
 from bloomery import errors
-from bloomery.db import runbooks as db
+from bloomery.db import nodes
+from bloomery.db import records as db
+from bloomery.model.nouns import RUNBOOK
+from bloomery.model.rules import nodes as rules
+from bloomery.model.rules.patches import Patch
 from bloomery.operations import policy
 from bloomery.operations.context import Context
+
+Json = dict[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
     """What a runbook asks a verb to do."""
 
-    steps: list[dict[str, Any]]
+    steps: list[Json]
     disable_ramdisk: bool
 
 
-def plan(ctx: Context, ident: str) -> Plan:
-    """Return the steps of a runbook in their order.  Raises RunbookNotFound, InvalidRunbook."""
+def plan(ctx: Context, ident: str, node_uuid: str) -> Plan:
+    """Return the steps of a runbook in their order, for a node that has one of its traits.
+
+    Raises RunbookNotFound, InvalidRunbook.
+    """
     with ctx.services.db.read() as conn:
-        runbook = db.find(conn, ident)
-    if runbook is None:
-        raise errors.RunbookNotFound(runbook=ident)
-    policy.authorize(ctx, "baremetal:runbook:use", {"runbook.owner": runbook.owner})
+        runbook = db.get(conn, RUNBOOK, ident)
+        node_traits = nodes.traits_of(conn, node_uuid)
+    policy.authorize(ctx, "baremetal:runbook:use", policy.owner_target(RUNBOOK, runbook))
     if not runbook.traits:
         raise errors.InvalidRunbook(runbook=ident, reason="it has no traits configured")
+    if not set(runbook.traits) & set(node_traits):
+        traits = ", ".join(runbook.traits)
+        raise errors.InvalidRunbook(runbook=ident, reason=f"the node has none of: {traits}")
     steps = sorted(runbook.steps, key=lambda step: int(step["order"]))
+    opened = steps if ctx.services.sealer is None else ctx.services.sealer.open(steps)
     return Plan(
-        steps=[{name: step[name] for name in step if name != "order"} for step in steps],
+        steps=[{name: step[name] for name in step if name != "order"} for step in opened],
         disable_ramdisk=runbook.disable_ramdisk,
     )
+
+
+# -------------------------------------------------------------------------------------- who owns
+
+
+def with_owner(ctx: Context, body: Json) -> Json:
+    """Return the body of a new runbook with its owner: the project of who makes it.
+
+    Only who speaks for the whole system may make one public, or for another project; where
+    callers have no projects nobody may name an owner.  Raises Invalid, Forbidden.
+    """
+    policy.authorize(ctx, "baremetal:runbook:create")
+    if ctx.services.policies.enforced:
+        if not policy.may(ctx, "baremetal:runbook:update:owner"):
+            if body.get("public"):
+                policy.authorize(ctx, "baremetal:runbook:update:public")
+            if body.get("owner") not in (None, ctx.request.project):
+                policy.authorize(ctx, "baremetal:runbook:update:owner")
+            return body | {"owner": ctx.request.project}
+    elif body.get("owner") is not None:
+        raise errors.Invalid(
+            reason="cannot set the owner of a new runbook: no caller has a project here; "
+            "change it afterwards",
+        )
+    return body
+
+
+def authorize_change(ctx: Context, ident: str, patch: Patch) -> None:
+    """Ask the rules of the attributes that only some may change."""
+    for name in ("public", "owner"):
+        if any(str(each.get("path", "")).split("/")[1:2] == [name] for each in patch):
+            policy.authorize_record(ctx, RUNBOOK, ident, f"update:{name}")
+
+
+# ---------------------------------------------------------------------------------------- traits
+
+
+def list_traits(ctx: Context, ident: str) -> list[str]:
+    policy.authorize_record(ctx, RUNBOOK, ident, "get")
+    return sorted(_get(ctx, ident).traits)
+
+
+def set_traits(ctx: Context, ident: str, traits: list[Any]) -> None:
+    """Let a runbook be for nodes that have one of exactly these traits."""
+    policy.authorize_record(ctx, RUNBOOK, ident, "update")
+    for trait in traits:
+        rules.check_trait(trait)
+    _write(ctx, _get(ctx, ident).uuid, traits)
+
+
+def add_trait(ctx: Context, ident: str, trait: str) -> None:
+    policy.authorize_record(ctx, RUNBOOK, ident, "update")
+    rules.check_trait(trait)
+    _write(ctx, _get(ctx, ident).uuid, trait, op="add", path="/traits/-")
+
+
+def remove_trait(ctx: Context, ident: str, trait: str | None = None) -> None:
+    """Take one trait, or all, away; one that is not there is no error."""
+    policy.authorize_record(ctx, RUNBOOK, ident, "update")
+    runbook = _get(ctx, ident)
+    _write(ctx, runbook.uuid, [each for each in runbook.traits if trait not in (None, each)])
+
+
+def _get(ctx: Context, ident: str) -> Any:
+    with ctx.services.db.read() as conn:
+        return db.get(conn, RUNBOOK, ident)
+
+
+def _write(
+    ctx: Context, uuid: str, value: Any, *, op: str = "replace", path: str = "/traits"
+) -> None:
+    patch = [{"op": op, "path": path, "value": value}]
+    ctx.services.rpc.any_conductor().update_record(ctx.request, RUNBOOK.name, uuid, patch)

@@ -71,6 +71,11 @@ PASSES: dict[str, tuple[str, str, str, str]] = {
     "baremetal:deploy_template:create": ("admin", NEVER, NEVER, NEVER),
     "baremetal:deploy_template:update": ("admin", NEVER, NEVER, NEVER),
     "baremetal:deploy_template:delete": ("admin", NEVER, NEVER, NEVER),
+    "baremetal:runbook:get": ("reader", "reader", NEVER, NEVER),
+    "baremetal:runbook:list": ("reader", "reader", "reader", "reader"),
+    "baremetal:runbook:create": ("member", "admin", "admin", "admin"),
+    "baremetal:runbook:update": ("member", "admin", NEVER, NEVER),
+    "baremetal:runbook:delete": ("member", "admin", NEVER, NEVER),
     "baremetal:chassis:get": ("reader", NEVER, NEVER, NEVER),
     "baremetal:chassis:create": ("admin", NEVER, NEVER, NEVER),
     "baremetal:chassis:update": ("member", NEVER, NEVER, NEVER),
@@ -108,6 +113,12 @@ BODIES: dict[str, Any] = {
     "PATCH /v1/volume/targets/{volumetarget}": PATCH,
     "POST /v1/deploy_templates": {"name": "CUSTOM_X", "steps": [STEP]},
     "PATCH /v1/deploy_templates/{deploytemplate}": PATCH,
+    "POST /v1/runbooks": {
+        "name": "book-{node}",
+        "steps": [{"interface": "power", "step": "reboot", "order": 1}],
+    },
+    "PATCH /v1/runbooks/{runbook}": PATCH,
+    "PUT /v1/runbooks/{runbook}/traits": {"traits": []},
     "POST /v1/chassis": {"description": "x"},
     "PATCH /v1/chassis/{chassis}": PATCH,
 }
@@ -184,6 +195,8 @@ def granted(rule, rules):
 
 def reads(place, role, path):
     """May the caller know that what the path names is there?"""
+    if "{runbook}" in path:
+        return passes("baremetal:runbook:get", place, role)
     part = re.search(r"\{(port|portgroup|volumeconnector|volumetarget)\}", path)
     if not (OF_A_NODE.search(path) or part):
         return True

@@ -110,6 +110,9 @@ class Site:
              {"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0}),
             ("deploytemplate", "deploy_templates",
              {"name": f"CUSTOM_{next(self.numbers)}", "steps": [STEP]}),
+            ("runbook", "runbooks",
+             {"name": f"book-{next(self.numbers)}", "owner": OWNER,
+              "steps": [{"interface": "power", "step": "reboot", "order": 1}]}),
             ("chassis", "chassis", {}),
         ):  # fmt: skip
             if noun in names:

@@ -60,6 +60,8 @@ class Target:
         self.groups = [self._post("portgroups", {"node_uuid": node}) for node in self.nodes[:2]]
         step = {"interface": "power", "step": "reboot", "args": {}, "priority": 1}
         self.template = self._post("deploy_templates", {"name": "CUSTOM_T", "steps": [step]})
+        step = {"interface": "power", "step": "reboot", "order": 1}
+        self.runbook = self._post("runbooks", {"name": "book", "steps": [step]})
         self.connectors = [
             self._post("volume/connectors", {"node_uuid": n, "type": "iqn", "connector_id": n})
             for n in self.nodes[:2]
@@ -94,6 +96,7 @@ class Target:
             "volumeconnector": self.connectors,
             "volumetarget": self.targets,
             "deploytemplate": [self.template, "CUSTOM_T"],
+            "runbook": [self.runbook, "book"],
             "chassis": self.chassis,
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],

@@ -17,6 +17,7 @@ from bloomery.api.controllers.v1 import (
     nodes,
     portgroups,
     ports,
+    runbooks,
     shards,
     volume,
 )
@@ -37,6 +38,7 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "shards": shards.SHARDS,
     "drivers": conductors.Drivers(),
     "deploy_templates": deploy_templates.DEPLOY_TEMPLATES,
+    "runbooks": runbooks.RUNBOOKS,
     "conductors": conductors.Conductors(),
 }
 

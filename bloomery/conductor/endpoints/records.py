@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bloomery.conductor import nodes, portgroups, ports, records, volumes
+from bloomery.conductor import nodes, portgroups, ports, records, runbooks, volumes
 from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.model import nouns
@@ -16,6 +16,7 @@ Json = dict[str, Any]
 RULES: Final[Mapping[str, Rules]] = {
     "port": ports.RULES,
     "portgroup": portgroups.RULES,
+    "runbook": runbooks.RULES,
     "volumeconnector": volumes.RULES,
     "volumetarget": volumes.RULES,
 }

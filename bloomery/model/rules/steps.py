@@ -49,6 +49,7 @@ USER: Final = _validator(
     execute_on_child_nodes={"type": "boolean"},
     limit_child_node_execution={"type": "array", "items": {"type": "string"}},
 )
+RUNBOOK: Final = _validator(["interface", "step", "order"], order=_NUMBER)
 DEPLOY: Final = _validator(["interface", "step", "args", "priority"], priority=_NUMBER)
 
 

@@ -1,0 +1,107 @@
+"""Runbooks: create, read, change, delete, list, and their traits."""
+
+from __future__ import annotations
+
+import pytest
+
+R = "/v1/runbooks"
+STEP = {"interface": "bios", "step": "apply_configuration", "order": 1}
+OTHER = STEP | {"step": "factory_reset"}
+
+
+@pytest.fixture
+def runbook(api):
+    steps = [STEP | {"args": {"admin_password": "x", "n": 1}}]
+    answer = api.post(R, {"name": "bios-reset", "steps": steps, "description": "Reset"})
+    assert answer.status == 201
+    return answer.json
+
+
+def test_runbook_is_answered_whole_its_secrets_masked(api, runbook):
+    assert set(runbook) == {
+        "uuid", "name", "description", "steps", "disable_ramdisk", "extra", "public", "owner",
+        "traits", "created_at", "updated_at", "links",
+    }  # fmt: skip
+    assert runbook["steps"] == [STEP | {"args": {"admin_password": "******", "n": 1}}]
+    assert (runbook["public"], runbook["owner"], runbook["traits"]) == (False, None, [])
+    for ident in (runbook["uuid"], "bios-reset"):
+        assert api.get(f"{R}/{ident}").json == runbook
+
+
+@pytest.mark.parametrize(
+    ("body", "version", "status"),
+    [
+        ({}, 115, 201),
+        ({}, 111, 400),
+        ({"name": "CUSTOM_A"}, 111, 201),
+        ({"name": "no blanks"}, 115, 400),
+        ({"name": ""}, 115, 400),
+        ({"steps": []}, 115, 400),
+        ({"steps": [STEP, STEP]}, 115, 400),
+        ({"steps": [STEP, OTHER]}, 115, 201),
+        ({"steps": [{"interface": "bios", "step": "x"}]}, 115, 400),
+        ({"steps": [STEP | {"priority": 1}]}, 115, 400),
+        ({"steps": [STEP | {"order": "7"}]}, 115, 201),
+        ({"steps": [STEP | {"order": -1}]}, 115, 400),
+        ({"steps": [STEP | {"args": {"$sealed": "x"}}]}, 115, 400),
+        ({"public": "yes"}, 115, 400),
+        ({"public": None, "disable_ramdisk": True}, 115, 201),
+        ({"owner": "p"}, 115, 400),
+        ({"traits": ["CUSTOM_A"]}, 115, 400),
+        ({"description": "x" * 256}, 115, 400),
+        ({"name": "CUSTOM_A", "description": "x"}, 111, 406),
+    ],
+    ids=str,
+)
+def test_bodies_are_checked(api, body, version, status):
+    answer = api.post(R, {"name": "book", "steps": [STEP]} | body, version=version)
+    assert answer.status == status
+
+
+def test_steps_without_arguments_have_none_and_orders_are_numbers(api):
+    steps = [STEP | {"order": "7"}]
+    uuid = api.post(R, {"name": "book", "steps": steps}).json["uuid"]
+    assert api.get(f"{R}/{uuid}").json["steps"] == [STEP | {"order": 7, "args": {}}]
+
+
+@pytest.mark.parametrize(
+    ("operation", "version", "status"),
+    [
+        ({"op": "replace", "path": "/name", "value": "b"}, 115, 200),
+        ({"op": "replace", "path": "/name", "value": "b"}, 111, 400),
+        ({"op": "remove", "path": "/name"}, 115, 400),
+        ({"op": "remove", "path": "/steps"}, 115, 400),
+        ({"op": "replace", "path": "/steps", "value": [OTHER]}, 115, 200),
+        ({"op": "replace", "path": "/traits", "value": ["CUSTOM_A"]}, 115, 400),
+        ({"op": "replace", "path": "/public", "value": "yes"}, 115, 400),
+        ({"op": "replace", "path": "/owner", "value": "p"}, 115, 200),
+        ({"op": "replace", "path": "/description", "value": "x"}, 111, 406),
+        ({"op": "replace", "path": "/nonsense", "value": "x"}, 115, 400),
+    ],
+    ids=str,
+)
+def test_changes_are_checked(api, runbook, operation, version, status):
+    path = f"{R}/{runbook['uuid']}"
+    assert api.patch(path, [operation], version=version).status == status
+
+
+@pytest.mark.parametrize("field", ["uuid", "name"])
+def test_duplicates_are_conflicts(api, runbook, field):
+    assert api.post(R, {"name": "b", "steps": [STEP], field: runbook[field]}).status == 409
+
+
+def test_lists_show_little_or_all(api, runbook):
+    [short] = api.get(R).json["runbooks"]
+    assert set(short) == {"uuid", "name", "links"}
+    [whole] = api.get(f"{R}?detail=true").json["runbooks"]
+    assert whole == runbook
+    assert api.get(f"{R}?sort_key=steps").status == 400
+
+
+def test_older_clients_see_no_runbooks(api, runbook):
+    answer = api.get(R, version=91)
+    assert (answer.status, answer.form) == (404, "second")
+    for method, path in (("POST", R), ("PATCH", f"{R}/x"), ("DELETE", f"{R}/x")):
+        assert api.ask(method, path, {}, version=91).status == 405
+    assert api.get(f"{R}/{runbook['uuid']}/traits", version=111).status == 404
+    assert "runbooks" not in api.get("/v1", version=91).json
