@@ -16,9 +16,9 @@ from bloomery import conf as configuration
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stack_views import StackArguments
-from bloomery.operations.context import Context
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.service import remote_templates
+from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.stack.nesting import Tree
@@ -35,6 +35,7 @@ class Inputs:
     """``environment``: one document, merged, the parameters of the request laid over its own.
 
     ``files``: with those that were fetched; ``unread``: why others are not there.
+    ``kinds`` None: those installed.  ``operators``: the operator's environment.
     """
 
     document: Mapping[str, Any]
@@ -42,8 +43,8 @@ class Inputs:
     files: Mapping[str, str] = field(default_factory=dict)
     unread: Mapping[str, str] = field(default_factory=dict)
     limits: Limits = LIMITS
+    kinds: Kinds | None = None
     operators: Environment | None = None
-    kinds: Kinds | None = None  # None: those installed
 
     def stack(self, identity: Identity) -> Stack:
         """Return the stack, not validated yet.
@@ -71,7 +72,7 @@ class Inputs:
         )
 
 
-def of(ctx: Context, arguments: StackArguments) -> Inputs:
+def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
     """Merge and complete what a request says; templates behind URLs are fetched.
 
     Raises TemplateUnreadable (no template, an environment that is none), StackValidationFailed (an
@@ -85,7 +86,7 @@ def of(ctx: Context, arguments: StackArguments) -> Inputs:
     return join(ctx, arguments.template, document, files)
 
 
-def checked_files(ctx: Context, arguments: StackArguments) -> dict[str, str]:
+def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str]:
     """Return the files of a request.  Raises as ``of`` does."""
     if arguments.files_container is not None:
         raise errors.NotSupported(
@@ -95,7 +96,7 @@ def checked_files(ctx: Context, arguments: StackArguments) -> dict[str, str]:
 
 
 def environment_of(
-    ctx: Context,
+    ctx: StackContext,
     arguments: StackArguments,
     template: Mapping[str, Any],
     files: Mapping[str, str],
@@ -116,7 +117,7 @@ def environment_of(
 
 
 def join(
-    ctx: Context,
+    ctx: StackContext,
     template: Mapping[str, Any],
     environment_document: Mapping[str, Any],
     files: Mapping[str, str],
@@ -135,6 +136,8 @@ def join(
         files=completed.files,
         unread=completed.unread,
         limits=limits_of(conf),
+        kinds=ctx.runtime.kinds,
+        operators=ctx.runtime.operators,
     )
 
 

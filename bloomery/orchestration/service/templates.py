@@ -8,14 +8,13 @@ from typing import Any, Final
 import bloomery
 from bloomery import errors
 from bloomery.model.stack_views import Json, StackArguments
-from bloomery.operations import policy
-from bloomery.operations.context import Context
 from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.properties.schema import Status
 from bloomery.orchestration.resources import composite, nested
-from bloomery.orchestration.service import inputs
+from bloomery.orchestration.service import access, inputs
+from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate
 from bloomery.orchestration.template import kinds, versions
 from bloomery.orchestration.template.dialect import Identity, Section
@@ -28,7 +27,7 @@ NOT_SHOWN: Final = ("encrypted_param_names",)  # of the environment
 
 
 def validate_template(
-    ctx: Context,
+    ctx: StackContext,
     arguments: StackArguments,
     *,
     show_nested: bool = False,
@@ -39,7 +38,7 @@ def validate_template(
     Raises what ``inputs.of`` and ``stack.validate`` do, but TemplateRefused for what would be
     StackValidationFailed of a stack, as Heat does, and for an unknown code in ``ignore_errors``.
     """
-    policy.authorize(ctx, "stacks:validate_template", _target(ctx))
+    access.authorize(ctx, "stacks:validate_template")
     _check_codes(ignore_errors)
     try:
         given = inputs.of(ctx, arguments)
@@ -59,7 +58,7 @@ def _check_codes(codes: Sequence[str]) -> None:
         )
 
 
-def _identity(ctx: Context) -> Identity:
+def _identity(ctx: StackContext) -> Identity:
     return Identity(name="dummy", project_id=ctx.request.project or "")
 
 
@@ -121,7 +120,7 @@ def _child(stack: Stack, name: str) -> Stack | None:
 
 
 def list_resource_types(
-    ctx: Context,
+    ctx: StackContext,
     *,
     support_status: str | None = None,
     name: str | None = None,
@@ -133,7 +132,7 @@ def list_resource_types(
     ``name`` is a regular expression, matched from the start; a bad one matches nothing.
     ``version``: in which Heat brought them.  Raises Invalid for a status that is none.
     """
-    policy.authorize(ctx, "stacks:list_resource_types", _target(ctx))
+    access.authorize(ctx, "stacks:list_resource_types")
     if support_status is not None and support_status not in set(Status):
         raise errors.Invalid(
             reason=f"Invalid support status: it is one of {', '.join(Status)}, "
@@ -152,11 +151,11 @@ def list_resource_types(
     ]
 
 
-def _usable(ctx: Context, name: str | None) -> Iterator[tuple[str, Any]]:
-    installed = kinds.installed()
-    for type_name in _matching(name, installed):
+def _usable(ctx: StackContext, name: str | None) -> Iterator[tuple[str, Any]]:
+    offered = _kinds(ctx)
+    for type_name in _matching(name, offered):
         try:
-            kind = installed.find(type_name)
+            kind = offered.find(type_name)
         except errors.StackValidationFailed:
             continue  # its plug-in is broken
         hidden = kind is None or kind.support.status is Status.HIDDEN
@@ -180,23 +179,23 @@ def _begins(pattern: str, name: str) -> bool:
     return match is not None
 
 
-def resource_schema(ctx: Context, type_name: str, *, with_description: bool = False) -> Json:
+def resource_schema(ctx: StackContext, type_name: str, *, with_description: bool = False) -> Json:
     """Return what a type takes and tells.
 
     Raises EntityNotFound, NotSupported (a hidden one), Forbidden (not for this caller),
     StackValidationFailed (its plug-in is broken).
     """
-    policy.authorize(ctx, "stacks:resource_schema", _target(ctx))
+    access.authorize(ctx, "stacks:resource_schema")
     kind = _kind(ctx, type_name)
     return resource_types.shown(type_name, kind, with_description=with_description)
 
 
-def generate_template(ctx: Context, type_name: str, *, dialect: str = "cfn") -> Json:
+def generate_template(ctx: StackContext, type_name: str, *, dialect: str = "cfn") -> Json:
     """Return a template of one resource of a type, as ``resource_types.template`` makes it.
 
     Raises what ``resource_schema`` does, and Invalid for a dialect that is none.
     """
-    policy.authorize(ctx, "stacks:generate_template", _target(ctx))
+    access.authorize(ctx, "stacks:generate_template")
     if dialect not in set(resource_types.Dialect):
         raise errors.TemplateRefused(
             reason=f"Template type is not supported: {dialect[:100]!r}; write hot or cfn"
@@ -206,10 +205,9 @@ def generate_template(ctx: Context, type_name: str, *, dialect: str = "cfn") -> 
     )
 
 
-def _kind(ctx: Context, type_name: str) -> Any:
-    if not _may_use(ctx, type_name):
-        raise errors.Forbidden(rule=f"resource_types:{type_name}")
-    kind = kinds.installed().find(type_name)
+def _kind(ctx: StackContext, type_name: str) -> Any:
+    access.authorize_types(ctx, [type_name])
+    kind = _kinds(ctx).find(type_name)
     if kind is None:
         raise errors.EntityNotFound(entity="Resource Type", name=type_name[:100])
     if kind.support.status is Status.HIDDEN:
@@ -217,34 +215,34 @@ def _kind(ctx: Context, type_name: str) -> Any:
     return kind
 
 
-def _may_use(ctx: Context, type_name: str) -> bool:
-    policies = ctx.services.policies
-    return not policies.enforced or policies.allow_type(ctx.request, type_name, _target(ctx))
+def _may_use(ctx: StackContext, type_name: str) -> bool:
+    policies, target = ctx.services.policies, {"project_id": ctx.request.project}
+    return not policies.enforced or policies.allow_type(ctx.request, type_name, target)
+
+
+def _kinds(ctx: StackContext) -> kinds.Kinds:
+    return ctx.runtime.kinds or kinds.installed()
 
 
 # --------------------------------------------------------------------------------------- languages
 
 
-def list_template_versions(ctx: Context) -> list[Json]:
+def list_template_versions(ctx: StackContext) -> list[Json]:
     """Return the versions that a template may name."""
-    policy.authorize(ctx, "stacks:list_template_versions", _target(ctx))
+    access.authorize(ctx, "stacks:list_template_versions")
     return versions.listed()
 
 
 def list_template_functions(
-    ctx: Context, version: str, *, with_condition: bool = False
+    ctx: StackContext, version: str, *, with_condition: bool = False
 ) -> list[Json]:
     """Return the functions that a version has, by name.  Raises NotFound for an unknown version."""
-    policy.authorize(ctx, "stacks:list_template_functions", _target(ctx))
+    access.authorize(ctx, "stacks:list_template_functions")
     return [*versions.functions(version, conditions=with_condition)]
 
 
-def get_revision(ctx: Context) -> Json:
+def get_revision(ctx: StackContext) -> Json:
     """Return which release this is, as ``GET build_info`` shows it."""
-    policy.authorize(ctx, "build_info:build_info", _target(ctx))
+    access.authorize(ctx, "build_info:build_info")
     revision = {"revision": bloomery.__version__}
     return {"api": revision, "engine": revision}
-
-
-def _target(ctx: Context) -> dict[str, str | None]:
-    return {"project_id": ctx.request.project}

@@ -15,8 +15,10 @@ from bloomery.model.request import Request
 from bloomery.model.stack_views import StackArguments
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
+from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.service import templates
 from bloomery.orchestration.template import parse
+from bloomery.orchestration.template.environment import Environment
 from tests.kit import web
 
 HEAD = "heat_template_version: 2018-08-31\n"
@@ -32,11 +34,17 @@ def ctx() -> Any:
     return context(Conf())
 
 
-def context(conf: Conf, policies: Policies | None = None, request: Request | None = None) -> Any:
+def context(
+    conf: Conf, policies: Policies | None = None, request: Request | None = None, **runtime: Any
+) -> Any:
     services = SimpleNamespace(
         conf=conf, heavy_jobs=HeavyJobs(), policies=policies or Policies(conf)
     )
-    return SimpleNamespace(services=services, request=request or Request.new(user="u", project="p"))
+    return SimpleNamespace(
+        services=services,
+        request=request or Request.new(user="u", project="p"),
+        runtime=EngineRuntime(**runtime),
+    )
 
 
 def validated(ctx: Any, text: str, **more: Any) -> dict[str, Any]:
@@ -182,6 +190,12 @@ def test_limits_of_the_operator_hold() -> None:
     ctx = context(Conf(engine=Engine(max_resources_per_stack=1)))
     with pytest.raises(errors.RequestLimitExceeded):
         validated(ctx, "resources: {a: {type: OS::Heat::None}, b: {type: OS::Heat::None}}")
+
+
+def test_environment_of_the_operator_stands_below_that_of_the_request() -> None:
+    mapped = {"resource_registry": {"My::*": "OS::Heat::*"}, "parameter_defaults": {"size": 4}}
+    ctx = context(Conf(), operators=Environment.of(mapped))
+    assert validated(ctx, "resources: {a: {type: My::Value}}")
 
 
 # ---------------------------------------------------------------------------------- resource types
