@@ -8,8 +8,6 @@ import io
 import json
 import os
 import sys
-import threading
-import time
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, Final
@@ -17,7 +15,7 @@ from typing import Any, Final
 import click
 
 from bloomery import errors
-from bloomery.cli.template import hints, places, tables
+from bloomery.cli.template import hints, places, runs, tables
 from bloomery.cli.template.loader import Source, StackLoader
 from bloomery.orchestration import plan as plans
 from bloomery.orchestration import scheduler, simulation
@@ -25,7 +23,7 @@ from bloomery.orchestration.drawing import dot, svg
 from bloomery.orchestration.plan import printing
 from bloomery.orchestration.resources import states
 from bloomery.orchestration.simulation import results
-from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.stack import Stack, ValidationLevel
 from bloomery.orchestration.stack import validate as validate_stack
 
 INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
@@ -56,23 +54,6 @@ def _drop_unprinted() -> None:
         os.close(null_device)
     except OSError:
         """Standard output is no file: then nothing is tried again."""
-
-
-class Monotonic:
-    """A ``scheduler.Clock`` that does wait: the clock of this machine, for ``--real-time``."""
-
-    def __init__(self) -> None:
-        self._woken = threading.Event()
-
-    def now(self) -> float:
-        return time.monotonic()
-
-    def wait(self, until_s: float | None) -> None:
-        self._woken.wait(None if until_s is None else max(0.0, until_s - self.now()))
-        self._woken.clear()
-
-    def wake(self) -> None:
-        self._woken.set()
 
 
 def stack_options(prefix: str = "", of: str = "") -> Callable[[Any], Any]:
@@ -117,10 +98,19 @@ def template() -> None:
 @template.command(short_help="Say whether a stack could be created.")
 @FILE
 @stack_options()
-def validate(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> None:
-    """Say whether a stack could be created from FILE, and if not, where to change what."""
-    stack = _checked(_loader(file, environments, parameters))
-    click.echo(f"{file}: {tables.summary(stack)}; it can be created")
+@click.option("--shape", is_flag=True, help="Look at no values; parameters need none.")
+def validate(
+    file: str, environments: tuple[str, ...], parameters: tuple[str, ...], shape: bool
+) -> None:
+    """Say whether a stack could be created from FILE, and if not, where to change what.
+
+    With --shape only the template is looked at, as POST validate of Heat does: its sections,
+    types, names of properties, functions and references.
+    """
+    level = ValidationLevel.SHAPE if shape else ValidationLevel.VALUES
+    stack = _checked(_loader(file, environments, parameters), level=level)
+    verdict = "its shape is sound; values were not looked at" if shape else "it can be created"
+    click.echo(f"{file}: {tables.summary(stack)}; {verdict}")
 
 
 @template.command(short_help="Show parameters, and resources in order.")
@@ -141,12 +131,15 @@ def show(
     click.echo(_json(shown) if as_json else tables.text(shown))
 
 
-@template.command(short_help="Create the stack in memory.")
+@template.command(short_help="Create the stack in memory, or update it.")
 @FILE
 @stack_options()
 @NAME
 @AS_JSON
-@click.option("--rollback", is_flag=True, help="Take away what was made if something fails.")
+@click.option("--from", "old", metavar="OLD", help="Create OLD first, then update it to FILE.")
+@stack_options("old", " of OLD alone")
+@stack_options("new", " of FILE alone, beside --from")
+@click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option(
     "--timeout",
     "timeout_min",
@@ -154,55 +147,60 @@ def show(
     default=60,
     show_default=True,
     metavar="MINUTES",
-    help="How long the stack may take, by its own clock.",
+    help="How long an action on the stack may take, by its own clock.",
 )
 @click.option("--real-time", is_flag=True, help="Wait as long as the resources want to.")
-def run(
-    file: str,
-    environments: tuple[str, ...],
-    parameters: tuple[str, ...],
-    name: str | None,
-    as_json: bool,
-    rollback: bool,
-    timeout_min: int,
-    real_time: bool,
-) -> None:
+def run(**words: Any) -> None:
     """Create the stack of FILE in memory: print events, states and outputs.
 
-    Time is simulated unless --real-time is given: an hour of waiting takes no time.
+    With --from the stack is created from OLD, and updated to FILE. Time is simulated unless
+    --real-time is given: an hour of waiting takes no time.
     """
-    loader = _loader(file, environments, parameters, name)
-    clock = Monotonic() if real_time else scheduler.Simulated()
-    on_event = tables.quiet if as_json else tables.Events(click.echo, clock.now())
+    asked = runs.Run(**words)
+    clock = runs.Monotonic() if asked.real_time else scheduler.Simulated()
+    on_event = tables.quiet if asked.as_json else tables.Events(click.echo, clock.now())
     shared = simulation.Simulation(clock=clock, on_event=on_event)
     try:
-        result = _simulated(loader, shared, timeout_min, rollback=rollback, as_json=as_json)
+        result = _simulated(asked, simulation.Lifecycle(shared))
     except KeyboardInterrupt:
         result = None  # what is under way is cancelled, and told, once this exception is gone
     if result is None:
         result = tables.interrupted(shared.events)
-    click.echo(_json(result.document()) if as_json else tables.outcome(result, timeout_min))
+    minutes = asked.timeout_min
+    click.echo(_json(result.document()) if asked.as_json else tables.outcome(result, minutes))
     if result.error is not None:
         raise SystemExit(INTERRUPTED if result.error.type == tables.INTERRUPTED else 1)
 
 
-def _simulated(
-    loader: StackLoader,
-    shared: simulation.Simulation,
-    timeout_min: int,
-    *,
-    rollback: bool,
-    as_json: bool,
-) -> simulation.Result:
+def _simulated(asked: runs.Run, life: simulation.Lifecycle) -> simulation.Result:
+    """Create the stack, and update it if that is asked for and the creation succeeds."""
+    loader, later = asked.loaders()
     try:
-        stack = _validated(loader)
-        stack.timeout_s = timeout_min * 60
-        return simulation.run(stack, rollback=rollback, simulation=shared)
+        stack = _ready(asked, loader)
+        update = None if later is None else _ready(asked, later, before=stack)
     except errors.Failure as exc:
-        _report(exc, loader)
-        if not as_json:
+        if not asked.as_json:
             raise SystemExit(1) from exc
         return simulation.Result(status=None, error=results.error_of(exc))
+    result = life.create(stack, rollback=asked.rollback)
+    if update is None or result.error is not None:
+        return result
+    if not asked.as_json:
+        click.echo(f"{tables.outcome(result, asked.timeout_min)}\n\nupdate to {asked.file}:")
+    return life.update(update, rollback=asked.rollback)
+
+
+def _ready(asked: runs.Run, loader: StackLoader, before: Stack | None = None) -> Stack:
+    """The stack, ready to be made, or to follow ``before``; a fault is told, and raised."""
+    try:
+        stack = _validated(loader)
+        if before is not None:
+            stack.definition.parameters.check_immutable(before.definition.parameters)
+    except errors.Failure as exc:
+        _report(exc, loader)
+        raise
+    stack.timeout_s = asked.timeout_min * 60
+    return stack
 
 
 @template.command(short_help="Say what an update would do.")
@@ -268,11 +266,11 @@ def _loader(
     return StackLoader(source=source)
 
 
-def _validated(loader: StackLoader) -> Stack:
+def _validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALUES) -> Stack:
     stack = loader.stack()
     for place, sentence in _hinted(loader, stack):
         click.echo(tables.visible(f"{place}: hint: {sentence}"), err=True)
-    validate_stack(stack)
+    validate_stack(stack, level)
     return stack
 
 
@@ -286,10 +284,15 @@ def _hinted(loader: StackLoader, stack: Stack) -> Iterator[tuple[object, str]]:
         yield places.place(loader.source.file, hint.path, loader.texts), hint.says
 
 
-def _checked(loader: StackLoader, *, as_json: bool = False) -> Stack:
+def _checked(
+    loader: StackLoader,
+    *,
+    as_json: bool = False,
+    level: ValidationLevel = ValidationLevel.VALUES,
+) -> Stack:
     """The stack, if it could be created; else the fault is told and the command ends."""
     with reporting_faults(loader, as_json=as_json):
-        return _validated(loader)
+        return _validated(loader, level)
 
 
 @contextlib.contextmanager
@@ -305,6 +308,15 @@ def reporting_faults(loader: StackLoader, *, as_json: bool) -> Iterator[None]:
 
 
 def _report(exc: errors.Failure, loader: StackLoader) -> None:
+    """Write a line for the fault; where a parameter is missing, one for each that is."""
+    if isinstance(exc, errors.UserParameterMissing):
+        for name in loader.missing() or [exc.facts["key"]]:
+            _write_fault(errors.UserParameterMissing(key=name), loader)
+    else:
+        _write_fault(exc, loader)
+
+
+def _write_fault(exc: errors.Failure, loader: StackLoader) -> None:
     place = places.located(exc, loader.file_at_fault(exc), loader.texts)
     kind = states.error_type(exc)
     click.echo(tables.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)

@@ -87,7 +87,9 @@ def _doubles(node: yaml.MappingNode) -> Iterator[tuple[int, str]]:
 
 
 def way_out(fault: errors.Failure) -> str:
-    """What to do about a type that nothing offers and none is like; "" for every other fault."""
+    """What to do about a missing parameter, or a type that none is like; "" for other faults."""
+    if isinstance(fault, errors.UserParameterMissing):
+        return f" Give it with -P {fault.facts['key']}=..., or in an environment with -e"
     if not str(fault).endswith(UNKNOWN_TYPE):
         return ""
     offered = ", ".join(kinds.installed())

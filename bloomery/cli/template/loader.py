@@ -58,6 +58,7 @@ class StackLoader:
 
     source: Source
     bundle: FileBundle = field(default_factory=FileBundle)
+    built: Stack | None = None
 
     @property
     def texts(self) -> Mapping[str, str]:
@@ -76,7 +77,12 @@ class StackLoader:
             identity=Identity(name=name),
             user_parameters=self.source.parameter_values,
         )
-        return Stack(Definition(stack_input))
+        self.built = Stack(Definition(stack_input))
+        return self.built
+
+    def missing(self) -> list[str]:
+        """The parameters of the stack that was built last that must be given, and are not."""
+        return [] if self.built is None else self.built.definition.parameters.missing()
 
     def file_at_fault(self, fault: errors.Failure) -> str:
         """The file whose text a fault is about."""

@@ -15,6 +15,7 @@ from typing import Final, NamedTuple
 import yaml
 
 from bloomery import errors
+from bloomery.orchestration.stack.validation import GENERATED
 
 BELOW: Final = re.compile(r"(?P<name>.+?)<(?P<file>.+)>")
 PARAMETER: Final = re.compile(r"Parameter '(?P<name>[^']+)' is invalid")
@@ -43,19 +44,48 @@ def located(error: errors.Failure, file: str, texts: Mapping[str, str]) -> Place
     if match := LINE.search(str(error)):
         below = UNPARSED.search(str(error))
         return Place(below["file"] if below else file, int(match["line"]))
-    path = path_of(error)
-    nested = next((at for at, key in enumerate(path) if BELOW.fullmatch(str(key))), None)
-    if nested is not None:
-        named = BELOW.fullmatch(str(path[nested]))
-        assert named
-        inner = named["file"]
-        if inner in texts:
-            deeper = errors.StackValidationFailed(reason=_reason(error), path=path[nested + 1 :])
-            nested_place = located(deeper, inner, texts)
-            if nested_place.line is not None:
-                return nested_place
-        path = [*path[:nested], named["name"]]
-    return place(file, path, texts, _reason(error))
+    path, reason = path_of(error), _reason(error)
+    for at, key in enumerate(path):
+        below = BELOW.fullmatch(str(key))
+        if below is None:
+            continue
+        if below["file"] in texts:
+            inner = errors.StackValidationFailed(reason=reason, path=path[at + 1 :])
+            place_below = located(inner, below["file"], texts)
+            if place_below.line is not None:
+                return place_below
+        elif below["file"] == GENERATED and (line := _of_member(error, at, texts.get(file, ""))):
+            innermost = _in_file_below(path[at + 1 :], reason, texts)
+            return innermost or Place(file, line)
+        path = [*path[:at], below["name"]]
+        break
+    return place(file, path, texts, reason)
+
+
+def _in_file_below(
+    path: Sequence[str | int], reason: str, texts: Mapping[str, str]
+) -> Place | None:
+    """The place of a fault in the template that a member of a group is."""
+    for at, key in enumerate(path):
+        below = BELOW.fullmatch(str(key))
+        if below is not None and below["file"] in texts:
+            inner = errors.StackValidationFailed(reason=reason, path=path[at + 1 :])
+            found = located(inner, below["file"], texts)
+            return found if found.line is not None else None
+    return None
+
+
+def _of_member(error: errors.Failure, at: int, text: str) -> int | None:
+    """The line of a fault inside of what a group makes: in the definition of its members."""
+    path, reason = path_of(error), _reason(error)
+    below = BELOW.fullmatch(str(path[at]))
+    assert below
+    group = [*path[:at], below["name"], "properties"]
+    rest = list(path[at + 3 :])  # behind "resources" and the member's name
+    inside = [[word, *rest] for word in ("resource_def", "resource")]
+    inside += [["resource_properties", *rest[1:]]]
+    lines = [line_of(text, [*group, *keys], reason) for keys in inside]
+    return max(filter(None, lines), default=None)
 
 
 def _reason(error: errors.Failure) -> str:

@@ -17,6 +17,7 @@ from typing import Any, ClassVar, TypeAlias
 
 from bloomery import errors
 from bloomery.orchestration import patterns
+from bloomery.orchestration.properties import custom
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import quoted
 from bloomery.orchestration.properties.schema import Constraint, Type
@@ -27,12 +28,26 @@ Number: TypeAlias = int | float
 def refusal(
     rules: Iterable[Constraint], value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT
 ) -> str | None:
-    """Why ``value`` breaks the first rule that it breaks; a rule's description is its sentence."""
+    """Why ``value`` breaks the first rule that it breaks; a rule's description is its sentence.
+
+    Not so where the check is not installed: then the value may be as it should.
+    """
     for rule in rules:
         why = rule.refusal(value, context)
         if why is not None:
-            return rule.description or why
+            return why if _is_unknown(rule, context) else rule.description or why
     return None
+
+
+def broken(
+    rules: Iterable[Constraint], value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT
+) -> Constraint | None:
+    """Return the first rule that ``value`` breaks."""
+    return next((rule for rule in rules if rule.refusal(value, context) is not None), None)
+
+
+def _is_unknown(rule: Constraint, context: ConstraintContext) -> bool:
+    return isinstance(rule, Custom) and context.find(rule.name) is None
 
 
 def _fault(reason: str) -> errors.InvalidSchemaError:
@@ -195,7 +210,8 @@ class Custom:
     def refusal(self, value: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str | None:
         check = context.find(self.name)
         if check is None:
-            return f"the custom constraint {quoted(self.name)} is not known here"
+            near = errors.nearest(self.name, custom.names())
+            return f"the custom constraint {quoted(self.name)} is not known here.{near}"
         why = check(value, context)
         return None if why is None else f"{quoted(value)} is refused by {self.name}: {why}"
 

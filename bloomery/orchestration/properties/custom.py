@@ -43,6 +43,11 @@ def offer(name: str, check: Check) -> None:
     _checks()[name] = check
 
 
+def names() -> list[str]:
+    """Return the names of all checks that any package brings."""
+    return sorted(_checks())
+
+
 @functools.cache
 def _checks() -> dict[str, Check]:
     manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)

@@ -8,6 +8,7 @@ A site adds its own under ``bloomery.resources``; what is never used is never lo
 
 from __future__ import annotations
 
+import difflib
 import functools
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, Final
@@ -17,6 +18,7 @@ import stevedore
 from bloomery import errors
 
 GROUP: Final = "bloomery.resources"
+_CHARS: Final = 200  # of a name that is compared
 
 
 class Kinds:
@@ -56,10 +58,18 @@ class Kinds:
 
     def unknown(self, name: str, also: Iterable[str] = ()) -> errors.StackValidationFailed:
         """Return the fault of a type that nothing offers; ``also``: names that somebody mapped."""
-        near = errors.nearest(name, [*also, *self._loaders])
+        near = _nearest(name, [*also, *self._loaders])
         return errors.StackValidationFailed(
             reason=f"The Resource Type ({name}) could not be found.{near}"
         )
+
+
+def _nearest(name: str, known: Iterable[str]) -> str:
+    """Propose the type whose last word is most like that of ``name``: the rest is all alike."""
+    by_word = {each.rpartition("::")[2]: each for each in known}
+    words = {word.lower(): word for word in by_word}
+    near = difflib.get_close_matches(name.rpartition("::")[2].lower()[:_CHARS], words, 1)
+    return f" Did you mean {by_word[words[near[0]]]!r}?" if near else ""
 
 
 @functools.cache

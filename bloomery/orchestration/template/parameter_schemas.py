@@ -12,6 +12,7 @@ value is asked later (``Schema.value``) and refused with StackValidationFailed.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
@@ -32,7 +33,8 @@ from bloomery.orchestration.template.parameter_types import (
 )
 
 MASK: Final = "******"
-NOT_SHOWN: Final = "the value does not fit its type or a constraint, and is not shown: it is hidden"
+HIDDEN: Final = "the value is hidden and not shown"
+TELLING: Final = ("length", "range", "modulo", "allowed_pattern", "custom_constraint")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,10 +56,24 @@ class Schema:
         try:
             value = convert(self.kind, raw, context.limits)
         except errors.StackValidationFailed as exc:
-            raise self._refused(str(exc.facts["reason"])) from exc
+            raise self._refused(self.unfit(str(exc.facts["reason"]))) from exc
         if (why := constraints.refusal(self.constraints, value, context)) is not None:
-            raise self._refused(why)
+            raise self._refused(self.broken(value, why, context))
         return value
+
+    def unfit(self, why: str) -> str:
+        """Say why a value is not of the type; of a hidden one no more than that."""
+        return f"it is no {self.kind}; {HIDDEN}" if self.hidden else why
+
+    def broken(self, value: Any, why: str, context: ConstraintContext = CONSTRAINT_CONTEXT) -> str:
+        """Say why a value breaks a constraint; of a hidden one name the constraint alone."""
+        if not self.hidden:
+            return why
+        rule = constraints.broken(self.constraints, value, context)
+        assert rule is not None
+        body = f": {json.dumps(rule.shown()[rule.word])}" if rule.word in TELLING else ""
+        described = f" ({rule.description})" if rule.description else ""
+        return f"it breaks the constraint {rule.word}{body}{described}; {HIDDEN}"
 
     def lenient(self, raw: Any, context: ConstraintContext = CONSTRAINT_CONTEXT) -> Any:
         """Return what templates see of ``raw``, constraints aside; null if there is no such."""
@@ -86,8 +102,6 @@ class Schema:
         )
 
     def _refused(self, why: str) -> errors.StackValidationFailed:
-        if self.hidden:
-            why = NOT_SHOWN
         return errors.StackValidationFailed(reason=f"Parameter {self.name!r} is invalid: {why}")
 
 
@@ -270,12 +284,13 @@ def _finished(declared: Schema, key: str) -> Schema:
     try:
         value = convert(declared.kind, declared.default, LIMITS)
         why = constraints.refusal(rules, value)
+        why = None if why is None else declared.broken(value, why)
     except errors.StackValidationFailed as exc:
-        why = str(exc.facts["reason"]) if declared.kind is not ParameterType.JSON else None
+        why = declared.unfit(str(exc.facts["reason"]))
+        if declared.kind is ParameterType.JSON:
+            return declared
     if why is None:
         return declared
-    if declared.hidden:
-        why = NOT_SHOWN
     raise _fault(f"the default of parameter {declared.name!r} is invalid: {why}").under(key)
 
 

@@ -127,7 +127,7 @@ class Parameters:
     def _unknown(self, name: str) -> errors.StackValidationFailed:
         advice = errors.nearest(name, [*self.schemas, *self._pseudo])
         return errors.StackValidationFailed(
-            reason=f"The Parameter ({name}) was not provided.{advice}"
+            reason=f"The Parameter ({name}) was not provided. None is declared so.{advice}"
         )
 
     def _converted(self, declared: Schema) -> Any:
@@ -145,6 +145,10 @@ class Parameters:
             if (value := source.get(name)) is not None:
                 return value
         return self.schemas[name].default
+
+    def missing(self) -> list[str]:
+        """Return the parameters that must be given, and are not."""
+        return [name for name in self.schemas if self.raw(name) is None]
 
     def __contains__(self, name: object) -> bool:
         return name in self.schemas or name in self._pseudo

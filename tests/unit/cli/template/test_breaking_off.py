@@ -14,7 +14,8 @@ import click
 import pytest
 from click.testing import CliRunner
 
-from bloomery.cli.template.commands import Monotonic, Writing
+from bloomery.cli.template.commands import Writing
+from bloomery.cli.template.runs import Monotonic
 from tests.kit.templates import Command, written
 
 BODY = "resources: {a: {type: OS::Heat::TestResource, properties: {wait_secs: 60}}}\n"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import threading
 
-from bloomery.cli.template.commands import Monotonic
+from bloomery.cli.template.runs import Monotonic
 
 
 def test_it_waits_until_the_moment():

@@ -367,3 +367,121 @@ def test_an_immutable_parameter_is_refused_by_the_plan(here: Path, typed: Comman
     done = typed("plan", "t.yaml", "t.yaml", "--new-parameter", "a=y")
     assert done.exit_code == 1
     assert "immutable" in done.stderr
+
+
+# ------------------------------------------------------------------------------ what fresh eyes saw
+
+GROUP = (
+    "resources:\n  g:\n    type: OS::Heat::ResourceGroup\n    properties:\n      count: 2\n"
+    "      resource_def:\n        type: OS::Heat::RandomString\n        properties:\n"
+)
+
+
+def test_every_missing_parameter_is_named(here: Path, typed: Command) -> None:
+    body = (
+        "parameters:\n  a: {type: string}\n  b: {type: string, default: x}\n  c: {type: number}\n"
+    )
+    written(here, t__yaml=HEAD + body)
+    done = typed("validate", "t.yaml")
+    assert done.exit_code == 1
+    assert [line.partition(" Give")[0] for line in done.stderr.splitlines()] == [
+        "t.yaml:3: UserParameterMissing: The Parameter (a) was not provided.",
+        "t.yaml:5: UserParameterMissing: The Parameter (c) was not provided.",
+    ]
+    assert "-P a=" in done.stderr
+
+
+def test_shape_alone_needs_no_values(here: Path, typed: Command) -> None:
+    body = "parameters:\n  a: {type: string}\nresources:\n  r: {type: OS::Heat::Value}\n"
+    written(here, t__yaml=HEAD + body)
+    done = typed("validate", "--shape", "t.yaml")
+    assert done.exit_code == 0
+    assert "its shape is sound" in done.stdout
+    written(here, t__yaml=HEAD + body + "  s: {type: OS::Heat::Valu}\n")
+    assert typed("validate", "--shape", "t.yaml").exit_code == 1
+
+
+def test_fault_in_a_member_of_a_group_has_its_line(here: Path, typed: Command) -> None:
+    written(here, t__yaml=HEAD + GROUP + "          lenght: 3\n")
+    assert typed("validate", "t.yaml").stderr.startswith("t.yaml:10: StackValidationFailed: ")
+
+
+def test_fault_in_a_member_of_a_chain_has_its_line(here: Path, typed: Command) -> None:
+    body = (
+        "resources:\n  c:\n    type: OS::Heat::ResourceChain\n    properties:\n"
+        "      resources: [OS::Heat::RandomString]\n      resource_properties:\n"
+        "        lenght: 3\n"
+    )
+    written(here, t__yaml=HEAD + body)
+    assert typed("validate", "t.yaml").stderr.startswith("t.yaml:8: StackValidationFailed: ")
+
+
+def test_fault_in_the_template_of_a_member_has_its_line(here: Path, typed: Command) -> None:
+    group = GROUP.replace("OS::Heat::RandomString", "child.yaml") + "          n: 1\n"
+    child = "parameters: {n: {type: number}}\nresources:\n  a: {type: OS::Heat::Valu}\n"
+    written(here, t__yaml=HEAD + group, child__yaml=HEAD + child)
+    assert typed("validate", "t.yaml").stderr.startswith("child.yaml:4: StackValidationFailed: ")
+
+
+@pytest.mark.parametrize(
+    ("value", "says"),
+    [
+        ("short", 'it breaks the constraint length: {"min": 8} (eight or more)'),
+        ("tooooooolong", "it breaks the constraint allowed_pattern"),
+    ],
+)
+def test_of_a_hidden_value_the_constraint_is_named_and_the_value_is_not(
+    value: str, says: str, here: Path, typed: Command
+) -> None:
+    body = (
+        "parameters:\n  p:\n    type: string\n    hidden: true\n    constraints:\n"
+        "    - {length: {min: 8}, description: eight or more}\n"
+        "    - {allowed_pattern: '[0-9]+'}\n"
+    )
+    written(here, t__yaml=HEAD + body)
+    done = typed("validate", "t.yaml", "-P", f"p={value}")
+    assert says in done.stderr
+    assert value not in done.stderr
+
+
+def test_hidden_value_of_the_wrong_type_is_told_the_type(here: Path, typed: Command) -> None:
+    written(here, t__yaml=HEAD + "parameters:\n  p: {type: number, hidden: true}\n")
+    done = typed("validate", "t.yaml", "-P", "p=hunter2")
+    assert "it is no number; the value is hidden" in done.stderr
+    assert "hunter2" not in done.stderr
+
+
+def test_constraint_that_is_not_known_says_so_though_it_has_a_description(
+    here: Path, typed: Command
+) -> None:
+    body = (
+        "parameters:\n  p:\n    type: string\n    constraints:\n"
+        "    - {custom_constraint: mac_adr, description: a MAC please}\n"
+    )
+    written(here, t__yaml=HEAD + body)
+    done = typed("validate", "t.yaml", "-P", "p=x")
+    assert "\"mac_adr\" is not known here. Did you mean 'mac_addr'?" in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("written_type", "meant"),
+    [
+        ("Value", "OS::Heat::Value"),
+        ("My::Random", "OS::Heat::RandomString"),
+        ("OS::Nova::Delai", "OS::Heat::Delay"),
+    ],
+)
+def test_last_word_of_a_type_is_compared(
+    written_type: str, meant: str, here: Path, typed: Command
+) -> None:
+    written(here, t__yaml=HEAD + f"resources:\n  a: {{type: '{written_type}'}}\n")
+    assert f"Did you mean '{meant}'?" in typed("validate", "t.yaml").stderr
+
+
+def test_type_that_is_alike_in_its_first_words_alone_is_not_proposed(
+    here: Path, typed: Command
+) -> None:
+    written(here, t__yaml=HEAD + "resources:\n  a: {type: 'OS::Heat::Keypair'}\n")
+    stderr = typed("validate", "t.yaml").stderr
+    assert "Did you mean" not in stderr
+    assert "There are " in stderr

@@ -1,0 +1,63 @@
+"""What ``bloomery template run`` was asked, and the clock of who does not want to see time fly."""
+
+from __future__ import annotations
+
+import threading
+import time
+from dataclasses import dataclass, replace
+
+from bloomery.cli.template.loader import Source, StackLoader
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """The words of the command line.  ``old``: of which template the stack is before."""
+
+    file: str
+    environments: tuple[str, ...]
+    parameters: tuple[str, ...]
+    name: str | None
+    as_json: bool
+    old: str | None
+    old_environments: tuple[str, ...]
+    old_parameters: tuple[str, ...]
+    new_environments: tuple[str, ...]
+    new_parameters: tuple[str, ...]
+    rollback: bool
+    timeout_min: int
+    real_time: bool
+
+    def loaders(self) -> tuple[StackLoader, StackLoader | None]:
+        """Who loads the stack that is created, and the one that it is updated to, if any."""
+        new = Source(
+            file=self.file,
+            environments=self.environments + self.new_environments,
+            parameters=self.parameters + self.new_parameters,
+            name=self.name,
+        )
+        if self.old is None:
+            return StackLoader(source=new), None
+        old = Source(
+            file=self.old,
+            environments=self.environments + self.old_environments,
+            parameters=self.parameters + self.old_parameters,
+            name=new.stack_name,
+        )
+        return StackLoader(source=old), StackLoader(source=replace(new, name=new.stack_name))
+
+
+class Monotonic:
+    """A ``scheduler.Clock`` that does wait: the clock of this machine, for ``--real-time``."""
+
+    def __init__(self) -> None:
+        self._woken = threading.Event()
+
+    def now(self) -> float:
+        return time.monotonic()
+
+    def wait(self, until_s: float | None) -> None:
+        self._woken.wait(None if until_s is None else max(0.0, until_s - self.now()))
+        self._woken.clear()
+
+    def wake(self) -> None:
+        self._woken.set()
