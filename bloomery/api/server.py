@@ -38,13 +38,11 @@ _BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
 class Server:
     """Listens once it is made; answers from ``start`` until ``stop``."""
 
-    def __init__(
-        self, app: Wsgi, conf: Conf, limits: Limits | None = None, *, port_option: str = "--port"
-    ) -> None:
-        """Bind the address; ``port_option`` is what names another one.  Raises CannotStart."""
+    def __init__(self, app: Wsgi, conf: Conf, limits: Limits | None = None) -> None:
+        """Bind the address.  Raises CannotStart."""
         _check_exposure(conf)
         self._app = app
-        self._listener = _listener(conf, port_option)
+        self._listener = _listener(conf)
         self._base = wsgi.base(*self.address)
         self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
         self._large = _OneByOne(self._ready)
@@ -62,11 +60,6 @@ class Server:
         """Where it listens: the port is the real one, also if any was asked for."""
         host, port = self._listener.getsockname()[:2]
         return host, port
-
-    @property
-    def url(self) -> str:
-        host, port = self.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> None:
         """Begin to answer; returns at once."""
@@ -194,7 +187,7 @@ def most_connections() -> int:
     return max(8, min(MOST_CONNECTIONS, soft * 3 // 4 - 32))
 
 
-def _listener(conf: Conf, port_option: str) -> socket.socket:
+def _listener(conf: Conf) -> socket.socket:
     host, port = conf.api.host_ip, conf.api.port
     try:
         (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -205,8 +198,7 @@ def _listener(conf: Conf, port_option: str) -> socket.socket:
     except OSError as exc:
         why = exc.strerror if isinstance(exc, socket.gaierror) else os.strerror(exc.errno or 0)
         raise errors.CannotStart(
-            reason=f"cannot listen on {host} port {port}: {why}; "
-            f"choose another --host or {port_option}",
+            reason=f"cannot listen on {host} port {port}: {why}; choose another --host or --port",
         ) from exc
     listener.setblocking(False)
     return listener

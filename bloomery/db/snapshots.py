@@ -32,9 +32,10 @@ class SnapshotRow:
 
 
 def insert(conn: sa.Connection, snapshot: SnapshotRow, sealer: Sealer) -> None:
+    """Add one that is to be made: its data say what was accepted, the engine adds the rest."""
     values = {name: getattr(snapshot, name) for name in snapshot.__slots__ if name != "data"}
-    data = None if snapshot.data is None else sealer.seal_text(rows.dump_document(snapshot.data))
-    conn.execute(sa.insert(SNAPSHOTS), {**values, "data": data})
+    accepted = sealer.seal_text(rows.dump_document(snapshot.data or {}))
+    conn.execute(sa.insert(SNAPSHOTS), {**values, "definition": accepted})
 
 
 def list_of_stack(conn: sa.Connection, stack_uuid: str, sealer: Sealer) -> list[SnapshotRow]:
@@ -59,6 +60,7 @@ def delete(conn: sa.Connection, uuid: str) -> None:
 
 
 def _from_row(row: sa.Row[Any], sealer: Sealer) -> SnapshotRow:
-    data = None if row.data is None else rows.load_document(sealer.open_text(row.data))
+    texts = (text for text in (row.definition, row.data) if text is not None)
+    data = {k: v for text in texts for k, v in rows.load_document(sealer.open_text(text)).items()}
     values = {name: getattr(row, name) for name in SnapshotRow.__slots__ if name != "data"}
     return SnapshotRow(**values, data=data)

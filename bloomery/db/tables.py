@@ -585,7 +585,8 @@ SNAPSHOTS = _table(
     _text("action", 16, nullable=False),
     _text("status", 16, nullable=False),
     sa.Column("reason", LongText, nullable=False),
-    sa.Column("data", LongText),  # sealed
+    sa.Column("definition", LongText),  # what was accepted, in the form of data; sealed
+    sa.Column("data", LongText),  # what the engine has added when it was made; sealed
 )
 
 SOFTWARE_CONFIGS = _table(

@@ -141,13 +141,14 @@ def encode_resource(resource: Resource, sealer: Sealer) -> Row:
 
 
 def encode_data(resource: Resource, sealer: Sealer) -> list[Row]:
-    """Return the rows of the data of a resource."""
+    """Return the rows of the data of a resource; those that a hidden value may have reached too."""
+    secret = resource.data.keys() if resource.hidden else resource.redacted
     return [
         {
             "resource_uuid": resource.uuid,
             "key": key,
-            "value": _data_text(value, sealer, redacted=key in resource.redacted),
-            "redacted": key in resource.redacted,
+            "value": _data_text(value, sealer, redacted=key in secret),
+            "redacted": key in secret,
         }
         for key, value in resource.data.items()
     ]

@@ -9,6 +9,7 @@ face.rows(STACK_ORDERS)
 from __future__ import annotations
 
 import dataclasses
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, cast
 
@@ -22,8 +23,12 @@ from bloomery.model.stack_views import StackArguments, StackIdentity
 from bloomery.model.stacks import Properties, Resource, Stack
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
+from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.service.endpoint import EngineEndpoint
+from bloomery.orchestration.service.locks import StackLock
+from bloomery.orchestration.service.store import RowStore
 from tests.kit import trees
 
 VERSION = "2021-04-16"
@@ -144,6 +149,33 @@ class StackCalls:
         resource = Resource(**values | more)
         self.db.transact(lambda conn: _write(conn, resource, stored))
         return resource
+
+    def work(self, identity: StackIdentity, *, patient: bool = True) -> Stack:
+        """Let an engine work on the tree until it rests or waits for somebody; return the stack.
+
+        Time jumps to when something is due; where nobody is ``patient`` it stands still.
+        """
+        root = self.row(identity).root_uuid
+        clock, begun = scheduler.Simulated(), datetime.now(UTC)
+        runtime = EngineRuntime(
+            clock=clock, utc=lambda: begun + timedelta(seconds=clock.now()),
+        )  # fmt: skip
+        store = RowStore(self.db, trees.SEALER)
+        lease = StackLock(self.db, root, "engine").acquire(trees.nobody)
+        tree = StackTree.load(store.load(root), runtime)
+        while not store.write(root, lease, tree.turn()).released:
+            due_at = tree.due_at()
+            if due_at is None or (due_at > clock.now() and not patient):
+                self._leave(root)
+                break
+            clock.wait(due_at)
+        return self.row(identity)
+
+    def _leave(self, root: str) -> None:
+        """Let the lock go, as that of an engine that has died."""
+        locks = tables.STACK_LOCKS
+        free = sa.update(locks).where(locks.c.root_uuid == root).values(engine_id=None)
+        self.db.transact(lambda conn: conn.execute(free))
 
     def orders(self) -> list[tuple[str, dict[str, Any]]]:
         """The kind and payload of each order that waits."""

@@ -79,7 +79,8 @@ def _properties(ctx: StackContext, conn: Any, uuid: str | None) -> Mapping[str, 
     stored = resources.properties_of(conn, [uuid], acceptance.sealer_of(ctx)).get(uuid)
     if stored is None:
         return {}
-    return dict.fromkeys(stored.data, MASKED) if stored.hidden else stored.data
+    given = {name: value for name, value in stored.data.items() if value is not None}
+    return dict.fromkeys(given, MASKED) if stored.hidden else given
 
 
 def _details(

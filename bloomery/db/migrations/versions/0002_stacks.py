@@ -331,6 +331,7 @@ def create_snapshots() -> None:
         sa.Column("action", sa.String(length=16), nullable=False),
         sa.Column("status", sa.String(length=16), nullable=False),
         sa.Column("reason", LongText, nullable=False),
+        sa.Column("definition", LongText, nullable=True),
         sa.Column("data", LongText, nullable=True),
         sa.Column("created_at", UtcTime, nullable=False),
         sa.Column("updated_at", UtcTime, nullable=True),

@@ -1,0 +1,15 @@
+"""What kinds remember of hidden values is sealed with the rest of their resource."""
+
+from __future__ import annotations
+
+from bloomery.db import tables
+from tests.kit.stack_calls import StackCalls
+
+
+def test_data_of_a_resource_with_hidden_values_are_sealed(tmp_path):
+    face = StackCalls(tmp_path)
+    web = face.create()
+    for name, hidden in (("a", True), ("b", False)):
+        face.add_resource(web, name, data={"value": "correct horse"}, hidden=hidden)
+    values = [row.value for row in face.rows(tables.RESOURCE_DATA)]
+    assert [("correct horse" in value) for value in values] == [False, True]
