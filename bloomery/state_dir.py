@@ -4,7 +4,7 @@
         db = home.open_database(conf.database)
         schema.prepare(db)
         sealer = home.sealer(db)                 # makes the key once, and never a second one
-        home.write_clouds("http://127.0.0.1:6385")
+        home.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
 
 The locks are the kernel's and die with the process, however that dies: one on the file ``lock``,
 and one on the SQLite file itself, because a lock file can be removed, and two state dirs can name
@@ -30,6 +30,7 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db import engine, settings
 
 CLOUD: Final = "bloomery"
+_PROJECT: Final = "admin"  # that clients work in who have none of their own
 _KEY_ID: Final = "key_id"
 _CONDUCTOR: Final = "conductor"
 _ADVICE: Final = {
@@ -214,15 +215,17 @@ class StateDir:
     def _key_missing(self, key_id: str, problem: str) -> errors.KeyMissing:
         return errors.KeyMissing(key_id=key_id, path=str(self.key), problem=problem)
 
-    def write_clouds(self, url: str, *, username: str | None = None) -> Path:
-        """Write what openstacksdk needs to find the API at ``url``; return the file.
+    def write_clouds(
+        self, url: str, orchestration_url: str, *, username: str | None = None
+    ) -> Path:
+        """Write what openstacksdk needs to find the APIs at these URLs; return the file.
 
         With ``username`` clients log in with HTTP basic authentication; the password is theirs
         to give.  Without, the API asks for none.
         """
         with self._writing():
             fresh = self.clouds.with_suffix(".new")
-            fresh.write_text(_clouds(url, username))
+            fresh.write_text(_clouds(url, orchestration_url, username))
             fresh.replace(self.clouds)
         return self.clouds
 
@@ -258,7 +261,8 @@ def _locked_by(descriptor: int) -> str:
     return "unknown"
 
 
-def _clouds(url: str, username: str | None) -> str:
+def _clouds(url: str, orchestration_url: str, username: str | None) -> str:
+    stacks = f"{orchestration_url}/v1/{_PROJECT}"  # heatclient takes the endpoint of the login
     kind = "none" if username is None else "http_basic"
     login = "" if username is None else f"      username: {json.dumps(username)}\n"
     hint = "" if username is None else _LOGIN_HINT
@@ -269,7 +273,8 @@ def _clouds(url: str, username: str | None) -> str:
         f"  {CLOUD}:\n"
         f"    auth_type: {kind}\n"
         "    auth:\n"
-        f"      endpoint: {url}\n"
+        f"      endpoint: {stacks}\n"
         f"{login}"
         f"    baremetal_endpoint_override: {url}\n"
+        f"    orchestration_endpoint_override: {stacks}\n"
     )

@@ -38,11 +38,13 @@ _BROKEN: Final = ("500 Internal Server Error", [("Content-Type", "text/plain")])
 class Server:
     """Listens once it is made; answers from ``start`` until ``stop``."""
 
-    def __init__(self, app: Wsgi, conf: Conf, limits: Limits | None = None) -> None:
-        """Bind the address.  Raises CannotStart."""
+    def __init__(
+        self, app: Wsgi, conf: Conf, limits: Limits | None = None, *, port_option: str = "--port"
+    ) -> None:
+        """Bind the address; ``port_option`` is what names another one.  Raises CannotStart."""
         _check_exposure(conf)
         self._app = app
-        self._listener = _listener(conf)
+        self._listener = _listener(conf, port_option)
         self._base = wsgi.base(*self.address)
         self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
         self._large = _OneByOne(self._ready)
@@ -60,6 +62,11 @@ class Server:
         """Where it listens: the port is the real one, also if any was asked for."""
         host, port = self._listener.getsockname()[:2]
         return host, port
+
+    @property
+    def url(self) -> str:
+        host, port = self.address
+        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
 
     def start(self) -> None:
         """Begin to answer; returns at once."""
@@ -187,7 +194,7 @@ def most_connections() -> int:
     return max(8, min(MOST_CONNECTIONS, soft * 3 // 4 - 32))
 
 
-def _listener(conf: Conf) -> socket.socket:
+def _listener(conf: Conf, port_option: str) -> socket.socket:
     host, port = conf.api.host_ip, conf.api.port
     try:
         (family, _, _, _, address), *_ = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
@@ -198,7 +205,8 @@ def _listener(conf: Conf) -> socket.socket:
     except OSError as exc:
         why = exc.strerror if isinstance(exc, socket.gaierror) else os.strerror(exc.errno or 0)
         raise errors.CannotStart(
-            reason=f"cannot listen on {host} port {port}: {why}; choose another --host or --port",
+            reason=f"cannot listen on {host} port {port}: {why}; "
+            f"choose another --host or {port_option}",
         ) from exc
     listener.setblocking(False)
     return listener

@@ -25,7 +25,7 @@ class Command(NamedTuple):
 
 
 COMMANDS: Final = {
-    "serve": Command("bloomery.cmd.serve:serve", "Run API and conductor in one process."),
+    "serve": Command("bloomery.cmd.serve:serve", "Run APIs, conductor and engine in one process."),
     "db": Command("bloomery.cmd.db:db", "Upgrade, check or back up the database."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),

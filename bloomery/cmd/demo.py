@@ -95,7 +95,7 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
 
 
 def _told(service: Service, home: StateDir) -> str:
-    """Where it is, and five commands to try."""
+    """Where it is, and some commands to try."""
     return "\n".join(
         (
             "",
@@ -106,6 +106,9 @@ def _told(service: Service, home: StateDir) -> str:
             "  baremetal node history list rack-1-u1",
             "  baremetal node power off rack-1-u1",
             "  baremetal node undeploy rack-1-u1",
+            f"Stacks are at {service.orchestration_url}:",
+            "  openstack stack create -t examples/hello.yaml hello",
+            "  openstack stack list",
             "Ctrl-C stops everything and removes its state.",
         ),
     )

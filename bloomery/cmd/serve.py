@@ -1,4 +1,4 @@
-"""``bloomery serve``: API and conductor in one process, until it is told to stop."""
+"""``bloomery serve``: APIs, conductor and engine in one process, until it is told to stop."""
 
 from __future__ import annotations
 
@@ -26,17 +26,23 @@ _AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and th
 @options.config_file
 @click.option("--host", "host_ip", metavar="ADDRESS", help="Listen here.  [default: 127.0.0.1]")
 @click.option("--port", type=click.IntRange(0, 65535), help="API port; 0: any.  [default: 6385]")
+@click.option(
+    "--orchestration-port",
+    type=click.IntRange(0, 65535),
+    help="Port of the orchestration API; 0: any.  [default: 8004]",
+)
 @click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
 def serve(
     state_dir: Path,
     config_files: tuple[str, ...],
     host_ip: str | None,
     port: int | None,
+    orchestration_port: int | None,
     verbose: bool,
 ) -> None:
-    """Run API and conductor in one process."""
+    """Run APIs, conductor and engine in one process."""
     log_to_stderr(logging.INFO if verbose else logging.WARNING)
-    settings = listening_on(conf.load(config_files), host_ip, port)
+    settings = listening_on(conf.load(config_files), host_ip, port, orchestration_port)
     warn_of(conf.unknown(config_files))
     process.give_large_blocks_back()
     shutdown = process.Shutdown().listen()
@@ -53,11 +59,21 @@ def serve(
         service.stop()
 
 
-def listening_on(settings: conf.Conf, host_ip: str | None, port: int | None) -> conf.Conf:
-    """Return the settings with the address of the command line, where one was given."""
+def listening_on(
+    settings: conf.Conf,
+    host_ip: str | None,
+    port: int | None,
+    orchestration_port: int | None = None,
+) -> conf.Conf:
+    """Return the settings with the addresses of the command line, where some were given."""
     said: dict[str, Any] = {"host_ip": host_ip, "port": port}
     given = {name: value for name, value in said.items() if value is not None}
-    return dataclasses.replace(settings, api=dataclasses.replace(settings.api, **given))
+    orchestration = settings.orchestration
+    if orchestration_port is not None:
+        orchestration = dataclasses.replace(orchestration, port=orchestration_port)
+    return dataclasses.replace(
+        settings, api=dataclasses.replace(settings.api, **given), orchestration=orchestration
+    )
 
 
 def warn_of(options: list[str]) -> None:
@@ -106,6 +122,8 @@ def told(service: Service, home: StateDir) -> str:
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             f"  baremetal{login} driver list",
             f"  baremetal{login} node create --driver {driver} --name node-1",
+            f"Stacks are at {service.orchestration_url}:",
+            f"  openstack{login} stack create -t examples/hello.yaml hello",
             "Ctrl-C stops it.",
         ),
     )

@@ -2,6 +2,7 @@
 
     with StateDir(path) as home, Service(conf, home) as service:
         service.url                       # http://127.0.0.1:6385
+        service.orchestration_url         # http://127.0.0.1:8004
 
 What is stopped last was started first.
 """
@@ -18,10 +19,10 @@ from typing import Self
 
 from bloomery import errors
 from bloomery.api import app, auth, scrape, server
-from bloomery.cmd import threads
+from bloomery.cmd import stacks, threads
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
-from bloomery.db import nodes, schema
+from bloomery.db import nodes, schema, stack_counts
 from bloomery.events import relay
 from bloomery.metrics import Readings, Watched
 from bloomery.operations.context import Services
@@ -35,7 +36,7 @@ LOG = logging.getLogger(__name__)
 
 
 class Service:
-    """API and conductor on the database of a state dir that this process has taken."""
+    """APIs, conductor and engine on the database of a state dir that this process has taken."""
 
     def __init__(self, conf: Conf, home: StateDir, config_files: Sequence[str] = ()) -> None:
         """Build everything and bind the address; nothing runs yet.  Raises CannotStart.
@@ -58,19 +59,46 @@ class Service:
             threads.use_threads()
         self.relay = relay.make_relay(conf, self.db, config_files)
         sealer = self._home.sealer(self.db)
+        self.stacks = stacks.Stacks(
+            conf, self.db, sealer, services=lambda: self.services,
+            endpoint=self._signals_at, on_events_written=self.relay.wake,
+        )  # fmt: skip
+        self.relay.add_reader(self.stacks.engine.wakes.wake)
         runtime = lifecycle.build(conf, self.db, sealer, on_events_written=self.relay.wake)
         self.conductor = lifecycle.ConductorService(runtime)
         rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
         policies = Policies(conf, [*(Path(name).parent for name in config_files), self._home.path])
-        self.services = Services(db=self.db, rpc=rpc, conf=conf, policies=policies, sealer=sealer)
+        self.services = Services(
+            db=self.db, rpc=rpc, conf=conf, policies=policies, sealer=sealer,
+            engine=self.stacks.contract,
+        )  # fmt: skip
+        self._build_fronts(auth.chosen(conf))
+
+    def _build_fronts(self, logins: auth.Auth) -> None:
+        """Bind the addresses of both APIs; a login of one is remembered by the other."""
         server.raise_descriptor_limit()
-        self.api = server.Server(app.make_app(self.services, scrape.make(self._watched())), conf)
+        metrics = scrape.make(self._watched())
+        self.api = server.Server(app.make_app(self.services, metrics, logins), self.conf)
+        try:
+            self.orchestration_api = server.Server(
+                stacks.late_app(self.services, logins),
+                stacks.front_conf(self.conf),
+                port_option="--orchestration-port",
+            )
+        except errors.CannotStart:
+            self.api.stop()
+            raise
 
     def _watched(self) -> tuple[Watched, ...]:
         """What /metrics asks when somebody looks."""
         runtime, jobs = self.conductor.runtime, self.conductor.periodics
+        trees = self.stacks.engine.groups
         return (
             Watched("nodes", "Nodes by provision state.", ("state",), self._nodes_by_state),
+            Watched("stacks", "Stacks by state.", ("state",), self._stacks_by_state),
+            Watched("stack_resources", "Resources of stacks.", ("state",), self._resources),
+            Watched("stack_trees", "Stacks worked on here.", (), lambda: {(): len(trees)}),
+            Watched("stack_workers_busy", "Workers at stacks.", (), lambda: {(): trees.busy}),
             Watched("workers_busy", "Workers in use.", (), lambda: {(): runtime.workers.busy}),
             Watched("nodes_held", "Nodes locked here.", (), lambda: {(): runtime.node_locks.held}),
             Watched(
@@ -86,6 +114,14 @@ class Service:
         with self.db.read() as conn:
             return {(state,): count for state, count in nodes.count_by_state(conn).items()}
 
+    def _stacks_by_state(self) -> Readings:
+        with self.db.read() as conn:
+            return {(state,): n for state, n in stack_counts.stacks_by_state(conn).items()}
+
+    def _resources(self) -> Readings:
+        with self.db.read() as conn:
+            return {(state,): n for state, n in stack_counts.resources_by_state(conn).items()}
+
     def _prepare_schema(self) -> None:
         if not self.db.is_sqlite:
             schema.require_head(self.db, state_dir=self._home.path)
@@ -96,8 +132,15 @@ class Service:
 
     @property
     def url(self) -> str:
-        host, port = self.api.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return self.api.url
+
+    @property
+    def orchestration_url(self) -> str:
+        return self.orchestration_api.url
+
+    def _signals_at(self) -> str:
+        """Return the URL below which resources of stacks are signalled."""
+        return f"{self.conf.orchestration.public_endpoint or self.orchestration_url}/v1"
 
     def start(self) -> None:
         """Take up what a former life left, then answer.
@@ -107,18 +150,24 @@ class Service:
         with contextlib.ExitStack() as started, _told_as_a_start():
             started.callback(self.db.close)
             started.callback(self.api.stop)  # it listens already, and lets nobody in yet
+            started.callback(self.orchestration_api.stop)
             self.relay.start()
             started.callback(self.relay.stop)
             started.callback(self.conductor.stop, grace_s=0)
             self.conductor.start(alone=self.db.is_sqlite)
+            started.callback(self.stacks.engine.stop)
+            self.stacks.engine.start()
             self.api.start()
+            self.orchestration_api.start()
             started.pop_all()
         self._write_clouds()
 
     def _write_clouds(self) -> None:
         """Tell clients where the API is; they may be told by hand, so a failure is a warning."""
         try:
-            self._home.write_clouds(self.url, username=auth.first_name(self.conf))
+            self._home.write_clouds(
+                self.url, self.orchestration_url, username=auth.first_name(self.conf)
+            )
         except errors.CannotStart as exc:
             LOG.warning("serving without a fresh %s: %s", self._home.clouds, exc)
 
@@ -137,8 +186,12 @@ class Service:
             started.callback(self.db.close)
             started.callback(self.relay.stop)
             started.callback(lambda: self.conductor.stop(left_s()))
+            started.callback(lambda: self.stacks.engine.stop(left_s()))
+            started.callback(lambda: self.orchestration_api.stop(left_s()))
             started.callback(lambda: self.api.stop(left_s()))
             started.callback(self.conductor.periodics.stop)
+            started.callback(self.stacks.engine.begin_stop)
+            started.callback(self.orchestration_api.begin_stop)
             started.callback(self.api.begin_stop)
 
     def __enter__(self) -> Self:

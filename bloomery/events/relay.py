@@ -12,7 +12,7 @@ Without a sink nothing is read; old rows are trimmed all the same.
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 from bloomery.conf import Conf
 from bloomery.db import event_cursors
@@ -68,6 +68,7 @@ class Relay:
         self._db = db
         self._names = [sink.name for sink in sinks]
         self.sink_workers = [SinkWorker(db, sink, holder=holder, pace=pace) for sink in sinks]
+        self._readers = [sink_worker.wake for sink_worker in self.sink_workers]
         self.trimmer = Trimmer(db, self._names, keep_hours)
 
     def start(self) -> None:
@@ -80,8 +81,12 @@ class Relay:
 
     def wake(self) -> None:
         """There may be something new; called after each commit that wrote event rows."""
-        for sink_worker in self.sink_workers:
-            sink_worker.wake()
+        for wake in self._readers:
+            wake()
+
+    def add_reader(self, wake: Callable[[], None]) -> None:
+        """Have somebody else told of commits, who reads rows without a cursor."""
+        self._readers.append(wake)
 
     def stop(self) -> None:
         """End the threads; what was not told is told after the next start."""

@@ -205,7 +205,7 @@ def test_a_place_that_cannot_be_a_state_dir_is_named_in_one_sentence(path: str):
 def test_a_full_disk_is_named(taken: StateDir):
     taken.clouds.with_suffix(".new").symlink_to("/dev/full")
     with pytest.raises(errors.CannotStart, match=r"No space left on device .*; free some space"):
-        taken.write_clouds("http://127.0.0.1:6385")
+        taken.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
     assert not taken.clouds.exists()
 
 
@@ -276,24 +276,26 @@ def test_a_key_from_a_backup_is_used_by_a_database_that_knows_none(
 
 
 def test_clouds_without_a_login(taken: StateDir):
-    path = taken.write_clouds("http://127.0.0.1:6385")
+    path = taken.write_clouds("http://127.0.0.1:6385", "http://127.0.0.1:8004")
     assert yaml.safe_load(path.read_text())["clouds"]["bloomery"] == {
         "auth_type": "none",
-        "auth": {"endpoint": "http://127.0.0.1:6385"},
+        "auth": {"endpoint": "http://127.0.0.1:8004/v1/admin"},
         "baremetal_endpoint_override": "http://127.0.0.1:6385",
+        "orchestration_endpoint_override": "http://127.0.0.1:8004/v1/admin",
     }
 
 
 def test_clouds_with_a_login_name_the_user_and_no_password(taken: StateDir):
-    path = taken.write_clouds("http://[::1]:6385", username='odd "name": #1')
+    path = taken.write_clouds("http://[::1]:6385", "http://[::1]:8004", username='odd "name": #1')
     assert yaml.safe_load(path.read_text())["clouds"]["bloomery"] == {
         "auth_type": "http_basic",
-        "auth": {"endpoint": "http://[::1]:6385", "username": 'odd "name": #1'},
+        "auth": {"endpoint": "http://[::1]:8004/v1/admin", "username": 'odd "name": #1'},
         "baremetal_endpoint_override": "http://[::1]:6385",
+        "orchestration_endpoint_override": "http://[::1]:8004/v1/admin",
     }
 
 
 def test_clouds_of_an_earlier_start_are_replaced(taken: StateDir):
-    taken.write_clouds("http://127.0.0.1:1")
-    text = taken.write_clouds("http://127.0.0.1:2").read_text()
+    taken.write_clouds("http://127.0.0.1:1", "http://127.0.0.1:3")
+    text = taken.write_clouds("http://127.0.0.1:2", "http://127.0.0.1:4").read_text()
     assert "127.0.0.1:1" not in text

@@ -12,7 +12,6 @@ What works on templates is imported with the first stack: a process that has non
 
 from __future__ import annotations
 
-import importlib
 import logging
 from collections.abc import Callable
 from typing import TYPE_CHECKING
@@ -113,10 +112,6 @@ class EngineService:
             lock = StackLock(self._db, root_uuid, self.liveness.engine_id)
             self.groups.start_with_lock(lock, self.liveness.is_live, self._work)
 
-    def events_written(self) -> None:
-        """Look at event rows that this process has committed; some stack may wait for one."""
-        self.wakes.wake()
-
     def _work(self, lease: Lease) -> Step:
         return TreeWork(self._trees, lease).step
 
@@ -137,6 +132,6 @@ class Loader:
         self._runtime = runtime
 
     def __call__(self, tree: Tree) -> WorkingTree:
-        trees = importlib.import_module("bloomery.orchestration.engine.trees")
-        made: WorkingTree = trees.StackTree.load(tree, self._runtime())
-        return made
+        from bloomery.orchestration.engine import trees
+
+        return trees.StackTree.load(tree, self._runtime())

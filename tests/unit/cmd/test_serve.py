@@ -18,5 +18,7 @@ from bloomery.state_dir import StateDir
 )
 def test_first_node_has_a_driver_that_is_enabled(tmp_path, enabled, driver):
     conf = Conf(default=Default(enabled_hardware_types=enabled))
-    service = SimpleNamespace(conf=conf, url="http://127.0.0.1:6385")
+    service = SimpleNamespace(
+        conf=conf, url="http://127.0.0.1:6385", orchestration_url="http://127.0.0.1:8004"
+    )
     assert f"node create --driver {driver} --name" in serve.told(service, StateDir(tmp_path))

@@ -22,6 +22,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
+from bloomery.conf.engine import Orchestration
 from bloomery.conf.notifications import Events
 from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
@@ -57,7 +58,9 @@ def test_what_was_started_is_stopped(
 ) -> None:
     before = set(threading.enumerate())
     port = free_port()
-    settings = Conf(api=Api(port=port), events=Events(log=True))
+    settings = Conf(
+        api=Api(port=port), events=Events(log=True), orchestration=Orchestration(port=0)
+    )
     with monkeypatch.context() as patch:
         patch.setattr(part, method, fails)
         with pytest.raises(errors.CannotStart, match="in a test"), Service(settings, home):

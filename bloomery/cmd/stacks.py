@@ -1,0 +1,147 @@
+"""Stacks in a process: the engine that works on them, and what answers questions about them.
+
+What reads templates is imported when somebody first asks for a stack, or one is to be worked on: a
+process that has none starts as fast, and is as small, as one that knows of none.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import importlib
+import threading
+from collections.abc import Callable, Iterable
+from typing import TYPE_CHECKING, Any, cast
+
+from bloomery.api import auth
+from bloomery.api.middleware import Wsgi
+from bloomery.conf import Conf
+from bloomery.db.engine import Database
+from bloomery.operations.context import Services
+from bloomery.orchestration.service.engine_service import EngineService
+from bloomery.rpc.engine_contract import Engine
+from bloomery.secrets import Sealer
+
+if TYPE_CHECKING:
+    from bloomery.orchestration.engine.runtime import EngineRuntime
+
+
+class _Once:
+    """What is made when it is first asked for, by whichever thread, and then kept."""
+
+    def __init__(self, make: Callable[[], Any]) -> None:
+        self._make = make
+        self._mutex = threading.Lock()
+        self._made: Any = None
+
+    def __call__(self) -> Any:
+        if self._made is None:
+            with self._mutex:
+                if self._made is None:
+                    self._made = self._make()
+        return self._made
+
+
+class _LateEngine:
+    """Satisfies ``rpc.engine_contract.Engine`` through what is made at the first call."""
+
+    def __init__(self, make: Callable[[], Engine]) -> None:
+        self._engine = _Once(make)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._engine(), name)
+
+
+class Stacks:
+    """``engine`` works on stacks; ``contract`` is what callers ask, for ``Services.engine``.
+
+    ``services`` is asked at the first call, when everything is built.  ``endpoint`` returns the URL
+    of the orchestration API, for addresses of signals.
+    """
+
+    def __init__(
+        self,
+        conf: Conf,
+        db: Database,
+        sealer: Sealer,
+        *,
+        services: Callable[[], Services],
+        endpoint: Callable[[], str],
+        on_events_written: Callable[[], None],
+    ) -> None:
+        """Raises CannotStart for options that do not fit."""
+        _check_networks(conf)
+        self._conf, self._services, self._endpoint = conf, services, endpoint
+        self._db, self._sealer = db, sealer
+        self._on_events_written = on_events_written
+        self._runtime = _Once(self._make_runtime)
+        self.engine = EngineService(
+            conf, db, sealer, self._runtime, on_events_written=on_events_written
+        )
+        self.contract = cast(Engine, _LateEngine(self._make_contract))
+
+    def _make_runtime(self) -> EngineRuntime:
+        runtimes = importlib.import_module("bloomery.orchestration.service.runtimes")
+        software = importlib.import_module("bloomery.orchestration.service.software")
+        runtime: EngineRuntime = runtimes.make_runtime(
+            self._conf,
+            engines=lambda: len(self.engine.liveness.live_ids()),
+            endpoint=self._endpoint(),
+            software=lambda project: software.RowSoftware(self._db, self._sealer, project),
+        )
+        return runtime
+
+    def _make_contract(self) -> Engine:
+        endpoint = importlib.import_module("bloomery.orchestration.service.endpoint")
+        made: Engine = endpoint.EngineEndpoint(
+            self._services(), self._runtime(), on_accepted=self._accepted
+        )
+        return made
+
+    def _accepted(self, root_uuid: str) -> None:
+        """An order was committed, and events with it."""
+        self.engine.wake(root_uuid)
+        self._on_events_written()
+
+
+def _check_networks(conf: Conf) -> None:
+    """Refuse to start with networks that are none, before a template is fetched.
+
+    Raises CannotStart.
+    """
+    if networks := conf.orchestration.template_fetch_networks:
+        fetching = importlib.import_module("bloomery.orchestration.service.fetching")
+        fetching.Fetcher.of(timeout_s=1, networks=networks)
+
+
+def late_app(services: Services, logins: auth.Auth) -> Wsgi:
+    """Return the application of the orchestration API, imported with its first request."""
+
+    def make() -> Wsgi:
+        app = importlib.import_module("bloomery.api.orchestration.app")
+        made: Wsgi = app.make_app(services, logins)
+        return made
+
+    once = _Once(make)
+
+    def answer(environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
+        answered: Iterable[bytes] = once()(environ, start_response)
+        return answered
+
+    return answer
+
+
+def front_conf(conf: Conf) -> Conf:
+    """Return the settings of the HTTP server of the orchestration API.
+
+    Where any port will do for the one API, any will do for the other, too.
+    """
+    ours = conf.orchestration
+    return dataclasses.replace(
+        conf,
+        api=dataclasses.replace(
+            conf.api,
+            host_ip=ours.host_ip or conf.api.host_ip,
+            port=ours.port if conf.api.port else 0,
+            threads=ours.threads,
+        ),
+    )

@@ -1,0 +1,62 @@
+"""Stacks of a whole service in one process, over HTTP: made, left behind, and gone on with."""
+
+from __future__ import annotations
+
+import urllib.request
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+import yaml
+
+from tests.kit.orchestration import Orchestration, template
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path / "state") as running:
+        yield running
+
+
+def test_a_service_without_stacks_has_an_engine_and_an_empty_list(site: Orchestration) -> None:
+    assert site.ask("GET", "/stacks") == (200, {"stacks": []})
+    status, document = site.ask("GET", "/services")
+    assert status == 200
+    [engine] = document["services"]
+    assert (engine["status"], engine["topic"]) == ("up", "engine")
+
+
+def test_clouds_name_both_apis(site: Orchestration) -> None:
+    cloud = yaml.safe_load(site.service._home.clouds.read_text())["clouds"]["bloomery"]
+    assert cloud["auth"] == {"endpoint": site.url}
+    assert cloud["orchestration_endpoint_override"] == site.url
+    assert cloud["baremetal_endpoint_override"] == site.service.url
+
+
+def test_stacks_and_workers_are_metrics(site: Orchestration) -> None:
+    with urllib.request.urlopen(f"{site.service.url}/metrics") as answer:
+        text = answer.read().decode()
+    assert "bloomery_stack_trees 0.0" in text
+    assert "bloomery_stack_workers_busy" in text
+
+
+VALUES = template(
+    {
+        "a": {"type": "OS::Heat::Value", "properties": {"value": "x"}},
+        "b": {"type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["a", "value"]}}},
+    },
+    outputs={"out": {"value": {"get_attr": ["b", "value"]}}},
+)
+
+
+def test_a_stack_runs_to_its_end(site: Orchestration) -> None:
+    stack = site.create("web", VALUES)
+    shown = site.wait_for(stack, "CREATE_COMPLETE")
+    assert [output["output_value"] for output in shown["outputs"]] == ["x"]
+    assert {each["resource_status"] for each in site.resources(stack).values()} == {
+        "CREATE_COMPLETE"
+    }
+    status, _ = site.ask("DELETE", stack)
+    assert status == 204
+    site.wait_for(stack, "DELETE_COMPLETE")
+    assert site.ask("GET", "/stacks") == (200, {"stacks": []})
