@@ -1,117 +1,377 @@
-"""Trees of stacks made by hand: an empty database, and values that differ where a test says."""
+"""What tests of trees need: real things that are counted, orders as an API accepts them, kills."""
 
 from __future__ import annotations
 
-import uuid
-from collections.abc import Callable
-from datetime import UTC, datetime
-from pathlib import Path
-from typing import Any
+import dataclasses
+import json
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from datetime import UTC, datetime, timedelta
+from typing import Any, ClassVar
 
-import sqlalchemy as sa
-from cryptography.fernet import Fernet
+from bloomery.model import stacks as model
+from bloomery.model.stacks import Order, OrderKind
+from bloomery.orchestration import scheduler
+from bloomery.orchestration.engine import definitions, events
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.engine.store import Memory
+from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.template import kinds, parse
 
-from bloomery.db import stack_locks, stack_orders, tables, trees
-from bloomery.db.engine import Database
-from bloomery.model.stacks import (
-    Event,
-    Order,
-    OrderKind,
-    Properties,
-    Resource,
-    Stack,
-    Template,
-    Turn,
-)
-from bloomery.secrets import Sealer
-
-SEALER = Sealer(Fernet.generate_key())
-AT = datetime(2026, 11, 22, 8, 30, 0, 123456, tzinfo=UTC)
-STACK_TYPE = "OS::Heat::Stack"
+EPOCH = datetime(2026, 1, 1, tzinfo=UTC)
+ROOT = "00000000-0000-4000-8000-000000000001"
 
 
-def database(folder: Path) -> Database:
-    """An empty database with all tables."""
-    db = Database(f"sqlite:///{folder}/rows.sqlite", foreign_writer_timeout_s=0.05)
-    db.transact(tables.METADATA.create_all)
-    return db
+@dataclass
+class Reality:
+    """What is really there: things by id, each with the name it was made for."""
+
+    things: dict[str, str] = field(default_factory=dict)
+    ever: dict[str, str] = field(default_factory=dict)
+    calls: list[tuple[str, str]] = field(default_factory=list)  # handler and name
+
+    def called(self, handler: str, name: str) -> int:
+        return self.calls.count((handler, name))
 
 
-def ident(name: str) -> str:
-    """The UUID of what a test calls ``name``."""
-    return str(uuid.uuid5(uuid.NAMESPACE_OID, name))
+class Thing(base.Resource):
+    """A real thing: made under an id that follows from its row, so that it is made once."""
+
+    reality: ClassVar[Reality]
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "value": Schema(Type.ANY, update_allowed=True),
+        "salt": Schema(Type.STRING, default=""),
+        "fail": Schema(Type.BOOLEAN, default=False, update_allowed=True),
+        "wait_s": Schema(Type.NUMBER, default=0, update_allowed=True),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {"value": Attribute("As it was made.")}
+
+    def _call(self, handler: str) -> dict[str, Any]:
+        self.reality.calls.append((handler, self.record.name))
+        return {"until": self.context.utc() + self.properties["wait_s"]}
+
+    def handle_create(self) -> Any:
+        token = self._call("create")
+        self.resource_id_set(self.derived_id())
+        self.reality.things[self.derived_id()] = self.record.name
+        self.reality.ever[self.derived_id()] = self.record.name
+        return token
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def handle_update(self, definition: Any, tmpl_diff: Any, prop_diff: Any) -> Any:
+        return self._call("update")
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self._over(token)
+
+    def handle_delete(self) -> Any:
+        self._call("delete")
+        self.reality.things.pop(str(self.record.physical_id or self.derived_id()), None)
+
+    def handle_suspend(self) -> Any:
+        self._call("suspend")
+
+    def handle_resume(self) -> Any:
+        self._call("resume")
+
+    def handle_check(self) -> Any:
+        self._call("check")
+        if self.properties["value"] == "sick":
+            raise ValueError("it is sick")
+
+    def handle_snapshot(self) -> Any:
+        self._call("snapshot")
+        self.record.data["snapshot"] = "kept"
+
+    def handle_signal(self, details: Any) -> str:
+        self._call("signal")
+        if details == "break":
+            raise ValueError("no")
+        if details == "nothing":
+            raise base.NoActionRequired
+        self.record.data["signal"] = details
+        return str(details)
+
+    def handle_create_cancel(self, token: Any) -> None:
+        self._call("create_cancel")
+
+    def handle_update_cancel(self, token: Any) -> None:
+        self._call("update_cancel")
+
+    def resolve_attribute(self, name: str, path: Any = ()) -> Any:
+        return self.properties["value"]
+
+    def _over(self, token: Any) -> bool:
+        if self.context.utc() < token["until"]:
+            return False
+        if self.properties["fail"]:
+            raise ValueError(f"{self.record.name} was told to fail")
+        return True
 
 
-def template(name: str = "template", **more: Any) -> Template:
-    return Template(uuid=ident(name), **{"template": {"heat_template_version": "rocky"}} | more)
+class Strict(Memory):
+    """A store through which everything goes as the text that rows would have."""
+
+    def write(self, root_uuid: str, turn: model.Turn) -> None:
+        as_text = dataclasses.replace(
+            turn,
+            stacks=[_texts(each, "graph") for each in turn.stacks],
+            resources=[
+                _texts(each, "act", "data", "metadata", "policy") for each in turn.resources
+            ],
+            properties=[_texts(each, "data") for each in turn.properties],
+            templates=[_texts(each, "template", "environment") for each in turn.templates],
+        )
+        super().write(root_uuid, as_text)
 
 
-def stack(name: str = "web", **more: Any) -> Stack:
-    values: dict[str, Any] = {
-        "uuid": ident(name), "root_uuid": ident(name), "name": name, "project": "p1",
-        "template_uuid": ident("template"), "action": "CREATE", "status": "IN_PROGRESS",
-        "reason": "Stack CREATE started", "created_at": AT,
-    }  # fmt: skip
-    return Stack(**values | more)
+def _texts(value: Any, *columns: str) -> Any:
+    changed = {name: json.loads(json.dumps(getattr(value, name))) for name in columns}
+    return dataclasses.replace(value, **changed)
 
 
-def resource(name: str = "server", **more: Any) -> Resource:
-    values: dict[str, Any] = {
-        "uuid": ident(f"resource {name}"), "stack_uuid": ident("web"), "root_uuid": ident("web"),
-        "name": name, "type": "OS::Heat::Value", "action": "CREATE", "status": "IN_PROGRESS",
-        "template_uuid": ident("template"), "created_at": AT,
-    }  # fmt: skip
-    return Resource(**values | more)
+class World:
+    """One root stack in a store, orders as an API accepts them, and an engine that may be killed.
+
+    ``kill``: called before and after each write with its number; who returns True kills the engine.
+    """
+
+    def __init__(self, store: Any | None = None, **runtime: Any) -> None:
+        self.clock = scheduler.Simulated()
+        self.store = store or Strict()
+        self.reality = Reality()
+
+        class Own(Thing):
+            reality = self.reality
+
+        offered = {**kinds.loaders("bloomery.resources"), "Test::Thing": lambda: Own}
+        self.runtime = EngineRuntime(
+            clock=self.clock,
+            utc=self.utc,
+            random=lambda: 0.5,
+            kinds=kinds.Kinds(offered),
+            **runtime,
+        )
+        self.tree: StackTree | None = None
+        self.writes = 0
+        self.kill: Callable[[str, int], bool] = lambda _when, _number: False
+        self.turns: list[model.Turn] = []
+        self.deadline_s = 3600.0
+
+    def utc(self) -> datetime:
+        return EPOCH + timedelta(seconds=self.clock.now())
+
+    # ------------------------------------------------------------------------------ what clients do
+
+    def create(self, text: str, *, rollback: bool = False, **more: Any) -> None:
+        template = _template(text, **more)
+        row = model.Stack(
+            uuid=ROOT,
+            name="S",
+            project="p",
+            root_uuid=ROOT,
+            template_uuid=template.uuid,
+            action="CREATE",
+            status="IN_PROGRESS",
+            reason=events.started("CREATE"),
+            disable_rollback=not rollback,
+            created_at=self.utc(),
+            deadline_at=self.utc() + timedelta(seconds=self.deadline_s),
+            open=True,
+        )
+        self._accept(OrderKind.CREATE, row, [template])
+
+    def update(self, text: str, *, rollback: bool = False, **more: Any) -> None:
+        template = _template(text, **more)
+        changed = self.accepted(
+            "UPDATE",
+            template_uuid=template.uuid,
+            previous_template_uuid=self.root.template_uuid,
+            disable_rollback=not rollback,
+        )
+        self._accept(OrderKind.UPDATE, changed, [template])
+
+    def order(self, kind: OrderKind, **payload: Any) -> None:
+        self._accept(kind, self.accepted(kind.name), payload=payload)
+
+    def delete(self, **payload: Any) -> None:
+        if self.root.status == "IN_PROGRESS":
+            self._tell(dataclasses.replace(self.root, status="FAILED"), "Stack {} cancelled")
+        self.order(OrderKind.DELETE, **payload)
+
+    def cancel(self, *, rollback: bool) -> None:
+        row = self.root
+        if rollback:
+            row = self.accepted(
+                "ROLLBACK",
+                template_uuid=row.previous_template_uuid,
+                previous_template_uuid=row.template_uuid,
+            )
+        else:
+            reason = events.cancelled(row.action)
+            row = dataclasses.replace(
+                row, status="FAILED", reason=reason, traversal=row.traversal + 1
+            )
+        self._accept(OrderKind.CANCEL, row, payload={"rollback": rollback})
+
+    def ask(self, kind: OrderKind, name: str, **payload: Any) -> None:
+        """An order for one resource, which changes no stack."""
+        uuid = self.row(name).uuid
+        order = Order(
+            root_uuid=ROOT, stack_uuid=ROOT, kind=kind, payload={"resource": uuid, **payload}
+        )
+        self.store.accept(order)
+
+    def accepted(self, action: str, **columns: Any) -> model.Stack:
+        row = self.root
+        return dataclasses.replace(
+            row,
+            action=action,
+            status="IN_PROGRESS",
+            reason=f"Stack {action} started",
+            traversal=row.traversal + 1,
+            deadline_at=self.utc() + timedelta(seconds=self.deadline_s),
+            open=True,
+            **columns,
+        )
+
+    def _accept(
+        self, kind: OrderKind, row: model.Stack, templates: Any = (), payload: Any = None
+    ) -> None:
+        order = Order(root_uuid=ROOT, stack_uuid=ROOT, kind=kind, payload=payload or {})
+        self.store.accept(order, stacks=[row], templates=templates)
+        self._tell(row, row.reason)
+
+    def _tell(self, row: model.Stack, reason: str) -> None:
+        event = model.Event(
+            uuid="accepted",
+            stack_uuid=row.uuid,
+            root_uuid=ROOT,
+            created_at=self.utc(),
+            action=row.action,
+            status=row.status,
+            name=row.name,
+            type=events.STACK_TYPE,
+            physical_id=row.uuid,
+            reason=reason.format(row.action),
+        )
+        self.store.write(ROOT, model.Turn(events=[event]))
+
+    # --------------------------------------------------------------------------- what the engine does
+
+    def run(self, until: Callable[[], bool] = lambda: False, *, before_s: float = 1e9) -> None:
+        """Make turns until the tree rests, the clock would pass ``before_s``, or ``until`` holds."""
+        while not until():
+            if self.tree is None:
+                self.tree = StackTree.load(self.store.load(ROOT), self.runtime)
+            else:
+                self.tree.take(self.store.list_orders(ROOT, 0))
+            turn = self.tree.turn()
+            self.writes += 1
+            if self.kill("before", self.writes):
+                self.tree = None
+                continue
+            self.turns.append(turn)
+            self.store.write(ROOT, turn)
+            if self.kill("after", self.writes):
+                self.tree = None
+                continue
+            if turn.rests:
+                self.tree = None
+                return
+            due_s = self.tree.due_at()
+            if due_s is not None and due_s >= before_s:
+                return
+            if due_s is None or due_s > self.clock.now():
+                self.clock.wait(due_s)
+
+    # --------------------------------------------------------------------------------- what is there
+
+    @property
+    def root(self) -> model.Stack:
+        return self.store.stacks[ROOT]
+
+    @property
+    def state(self) -> str:
+        return f"{self.root.action}_{self.root.status}"
+
+    def row(self, name: str, stack: str = ROOT) -> model.Resource:
+        (row,) = (
+            each
+            for each in self.store.resources.values()
+            if (each.name, each.stack_uuid, each.stands) == (name, stack, True)
+        )
+        return row
+
+    def lines(self, depth: int = 0) -> list[str]:
+        """``who STATE`` of each event of the stacks at a depth."""
+        return [
+            f"{'S' if each.type == events.STACK_TYPE else each.name} {each.action}_{each.status}"
+            for each in self.store.events
+            if self.store.stacks[each.stack_uuid].depth == depth
+        ]
+
+    def reasons(self, name: str) -> list[str]:
+        return [each.reason for each in self.store.events if each.name == name]
+
+    def outputs(self) -> dict[str, Any]:
+        tree = StackTree.load(self.store.load(ROOT), self.runtime)
+        stack = tree.stacks[ROOT]
+        return {name: stack.output(name) for name in stack.output_names()}
+
+    def picture(self) -> dict[str, Any]:
+        """How it all ended, without ids: to be compared with how it ends undisturbed."""
+        live = {each.uuid: each for each in self.store.stacks.values() if each.deleted_at is None}
+
+        def path(uuid: str) -> str:
+            stack = live.get(uuid) or self.store.stacks[uuid]
+            above = "" if stack.owner_uuid is None else path(stack.owner_uuid)
+            return f"{above}/{stack.owner_resource or 'S'}"
+
+        rows = [each for each in self.store.resources.values() if each.stack_uuid in live]
+        real = [each.physical_id for each in rows if each.type == "Test::Thing"]
+        return {
+            "stacks": sorted((path(u), s.action, s.status, s.reason) for u, s in live.items()),
+            "rows": sorted((path(r.stack_uuid), r.name, r.action, r.status) for r in rows),
+            "open": [r.name for r in rows if r.act is not None],
+            "ever": Counter(self.reality.ever.values()),
+            "orphans": sorted(
+                name for thing, name in self.reality.things.items() if thing not in real
+            ),
+            "missing": sorted(
+                r.name
+                for r in rows
+                if r.type == "Test::Thing" and r.physical_id not in self.reality.things
+            ),
+            "events": Counter(
+                (path(e.stack_uuid), "S" if e.type == events.STACK_TYPE else e.name, e.action,
+                 e.status, e.reason if "S" in e.name else "")
+                for e in self.store.events
+            ),
+        }  # fmt: skip
 
 
-def properties(name: str = "properties", **more: Any) -> Properties:
-    return Properties(uuid=ident(name), root_uuid=ident("web"), **{"data": {"value": 1}} | more)
+_NUMBERS: dict[str, int] = {}
 
 
-def event(status: str = "COMPLETE", **more: Any) -> Event:
-    """An event of the stack ``web`` itself."""
-    values: dict[str, Any] = {
-        "uuid": str(uuid.uuid4()), "stack_uuid": ident("web"), "root_uuid": ident("web"),
-        "created_at": AT, "action": "CREATE", "status": status, "name": "web",
-        "type": STACK_TYPE, "physical_id": ident("web"),
-    }  # fmt: skip
-    return Event(**values | more)
+def _template(text: str, **more: Any) -> model.Template:
+    number = _NUMBERS["n"] = _NUMBERS.get("n", 0) + 1
+    document = parse.document(f"heat_template_version: 2021-04-16\n{text}")
+    environment = {**more.get("environment", {})}
+    if "given" in more:
+        environment["parameters"] = more["given"]
+    return model.Template(
+        uuid=f"template-{number}",
+        template=document,
+        environment=environment,
+        files=more.get("files", {}),
+    )
 
 
-def order(kind: OrderKind = OrderKind.CREATE, **more: Any) -> Order:
-    return Order(**{"root_uuid": ident("web"), "stack_uuid": ident("web"), "kind": kind} | more)
-
-
-def accept(db: Database, new: Order, *stacks: Stack, templates: tuple[Template, ...] = ()) -> int:
-    """Accept an order as a request does: with new stacks, or the new state of those in rows."""
-    turn = trees.encode(Turn(stacks=stacks, templates=templates), SEALER, traversals={})
-
-    def work(conn: sa.Connection) -> int:
-        stack_locks.hold(conn, new.root_uuid)
-        trees.insert_templates(conn, turn.templates, turn.files)
-        for row in turn.stacks:
-            at = tables.STACKS.c.uuid == row["uuid"]
-            if not conn.execute(sa.update(tables.STACKS).where(at).values(row)).rowcount:
-                trees.insert_stacks(conn, [row], turn.tags.get(row["uuid"], ()))
-        return stack_orders.insert(conn, SEALER, new)
-
-    return db.transact(work)
-
-
-def rows_of(db: Database, table: sa.Table) -> list[sa.Row[Any]]:
-    """Every row of a table."""
-    with db.read() as conn:
-        return list(conn.execute(sa.select(table)).all())
-
-
-def nobody(_engine_id: str) -> bool:
-    """Other engines are all dead."""
-    return False
-
-
-def everybody(_engine_id: str) -> bool:
-    """Other engines all live."""
-    return True
-
-
-IsLive = Callable[[str], bool]
+def stack_of(world: World, template: model.Template) -> Any:
+    return definitions.stack_of(template, name="S", id=ROOT, project="p", runtime=world.runtime)

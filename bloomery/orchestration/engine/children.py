@@ -151,6 +151,7 @@ class EngineChildren:
         timeout_s = blueprint.timeout_s or parent.timeout_s
         stack = Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
         validate(stack)
+        self._authorize(stack)
         template = model.Template(
             uuid=parent.ledger.runtime.new_id(),
             template=document,
@@ -159,6 +160,12 @@ class EngineChildren:
             hidden=parent.hides,
         )
         return stack, template
+
+    def _authorize(self, stack: Stack) -> None:
+        """Ask whether whoever owns the parent may have the types of a child."""
+        authorize = self._parent.ledger.runtime.authorize
+        if authorize is not None:
+            authorize(self._parent.row, {each.type for each in stack.definitions.values()})
 
 
 def _minutes(timeout_s: float | None) -> int | None:

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 import random
 import uuid
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 
+from bloomery.model import stacks as model
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.resources.software import SoftwareStore
@@ -37,6 +38,8 @@ class EngineRuntime:
     ``endpoint``         of the orchestration API, for addresses of signals
     ``waits_for_hooks``  False: hooks are told of and not waited for, as in a simulation
     ``software``         by project: what the kinds of software keep their rows in
+    ``authorize``        asked before a stack below ``stack`` is made or changed, with the types of
+                         its resources; raises Forbidden
     """
 
     clock: scheduler.Clock = field(default_factory=scheduler.Simulated)
@@ -53,3 +56,4 @@ class EngineRuntime:
     endpoint: str = ""
     waits_for_hooks: bool = True
     software: Callable[[str], SoftwareStore] | None = None
+    authorize: Callable[[model.Stack, Collection[str]], None] | None = None

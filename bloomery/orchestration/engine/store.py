@@ -30,7 +30,10 @@ from bloomery.model.stacks import (
 
 class Store(Protocol):
     def load(self, root_uuid: str) -> Tree:
-        """Return a tree with all that is needed to go on, and the orders that wait."""
+        """Return a tree with all that is needed to go on, and the orders that wait.
+
+        The root comes even if it is deleted: an order may have been late.
+        """
 
     def list_orders(self, root_uuid: str, after_id: int) -> Tree:
         """Return the orders since ``after_id``, with the stacks they name and their templates."""
@@ -56,7 +59,7 @@ class Memory:
         stacks = [each for each in self.stacks.values() if each.root_uuid == root_uuid]
         live = {each.uuid for each in stacks if each.deleted_at is None}
         return Tree(
-            stacks=[each for each in stacks if each.uuid in live],
+            stacks=[each for each in stacks if each.uuid in {*live, root_uuid}],
             resources=[each for each in self.resources.values() if each.stack_uuid in live],
             templates=dict(self.templates),
             properties=dict(self.properties),

@@ -22,7 +22,7 @@ from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed, Re
 from bloomery.orchestration.plan import Present, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
-from bloomery.orchestration.plan.plans import CLEAN, Key, Verb
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Fault, Status
 from bloomery.orchestration.stack import Stack
@@ -97,14 +97,40 @@ class Walk:
     # --------------------------------------------------------------------------------- its course
 
     def resume(self) -> None:
-        """Find the place where another process was: what is done, what acts, what is paused."""
+        """Find the place where another process was: what is done, what acts, what is paused.
+
+        Vertices whose rows act are bound to them here: an act may end before the walk goes on.
+        """
+        implied = self._implied()
         ready, self.ready = self.ready, deque()
         while ready:
             key = ready.popleft()
-            if self._is_done(key):
+            row = self._row(key)
+            if key in implied or self._is_done(key):
                 ready.extend(self.left.finish(key))
+            elif row is not None and row.act is not None and not self._is_refused(row):
+                self._wait_for(key, row)
             else:
                 self.ready.append(key)
+
+    def _implied(self) -> set[Key]:
+        """Return what must have been done before what is: rows that stayed are not written."""
+        todo = [key for key in self.graph.vertices if self._was_entered(key)]
+        implied = set[Key]()
+        while todo:
+            for need in self.graph.graph.requires(todo.pop()):
+                if need not in implied:
+                    implied.add(need)
+                    todo.append(need)
+        return implied
+
+    def _was_entered(self, key: Key) -> bool:
+        row = self._row(key)
+        if row is None:
+            return False
+        if row.act is not None:
+            return row.act.traversal == self.stack.traversal and row.act.phase == key.phase
+        return key.phase == MAKE and row.traversal == self.stack.traversal
 
     def _is_done(self, key: Key) -> bool:
         row = self._row(key)
@@ -195,12 +221,17 @@ class Walk:
     def _wait_for(self, key: Key, row: Row) -> None:
         """Let an act end: ours, if it was begun before a crash, or one of an earlier traversal."""
         assert row.act is not None
-        if self.graph.action is Action.SUSPEND and row.act.traversal != self.stack.traversal:
+        if self._is_refused(row):
             self._refuse(row, Action.SUSPEND, InvalidState(row, Action.SUSPEND))
         elif row.act.traversal == self.stack.traversal and row.act.phase == key.phase:
             self.running[row.uuid] = key
         else:
             self.blocked[row.uuid] = key
+
+    def _is_refused(self, row: Row) -> bool:
+        """Whether what is at work in a row is of an earlier traversal, for which none waits."""
+        old = row.act is not None and row.act.traversal != self.stack.traversal
+        return old and self.graph.action is Action.SUSPEND
 
     def _guard(self, step: Callable[[], None]) -> None:
         """Let whatever goes wrong in a step be a failure of this stack."""

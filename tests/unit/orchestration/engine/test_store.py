@@ -3,7 +3,9 @@ from __future__ import annotations
 from datetime import UTC, datetime
 
 from bloomery.model.stacks import Order, OrderKind, Stack, Turn
+from bloomery.orchestration.engine import runtime
 from bloomery.orchestration.engine.store import Memory
+from bloomery.orchestration.engine.trees import StackTree
 
 AT = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -39,3 +41,13 @@ def test_a_tree_has_no_stacks_that_are_deleted():
     store = Memory()
     store.write("s", Turn(stacks=[stack(), stack("n", deleted_at=AT)]))
     assert [each.uuid for each in store.load("s").stacks] == ["s"]
+
+
+def test_a_root_that_is_deleted_comes_with_the_orders_that_were_late():
+    store = Memory()
+    store.accept(
+        Order(root_uuid="s", stack_uuid="s", kind=OrderKind.DELETE), stacks=[stack(deleted_at=AT)]
+    )
+    tree = StackTree.load(store.load("s"), runtime.EngineRuntime())
+    turn = tree.turn()
+    assert (turn.rests, turn.orders, turn.stacks) == (True, [1], [])
