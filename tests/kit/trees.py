@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration import scheduler
-from bloomery.orchestration.engine import definitions, events
+from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
@@ -114,6 +114,9 @@ class Thing(base.Resource):
         return True
 
 
+COLUMNS = ("act", "data", "metadata", "policy")
+
+
 class Strict(Memory):
     """A store through which everything goes as the text that rows would have."""
 
@@ -196,6 +199,15 @@ class World:
         )
         self._accept(OrderKind.UPDATE, changed, [template])
 
+    def restore(self, text: str) -> None:
+        template = _template(text)
+        changed = self.accepted(
+            "RESTORE",
+            template_uuid=template.uuid,
+            previous_template_uuid=self.root.template_uuid,
+        )
+        self._accept(OrderKind.RESTORE, changed, [template], {"snapshot": "one"})
+
     def order(self, kind: OrderKind, **payload: Any) -> None:
         self._accept(kind, self.accepted(kind.name), payload=payload)
 
@@ -262,10 +274,10 @@ class World:
         )
         self.store.write(ROOT, model.Turn(events=[event]))
 
-    # --------------------------------------------------------------------------- what the engine does
+    # ------------------------------------------------------------------------ what the engine does
 
     def run(self, until: Callable[[], bool] = lambda: False, *, before_s: float = 1e9) -> None:
-        """Make turns until the tree rests, the clock would pass ``before_s``, or ``until`` holds."""
+        """Make turns until the tree rests, it is ``before_s``, or ``until`` holds."""
         while not until():
             if self.tree is None:
                 self.tree = StackTree.load(self.store.load(ROOT), self.runtime)
@@ -290,7 +302,7 @@ class World:
             if due_s is None or due_s > self.clock.now():
                 self.clock.wait(due_s)
 
-    # --------------------------------------------------------------------------------- what is there
+    # ------------------------------------------------------------------------------ what is there
 
     @property
     def root(self) -> model.Stack:
@@ -371,7 +383,3 @@ def _template(text: str, **more: Any) -> model.Template:
         environment=environment,
         files=more.get("files", {}),
     )
-
-
-def stack_of(world: World, template: model.Template) -> Any:
-    return definitions.stack_of(template, name="S", id=ROOT, project="p", runtime=world.runtime)

@@ -110,6 +110,8 @@ class Walk:
                 ready.extend(self.left.finish(key))
             elif row is not None and row.act is not None and not self._is_refused(row):
                 self._wait_for(key, row)
+            elif row is not None and (hook := self._flag(row)) is not None:
+                self.paused[row.uuid] = (key, hook)
             else:
                 self.ready.append(key)
 

@@ -1,4 +1,4 @@
-"""An engine is killed before and after each write; its successor ends as an undisturbed one does."""
+"""An engine is killed before and after each write; its successor ends as if nothing had been."""
 
 from __future__ import annotations
 
