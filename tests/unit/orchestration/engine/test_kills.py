@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.kit.trees import World
+from tests.kit.tree_world import World
 
 CHILD = """
 heat_template_version: 2021-04-16

@@ -6,7 +6,7 @@ import pytest
 
 from bloomery.model.stacks import OrderKind
 from tests.kit.simulations import told
-from tests.kit.trees import World
+from tests.kit.tree_world import World
 
 CHAIN = """
 resources:
