@@ -48,5 +48,9 @@ def not_supported(action: Action, type_name: str) -> str:
     return f"{action} not supported for {type_name}"
 
 
+def not_fully_supported(reason: str, action: Action) -> str:
+    return f"{reason} '{action}' not fully supported (see resources)"
+
+
 def signalled(text: str) -> str:
     return f"Signal: {text}"

@@ -41,7 +41,6 @@ def _delete(traversals: Traversals, stack: EngineStack, payload: Mapping[str, An
 
 
 def _perform(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
-    stack.snapshot_uuid = payload.get("snapshot")
     traversals.perform(stack, **payload)
 
 

@@ -44,7 +44,10 @@ class ResourcesFailed(Exception):
 
 
 class Walker(Protocol):
-    """Whoever walks a traversal of a stack (walks.Walk)."""
+    """Whoever walks a traversal of a stack (walks.Walk).  ``extra``: what its order brought."""
+
+    @property
+    def extra(self) -> Mapping[str, Any]: ...
 
     def act_ended(self, row: Row, failure: Exception | None) -> None: ...
 
@@ -79,7 +82,6 @@ class EngineStack:
         self.reason = row.reason
         self.traversal = row.traversal
         self.timeout_s = template.timeout_s
-        self.snapshot_uuid: str | None = None  # of the snapshot that is made
         self.failure: tuple[str, str] | None = None  # type and text of the traversal's first
         self.rows: dict[str, Row] = {}  # who stands for each name
         self.leftovers: dict[str, list[Row]] = {}  # replaced, and still there

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any, Final
@@ -122,14 +123,16 @@ class Traversals:
 
     def ended(self, stack: EngineStack, failure: Exception | None) -> None:
         """End a traversal: complete, or failed and maybe rolled back at once."""
+        snapshot = _snapshot_of(stack)
         stack.walk = None
         if failure is None:
             self._complete(stack)
+            self._end_snapshot(stack, snapshot, stack.status, stack.reason)
             return
         self._clear_hooks(stack)
         rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
         stack.fail(failure)
-        self._end_snapshot(stack)
+        self._end_snapshot(stack, snapshot, stack.status, stack.reason)
         if rolls_back and not stack.row.disable_rollback:
             self.roll_back(stack)
 
@@ -143,8 +146,10 @@ class Traversals:
         elif action not in OVER_ROWS:
             stack.change(previous_template_uuid=None)
         stack.change(deadline_at=None)
-        stack.set_state(action, Status.COMPLETE, events.completed(action))
-        self._end_snapshot(stack)
+        reason = events.completed(action)
+        if action is Action.CHECK and not _checks(stack):
+            reason = events.not_fully_supported(reason, action)
+        stack.set_state(action, Status.COMPLETE, reason)
 
     def time_out(self, stack: EngineStack) -> None:
         """Abort what is at work in a stack whose time is over, and let it fail."""
@@ -168,6 +173,8 @@ class Traversals:
     def _supersede(self, stack: EngineStack) -> None:
         """End the walk of the traversal before, with its hooks; acts of rows go on."""
         if stack.walk is not None:
+            cancelled = events.cancelled(Action.SNAPSHOT)
+            self._end_snapshot(stack, _snapshot_of(stack), Status.FAILED, cancelled)
             stack.walk = None
             self._clear_hooks(stack)
 
@@ -177,11 +184,28 @@ class Traversals:
             for hook in [hook for hook in HOOKS if row.record.data.get(hook) is True]:
                 clear_hook(stack, row, hook)
 
-    @staticmethod
-    def _end_snapshot(stack: EngineStack) -> None:
-        if stack.action is Action.SNAPSHOT and (uuid := stack.snapshot_uuid) is not None:
-            stack.snapshot_uuid = None
-            stack.ledger.add_snapshot(snapshot_of(stack, uuid))
+    def _end_snapshot(
+        self, stack: EngineStack, uuid: str | None, status: Status, reason: str
+    ) -> None:
+        if uuid is not None:
+            snapshot = model.Snapshot(
+                uuid=uuid,
+                stack_uuid=stack.id,
+                status=status.value,
+                reason=reason,
+                data=data_of(stack, self.library),
+            )
+            stack.ledger.add_snapshot(snapshot)
+
+
+def _snapshot_of(stack: EngineStack) -> str | None:
+    """The snapshot that the present walk makes."""
+    return None if stack.walk is None else stack.walk.extra.get("snapshot")
+
+
+def _checks(stack: EngineStack) -> bool:
+    """Whether every resource can be checked."""
+    return all(hasattr(row.kind, "handle_check") for row in stack.current_rows.values())
 
 
 def clear_hook(stack: EngineStack, row: Row, hook: str) -> None:
@@ -202,30 +226,33 @@ def facade_of(row: model.Stack, stacks: Mapping[str, EngineStack]) -> RowFacade 
     return None if standing is None else RowFacade(standing)
 
 
-def snapshot_of(stack: EngineStack, uuid: str) -> model.Snapshot:
-    """How a snapshot ended, with what its stack would leave behind if it were abandoned."""
-    resources: Mapping[str, Any] = {
-        name: {
-            "name": name,
-            "resource_id": row.record.physical_id,
-            "action": row.record.action.value,
-            "status": row.record.status.value,
-            "type": row.record.type,
-            "resource_data": dict(row.record.data),
-            "metadata": dict(row.record.metadata),
-        }
-        for name, row in stack.current_rows.items()
+def data_of(stack: EngineStack, library: Library) -> dict[str, Any]:
+    """What a stack leaves behind: all that another one could be adopted from."""
+    template = library.templates[stack.row.template_uuid]
+    return {
+        "name": stack.name,
+        "id": stack.id,
+        "action": stack.action.value,
+        "status": stack.status.value,
+        "template": dict(template.template),
+        "environment": dict(template.environment),
+        "files": dict(template.files),
+        "resources": {name: _left(stack, row, library) for name, row in stack.current_rows.items()},
+        "project_id": stack.row.project,
+        "stack_user_project_id": None,
+        "tags": list(stack.row.tags),
     }
-    return model.Snapshot(
-        uuid=uuid,
-        stack_uuid=stack.id,
-        status=stack.status.value,
-        reason=stack.reason,
-        data={
-            "name": stack.name,
-            "id": stack.id,
-            "action": stack.action.value,
-            "status": stack.status.value,
-            "resources": resources,
-        },
-    )
+
+
+def _left(stack: EngineStack, row: Row, library: Library) -> dict[str, Any]:
+    below = stack.stacks.get(row.record.physical_id or "")
+    nested = {} if below is None else data_of(below, library)
+    return nested | {
+        "name": row.name,
+        "type": row.record.type,
+        "resource_id": row.record.physical_id,
+        "action": row.record.action.value,
+        "status": row.record.status.value,
+        "metadata": copy.deepcopy(dict(row.record.metadata)),
+        "resource_data": copy.deepcopy(row.record.data),
+    }

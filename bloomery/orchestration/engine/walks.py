@@ -11,7 +11,7 @@ values that its requirements now have; what was foreseen as uncertain turns out 
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -90,6 +90,10 @@ class Walk:
         self._builders: dict[str, ResolvedBuilder] = {}
         self._extra: dict[Key, Vertex] = {}
         self._moving = False
+
+    @property
+    def extra(self) -> Mapping[str, Any]:
+        return self.graph.extra
 
     def graph_document(self) -> dict[str, Any]:
         return self.graph.document()

@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from bloomery.model.stacks import OrderKind
+from tests.kit import tree_world
 from tests.kit.simulations import told
-from tests.kit.tree_world import World
 
 CHAIN = """
 resources:
@@ -23,12 +23,12 @@ def chain(value="x", wait_s="0", sick="well"):
 @pytest.fixture
 def store():
     """In memory; whoever has another store runs these tests on it by another fixture."""
-    return
+    return tree_world.Strict()
 
 
 @pytest.fixture
 def world(store):
-    return World(store)
+    return tree_world.World(store)
 
 
 @pytest.fixture
@@ -106,6 +106,8 @@ def test_a_kind_that_cannot_be_checked_says_so(world):
     world.order(OrderKind.CHECK)
     world.run()
     assert world.state == "CHECK_COMPLETE"
+    suffix = "'CHECK' not fully supported (see resources)"
+    assert world.root.reason == f"Stack CHECK completed successfully {suffix}"
     assert world.reasons("a")[-1] == "CHECK not supported for OS::Heat::RandomString"
 
 
@@ -116,6 +118,19 @@ def test_a_snapshot_keeps_what_each_resource_has(created):
     assert (kept.status, created.state) == ("COMPLETE", "SNAPSHOT_COMPLETE")
     assert kept.data["resources"]["a"]["resource_data"] == {"snapshot": "kept"}
     assert kept.data["resources"]["a"]["resource_id"] == created.row("a").physical_id
+    assert kept.data["template"]["resources"]["c"] == {"type": "Test::Thing", "depends_on": "b"}
+
+
+def test_a_snapshot_that_is_superseded_has_failed(world):
+    world.create("resources: {a: {type: Test::Thing}, b: {type: Test::Thing, depends_on: a}}")
+    world.run()
+    world.order(OrderKind.SNAPSHOT, snapshot="one")
+    world.run(lambda: world.row("a").action == "SNAPSHOT")
+    world.delete()
+    world.run()
+    assert world.state == "DELETE_COMPLETE"
+    kept = world.store.snapshots["one"]
+    assert (kept.status, kept.reason) == ("FAILED", "Stack SNAPSHOT cancelled")
 
 
 def test_a_restore_is_an_update_by_another_name(created):
