@@ -13,11 +13,13 @@ from bloomery.model.stack_views import (
     EngineDetails,
     EventDetails,
     Output,
+    PreviewedStack,
     ResourceDetails,
     SnapshotDetails,
     StackDetails,
     StackIdentity,
     StackSummary,
+    UpdatePreview,
 )
 from bloomery.rpc.engine_contract import METHODS
 
@@ -41,6 +43,16 @@ def details(**values: Any) -> StackDetails:
         **{
             "summary": summary(), "description": "No description", "parameters": {"n": "1"},
             "outputs": (), "disable_rollback": True, "timeout_mins": None,
+        } | values
+    )  # fmt: skip
+
+
+def previewed(**values: Any) -> PreviewedStack:
+    return PreviewedStack(
+        **{
+            "identity": STACK, "description": "d", "parameters": {"n": "1"},
+            "disable_rollback": True, "timeout_mins": None, "user": "ann", "tags": (),
+            "resources": (),
         } | values
     )  # fmt: skip
 
@@ -95,6 +107,8 @@ class FakeEngine:
             "count_stacks": 7,
             "show_stack": details(),
             "create_stack": STACK,
+            "preview_stack": previewed(),
+            "preview_update_stack": UpdatePreview(),
             "list_outputs": [Output(key="o", description="No description given")],
             "show_output": Output(key="o", description="No description given", value=5),
             "stack_snapshot": snapshot(),

@@ -222,7 +222,7 @@ def _by_token(
     with ctx.services.db.read() as conn:
         stack = stacks.find(conn, identity.uuid)
         found = stack and db.find(conn, stack.uuid, name, acceptance.sealer_of(ctx))
-    if stack is None or not found or stack.deleted_at or stack.name != identity.name:
+    if stack is None or not found or stack.deleted_at or access.identity_of(stack) != identity:
         raise errors.ResourceNotFound(resource_name=name, stack_name=identity.name)
     own = found.data.get(TOKEN)
     if not isinstance(own, str) or not secrets.compare_digest(own.encode(), token.encode()):

@@ -7,4 +7,4 @@ from datetime import datetime
 
 def time(at: datetime | None) -> str | None:
     """Spell a time: UTC, whole seconds, with a Z; None stays None."""
-    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%SZ}"
+    return None if at is None else f"{at.isoformat(timespec='seconds')[:19]}Z"

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from bloomery.api.orchestration import identity
-from bloomery.api.orchestration.call import Call
+from bloomery.api.orchestration.call import Call, quoted
 from bloomery.api.orchestration.views import time
 from bloomery.model.stack_views import EventDetails, ResourceDetails
 
@@ -36,9 +36,10 @@ def resource(call: Call, resource: ResourceDetails) -> Json:
 
 
 def _links(call: Call, resource: ResourceDetails) -> list[dict[str, str]]:
+    stack = identity.url(call, resource.stack)
     links = [
-        identity.link(call, "self", resource.stack, "resources", resource.name),
-        identity.link(call, "stack", resource.stack),
+        {"href": f"{stack}/resources/{quoted(resource.name)}", "rel": "self"},
+        {"href": stack, "rel": "stack"},
     ]
     if resource.nested is not None:
         links.append(identity.link(call, "nested", resource.nested))
@@ -70,11 +71,12 @@ def raw(resource: ResourceDetails) -> Json:
 
 def event(call: Call, event: EventDetails) -> Json:
     """Return an event; only one that is shown by itself has a type and properties."""
-    below = ("resources", event.name)
+    stack = identity.url(call, event.stack)
+    resource = f"{stack}/resources/{quoted(event.name)}"
     links = [
-        identity.link(call, "self", event.stack, *below, "events", event.uuid),
-        identity.link(call, "resource", event.stack, *below),
-        identity.link(call, "stack", event.stack),
+        {"href": f"{resource}/events/{event.uuid}", "rel": "self"},
+        {"href": resource, "rel": "resource"},
+        {"href": stack, "rel": "stack"},
     ]
     if event.root is not None:
         links.append(identity.link(call, "root_stack", event.root))

@@ -9,8 +9,8 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.engine import Engine
-from bloomery.model.stack_views import Output, PreviewedStack, StackQuery, UpdatePreview
-from tests.fakes.engine import AT, CHILD, STACK, details, resource, summary
+from bloomery.model.stack_views import Output, StackQuery, UpdatePreview
+from tests.fakes.engine import AT, CHILD, STACK, details, previewed, resource, summary
 from tests.unit.api.orchestration.conftest import BASE, URL, S, fault
 
 TEMPLATE = {"heat_template_version": "2021-04-16"}
@@ -210,11 +210,10 @@ def test_template_may_be_as_large_as_the_option_says(world):
 
 
 def test_preview_shows_nested_resources_as_lists(api, engine):
-    engine.answers["preview_stack"] = PreviewedStack(
-        identity=STACK, description="d", parameters={"n": "1"}, disable_rollback=True,
-        timeout_mins=None, user="ann", tags=(),
-        resources=[resource(uuid=None, created_at=None), [resource(stack=CHILD, name="b")]],
-    )  # fmt: skip
+    nested = [resource(stack=CHILD, name="b")]
+    engine.answers["preview_stack"] = previewed(
+        resources=[resource(uuid=None, created_at=None), nested]
+    )
     stack = api.post(f"{BASE}/stacks/preview", NEW).json["stack"]
     assert "stack_status" not in stack
     first, (second,) = stack["resources"]
