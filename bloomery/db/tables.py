@@ -527,6 +527,7 @@ RESOURCES = _table(
     sa.Column("traversal", sa.BigInteger, nullable=False),  # that has finished it last
     _text("template_uuid", 36, nullable=False),
     _text("properties_uuid", 36),
+    _text("previous_properties_uuid", 36),  # before the act that is open
     _json("policy"),
     _json("metadata"),
     sa.Column("metadata_version", sa.BigInteger, nullable=False),

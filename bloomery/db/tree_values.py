@@ -33,7 +33,8 @@ _STACK_COLUMNS: Final = (
 _RESOURCE_COLUMNS: Final = (
     "uuid", "stack_uuid", "root_uuid", "name", "type", "action", "status", "reason", "state_before",
     "physical_id", "stands", "replaces", "traversal", "template_uuid", "properties_uuid",
-    "metadata_version", "attempt", "due_at", "waits_for", "created_at", "updated_at",
+    "previous_properties_uuid", "metadata_version", "attempt", "due_at", "waits_for",
+    "created_at", "updated_at",
 )  # fmt: skip
 RESOURCE_ROW: Final = (*_RESOURCE_COLUMNS, "policy", "metadata", "requires", "act", "sealed")
 STACK_ROW: Final = (*_STACK_COLUMNS, "reason", "graph", "live_name")

@@ -327,8 +327,11 @@ _DATA_OF = (
     .order_by(RESOURCE_DATA.c.resource_uuid, RESOURCE_DATA.c.key)
 )
 _PROPERTIES_OF = sa.select(PROPERTIES_DATA).where(
-    PROPERTIES_DATA.c.uuid.in_(
-        sa.select(_R.properties_uuid).where(*_OF_TREE, _R.properties_uuid.is_not(None))
+    sa.or_(
+        *(
+            PROPERTIES_DATA.c.uuid.in_(sa.select(column).where(*_OF_TREE, column.is_not(None)))
+            for column in (_R.properties_uuid, _R.previous_properties_uuid)
+        )
     )
 )
 _TEMPLATES = (

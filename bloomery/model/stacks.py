@@ -8,6 +8,7 @@ database, so that what is made twice is the same.
 
 from __future__ import annotations
 
+import dataclasses
 import enum
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -76,6 +77,7 @@ class Resource:
     ``state_before``  ACTION_STATUS before the act that is open: by it the resource is ruled upon
     ``traversal``     the one that has finished it last
     ``template_uuid`` whose definition and kind it has
+    ``previous_...``  properties before the act that is open, if that changes them
     ``act``           the act that is open: word, arguments, token of its kind; None at rest
     ``due_at``        when the act is looked at again; None: at once, or when it is woken
     ``hidden``        a hidden value may have reached ``metadata`` or ``act``: sealed at rest
@@ -96,6 +98,7 @@ class Resource:
     traversal: int = 0
     template_uuid: str
     properties_uuid: str | None = None
+    previous_properties_uuid: str | None = None
     policy: Mapping[str, Any] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
     metadata_version: int = 0
@@ -210,3 +213,10 @@ class Turn:
     snapshots: Sequence[Snapshot] = ()
     orders: Sequence[int] = ()
     rests: bool = False
+
+    @property
+    def is_empty(self) -> bool:
+        """Whether nothing has changed: such a turn need not be written."""
+        return self.rests is False and not any(
+            getattr(self, each.name) for each in dataclasses.fields(self)
+        )

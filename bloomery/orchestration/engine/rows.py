@@ -211,6 +211,7 @@ class Row:
             traversal=self.traversal,
             template_uuid=self.template_uuid,
             properties_uuid=self.properties_uuid,
+            previous_properties_uuid=None if self.act is None else self.act.arguments.get("before"),
             policy=self.policy,
             metadata=copy.deepcopy(record.metadata),
             metadata_version=self.metadata_version,

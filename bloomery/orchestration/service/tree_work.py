@@ -21,7 +21,6 @@ from bloomery.orchestration.service.threads import NEVER
 
 LOG = logging.getLogger(__name__)
 
-_NOTHING: Final = Turn()
 _BUSY_S: Final = 0.5  # until a database that refused a turn is asked again
 
 
@@ -119,7 +118,7 @@ class TreeWork:
         if self._unwritten is None:
             self._unwritten = self._prepared().turn()
         turn = self._unwritten
-        released = turn != _NOTHING and self._write(turn)
+        released = not turn.is_empty and self._write(turn)
         self._unwritten = None
         METRICS.send_timer("stack_turn", (time.monotonic() - began) * 1000)
         if released:

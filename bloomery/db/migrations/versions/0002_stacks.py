@@ -241,6 +241,7 @@ def create_resources() -> None:
         sa.Column("traversal", sa.BigInteger(), nullable=False),
         sa.Column("template_uuid", sa.String(length=36), nullable=False),
         sa.Column("properties_uuid", sa.String(length=36), nullable=True),
+        sa.Column("previous_properties_uuid", sa.String(length=36), nullable=True),
         sa.Column("policy", LongText, nullable=False),
         sa.Column("metadata", LongText, nullable=False),
         sa.Column("metadata_version", sa.BigInteger(), nullable=False),

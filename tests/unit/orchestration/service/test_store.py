@@ -60,14 +60,16 @@ def test_what_a_turn_writes_is_what_the_next_engine_loads(
     )
     server = trees.resource(
         state_before="INIT_COMPLETE", physical_id="p-1", replaces=ident("old"), traversal=2,
-        properties_uuid=ident("properties"), policy={"deletion": "retain"}, metadata={"m": [BIG]},
+        properties_uuid=ident("properties"), previous_properties_uuid=ident("before"),
+        policy={"deletion": "retain"}, metadata={"m": [BIG]},
         metadata_version=3, requires=("net", "port"), act={"word": "create", "token": [1, None]},
         attempt=2, due_at=trees.AT, waits_for=f"stack/{ident('child')}", updated_at=trees.AT,
         data={"a": 1, "secret": {"b": BIG}}, redacted=frozenset({"secret"}), stands=False,
     )  # fmt: skip
     values = trees.properties(data={"value": BIG, "text": "\ud800"})
+    before = trees.properties("before")
     turn = Turn(
-        stacks=[root, child], resources=[server], templates=[below], properties=[values],
+        stacks=[root, child], resources=[server], templates=[below], properties=[values, before],
         orders=[order_id],
     )  # fmt: skip
     assert not store.write(WEB, lease, turn).released
@@ -76,7 +78,7 @@ def test_what_a_turn_writes_is_what_the_next_engine_loads(
     assert list(loaded.stacks) == [root, child]
     assert list(loaded.resources) == [server]
     assert loaded.templates == {ident("template"): trees.template(), ident("below"): below}
-    assert loaded.properties == {ident("properties"): values}
+    assert loaded.properties == {values.uuid: values, before.uuid: before}
     assert not loaded.orders
 
 
