@@ -63,11 +63,15 @@ class Delay(base.Resource):
     def check_create_complete(self, token: Any) -> bool:
         return self._over(token)
 
-    def handle_update(
-        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
-    ) -> Any:
-        """The next action goes by the new values; nothing is there to change."""
-        return
+    @classmethod
+    def needs_replace(
+        cls,
+        before: Mapping[str, Any],
+        after: Mapping[str, Any],
+        prop_diff: Mapping[str, Any],
+    ) -> bool:
+        """In Heat every change makes another one, although the schema says otherwise."""
+        return bool(prop_diff)
 
     def handle_delete(self) -> Any:
         return self._begin(Action.DELETE)

@@ -315,8 +315,9 @@ def test_a_delay_waits_in_the_actions_it_is_told(properties, random, action, end
     assert resource.get_reference_id() == "a"
 
 
-def test_a_delay_changes_in_place():
-    assert made(Delay).handle_update(None, {}, {"min_wait": 3}) is None
+def test_a_changed_delay_is_another_one():
+    assert Delay.needs_replace({"min_wait": 1}, {"min_wait": 3}, {"min_wait": 3})
+    assert not Delay.needs_replace({}, {}, {})
     assert all(schema.update_allowed for schema in Delay.properties_schema.values())
 
 
