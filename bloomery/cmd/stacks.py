@@ -86,7 +86,9 @@ class Stacks:
             self._conf,
             engines=lambda: len(self.engine.liveness.live_ids()),
             endpoint=self._endpoint(),
-            software=lambda project: software.RowSoftware(self._db, self._sealer, project),
+            software=lambda project: software.RowSoftware(
+                self._db, self._sealer, project, self._on_events_written
+            ),
         )
         return runtime
 

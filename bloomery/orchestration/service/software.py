@@ -24,12 +24,14 @@ from bloomery.operations.context import Context
 from bloomery.orchestration.properties.values import Properties
 from bloomery.orchestration.resources import software
 from bloomery.orchestration.resources.software_config import SoftwareConfig as Kind
+from bloomery.orchestration.service.access import StackContext
 from bloomery.secrets import Sealer
 
 Changes: TypeAlias = Callable[[SoftwareDeployment], Mapping[str, Any] | None]
 ATTEMPTS: Final = 5
 OBJECT: Final = "software_deployment"  # of event rows
 LISTS: Final = {name: Kind.properties_schema[name] for name in ("inputs", "outputs")}
+VALUE: Final = "value"
 MOST_CHARS: Final[Mapping[str, int]] = {  # of the columns
     "name": 255, "group": 255, "server_id": 255, "action": 16, "status": 16,
     "stack_user_project_id": 64, "status_reason": 65_535, "config_id": 36,
@@ -100,7 +102,7 @@ def _config(ctx: Context, uuid: str) -> SoftwareConfig:
 
 def _new_config(project: str, uuid: str, values: Mapping[str, Any]) -> SoftwareConfig:
     _check_texts(values, ("name", "group"))
-    lists = {name: values.get(name) or [] for name in LISTS}
+    lists = _lists(values)
     options = values.get("options") or {}
     if not isinstance(options, Mapping):
         raise errors.StackValidationFailed(reason="write a map of options", path=["options"])
@@ -112,8 +114,26 @@ def _new_config(project: str, uuid: str, values: Mapping[str, Any]) -> SoftwareC
         config=values.get("config"),
         options=options,
         created_at=rows.now(),
-        **Properties(LISTS, lists).resolved(check=True),
+        **lists,
     )
+
+
+def _lists(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return checked inputs and outputs; an input of what is deployed has a value, too."""
+    lists = {name: values.get(name) or [] for name in LISTS}
+    inputs = lists["inputs"] if isinstance(lists["inputs"], list) else []
+    valued = [VALUE in each if isinstance(each, Mapping) else False for each in inputs]
+    if any(valued):
+        plain = [
+            {key: each[key] for key in each if key != VALUE} if has_value else each
+            for each, has_value in zip(inputs, valued, strict=True)
+        ]
+        lists["inputs"] = plain
+    checked: dict[str, Any] = dict(Properties(LISTS, lists).resolved(check=True))
+    for index, has_value in enumerate(valued):
+        if has_value:
+            checked["inputs"][index] = {**checked["inputs"][index], VALUE: inputs[index][VALUE]}
+    return checked
 
 
 # ------------------------------------------------------------------------------------- deployments
@@ -171,7 +191,7 @@ def update_software_deployment(ctx: Context, uuid: str, values: Json) -> Softwar
     """
     _authorize(ctx, "software_deployments:update")
     changes = {name: values[name] for name in CHANGEABLE if values.get(name) is not None}
-    store = RowSoftware(ctx.services.db, _sealer(ctx), _project(ctx))
+    store = _store_of(ctx)
     if (after := store.change(uuid, lambda before: changes)) is None:
         raise errors.SoftwareDeploymentNotFound(deployment=uuid)
     return after
@@ -182,6 +202,15 @@ def delete_software_deployment(ctx: Context, uuid: str) -> None:
     _authorize(ctx, "software_deployments:delete")
     if not ctx.services.db.transact(lambda conn: db.delete_deployment(conn, _project(ctx), uuid)):
         raise errors.SoftwareDeploymentNotFound(deployment=uuid)
+
+
+def _store_of(ctx: Context) -> RowSoftware:
+    """The rows of the caller's project; that of a service wakes who waits for them."""
+    if isinstance(ctx, StackContext) and ctx.runtime.software is not None:
+        store = ctx.runtime.software(_project(ctx))
+        if isinstance(store, RowSoftware):
+            return store
+    return RowSoftware(ctx.services.db, _sealer(ctx), _project(ctx))
 
 
 def _deployment(ctx: Context, uuid: str) -> SoftwareDeployment:
@@ -244,8 +273,15 @@ class RowSoftware:
     is asked twice lands in the same place.  Each verb is a transaction of its own.
     """
 
-    def __init__(self, database: Database, sealer: Sealer, project: str) -> None:
+    def __init__(
+        self,
+        database: Database,
+        sealer: Sealer,
+        project: str,
+        on_events_written: Callable[[], None] = lambda: None,
+    ) -> None:
         self._db, self._sealer, self._project = database, sealer, project
+        self._on_events_written = on_events_written
 
     def create_config(self, uuid: str, **values: Any) -> None:
         config = _new_config(self._project, uuid, values)
@@ -309,7 +345,10 @@ class RowSoftware:
             events.insert(conn, [event])
             return True
 
-        return after if self._db.transact(store) else None
+        if not self._db.transact(store):
+            return None
+        self._on_events_written()
+        return after
 
     def delete_deployment(self, uuid: str) -> None:
         self._db.transact(lambda conn: db.delete_deployment(conn, self._project, uuid))

@@ -109,6 +109,7 @@ class StoredStack:
             endpoint=runtime.endpoint,
             children=StoredChildren(self),
             siblings=_Siblings(self),
+            software=runtime.software and runtime.software(self.row.project),
             limits=runtime.limits,
         )
 
