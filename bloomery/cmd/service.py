@@ -23,6 +23,7 @@ from bloomery.cmd import stacks, threads
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
 from bloomery.db import nodes, schema, stack_counts
+from bloomery.db.engine import Database
 from bloomery.events import relay
 from bloomery.metrics import Readings, Watched
 from bloomery.operations.context import Services
@@ -45,11 +46,11 @@ class Service:
         """
         self._home = home
         lease.check(conf.conductor)
-        with contextlib.ExitStack() as built, _told_as_a_start():
+        with contextlib.ExitStack() as built, told_as_a_start():
             self.db = home.open_database(conf.database)
             built.callback(self.db.close)
-            self._prepare_schema()
-            self.conf = _named(conf, home.name_conductor(self.db, conf.default.host))
+            prepare_schema(self.db, home)
+            self.conf = named(conf, home.name_conductor(self.db, conf.default.host))
             self._build(config_files)
             built.pop_all()
 
@@ -60,7 +61,7 @@ class Service:
         self.relay = relay.make_relay(conf, self.db, config_files)
         sealer = self._home.sealer(self.db)
         self.stacks = stacks.Stacks(
-            conf, self.db, sealer, services=lambda: self.services,
+            lambda: self.services, conf, self.db, sealer,
             endpoint=self._signals_at, on_events_written=self.relay.wake,
         )  # fmt: skip
         self.relay.add_reader(self.stacks.engine.wakes.wake)
@@ -122,14 +123,6 @@ class Service:
         with self.db.read() as conn:
             return {(state,): n for state, n in stack_counts.resources_by_state(conn).items()}
 
-    def _prepare_schema(self) -> None:
-        if not self.db.is_sqlite:
-            schema.require_head(self.db, state_dir=self._home.path)
-            return
-        backup = schema.prepare(self.db)
-        if backup is not None:
-            LOG.warning("the schema was brought up; the database as it was is kept in %s", backup)
-
     @property
     def url(self) -> str:
         return self.api.url
@@ -147,7 +140,7 @@ class Service:
 
         What fails stops what was started, the last first, without grace.  Raises CannotStart.
         """
-        with contextlib.ExitStack() as started, _told_as_a_start():
+        with contextlib.ExitStack() as started, told_as_a_start():
             started.callback(self.db.close)
             started.callback(self.api.stop)  # it listens already, and lets nobody in yet
             started.callback(self.orchestration_api.stop)
@@ -155,8 +148,8 @@ class Service:
             started.callback(self.relay.stop)
             started.callback(self.conductor.stop, grace_s=0)
             self.conductor.start(alone=self.db.is_sqlite)
-            started.callback(self.stacks.engine.stop)
-            self.stacks.engine.start()
+            started.callback(self.stacks.stop)
+            self.stacks.start()
             self.api.start()
             self.orchestration_api.start()
             started.pop_all()
@@ -186,11 +179,11 @@ class Service:
             started.callback(self.db.close)
             started.callback(self.relay.stop)
             started.callback(lambda: self.conductor.stop(left_s()))
-            started.callback(lambda: self.stacks.engine.stop(left_s()))
+            started.callback(lambda: self.stacks.stop(left_s()))
             started.callback(lambda: self.orchestration_api.stop(left_s()))
             started.callback(lambda: self.api.stop(left_s()))
             started.callback(self.conductor.periodics.stop)
-            started.callback(self.stacks.engine.begin_stop)
+            started.callback(self.stacks.begin_stop)
             started.callback(self.orchestration_api.begin_stop)
             started.callback(self.api.begin_stop)
 
@@ -202,12 +195,22 @@ class Service:
         self.stop()
 
 
-def _named(conf: Conf, host: str) -> Conf:
+def named(conf: Conf, host: str) -> Conf:
     return dataclasses.replace(conf, default=dataclasses.replace(conf.default, host=host))
 
 
+def prepare_schema(db: Database, home: StateDir) -> None:
+    """Bring SQLite's schema up; require that of a server to be.  Raises CannotStart."""
+    if not db.is_sqlite:
+        schema.require_head(db, state_dir=home.path)
+        return
+    backup = schema.prepare(db)
+    if backup is not None:
+        LOG.warning("the schema was brought up; the database as it was is kept in %s", backup)
+
+
 @contextlib.contextmanager
-def _told_as_a_start() -> Iterator[None]:
+def told_as_a_start() -> Iterator[None]:
     """Say of a database that refuses us now that it keeps us from starting."""
     try:
         yield

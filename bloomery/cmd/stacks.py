@@ -12,6 +12,7 @@ import threading
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING, Any, cast
 
+from bloomery import errors
 from bloomery.api import auth
 from bloomery.api.middleware import Wsgi
 from bloomery.conf import Conf
@@ -60,15 +61,20 @@ class Stacks:
 
     def __init__(
         self,
+        services: Callable[[], Services],
         conf: Conf,
         db: Database,
         sealer: Sealer,
         *,
-        services: Callable[[], Services],
         endpoint: Callable[[], str],
         on_events_written: Callable[[], None],
     ) -> None:
         """Raises CannotStart for options that do not fit."""
+        if db.is_sqlite and not conf.engine.num_engine_workers:
+            raise errors.CannotStart(
+                reason="cannot use [engine]num_engine_workers = 0: no other process can work on "
+                "stacks in an SQLite database; set it to at least 1"
+            )
         _check_networks(conf)
         self._conf, self._services, self._endpoint = conf, services, endpoint
         self._db, self._sealer = db, sealer
@@ -78,6 +84,25 @@ class Stacks:
             conf, db, sealer, self._runtime, on_events_written=on_events_written
         )
         self.contract = cast(Engine, _LateEngine(self._make_contract))
+
+    def start(self) -> None:
+        """Start the engine, where there is to be one here.
+
+        Raises CannotStart, also for plug-ins that cannot be used.
+        """
+        if self._conf.engine.plugin_dirs:
+            self._runtime()
+        if self._conf.engine.num_engine_workers:
+            self.engine.start()
+
+    def begin_stop(self) -> None:
+        """Begin no further turn; returns at once."""
+        self.engine.begin_stop()
+
+    def stop(self, grace_s: float = 0.0) -> None:
+        """Let turns that run end, for ``grace_s`` at most, and leave the rest to a successor."""
+        if self.engine.has_started:
+            self.engine.stop(grace_s)
 
     def _make_runtime(self) -> EngineRuntime:
         runtimes = importlib.import_module("bloomery.orchestration.service.runtimes")

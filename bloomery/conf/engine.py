@@ -15,8 +15,9 @@ class Engine:
     num_engine_workers: int = option(
         2,
         "threads that work on stacks; a stack with all its nested ones is worked on by one at a "
-        "time, and those that wait need none",
-        least=1,
+        "time, and those that wait need none; 0: none in this process, where `bloomery engine` "
+        "runs in another",
+        least=0,
         most=64,
     )
     convergence: bool = option(

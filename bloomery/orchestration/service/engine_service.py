@@ -54,9 +54,11 @@ class EngineService:
         """``conf`` names the host.  Raises CannotStart for times that do not fit."""
         self.conf, self._db = conf, db
         host = conf.default.host or ""
-        self._stopping = False
+        self.has_started = self._stopping = False
         alone = db.is_sqlite
-        self.groups = ThreadGroupManager(conf.engine.num_engine_workers, on_late_wake=self.wake)
+        self.groups = ThreadGroupManager(
+            max(conf.engine.num_engine_workers, 1), on_late_wake=self.wake
+        )
         self.liveness = Liveness(
             db, conf.engine, host=host, alone=alone, on_death=self._sweep_soon,
             on_retired=self._drop_all,
@@ -78,6 +80,7 @@ class EngineService:
 
     def start(self) -> None:
         """Go on line, take up what nobody works on, and return."""
+        self.has_started = True
         self.liveness.register()
         self.groups.begin()
         self.groups.add_timer("sweep", self.conf.engine.periodic_interval, self.sweeper.sweep)
@@ -108,7 +111,7 @@ class EngineService:
 
     def wake(self, root_uuid: str) -> None:
         """Look at a tree soon: an order may wait for it; from any thread, returns at once."""
-        if not self.groups.wake(root_uuid):
+        if self.has_started and not self.groups.wake(root_uuid):
             lock = StackLock(self._db, root_uuid, self.liveness.engine_id)
             self.groups.start_with_lock(lock, self.liveness.is_live, self._work)
 

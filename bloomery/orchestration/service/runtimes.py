@@ -88,6 +88,7 @@ def make_runtime(
         operators=operators_environment(conf.engine.environment_dir, limits),
         limits=limits,
         retries=conf.engine.action_retry_limit,
+        timeout_s=conf.engine.stack_action_timeout,
         engines=engines,
         endpoint=endpoint,
         software=software,
