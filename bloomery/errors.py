@@ -420,6 +420,12 @@ class ResourceNotFound(EntityNotFound):
     text = "The Resource ({resource_name}) could not be found in Stack {stack_name}."
 
 
+class EventNotFound(NotFound):
+    """No event, or none of a resource; Heat answers it from its API."""
+
+    code, wire_type = "stack.event_not_found", "HTTPNotFound"
+
+
 class SnapshotNotFound(EntityNotFound):
     code = "stack.snapshot_not_found"
     text = "The Snapshot ({snapshot}) for Stack ({stack}) could not be found."

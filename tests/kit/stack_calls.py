@@ -17,6 +17,7 @@ import sqlalchemy as sa
 
 from bloomery.conf import Conf
 from bloomery.db import resources, stack_orders, stacks, tables, tree_values, upserts
+from bloomery.db.engine import Database
 from bloomery.db.tables import PROPERTIES_DATA, RESOURCE_DATA, RESOURCES, STACK_ORDERS
 from bloomery.model.request import Request
 from bloomery.model.stack_views import StackArguments, StackIdentity
@@ -47,10 +48,17 @@ def template(**sections: Any) -> dict[str, Any]:
 class StackCalls:
     """``accepted``: roots that engines were woken for."""
 
-    def __init__(self, folder: Path, *, enforced: bool = False, **engine_options: Any) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        db: Database | None = None,
+        enforced: bool = False,
+        **engine_options: Any,
+    ) -> None:
         conf = Conf()
         engine = dataclasses.replace(conf.engine, **engine_options)
-        self.db = trees.database(folder)
+        self.db = db or trees.database(folder)
         self.accepted: list[str] = []
         self.services = Services(
             db=self.db,

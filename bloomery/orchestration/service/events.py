@@ -20,7 +20,7 @@ _SORTABLE: Final = frozenset(EVENT_SORT_KEYS.values())
 def list_events(
     ctx: StackContext, identity: StackIdentity, query: EventQuery
 ) -> list[EventDetails]:
-    """Return a page of events.  Raises NotFound where a resource has none."""
+    """Return a page of events.  Raises EventNotFound where a resource has none."""
     stack = access.stack(ctx, identity, "events:index")
     equal = {name: values for name, values in query.filters.items() if name in _FILTERS}
     if query.resource is not None:
@@ -38,7 +38,7 @@ def list_events(
         )
         rows = [] if query.limit == 0 else stack_events.list_page(conn, page)
     if query.resource is not None and not rows and query.marker is None and query.limit != 0:
-        raise errors.NotFound(
+        raise errors.EventNotFound(
             reason=f"No events found for resource {query.resource} of stack {stack.name}"
         )
     root = None if query.nested_depth is None else access.identity_of(stack)
@@ -67,7 +67,7 @@ def show_event(
     with ctx.services.db.read() as conn:
         row = stack_events.find(conn, stack.uuid, uuid)
         if row is None or row.name != resource:
-            raise errors.NotFound(reason=f"No event {uuid} found")
+            raise errors.EventNotFound(reason=f"No event {uuid} found")
         properties = _properties(ctx, conn, row.properties_uuid)
     return _details(row, access.identity_of(stack), None, properties)
 

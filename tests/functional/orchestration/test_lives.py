@@ -146,6 +146,16 @@ def test_suspended_and_resumed(face):
     assert ended(face.work(web)) == "CHECK_COMPLETE"
 
 
+def test_a_hook_stops_until_it_is_cleared(face):
+    hooks = {"resource_registry": {"resources": {"a": {"hooks": "pre-create"}}}}
+    web = face.create(environment=hooks, resources={"a": VALUE, "b": VALUE})
+    assert ended(face.work(web, patient=False)) == "CREATE_IN_PROGRESS"
+    assert states(face, web) == {"a": "INIT_COMPLETE", "b": "CREATE_COMPLETE"}
+    assert "unset_hook" in face.engine.explain_stack(face.member, web)["next_action"]
+    face.engine.resource_signal(face.member, web, "a", {"unset_hook": "pre-create"})
+    assert ended(face.work(web)) == "CREATE_COMPLETE"
+
+
 def test_a_signal_reaches_its_resource(face):
     web = face.create(
         resources={
