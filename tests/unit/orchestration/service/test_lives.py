@@ -1,0 +1,106 @@
+"""The lives of stacks that simulations tell, with rows: by one engine after another.
+
+What holds of a simulation in memory must hold of them, to the last event.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from bloomery.db.engine import Database
+from bloomery.orchestration import simulation
+from bloomery.orchestration.simulation import Simulation
+from bloomery.orchestration.simulation.results import Result
+from bloomery.orchestration.stack import Stack
+from tests.kit import trees
+from tests.kit.row_lifecycles import RowLifecycle
+from tests.unit.orchestration.simulation.test_children import (  # noqa: F401  run here again
+    test_a_chain_goes_one_by_one,
+    test_a_child_is_deleted_once_however_often_it_is_asked,
+    test_a_child_that_was_never_made_is_made_by_the_next_update,
+    test_a_deletion_takes_everything_below_with_it,
+    test_a_failed_update_below_is_rolled_back_from_above,
+    test_a_group_changes_batch_by_batch,
+    test_a_group_of_more_members_than_a_stack_may_have_is_refused_late_too,
+    test_a_group_of_nested_templates_is_two_levels_deep,
+    test_a_nested_template_is_a_stack_of_its_own,
+    test_a_nested_template_sees_the_policies_of_its_resource,
+    test_a_template_gives_its_own_reference_id,
+    test_an_update_is_always_handed_down_and_touches_only_what_has_changed,
+    test_another_template_changes_the_stack_that_is_there,
+    test_each_batch_has_its_share_of_the_time,
+    test_members_that_stay_keep_their_ids,
+    test_stacks_below_count_together,
+    test_the_environment_reaches_below,
+    test_time_that_is_up_above_stops_what_runs_below,
+    test_what_a_group_cannot_know_at_validation_fails_when_its_members_are_made,
+    test_what_fails_below_is_told_with_its_whole_path,
+    test_who_is_left_at_work_when_all_is_over_has_the_rest_of_its_time,
+)
+from tests.unit.orchestration.simulation.test_overriding import (  # noqa: F401  run here again
+    test_a_template_in_the_place_of_a_type_may_hold_a_resource_of_that_type,
+)
+from tests.unit.orchestration.simulation.test_traces import (  # noqa: F401  run here again
+    test_a_change_seen_only_on_the_way_replaces_too,
+    test_a_condition_that_turns_false_deletes,
+    test_a_deletion_goes_backwards,
+    test_a_failed_update_with_rollback_takes_the_old_ones_back,
+    test_a_failed_update_without_rollback_stays_where_it_is,
+    test_a_replaced_resource_says_so_and_its_dependants_turn_to_the_new_one,
+    test_a_retained_resource_is_told_of_and_not_called,
+    test_a_rolled_back_creation_leaves_an_empty_stack_that_can_be_updated,
+    test_a_time_out_fails_the_resource_and_the_stack,
+    test_after_a_failure_nothing_more_begins_and_the_next_update_makes_what_is_missing,
+    test_an_external_resource_is_adopted_looked_at_and_let_go,
+    test_another_name_of_its_kind_keeps_a_resource,
+    test_creations_go_as_heat_tells_them,
+    test_hooks_are_announced_and_not_waited_for,
+    test_reasons_are_those_of_heat,
+    test_restricted_actions_fail_the_update,
+    test_updates_go_as_heat_tells_them,
+    test_what_becomes_ready_when_time_is_up_is_not_begun,
+    test_what_had_begun_when_another_failed_is_let_finish,
+    test_what_stays_keeps_its_id,
+    test_what_was_feared_to_be_replaced_may_turn_out_unchanged,
+)
+
+ONE_MOMENT = {
+    # in which order acts have begun that end in one moment is not in rows
+    "test_a_group_changes_batch_by_batch",
+    "test_what_had_begun_when_another_failed_is_let_finish",
+    # a deadline that has come when a tree is loaded is looked at a millisecond later
+    "test_a_time_out_fails_the_resource_and_the_stack",
+    "test_each_batch_has_its_share_of_the_time",
+    "test_what_becomes_ready_when_time_is_up_is_not_begun",
+    "test_who_is_left_at_work_when_all_is_over_has_the_rest_of_its_time",
+}
+
+
+@pytest.fixture(autouse=True, params=[None, 2], ids=["whole orders", "every other turn"])
+def on_rows(
+    request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[None]:
+    """Put rows below what the tests call simulations."""
+    databases: list[Database] = []
+    if request.param and request.node.originalname in ONE_MOMENT:
+        pytest.skip("tells what several engines cannot: how one moment goes")
+
+    def life(world: Simulation | None = None) -> RowLifecycle:
+        folder = tmp_path / f"life-{len(databases)}"
+        folder.mkdir()
+        databases.append(trees.database(folder))
+        return RowLifecycle(databases[-1], world, turns=request.param)
+
+    def run(
+        stack: Stack, *, rollback: bool = False, simulation: Simulation | None = None
+    ) -> Result:
+        return life(simulation).create(stack, rollback=rollback)
+
+    monkeypatch.setattr(simulation, "Lifecycle", life)
+    monkeypatch.setattr(simulation, "run", run)
+    yield
+    for database in databases:
+        database.close()
