@@ -360,12 +360,17 @@ class World:
                 for r in rows
                 if r.type == "Test::Thing" and r.physical_id not in self.reality.things
             ),
-            "events": Counter(
-                (path(e.stack_uuid), "S" if e.type == events.STACK_TYPE else e.name, e.action,
-                 e.status, e.reason if "S" in e.name else "")
-                for e in self.store.events
-            ),
-        }  # fmt: skip
+            "events": self.sequences(path),
+        }
+
+    def sequences(self, path: Callable[[str], str]) -> dict[tuple[str, str], list[str]]:
+        """What is told of each resource and each stack, in its order."""
+        told: dict[tuple[str, str], list[str]] = {}
+        for each in self.store.events:
+            who = "S" if each.type == events.STACK_TYPE else each.name
+            key = (path(each.stack_uuid), who)
+            told.setdefault(key, []).append(f"{each.action}_{each.status}")
+        return told
 
 
 _NUMBERS: dict[str, int] = {}

@@ -268,6 +268,7 @@ def _complete(
 def _take_over(stack: EngineStack, row: Row, act: Act) -> None:
     """Let the record have what the update has brought."""
     row.record.type = row.definition.type
+    row.requires = tuple(dict.fromkeys(row.definitions.required(row.name)))
     if "metadata" in act.arguments["template"]:
         with contextlib.suppress(errors.Failure):  # a later traversal may have other resources
             row.record.metadata = stack.metadata(row)

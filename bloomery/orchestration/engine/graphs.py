@@ -78,7 +78,11 @@ def planned(
         records={name: row.ruled() for name, row in stack.rows.items()},
         leftovers={name: [row.ruled() for row in rows] for name, rows in stack.leftovers.items()},
         live={name: row for name, row in stack.rows.items() if row.ready},
-        requires={name: row.requires for name, row in stack.rows.items()},
+        requires={
+            name: row.requires
+            for name, row in stack.rows.items()
+            if row.act is not None or name not in old.definitions
+        },
     )
     build = plans.rollback if action is Action.ROLLBACK else plans.plan
     plan = build(old, new, present)

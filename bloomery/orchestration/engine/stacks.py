@@ -88,6 +88,7 @@ class EngineStack:
         self.current_rows: dict[str, Row] = {}  # those of the present template
         self.walk: Walker | None = None
         self.open_rows: dict[str, Row] = {}  # whose acts have not ended
+        self._context: base.ResourceContext | None = None
         stacks[row.uuid] = self
 
     @property
@@ -212,7 +213,7 @@ class EngineStack:
 
     def turn_to(self, new: Stack | Nothing) -> None:
         """Turn to another template: each of its resources has a row from now on."""
-        self.template = new
+        self.template, self._context = new, None
         if isinstance(new, Stack):
             self.first = new
             self.timeout_s = new.timeout_s
@@ -221,6 +222,11 @@ class EngineStack:
             if name not in self.rows:
                 self.add(self.new_row(name))
         self.current_rows = {name: self.rows[name] for name in new.definitions}
+
+    def keep_template(self) -> None:
+        """Stay with the template whose end has failed, as whoever loads the stack does."""
+        self.template, rows = self.first, self.rows
+        self.current_rows = {n: rows[n] for n in self.first.definitions if n in rows}
 
     def new_row(self, name: str, replaces: str | None = None) -> Row:
         assert isinstance(self.template, Stack)
@@ -247,6 +253,13 @@ class EngineStack:
         return tuple(dict.fromkeys(self.template.required(name)))
 
     def context(self) -> base.ResourceContext:
+        """What resources may know; one object for all of a traversal."""
+        known = self._context
+        if known is None or known.timeout_s != self.timeout_s:
+            known = self._context = self._new_context()
+        return known
+
+    def _new_context(self) -> base.ResourceContext:
         runtime = self.ledger.runtime
         return base.ResourceContext(
             stack_name=self.name,

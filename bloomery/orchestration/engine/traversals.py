@@ -130,6 +130,8 @@ class Traversals:
             self._end_snapshot(stack, snapshot, stack.status, stack.reason)
             return
         self._clear_hooks(stack)
+        if stack.action is Action.DELETE:
+            stack.keep_template()
         rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
         stack.fail(failure)
         self._end_snapshot(stack, snapshot, stack.status, stack.reason)

@@ -364,7 +364,9 @@ class Walk:
         new = self.stack.template
         assert isinstance(new, Stack)
         row.context = self.stack.context()
-        row.requires, row.hidden = self.stack.required(row.name), self.stack.hides
+        before = () if row.gone else row.requires  # until the act has ended it needs them, too
+        row.requires = tuple(dict.fromkeys((*self.stack.required(row.name), *before)))
+        row.hidden = row.hidden or self.stack.hides
         row.turn_to(new, self.stack.row.template_uuid)
 
     def _made(self, key: Key, row: Row) -> None:

@@ -25,7 +25,7 @@ class Present:
     ``records``    by name; None: all of the old template, as it says
     ``leftovers``  old ones that a replacement left standing, oldest first
     ``live``       those whose id and attributes can be told now
-    ``requires``   by name who came before, for those that the old template has not
+    ``requires``   by name who came before, where the old template does not say it
     """
 
     records: Mapping[str, Record] | None = None

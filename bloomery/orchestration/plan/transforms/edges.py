@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.builder import PlanBuilder
@@ -39,7 +39,11 @@ def order_deletion(builder: PlanBuilder) -> None:
         for key in keys:
             builder.graph.add(key, replacement if replacement in builder.graph else None)
     for name, keys in ends.items():
-        _after_users(builder, name, keys, ends)
+        if name in builder.old.definitions:
+            _after_users(builder, builder.old.required(name), keys, ends)
+    for name, required in builder.present.requires.items():
+        if name in ends:
+            _after_users(builder, required, ends[name], ends, careful=True)
 
 
 def _ends(builder: PlanBuilder) -> dict[str, list[Key]]:
@@ -51,17 +55,35 @@ def _ends(builder: PlanBuilder) -> dict[str, list[Key]]:
 
 
 def _after_users(
-    builder: PlanBuilder, user: str, keys: list[Key], ends: Mapping[str, list[Key]]
+    builder: PlanBuilder,
+    names: Iterable[str],
+    keys: list[Key],
+    ends: Mapping[str, list[Key]],
+    *,
+    careful: bool = False,
 ) -> None:
-    """Let what ``user`` required end after it; a row may be of a template before the old one."""
-    if user in builder.old.definitions:
-        names = builder.old.required(user)
-    else:
-        names = builder.present.requires.get(user, ())
+    """Let ``names`` end after ``keys``, whose resource required them.
+
+    ``careful``: what a row required before the old template may be the other way round by now.
+    """
     for required in dict.fromkeys(names):
         for end in ends.get(required, ()):
             for key in keys:
-                builder.graph.add(end, key)
+                if not (careful and _reaches(builder.graph, key, end)):
+                    builder.graph.add(end, key)
+
+
+def _reaches(graph: Graph[Key], key: Key, end: Key) -> bool:
+    """Whether ``key`` requires ``end``, directly or through others."""
+    todo, seen = [key], {key}
+    while todo:
+        each = todo.pop()
+        if each == end:
+            return True
+        needs = graph.requires(each) if each in graph else ()
+        todo += [need for need in needs if need not in seen]
+        seen.update(needs)
+    return False
 
 
 # -------------------------------------------------------------------------------------- no-ops

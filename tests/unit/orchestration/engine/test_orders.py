@@ -184,6 +184,20 @@ def test_a_second_update_waits_for_the_row_that_is_under_way_alone(created):
     assert "d" not in created.reality.things.values()
 
 
+def test_what_a_row_in_progress_needed_goes_after_it(world):
+    """The second update removes what the first one, which is under way, has let go."""
+    text = "resources:\n  a: {type: Test::Thing}\n  b: {type: Test::Thing, BODY}\n"
+    world.create(text.replace("BODY", "depends_on: a"))
+    world.run()
+    alone = "resources:\n  b: {type: Test::Thing, properties: {wait_s: 5}}\n"
+    world.update(alone)
+    world.run(before_s=world.clock.now() + 1)
+    before = len(world.lines())
+    world.update(alone + "outputs: {o: {value: 1}}\n")
+    world.run()
+    assert since(world, before) == told("S U>, b U., a D+, S U.")
+
+
 def test_a_delete_aborts_what_is_under_way(world):
     world.create(chain(wait_s="50"))
     world.run(before_s=1)
