@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import dataclasses
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import raw_templates, resources, stacks
@@ -18,6 +18,15 @@ from bloomery.model.stacks import Resource, Stack, Template
 from bloomery.orchestration.service import acceptance, access, checks
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template import environment
+
+_NO_ENVIRONMENT: Final[Json] = {
+    environment.PARAMETERS: {},
+    environment.DEFAULTS: {},
+    environment.REGISTRY: {"resources": {}},
+    environment.SINKS: [],
+    environment.ENCRYPTED: [],
+}
+
 
 # ----------------------------------------------------------------------------------------- adopt
 
@@ -116,7 +125,7 @@ class _Tree:
             "action": row.action,
             "status": row.status,
             "template": dict(template.template),
-            "environment": dict(template.environment),
+            "environment": _NO_ENVIRONMENT | dict(template.environment),
             "files": dict(template.files),
             "resources": entries,
             "project_id": row.project,

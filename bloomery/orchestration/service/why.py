@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Final
 
@@ -34,6 +34,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
     held = [each for each in held if each.stack_uuid in below]
+    things = _Things(below, held)
     waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in held if each.status == Status.FAILED]
     since = row.updated_at or row.created_at
@@ -51,9 +52,9 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
             for each in orders
             if each.stack_uuid in below
         ],
-        "waiting": [_waiting(each, below, now) for each in waiting[:_MOST]],
+        "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, below) for each in failed[:_MOST]],
-        "next_action": _next_action(row, waiting, bool(orders), engine),
+        "next_action": _next_action(row, waiting, things, bool(orders), engine),
     }
 
 
@@ -65,33 +66,50 @@ def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
     return list(within.values())
 
 
-def _waiting(resource: Resource, below: dict[str, Stack], now: datetime) -> Json:
+class _Things:
+    """What resources of a tree may wait for, in words."""
+
+    def __init__(self, below: Mapping[str, Stack], held: Sequence[Resource]) -> None:
+        self.stacks = below
+        self._resources = {each.uuid: each for each in held}
+
+    def awaited(self, resource: Resource) -> str:
+        """Say what a resource waits for."""
+        if hooks := _hooks(resource):
+            return f"hook {', '.join(hooks)} to be cleared"
+        uuid = resource.waits_for or ""
+        if uuid in self.stacks:
+            return f"stack {self.stacks[uuid].name} below it"
+        if uuid in self._resources:
+            other = self._resources[uuid]
+            return f"resource {other.name} ({other.type}), such as a signal to it"
+        if uuid:
+            return f"what is called {uuid}"
+        if resource.attempt:
+            return f"its next attempt, after {resource.attempt} that failed"
+        return "its next look" if resource.due_at else "its engine"
+
+
+def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
     since = resource.updated_at or resource.created_at
     return {
         "resource": resource.name,
-        "stack": below[resource.stack_uuid].name,
+        "stack": things.stacks[resource.stack_uuid].name,
         "state": f"{resource.action}_{resource.status}",
         "since": _iso(since),
         "age_s": _age(since, now),
-        "for": _awaited(resource),
+        "for": things.awaited(resource),
+        "for_uuid": resource.waits_for,
         "due_at": _iso(resource.due_at),
         "attempt": resource.attempt,
     }
-
-
-def _awaited(resource: Resource) -> str:
-    if hooks := _hooks(resource):
-        return f"hook {', '.join(hooks)} to be cleared"
-    if resource.waits_for:
-        return resource.waits_for
-    return "its next look" if resource.due_at else "its engine"
 
 
 def _hooks(resource: Resource) -> list[str]:
     return [hook for hook in HOOKS if resource.data.get(hook)]
 
 
-def _failed(resource: Resource, below: dict[str, Stack]) -> Json:
+def _failed(resource: Resource, below: Mapping[str, Stack]) -> Json:
     return {
         "resource": resource.name,
         "stack": below[resource.stack_uuid].name,
@@ -101,7 +119,11 @@ def _failed(resource: Resource, below: dict[str, Stack]) -> Json:
 
 
 def _next_action(
-    row: Stack, waiting: Sequence[Resource], has_orders: bool, engine: str | None
+    row: Stack,
+    waiting: Sequence[Resource],
+    things: _Things,
+    has_orders: bool,
+    engine: str | None,
 ) -> str:
     hooked = next((each for each in waiting if _hooks(each)), None)
     if hooked is not None:
@@ -111,7 +133,7 @@ def _next_action(
     if engine is None and has_orders:
         return "wait: no engine has taken the order yet; look whether one runs"
     if waiting:
-        return f"wait for {waiting[0].name}: {_awaited(waiting[0])}; or cancel, or delete"
+        return f"wait for {waiting[0].name}: {things.awaited(waiting[0])}; or cancel, or delete"
     return "wait: the engine is at work"
 
 

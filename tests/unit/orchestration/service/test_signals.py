@@ -116,24 +116,47 @@ def test_a_mark_must_mean_one_resource_that_rests(face, web):
 
 def test_why_names_what_waits_for_what(face, web):
     face.change(web, action="UPDATE", status="IN_PROGRESS")
+    handle = face.add_resource(web, "h", {}, type=HANDLE, status="FAILED", reason="it broke")
     face.add_resource(
-        web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", waits_for="stack/17",
+        web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", waits_for=handle.uuid,
         updated_at=trees.AT, attempt=2,
     )  # fmt: skip
-    face.add_resource(web, "h", {}, type=HANDLE, status="FAILED", reason="it broke")
     why = face.engine.explain_stack(face.member, web)
     assert why["stack_status"] == "UPDATE_IN_PROGRESS"
     assert why["waiting"] == [
         {
             "resource": "a", "stack": "web", "state": "UPDATE_IN_PROGRESS",
             "since": trees.AT.isoformat(), "age_s": why["waiting"][0]["age_s"],
-            "for": "stack/17", "due_at": None, "attempt": 2,
+            "for": f"resource h ({HANDLE}), such as a signal to it", "for_uuid": handle.uuid,
+            "due_at": None, "attempt": 2,
         },
     ]  # fmt: skip
     assert why["failed"] == [
         {"resource": "h", "stack": "web", "state": "CREATE_FAILED", "reason": "it broke"}
     ]
-    assert why["next_action"].startswith("wait for a: stack/17")
+    assert why["next_action"].startswith("wait for a: resource h")
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ({"waits_for": "17"}, "what is called 17"),
+        ({"attempt": 2}, "its next attempt, after 2 that failed"),
+        ({"due_at": trees.AT}, "its next look"),
+        ({}, "its engine"),
+    ],
+)
+def test_why_has_words_for_every_wait(face, web, more, expected):
+    face.add_resource(web, "a", {"value": 1}, action="UPDATE", status="IN_PROGRESS", **more)
+    assert face.engine.explain_stack(face.member, web)["waiting"][0]["for"] == expected
+
+
+def test_why_names_the_stack_below_that_is_waited_for(face, web):
+    below = face.create("below")
+    face.change(below, root_uuid=web.uuid, owner_uuid=web.uuid, owner_resource="a", depth=1)
+    face.add_resource(web, "a", {"value": 1}, status="IN_PROGRESS", waits_for=below.uuid)
+    waiting = face.engine.explain_stack(face.member, web)["waiting"]
+    assert [each["for"] for each in waiting] == ["stack below below it"]
 
 
 def test_why_says_what_to_do(face, web):
