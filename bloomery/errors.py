@@ -427,7 +427,7 @@ class EventNotFound(NotFound):
 
 
 class SnapshotNotFound(EntityNotFound):
-    code = "stack.snapshot_not_found"
+    code, wire_type = "stack.snapshot_not_found", "NotFound"
     text = "The Snapshot ({snapshot}) for Stack ({stack}) could not be found."
 
 

@@ -264,6 +264,7 @@ class PreviewedStack:
     user: str | None
     tags: Sequence[str]
     resources: Sequence[Any]  # ResourceDetails, or a sequence of such, and so on
+    outputs: Sequence[Output] = ()  # none has a value yet
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

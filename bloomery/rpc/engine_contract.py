@@ -62,10 +62,6 @@ class Stacks(Protocol):
         """Return a page of stacks; ``detail``: under the policy of the detailed list."""
 
     @since("1.0")
-    def list_stack_details(self, request: Request, query: StackQuery) -> list[StackDetails]:
-        """Return a page of stacks with what ``show_stack`` has but outputs."""
-
-    @since("1.0")
     def count_stacks(self, request: Request, query: StackQuery) -> int:
         """Return how many stacks there are, whatever the page."""
 

@@ -103,7 +103,6 @@ class FakeEngine:
         self.answers: dict[str, Any] = {
             "identify_stack": STACK,
             "list_stacks": [summary()],
-            "list_stack_details": [details(outputs=None)],
             "count_stacks": 7,
             "show_stack": details(),
             "create_stack": STACK,

@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.api.orchestration import faults
 from bloomery.api.orchestration.call import Call
 
-_INTEGER: Final = re.compile(r"\s*[+-]?\d+\s*", re.ASCII)
+_INTEGER: Final = re.compile(r"-?\d+", re.ASCII)
 _MOST_DIGITS: Final = 18  # beyond that no list has so many items, and databases no such number
 _SHOWN_CHARS: Final = 80
 
@@ -45,9 +45,12 @@ def truth(name: str, value: Any, error: type[errors.Failure] = faults.BadValue) 
 
 
 def count(call: Call, name: str) -> int | None:
-    """Return a number of things.  Raises BadRequest for a negative one, and for what is none."""
+    """Return a number of things; None: nothing was said, or nothing but the name.
+
+    Raises BadRequest for a negative one, and for what is none.
+    """
     said = value(call, name)
-    return None if said is None else natural(name, said)
+    return None if not said else natural(name, said)
 
 
 def natural(name: str, value: Any) -> int:
@@ -64,11 +67,11 @@ def natural(name: str, value: Any) -> int:
 def descending(call: Call) -> bool | None:
     """Return the direction of a list; None: nothing was said."""
     said = value(call, "sort_dir")
-    if said not in (None, "asc", "desc"):
+    if said not in (None, "", "asc", "desc"):
         raise faults.BadValue(
             reason=f"cannot sort in direction {shown(said)}: sort_dir must be asc or desc"
         )
-    return None if said is None else said == "desc"
+    return None if not said else said == "desc"
 
 
 def sort_keys(call: Call, columns: Mapping[str, str]) -> tuple[str, ...]:

@@ -98,7 +98,7 @@ class Body:
 
     def _names(self, key: str) -> tuple[str, ...]:
         names = self.document.get(key)
-        if names is None:
+        if not names:
             return ()
         if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
             raise faults.BadRequest(reason=f"{key} must be a list of names")
@@ -139,7 +139,7 @@ class Body:
             )
         tags = tuple(tag for tag in source.split(",") if tag)
         if any(len(tag) > MAX_TAG_CHARS for tag in tags):
-            raise faults.BadValue(
+            raise faults.BadRequest(
                 reason=f"a tag may have {MAX_TAG_CHARS} characters, and one of tags has more"
             )
         return tags

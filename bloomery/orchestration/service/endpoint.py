@@ -82,9 +82,6 @@ class EngineEndpoint:
     ) -> list[StackSummary]:
         return lists.list_stacks(self._context(request), query, detail=detail)
 
-    def list_stack_details(self, request: Request, query: StackQuery) -> list[StackDetails]:
-        return lists.list_details(self._context(request), query)
-
     def count_stacks(self, request: Request, query: StackQuery) -> int:
         return lists.count_stacks(self._context(request), query)
 

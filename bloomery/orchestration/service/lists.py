@@ -7,12 +7,11 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.db import stacks as db
-from bloomery.model.stack_views import STACK_SORT_KEYS, StackDetails, StackQuery, StackSummary
+from bloomery.model.stack_views import STACK_SORT_KEYS, StackQuery, StackSummary
 from bloomery.model.stacks import Stack
 from bloomery.operations.context import Context
 from bloomery.orchestration.resources.states import Status
-from bloomery.orchestration.service import access, definitions
-from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service import access
 
 _TRUTH: Final = {"true": True, "false": False}
 _STATUSES: Final = frozenset(str(status) for status in Status)
@@ -29,12 +28,6 @@ def list_stacks(ctx: Context, query: StackQuery, *, detail: bool = False) -> lis
     """Return a page of stacks."""
     _authorize(ctx, query, "stacks:detail" if detail else "stacks:index")
     return [summary_of(stack) for stack in _page(ctx, query)]
-
-
-def list_details(ctx: StackContext, query: StackQuery) -> list[StackDetails]:
-    """Return a page of stacks, each with its parameters."""
-    _authorize(ctx, query, "stacks:detail")
-    return [details_of(ctx, stack) for stack in _page(ctx, query)]
 
 
 def count_stacks(ctx: Context, query: StackQuery) -> int:
@@ -135,19 +128,6 @@ def summary_of(stack: Stack) -> StackSummary:
         created_at=stack.created_at,
         updated_at=stack.updated_at,
         deleted_at=stack.deleted_at,
-    )
-
-
-def details_of(ctx: StackContext, stack: Stack) -> StackDetails:
-    """Return a stack with its parameters and without outputs."""
-    definition = definitions.of(ctx, stack).definition
-    return StackDetails(
-        summary=summary_of(stack),
-        description=definition.template.description,
-        parameters=parameters_of(definition),
-        outputs=None,
-        disable_rollback=stack.disable_rollback,
-        timeout_mins=stack.timeout_mins,
     )
 
 

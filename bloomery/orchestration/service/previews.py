@@ -8,6 +8,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stack_views import (
+    Output,
     PreviewedStack,
     ResourceDetails,
     StackArguments,
@@ -58,6 +59,9 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
         user=ctx.request.user,
         tags=tuple(arguments.tags or ()),
         resources=list(_previewed(new.stack, identity)),
+        outputs=[
+            Output(key=key, description=each.description) for key, each in new.stack.outputs.items()
+        ],
     )
 
 

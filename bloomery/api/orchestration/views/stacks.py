@@ -92,6 +92,7 @@ def previewed(call: Call, stack: PreviewedStack) -> Json:
         "parent": None,
         "stack_user_project_id": None,
         "tags": list(stack.tags),
+        "outputs": [output(each) for each in stack.outputs],
         "resources": _trees(stack.resources),
     }
 

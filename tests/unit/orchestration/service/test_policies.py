@@ -30,7 +30,6 @@ READ, WRITE = "ra", "ma"
 MATRIX = {
     "identify_stack": ("rai", ["web"], {}),
     "list_stacks": (READ, [StackQuery()], {}),
-    "list_stack_details": (READ, [StackQuery()], {}),
     "count_stacks": (READ, [StackQuery()], {}),
     "show_stack": (READ, [STACK], {}),
     "create_stack": (WRITE, ["new", NEW], {}),

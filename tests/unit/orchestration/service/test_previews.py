@@ -21,14 +21,16 @@ def face(tmp_path):
 
 def test_a_preview_stores_nothing_and_shows_what_is_below(face):
     arguments = face.arguments(
-        resources={"a": VALUE, "b": VALUE | {"depends_on": "a"}, "g": GROUP}, tags=["t"]
-    )
+        resources={"a": VALUE, "b": VALUE | {"depends_on": "a"}, "g": GROUP}, tags=["t"],
+        outputs={"o": {"value": {"get_attr": ["a", "value"]}, "description": "told"}},
+    )  # fmt: skip
     preview = face.engine.preview_stack(face.member, "web", arguments)
     first, second, group = preview.resources
     assert (first.name, first.properties["value"], first.required_by) == ("a", 1, ["b"])
     assert (second.action, second.status, second.physical_id) == ("INIT", "COMPLETE", None)
     assert [each.name for each in group] == ["0", "1"]
     assert preview.parameters["OS::stack_name"] == "web"
+    assert [(each.key, each.description) for each in preview.outputs] == [("o", "told")]
     assert face.rows(tables.STACKS) == face.orders() == []
 
 
