@@ -228,13 +228,18 @@ class Server(Process):
             "--state-dir", str(home), "--config-file", str(file), "--port", str(port),
             env=os.environ | (env or {}),
         )  # fmt: skip
+        self._home = home
         self.port = port
+        self.orchestration_port = 0
 
     def __enter__(self) -> Self:
         """Wait until it answers."""
         try:
             url = self.line().split(" answers at ")[1].split()[0]
             self.port = urlsplit(url).port or 0
+            clouds = (self._home / "clouds.yaml").read_text()
+            stacks = clouds.split("orchestration_endpoint_override: ")[1].split()[0]
+            self.orchestration_port = urlsplit(stacks).port or 0
         except BaseException:
             self.__exit__()
             raise
@@ -242,6 +247,9 @@ class Server(Process):
 
     def client(self) -> Client:
         return Client(self.port)
+
+    def orchestration_client(self) -> Client:
+        return Client(self.orchestration_port)
 
 
 def _config(options: dict[str, Any]) -> str:

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from bloomery import conf, errors
-from bloomery.cmd import options, process, stacks
+from bloomery.cmd import options, process, stacks, threads
 from bloomery.cmd.serve import log_to_stderr, warn_of
 from bloomery.cmd.service import named, prepare_schema, told_as_a_start
 from bloomery.conf import Conf
@@ -67,6 +67,8 @@ class EngineProcess:
             built.callback(self._db.close)
             prepare_schema(self._db, home)
             self._conf = named(settings, home.name_conductor(self._db, settings.default.host))
+            if relay.needs_oslo(self._conf):
+                threads.use_threads()
             self._relay = relay.make_relay(self._conf, self._db, config_files)
             folders = [*(Path(name).parent for name in config_files), home.path]
             sealer = home.sealer(self._db)

@@ -56,7 +56,7 @@ class Service:
 
     def _build(self, config_files: Sequence[str]) -> None:
         conf = self.conf
-        if relay.needs_snapshots(conf):
+        if relay.needs_oslo(conf):
             threads.use_threads()
         self.relay = relay.make_relay(conf, self.db, config_files)
         sealer = self._home.sealer(self.db)

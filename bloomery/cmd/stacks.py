@@ -106,6 +106,7 @@ class Stacks:
 
     def _make_runtime(self) -> EngineRuntime:
         runtimes = importlib.import_module("bloomery.orchestration.service.runtimes")
+        access = importlib.import_module("bloomery.orchestration.service.access")
         software = importlib.import_module("bloomery.orchestration.service.software")
         runtime: EngineRuntime = runtimes.make_runtime(
             self._conf,
@@ -114,6 +115,7 @@ class Stacks:
             software=lambda project: software.RowSoftware(
                 self._db, self._sealer, project, self._on_events_written
             ),
+            authorize=access.stored_type_check(self._services()),
         )
         return runtime
 

@@ -154,7 +154,13 @@ def relay_row(
         "root": event.root_uuid,
     }
     if stack is not None:
-        facts["project"] = stack.project
+        facts |= {
+            "project": stack.project,
+            "user": stack.user,
+            "tags": list(stack.tags),
+            "created_at": stack.created_at,
+            "updated_at": stack.updated_at,
+        }
     return events.encode(
         events.Event(
             object="stack",

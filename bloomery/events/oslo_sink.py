@@ -16,7 +16,7 @@ from typing import Any, Final
 
 from bloomery.conf import Conf
 from bloomery.db.events import Stored
-from bloomery.notifications import payloads
+from bloomery.notifications import payloads, stack_messages
 
 LOG = logging.getLogger(__name__)
 
@@ -26,7 +26,7 @@ _NEEDS_NO_BROKER: Final = frozenset({"log", "noop", "test"})
 
 
 class OsloSink:
-    """Sends what passes notification_level; an event that cannot be told is logged and skipped."""
+    """Sends what passes notification_level, and all of stacks; what cannot be told is skipped."""
 
     name = "oslo"
 
@@ -34,24 +34,35 @@ class OsloSink:
         """``config_files``: where oslo.messaging finds options of its own."""
         self._conf = conf
         self._config_files = config_files
-        self._least = conf.default.notification_level or "critical"
+        self._least = conf.default.notification_level
         self._transport: Any = None
+        self._of_stacks: Any = None
 
     def open(self) -> None:
         """Load the drivers; a broker is connected to when the first message leaves."""
-        if self._transport is None:
-            self._transport = _open(self._conf, self._config_files)
+        conf = self._conf
+        if self._transport is None and self._least is not None:
+            topics = conf.default.versioned_notifications_topics
+            self._transport = _open(conf, self._config_files, EXCHANGE, topics)
+        if self._of_stacks is None:
+            topics = conf.oslo_messaging_notifications.topics
+            self._of_stacks = _open(conf, self._config_files, stack_messages.EXCHANGE, topics)
 
     def send(self, event: Stored) -> None:
-        if not passes(event.level, self._least):
-            return
+        if event.object == stack_messages.OBJECT:
+            self._of_stacks.send(_request_context(event), _stack_message(event, self._conf))
+        elif self._least is not None and passes(event.level, self._least):
+            self._send_versioned(event)
+
+    def _send_versioned(self, event: Stored) -> None:
         if (message := _message(event)) is not None:
             self._transport.send(_request_context(event), message)
 
     def close(self) -> None:
-        if self._transport is not None:
-            self._transport.close()
-            self._transport = None
+        for transport in (self._transport, self._of_stacks):
+            if transport is not None:
+                transport.close()
+        self._transport = self._of_stacks = None
 
 
 def passes(level: str, least: str) -> bool:
@@ -71,12 +82,26 @@ def _message(event: Stored) -> dict[str, Any] | None:
     except (TypeError, ValueError) as exc:
         LOG.warning("cannot tell of event %d, %s: %s", event.id, event.event_type, exc)
         return None
+    return _envelope(event, event.publisher, event.level, payload)
+
+
+def _stack_message(event: Stored, conf: Conf) -> dict[str, Any]:
+    """Return what Heat sends of a stack; where it was ordered no engine has a part in it yet."""
+    level = event.level if event.level == "error" else conf.engine.default_notification_level
+    publisher = event.publisher or f"orchestration.{conf.default.host}"
+    payload = stack_messages.payload(event.object_uuid, event.facts)
+    return _envelope(event, publisher, level, payload)
+
+
+def _envelope(
+    event: Stored, publisher: str | None, level: str, payload: dict[str, Any]
+) -> dict[str, Any]:
     same_each_time = uuid.uuid5(uuid.UUID(event.object_uuid), f"{event.id} {event.created_at}")
     return {
         "message_id": str(same_each_time),
-        "publisher_id": event.publisher,
+        "publisher_id": publisher,
         "event_type": event.event_type,
-        "priority": event.level.upper(),
+        "priority": level.upper(),
         "payload": payload,
         "timestamp": f"{event.created_at:%Y-%m-%d %H:%M:%S.%f}",
     }
@@ -106,7 +131,7 @@ def _request_context(event: Stored) -> dict[str, Any]:
     }
 
 
-def _open(conf: Conf, config_files: Sequence[str]) -> Any:
+def _open(conf: Conf, config_files: Sequence[str], exchange: str, topics: Sequence[str]) -> Any:
     from oslo_config import cfg
 
     from bloomery.notifications import oslo_transport
@@ -120,7 +145,7 @@ def _open(conf: Conf, config_files: Sequence[str]) -> Any:
     return oslo_transport.OsloTransport(
         source,
         url=url,
-        exchange=EXCHANGE,
+        exchange=exchange,
         drivers=list(options.driver),
-        topics=list(conf.default.versioned_notifications_topics),
+        topics=list(topics),
     )

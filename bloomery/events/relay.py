@@ -23,14 +23,14 @@ from bloomery.events.sinks import LogSink, Sink
 from bloomery.events.trimmer import Trimmer
 
 
-def needs_snapshots(conf: Conf) -> bool:
-    """Do event rows have to carry whole objects?  Only versioned notifications want that.
+def needs_oslo(conf: Conf) -> bool:
+    """Will oslo.messaging be loaded?  Then choose its threads first (cmd.threads)."""
+    return bool(conf.oslo_messaging_notifications.driver)
 
-    Where this is true oslo.messaging will be loaded: choose its threads first (cmd.threads).
-    """
-    return conf.default.notification_level is not None and bool(
-        conf.oslo_messaging_notifications.driver,
-    )
+
+def needs_snapshots(conf: Conf) -> bool:
+    """Do event rows have to carry whole objects?  Only versioned notifications want that."""
+    return conf.default.notification_level is not None and needs_oslo(conf)
 
 
 def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
@@ -38,7 +38,7 @@ def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
     sinks: list[Sink] = []
     if conf.events.log:
         sinks.append(LogSink())
-    if needs_snapshots(conf):
+    if needs_oslo(conf):
         sinks.append(OsloSink(conf, config_files))
     return sinks
 

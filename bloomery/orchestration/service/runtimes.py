@@ -11,12 +11,13 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Collection
 from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.model.stacks import Stack
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.service import plugin_modules
@@ -76,6 +77,7 @@ def make_runtime(
     engines: Callable[[], int] = lambda: 1,
     endpoint: str = "",
     software: Callable[[str], Any] | None = None,
+    authorize: Callable[[Stack, Collection[str]], None] | None = None,
 ) -> EngineRuntime:
     """Return the runtime of a process; it reads folders, so make it once.
 
@@ -92,4 +94,5 @@ def make_runtime(
         engines=engines,
         endpoint=endpoint,
         software=software,
+        authorize=authorize,
     )

@@ -347,7 +347,7 @@ def configured(
     ("level", "driver", "log", "sinks", "snapshots"),
     [
         (None, (), False, [], False),
-        (None, ("test",), False, [], False),
+        (None, ("test",), False, ["oslo"], False),  # of stacks alone
         ("info", (), False, [], False),
         (None, (), True, ["log"], False),
         ("info", ("test",), False, ["oslo"], True),

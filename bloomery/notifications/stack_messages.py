@@ -1,0 +1,40 @@
+"""Notifications of stacks as Heat sends them: ``orchestration.stack.<action>.<start|end|error>``.
+
+They are not versioned: the payload is a plain map, and goes to the topics of
+[oslo_messaging_notifications].
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from datetime import datetime
+from typing import Any, Final
+
+OBJECT: Final = "stack"  # of event rows
+EXCHANGE: Final = "heat"
+
+
+def payload(stack_uuid: str, facts: Mapping[str, Any]) -> dict[str, Any]:
+    """Return what consumers of Heat's know; ``facts`` are those of the event row.
+
+    The description stands in the template, which an event does not carry: it is null.
+    """
+    project, name, user = facts.get("project"), facts.get("stack_name"), facts.get("user")
+    return {
+        "tenant_id": project,
+        "user_id": user,
+        "user_identity": user,
+        "username": user,
+        "stack_identity": f"arn:openstack:heat::{project}:stacks/{name}/{stack_uuid}",
+        "stack_name": name,
+        "state": facts.get("state"),
+        "state_reason": facts.get("state_reason"),
+        "create_at": _time(facts.get("created_at")),
+        "updated_at": _time(facts.get("updated_at")),
+        "description": None,
+        "tags": facts.get("tags") or [],
+    }
+
+
+def _time(value: str | None) -> str | None:
+    return None if value is None else f"{datetime.fromisoformat(value):%Y-%m-%dT%H:%M:%SZ}"

@@ -1,0 +1,100 @@
+"""What stacks cost the database, through HTTP and the engine: commits, and rows that are written.
+
+A count that goes down is welcome: change it here.  One that goes up wants a reason.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from bloomery.db.engine import Meter
+from bloomery.db.tables import RESOURCES, STACK_LOCKS, STACK_ORDERS
+from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path / "state", periodic_interval=3600) as running:
+        yield running
+
+
+@pytest.fixture
+def meter(site: Orchestration) -> Meter:
+    rest(site)
+    return Meter(site.service.db)
+
+
+def rest(site: Orchestration) -> None:
+    """Wait until nobody works on any stack."""
+
+    def rests() -> bool:
+        with site.service.db.read() as conn:
+            orders = conn.execute(sa.select(sa.func.count()).select_from(STACK_ORDERS)).scalar()
+            held = sa.select(sa.func.count()).where(STACK_LOCKS.c.engine_id.is_not(None))
+            return not orders and not conn.execute(held).scalar()
+
+    wait_for(rests, "all stacks to rest", timeout_s=60)
+
+
+def values(count: int, first: str = "v") -> dict[str, Any]:
+    return {
+        f"r{number}": {
+            "type": "OS::Heat::Value",
+            "properties": {"value": f"v{number}" if number else first},
+        }
+        for number in range(count)
+    }
+
+
+def chain(count: int) -> dict[str, Any]:
+    return {
+        f"r{number}": {
+            "type": "OS::Heat::Value",
+            "properties": {"value": {"get_attr": [f"r{number - 1}", "value"]} if number else "x"},
+        }
+        for number in range(count)
+    }
+
+
+def test_a_flat_stack_takes_the_same_few_commits_whatever_its_size(
+    site: Orchestration, meter: Meter
+) -> None:
+    commits = []
+    for count in (3, 60):
+        meter.reset()
+        site.create(f"flat-{count}", template(values(count)))
+        rest(site)
+        commits.append(meter.commits)
+    assert commits == [4, 4]
+
+
+def test_a_chain_takes_one_commit_a_link(site: Orchestration, meter: Meter) -> None:
+    site.create("chain", template(chain(20)))
+    rest(site)
+    assert meter.commits == 23
+
+
+def test_an_update_writes_the_resource_that_changes_and_no_other(
+    site: Orchestration, meter: Meter
+) -> None:
+    stack = site.create("web", template(values(40)))
+    rest(site)
+    before = rows(site)
+    meter.reset()
+    assert site.ask("PUT", stack, {"template": template(values(40, "other"))})[0] == 202
+    rest(site)
+    assert meter.commits == 4
+    changed = [name for name, row in rows(site).items() if row != before[name]]
+    assert changed == ["r0"]
+
+
+def rows(site: Orchestration) -> dict[str, Any]:
+    with site.service.db.read() as conn:
+        found = conn.execute(sa.select(RESOURCES)).mappings()
+        return {row["name"]: dict(row) for row in found}
