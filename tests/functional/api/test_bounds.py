@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.model.rules import steps as step_rules
 from bloomery.model.rules.attributes import MOST_TEXT
-from bloomery.operations import provision
 
 LONG = "x" * (MOST_TEXT + 1)
 STEP = {"interface": "deploy", "step": "erase_devices"}
@@ -55,7 +55,7 @@ def test_a_step_is_named_by_a_word(world, name):
 
 
 def test_so_many_steps_are_enough(world):
-    most = provision.MOST_STEPS
+    most = step_rules.MOST_STEPS
     assert clean(world, *[STEP] * most).status == 202
     answer = clean(world, *[STEP] * (most + 1))
     assert answer.status == 400

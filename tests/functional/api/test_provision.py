@@ -11,7 +11,7 @@ import sqlalchemy as sa
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.db import rows
-from bloomery.db.tables import RUNBOOKS
+from bloomery.db.tables import NODE_TRAITS, RUNBOOKS
 
 STEP = {"interface": "deploy", "step": "erase"}
 DEPLOY_STEP = STEP | {"args": {}, "priority": 10}
@@ -224,6 +224,8 @@ def test_a_runbook_runs_no_step_that_the_operator_rules_out(world, node, verb, s
         "created_at": rows.now(),
     }  # fmt: skip
     world.site.db.transact(lambda conn: conn.execute(sa.insert(RUNBOOKS).values(**runbook)))
+    trait = {"node_uuid": node, "trait": "CUSTOM_A"}
+    world.site.db.transact(lambda conn: conn.execute(sa.insert(NODE_TRAITS).values(**trait)))
     answer = ask(world, node, verb, runbook="book")
     assert answer.status == status, answer.body
 

@@ -104,6 +104,12 @@ def test_a_rule_says_the_same_before_the_lock_and_under_it(stage, name):
 
 
 MAC = "52:54:00:12:34:56"
+VALUES = {
+    "address": MAC, "node_uuid": NOBODY, "type": "iqn", "connector_id": "x", "volume_type": "iscsi",
+    "volume_id": "v", "boot_index": 0, "name": "CUSTOM_A",
+}  # fmt: skip
+STEP = {"interface": "power", "step": "reboot", "args": {}}
+STEPS = {"deploytemplate": [STEP | {"priority": 1}], "runbook": [STEP | {"order": 1}]}
 
 
 def refusal_of(stage, method, *args):
@@ -116,8 +122,8 @@ def refusal_of(stage, method, *args):
     "noun", [n for n in nouns.BY_NAME.values() if n.of_node], ids=lambda noun: noun.name
 )
 def test_a_record_belongs_to_a_node_that_exists(stage, noun):
-    body = {"address": MAC, "node_uuid": NOBODY}
-    answer = stage.api.post(f"/v1/{noun.plural}", body)
+    body = {name: VALUES[name] for name in noun.required} | {"node_uuid": NOBODY}
+    answer = stage.api.post(f"/v1/{noun.path}", body)
     values = body | {"uuid": str(uuids.uuid4())}
     refusal = refusal_of(stage, "create_record", noun.name, values)
     assert refusal == (answer.status, answer.said) == (400, answer.said)
@@ -164,7 +170,7 @@ def objects(fields: Any) -> list[str]:
 
 
 WRITABLE = [("nodes", name) for name in objects(node.FIELDS)] + [
-    (noun.plural, name) for noun in nouns.BY_NAME.values() for name in objects(noun.fields)
+    (noun.path, name) for noun in nouns.BY_NAME.values() for name in objects(noun.fields)
 ]
 FORGED = [
     {"$sealed": "x", "token": "y"},
@@ -177,8 +183,9 @@ def body_of(stage: Any, collection: str) -> dict[str, Any]:
     """Return what creates one of the collection."""
     if collection == "nodes":
         return {"driver": "fake-hardware"}
-    [noun] = [noun for noun in nouns.BY_NAME.values() if noun.plural == collection]
-    body = {"address": MAC} if "address" in noun.required else {}
+    [noun] = [noun for noun in nouns.BY_NAME.values() if noun.path == collection]
+    values = VALUES | {"steps": STEPS.get(noun.name)}
+    body = {name: values[name] for name in noun.required}
     return body | ({"node_uuid": stage.enrol()} if noun.of_node else {})
 
 
