@@ -83,7 +83,7 @@ def of(ctx: StackContext, arguments: StackArguments) -> Inputs:
         raise errors.TemplateUnreadable(reason="No template specified: send template")
     files = checked_files(ctx, arguments)
     document = environment_of(ctx, arguments, arguments.template, files)
-    return join(ctx, arguments.template, document, files)
+    return join(ctx, arguments.template, document, kept_files(arguments, files))
 
 
 def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str]:
@@ -93,6 +93,14 @@ def checked_files(ctx: StackContext, arguments: StackArguments) -> dict[str, str
             feature="files_container: there is no object store here; send the files in files. It"
         )
     return dict(Files.of(arguments.files, limits_of(ctx.services.conf)))
+
+
+def kept_files(arguments: StackArguments, files: Mapping[str, str]) -> dict[str, str]:
+    """Return the files that are kept with a stack.
+
+    Files of environments are not: they are merged, and may hold values of hidden parameters.
+    """
+    return {name: text for name, text in files.items() if name not in arguments.environment_files}
 
 
 def environment_of(

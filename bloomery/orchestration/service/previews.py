@@ -131,9 +131,10 @@ def _masked(value: Any, redaction: Redaction) -> Any:
         return {key: _masked(inner, redaction) for key, inner in value.items()}
     if isinstance(value, list):
         return [_masked(inner, redaction) for inner in value]
-    if isinstance(value, str):
-        return redaction.masked(value)
-    return value
+    if isinstance(value, bool) or not isinstance(value, str | int | float):
+        return value
+    text = redaction.masked(str(value))
+    return value if text == str(value) else text
 
 
 # ---------------------------------------------------------------------------------------- update

@@ -185,7 +185,7 @@ def _over(ctx: StackContext, stored: Template, arguments: StackArguments) -> Inp
     said = readings.environment_of(ctx, arguments, template, files)
     laid = merging.over(_without(stored.environment, arguments.clear_parameters), said)
     laid[environment.PARAMETERS] = _declared(template, laid[environment.PARAMETERS], said)
-    return readings.join(ctx, template, laid, files)
+    return readings.join(ctx, template, laid, readings.kept_files(arguments, files))
 
 
 def _without(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from bloomery.orchestration.resources import composite, nested
 from bloomery.orchestration.service import access, inputs
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate
-from bloomery.orchestration.template import kinds, versions
+from bloomery.orchestration.template import kinds, sections, versions
 from bloomery.orchestration.template.dialect import Identity, Section
 
 IGNORABLE: Final = ("99001",)  # the service behind a type of resource is not there
@@ -44,8 +44,9 @@ def validate_template(
         given = inputs.of(ctx, arguments)
         with ctx.services.heavy_jobs.enter():
             stack = given.stack(_identity(ctx)).relaxed()
-            validate(stack, ValidationLevel.SHAPE)
-            return _shown(stack, show_nested=show_nested)
+            with stack.definition.deadline.started():
+                validate(stack, ValidationLevel.SHAPE)
+                return _shown(stack, show_nested=show_nested)
     except errors.StackValidationFailed as exc:
         raise errors.TemplateRefused(**exc.facts) from exc
 
@@ -86,16 +87,29 @@ def _declared(stack: Stack) -> Json:
 def _below(stack: Stack) -> Iterator[tuple[str, Json]]:
     """Yield what each stack below declares, by resource.
 
-    One whose members depend on values that nobody has given is passed over.
+    One whose members depend on values that nobody has given, or are none, is passed over.
     """
     for name in stack.order:
         stack.definition.deadline.tick()
         if stack.definitions[name].external_id is not None:
             continue
-        if (child := _child(stack, name)) is not None:
-            document = {"Type": stack.definitions[name].type, **_declared(child)}
-            deeper = dict(_below(child))
-            yield name, document | ({"NestedParameters": deeper} if deeper else {})
+        try:
+            document = _nested(stack, name)
+        except errors.Failure:
+            continue
+        if document is not None:
+            yield name, document
+
+
+def _nested(stack: Stack, name: str) -> Json | None:
+    child = _child(stack, name)
+    if child is None:
+        return None
+    sections.check(child.definition.template)
+    sections.check_resources(child.definition.template)
+    document = {"Type": stack.definitions[name].type, **_declared(child)}
+    deeper = dict(_below(child))
+    return document | ({"NestedParameters": deeper} if deeper else {})
 
 
 def _child(stack: Stack, name: str) -> Stack | None:
@@ -108,12 +122,9 @@ def _child(stack: Stack, name: str) -> Stack | None:
         if not issubclass(kind, nested.NestedStack):
             return None
         properties = {}  # its template is known all the same
-    try:
-        resource = children.preview(stack, name, properties, {})
-        assert isinstance(resource, composite.Composite)
-        return children.child_stack(stack, resource).relaxed()
-    except errors.StackValidationFailed:
-        return None
+    resource = children.preview(stack, name, properties, {})
+    assert isinstance(resource, composite.Composite)
+    return children.child_stack(stack, resource).relaxed()
 
 
 # ---------------------------------------------------------------------------------- resource types

@@ -63,6 +63,13 @@ def test_config_is_kept_as_it_came_with_defaults_of_its_lists(calls: StackCalls)
     assert [output["error_output"] for output in made.outputs] == [True, False]
 
 
+def test_inputs_of_who_deploys_have_values(calls: StackCalls) -> None:
+    """Heat's client makes such a config for each deployment."""
+    given = {"name": "size", "type": "String", "value": {"big": 2**70}}
+    (entry,) = config(calls, inputs=[given]).inputs
+    assert entry["value"] == {"big": 2**70}
+
+
 def test_empty_config_is_one(calls: StackCalls) -> None:
     made = calls.engine.create_software_config(calls.member, {})
     assert (made.name, made.group, made.config) == (None, None, None)

@@ -16,7 +16,7 @@ from bloomery.model.stack_views import StackArguments
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
-from bloomery.orchestration.service import templates
+from bloomery.orchestration.service import inputs, templates
 from bloomery.orchestration.template import parse
 from bloomery.orchestration.template.environment import Environment
 from tests.kit import web
@@ -96,6 +96,12 @@ def test_nested_parameters_have_the_values_that_are_passed_down(ctx: Any) -> Non
     assert nested["b"]["Type"] == "OS::Heat::ResourceGroup"
     member = nested["b"]["NestedParameters"]["0"]
     assert member["Parameters"]["name"]["Value"] == "x"
+
+
+def test_group_whose_members_are_none_has_no_nested_parameters(ctx: Any) -> None:
+    text = "resources: {a: {type: OS::Heat::AutoScalingGroup, properties: {resource: {}, "
+    text += "max_size: 2, min_size: 1}}}"
+    assert "NestedParameters" not in validated(ctx, text, show_nested=True)
 
 
 def test_nested_parameters_are_left_out_unless_asked_for(ctx: Any) -> None:
@@ -309,3 +315,19 @@ def test_revision_is_told(ctx: Any) -> None:
     revision = templates.get_revision(ctx)
     assert revision["api"] == revision["engine"]
     assert revision["api"]["revision"]
+
+
+# ------------------------------------------------------------------------------------ what is kept
+
+
+def test_files_of_environments_are_not_kept_with_a_stack(ctx: Any) -> None:
+    """They may hold values of hidden parameters, and are merged already."""
+    secret = json.dumps({"parameters": {"a": "hunter2"}})
+    arguments = StackArguments(
+        template=parse.document(f"{HEAD}parameters: {{a: {{type: string, hidden: true}}}}"),
+        environment_files=["e.yaml"],
+        files={"e.yaml": secret, "run.sh": "true"},
+    )
+    made = inputs.of(ctx, arguments)
+    assert made.files == {"run.sh": "true"}
+    assert made.environment["parameters"] == {"a": "hunter2"}
