@@ -649,6 +649,17 @@ class HeavyJobsBusy(Unavailable):
     retry_after_s = 5
 
 
+class FetchesBusy(Unavailable):
+    """So many templates are fetched that another one would keep a thread that others need."""
+
+    code = "unavailable.fetches"
+    text = (
+        "cannot fetch the template now: {count} others are being fetched; retry later, or send the "
+        "template itself"
+    )
+    retry_after_s = 5
+
+
 class DatabaseBusy(Unavailable):
     code = "unavailable.database"
     text = "cannot write to the database: {reason}; retry"

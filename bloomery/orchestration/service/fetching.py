@@ -11,6 +11,7 @@ and size are bounded in all, whatever the server does, and no answer is unpacked
 
 from __future__ import annotations
 
+import functools
 import http.client
 import ipaddress
 import socket
@@ -27,6 +28,7 @@ from bloomery.orchestration.limits import LIMITS, Limits
 
 SCHEMES: Final = {"http": 80, "https": 443}
 MOST_REDIRECTS: Final = 5
+PATIENCE_S: Final = 1.0
 REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 OK: Final = 200
 CHUNK: Final = 65_536
@@ -36,6 +38,12 @@ NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
 Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network: TypeAlias = ipaddress.IPv4Network | ipaddress.IPv6Network
 Resolve: TypeAlias = Callable[[str, int], Sequence[tuple[Any, ...]]]
+
+
+@functools.cache
+def _slots(count: int) -> threading.BoundedSemaphore:
+    """Those of this process: each fetch may keep a thread for as long as a server likes."""
+    return threading.BoundedSemaphore(count)
 
 
 class FetchRefused(Exception):
@@ -48,16 +56,25 @@ def _resolved(host: str, port: int) -> Sequence[tuple[Any, ...]]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetcher:
-    """``timeout_s``: for one text, redirects and all.  ``networks``: allowed, though not public."""
+    """``timeout_s``: for one text, redirects and all.  ``networks``: allowed, though not public.
+
+    ``at_once``: so many are fetched in this process at a time, so that threads are left.
+    """
 
     timeout_s: float = 60.0
+    at_once: int = 2
     networks: tuple[Network, ...] = ()
     limits: Limits = LIMITS
     resolve: Resolve = _resolved
 
     @classmethod
     def of(
-        cls, *, timeout_s: float, networks: Sequence[str] = (), limits: Limits = LIMITS
+        cls,
+        *,
+        timeout_s: float,
+        networks: Sequence[str] = (),
+        limits: Limits = LIMITS,
+        at_once: int = 2,
     ) -> Fetcher:
         """Read the options.  Raises CannotStart for a network that is none."""
         try:
@@ -66,10 +83,13 @@ class Fetcher:
             raise errors.CannotStart(
                 reason=f"cannot use [orchestration]template_fetch_networks: {exc}"
             ) from exc
-        return cls(timeout_s=timeout_s, networks=parsed, limits=limits)
+        return cls(timeout_s=timeout_s, networks=parsed, limits=limits, at_once=at_once)
 
     def text(self, url: str) -> str:
-        """Return the text behind ``url``.  Raises TemplateUnreadable: why there is none."""
+        """Return the text behind ``url``.
+
+        Raises TemplateUnreadable: why there is none.  FetchesBusy.
+        """
         try:
             return self.fetch(url, time.monotonic() + self.timeout_s)
         except FetchRefused as exc:
@@ -80,9 +100,18 @@ class Fetcher:
     def fetch(self, url: str, until_s: float) -> str:
         """Return the text behind ``url``, before ``until_s`` of the monotonic clock.
 
-        Raises FetchRefused.
+        Raises FetchRefused, and FetchesBusy where others take long.
         """
         here = _checked(url)
+        slots = _slots(self.at_once)
+        if not slots.acquire(timeout=PATIENCE_S):
+            raise errors.FetchesBusy(count=self.at_once)
+        try:
+            return self._followed(here, until_s)
+        finally:
+            slots.release()
+
+    def _followed(self, here: urllib.parse.SplitResult, until_s: float) -> str:
         for _redirect in range(MOST_REDIRECTS + 1):
             onward, content = self._answer(here, until_s)
             if onward is None:

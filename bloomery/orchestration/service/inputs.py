@@ -165,4 +165,5 @@ def fetcher_of(conf: configuration.Conf) -> Fetcher:
         timeout_s=conf.orchestration.template_fetch_timeout,
         networks=conf.orchestration.template_fetch_networks,
         limits=limits_of(conf),
+        at_once=min(2, conf.orchestration.threads - 1),
     )

@@ -14,6 +14,7 @@ from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.service import remote_templates
 from bloomery.orchestration.service.fetching import Fetcher
 from tests.kit import web
+from tests.kit.waiting import wait_for
 
 HOT = "heat_template_version: 2021-04-16\n"
 NOT_PUBLIC = "not public"
@@ -125,6 +126,21 @@ def test_server_that_drips_its_headers_is_left_when_time_is_over() -> None:
     with web.serving({"/a": answer}) as site:
         assert "longer than 0.3 s" in refusal(allowing(timeout_s=0.3), site.url("/a"))
         enough.set()
+
+
+def test_servers_that_drip_leave_threads_for_others() -> None:
+    enough = threading.Event()
+    with web.serving({"/slow": web.dripping(enough), "/a": web.text(HOT)}) as site:
+        fetcher = allowing(at_once=1)
+        slow = threading.Thread(target=fetcher.text, args=[site.url("/slow")])
+        slow.start()
+        wait_for(lambda: site.asked, "the slow one to be asked for")
+        with pytest.raises(errors.FetchesBusy) as info:
+            fetcher.text(site.url("/a"))
+        assert info.value.status == 503
+        enough.set()
+        slow.join()
+        assert fetcher.text(site.url("/a")) == HOT
 
 
 def test_packed_answer_is_refused_without_being_unpacked() -> None:
