@@ -12,7 +12,9 @@ Read the rooms from the bottom; each imports only what stands before it::
     stack        a definition joined with its resources: the graph, and the whole validation
     plan/        what an update, a creation or a deletion would do, as a list of small transforms
     drawing      a stack as DOT and SVG
-    simulation    a stack that lives in memory
+    engine       a tree of stacks, walked in turns from plain values
+    simulation   that engine with a store in memory and a clock that jumps
+    service      that engine with rows, locks and threads, and what may be asked of stacks
 
-Nothing here opens a socket, a file, a database or a thread; the engine plugs those in.
+Nothing below the service opens a socket, a file, a database or a thread.
 """

@@ -290,13 +290,11 @@ class World:
                 continue
             self.turns.append(turn)
             self.store.write(ROOT, turn)
-            if self.kill("after", self.writes):
-                self.tree = None
-                continue
-            if turn.rests:
-                self.tree = None
-                return
             due_s = self.tree.due_at()
+            if self.kill("after", self.writes) or turn.rests:
+                self.tree = None
+            if turn.rests:
+                return
             if due_s is not None and due_s >= before_s:
                 return
             if due_s is None or due_s > self.clock.now():

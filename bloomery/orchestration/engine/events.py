@@ -49,7 +49,7 @@ def not_supported(action: Action, type_name: str) -> str:
 
 
 def not_fully_supported(reason: str, action: Action) -> str:
-    return f"{reason} '{action}' not fully supported (see resources)"
+    return f"{reason}. '{action}' not fully supported (see resources)"
 
 
 def signalled(text: str) -> str:

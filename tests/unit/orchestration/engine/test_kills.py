@@ -7,6 +7,7 @@ from typing import Any
 
 import pytest
 
+from bloomery.model.stacks import OrderKind
 from tests.kit.tree_world import World
 
 CHILD = """
@@ -96,6 +97,29 @@ def deletion_while_busy(world: World) -> None:
     world.run()
 
 
+def suspension(world: World) -> None:
+    create(world)
+    for kind in (OrderKind.SUSPEND, OrderKind.RESUME, OrderKind.CHECK):
+        world.order(kind)
+        world.run()
+
+
+def cancellation(world: World) -> None:
+    create(world)
+    world.update(text("y", "2", count="3", more=""), files=FILES)
+    world.run(before_s=world.clock.now() + 1.5)
+    world.cancel(rollback=True)
+    world.run()
+
+
+def late_sibling(world: World) -> None:
+    """Whatever is at work when the walk has failed goes on."""
+    world.create(text(fail="true"), files=FILES)
+    world.run()
+    world.delete()
+    world.run()
+
+
 SCENES: dict[str, tuple[Callable[[World], None], str]] = {
     each.__name__: (each, state)
     for each, state in (
@@ -107,6 +131,9 @@ SCENES: dict[str, tuple[Callable[[World], None], str]] = {
         (superseded_create, "UPDATE_COMPLETE"),
         (deletion, "DELETE_COMPLETE"),
         (deletion_while_busy, "DELETE_COMPLETE"),
+        (suspension, "CHECK_COMPLETE"),
+        (cancellation, "ROLLBACK_COMPLETE"),
+        (late_sibling, "DELETE_COMPLETE"),
     )
 }
 
@@ -138,3 +165,12 @@ def test_a_successor_ends_as_if_nobody_had_been_killed(scene, when):
     for number in range(1, undisturbed.writes + 1):
         killed = played(scene, (when, number)).picture()
         assert killed == expected, f"killed {when} write {number}"
+
+
+@pytest.mark.parametrize("scene", [scene for scene, _state in SCENES.values()], ids=SCENES)
+def test_each_turn_may_be_another_engine_s(scene):
+    expected = played(scene).picture()
+    world = World()
+    world.kill = lambda when, _number: when == "after" and not world.turns[-1].rests
+    scene(world)
+    assert world.picture() == expected

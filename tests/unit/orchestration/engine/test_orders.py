@@ -107,7 +107,7 @@ def test_a_kind_that_cannot_be_checked_says_so(world):
     world.run()
     assert world.state == "CHECK_COMPLETE"
     suffix = "'CHECK' not fully supported (see resources)"
-    assert world.root.reason == f"Stack CHECK completed successfully {suffix}"
+    assert world.root.reason == f"Stack CHECK completed successfully. {suffix}"
     assert world.reasons("a")[-1] == "CHECK not supported for OS::Heat::RandomString"
 
 
