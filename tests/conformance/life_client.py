@@ -86,11 +86,11 @@ class LifeClient:
 
     # -- waiting -----------------------------------------------------------------------------------
 
-    def wait(self, is_over: Callable[[], Any], what: str) -> None:
-        until = time.monotonic() + LONGEST_S
+    def wait(self, is_over: Callable[[], Any], what: str, *, timeout_s: float = LONGEST_S) -> None:
+        until = time.monotonic() + timeout_s
         while not is_over():
             if time.monotonic() > until:
-                raise Unsettled(f"{self.name}: {what} took longer than {LONGEST_S} s")
+                raise Unsettled(f"{self.name}: {what} took longer than {timeout_s} s")
             time.sleep(POLL_S)
 
     def settle(self, action: str) -> None:
@@ -114,27 +114,31 @@ class LifeClient:
         events: list[Any] = self.call("GET", path)["events"]
         return events
 
-    def fresh_events(self) -> list[str]:
-        """What came after the last event that was looked at.
+    def fresh_lines(self) -> list[str]:
+        return self.fresh_events()[0]
+
+    def fresh_events(self) -> tuple[list[str], str]:
+        """What came since the last step, and the id of its last event.
 
         Heat lists none for a tree without resources; then those of the stack itself are taken.
         """
         events = self.listed_events() or self.listed_events(query="")
         ids = [event["id"] for event in events]
         after = ids.index(self.last_event) + 1 if self.last_event else 0
-        self.last_event = ids[-1]
-        return [event_line(self.name, event) for event in events[after:]]
+        lines = [event_line(self.name, event) for event in events[after:]]
+        return lines, ids[-1]
 
     # -- what is seen ------------------------------------------------------------------------------
 
     def observe(self, *, gone: bool) -> dict[str, Any]:
         stack = self.call("GET", self.path)["stack"]
+        lines, self.last_event = self.fresh_events()
         return {
             "status": stack["stack_status"],
             "reason": shape(stack["stack_status_reason"]),
             "outputs": {} if gone else {o["output_key"]: plain(o) for o in stack["outputs"]},
             "resources": {} if gone else self.observe_resources(),
-            "events": self.fresh_events(),
+            "events": lines,
         }
 
     def observe_resources(self) -> dict[str, Any]:

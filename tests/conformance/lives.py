@@ -106,7 +106,8 @@ class Draw:
         return node
 
     def waiting(self, kind: str, nodes: Nodes) -> Node:
-        return {"kind": kind, "rev": 0, "needs": self.needs(nodes), "wait_s": self.patience_s}
+        wait_s = self.patience_s * (2 if kind == "broken" else 1)
+        return {"kind": kind, "rev": 0, "needs": self.needs(nodes), "wait_s": wait_s}
 
     def needs(self, nodes: Nodes) -> list[str]:
         return sorted(self.random.sample(sorted(nodes), min(len(nodes), self.random.randint(0, 2))))

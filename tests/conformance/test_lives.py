@@ -19,8 +19,8 @@ def test_little_of_what_heat_shows_is_its_luck() -> None:
     kept = compare_lives.recorded()
     loose = compared = 0
     for life in compare_lives.draw(compare_lives.SEED, "", patience_s=1):
-        for seen, pairs in zip(kept[life["id"]], life_views.needs_of_steps(life), strict=True):
-            compared += len(life_views.views(seen, pairs))
+        for seen, needs in zip(kept[life["id"]], life_views.needs_of_steps(life), strict=True):
+            compared += len(life_views.views(seen, needs))
             loose += len(seen.get("loose", ()))
     assert loose < compared / 50, (loose, compared)
 

@@ -11,11 +11,13 @@ import io
 import json
 import subprocess
 import sys
+import time
 from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NamedTuple
 
 ROOT = Path(__file__).resolve().parents[2]
+LONGEST_PAUSE_S = 0.1
 
 
 class Result(NamedTuple):
@@ -55,8 +57,11 @@ class OpenStackCommand:
 
 
 def serve() -> None:
+    """Run lines until there are no more; where the command would pause for seconds, less does."""
     from openstackclient import shell
 
+    pause = time.sleep
+    time.sleep = lambda seconds: pause(min(seconds, LONGEST_PAUSE_S))
     for line in sys.stdin:
         out, err = io.StringIO(), io.StringIO()
         with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):

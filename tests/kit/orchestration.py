@@ -18,6 +18,7 @@ from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
 from bloomery.conf.engine import Engine
 from bloomery.state_dir import StateDir
 from tests.kit.waiting import wait_for
@@ -35,11 +36,14 @@ def template(resources: dict[str, Any], **more: Any) -> dict[str, Any]:
 
 
 class Orchestration:
-    """``options`` are those of [engine]."""
+    """``options`` are those of [engine]; ``default``: [DEFAULT]."""
 
-    def __init__(self, state: Path, **options: Any) -> None:
+    def __init__(self, state: Path, *, default: Default | None = None, **options: Any) -> None:
         self._home = StateDir(state)
-        self._conf = Conf(api=Api(port=0), conductor=QUIET, engine=Engine(**options))
+        self._conf = Conf(
+            default=default or Default(), api=Api(port=0), conductor=QUIET,
+            engine=Engine(**options),
+        )  # fmt: skip
         self.service: Service
 
     def __enter__(self) -> Self:

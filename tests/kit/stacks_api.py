@@ -17,7 +17,7 @@ from typing import Any, Final, NamedTuple
 from tests.kit.waiting import wait_for
 
 VERSION: Final = "2021-04-16"
-PATIENCE_S: Final = 60.0
+PATIENCE_S: Final = 20.0
 OPTIONS: Final = frozenset(
     {"environment", "environment_files", "files", "parameters", "tags", "disable_rollback",
      "timeout_mins", "converge", "clear_parameters"}

@@ -6,13 +6,18 @@ import os
 from collections.abc import Iterator
 from pathlib import Path
 
+import bcrypt
 import pytest
 
 from bloomery.cmd.service import Service
 from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
 from bloomery.state_dir import StateDir
+from tests.kit.orchestration import Orchestration
+
+PASSWORD = "correct horse"
 
 
 @pytest.fixture
@@ -27,8 +32,10 @@ def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
         yield home.clouds
 
 
-@pytest.fixture(scope="module")
-def orchestration_env() -> Iterator[dict[str, str]]:
+@pytest.fixture(scope="module", params=["noauth", "http_basic"])
+def orchestration_env(
+    request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[dict[str, str]]:
     """The variables that lead a client to the stacks of a running service.
 
     With BLOOMERY_TEST_HEAT these are of the published Heat: a test that is red there is wrong.
@@ -36,4 +43,19 @@ def orchestration_env() -> Iterator[dict[str, str]]:
     if url := os.environ.get("BLOOMERY_TEST_HEAT"):
         yield {"OS_AUTH_TYPE": "none", "OS_ENDPOINT": url}
         return
-    pytest.skip("no service yet")
+    folder = tmp_path_factory.mktemp("site")
+    users = folder / "htpasswd"
+    hashed = bcrypt.hashpw(PASSWORD.encode(), bcrypt.gensalt(4)).decode()
+    users.write_text(f"ann:{hashed}\n")
+    login = {
+        "noauth": {"OS_AUTH_TYPE": "none"},
+        "http_basic": {
+            "OS_AUTH_TYPE": "http_basic",
+            "OS_USERNAME": "ann",
+            "OS_PASSWORD": PASSWORD,
+        },
+    }[request.param]
+    default = Default(auth_strategy=request.param, http_basic_auth_user_file=str(users))
+    options = {"enable_stack_adopt": True, "enable_stack_abandon": True}
+    with Orchestration(folder / "state", default=default, **options) as site:
+        yield {"OS_ENDPOINT": site.url, **login}

@@ -11,6 +11,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from tests.kit.orchestration import Orchestration
 from tests.kit.stacks_api import StacksApi
 
 
@@ -19,7 +20,9 @@ def orchestration_url(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]
     if url := os.environ.get("BLOOMERY_TEST_HEAT"):
         yield url
         return
-    pytest.skip("no service yet")
+    state = tmp_path_factory.mktemp("site") / "state"
+    with Orchestration(state, enable_stack_adopt=True, enable_stack_abandon=True) as site:
+        yield site.url
 
 
 @pytest.fixture
