@@ -231,7 +231,8 @@ def test_a_snapshot_is_taken_and_restored(shell: Shell) -> None:
     taken = shell.json("stack snapshot create snap --name before")["ID"]
     shell.settle("snap", "SNAPSHOT_COMPLETE")
     assert shell.rows("stack snapshot list snap", "name") == ["before"]
-    assert shell.json(f"stack snapshot show snap {taken}")["status"] == "COMPLETE"
+    shown = shell.json(f"stack snapshot show snap {taken}")["snapshot"]
+    assert (shown["name"], shown["status"]) == ("before", "COMPLETE")
     shell.ok("stack update snap --existing --parameter text=after --wait")
     shell.ok(f"stack snapshot restore snap {taken}")
     shell.settle("snap", "RESTORE_COMPLETE")
@@ -266,7 +267,7 @@ def test_software_configs_are_made_and_deleted(shell: Shell) -> None:
     shown = shell.json(f"software config show {made['id']}")
     assert (shown["name"], shown["config"]) == ("hello", "echo hello")
     assert shell.ok(f"software config show {made['id']} --config-only").strip() == "echo hello"
-    shell.ok(f"software config delete {made['id']} --yes")
+    shell.ok(f"software config delete {made['id']}")
     assert shell.json("software config list") == []
 
 
@@ -279,8 +280,8 @@ def test_software_deployments_are_made_and_deleted(shell: Shell) -> None:
     assert shell.json(f"software deployment show {made['id']}")["server_id"] == "server-1"
     [metadata] = json.loads(shell.ok("software deployment metadata show server-1"))
     assert metadata["name"] == "first"
-    assert "No outputs" in shell.ok(f"software deployment output show {made['id']} --all")
-    shell.ok(f"software deployment delete {made['id']} --yes")
+    assert shell.ok(f"software deployment output show {made['id']} --all") == ""
+    shell.ok(f"software deployment delete {made['id']}")
     assert shell.json("software deployment list") == []
 
 
