@@ -71,7 +71,7 @@ SUITES: Final = (
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
     Suite("unit", f"{PYTEST} tests/unit", 420, "no database"),
-    Suite("conformance", f"{PYTEST} tests/conformance", 120, "answers of Heat 27.0.1"),
+    Suite("conformance", f"{PYTEST} tests/conformance", 300, "answers of Heat 27.0.1"),
     Suite("functional", f"{PYTEST} tests/functional", 800, IN_PROCESS, tools=("ipmi",)),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),

@@ -59,27 +59,56 @@ def _lost_event(difference: Difference) -> bool:
     return any(before == word == "UPDATE_COMPLETE" for before, word in pairs)
 
 
+def _later_deletion(difference: Difference) -> bool:
+    """Here what was needed goes when all that needed it have changed; in Heat before that."""
+    if " changed before the end of " not in difference.view or UNSEEN in difference[3:5]:
+        return False
+    lines = difference.ours
+    changed = [n for n, line in enumerate(lines) if " DELETE_" not in line]
+    deleted = [n for n, line in enumerate(lines) if " DELETE_" in line]
+    return bool(changed and deleted) and max(changed) < max(deleted)
+
+
+def _still_moving(difference: Difference) -> bool:
+    """A place of the view was in flight in Heat when the second update came."""
+    events = difference.heat[difference.step]["events"]
+    starts = [n for n, line in enumerate(events) if line == "/ UPDATE_IN_PROGRESS"]
+    latest = dict(line.split(" ", 1) for line in events[: starts[1]]) if len(starts) > 1 else {}
+    moving = {place for place, words in latest.items() if words.endswith("_IN_PROGRESS")}
+    return bool((moving - {"/", "slow"}) & difference.places)
+
+
 ALLOWED: Final[Mapping[str, Allowance]] = {
     "children that are gone": Allowance(
         "Heat lists no event of a nested stack that has no resources any more; here all are kept",
-        0,
+        653,
         _hidden_child,
     ),
     "what a failed update had deleted": Allowance(
         "Heat does not make again what the update had removed, and begins anew what it had "
         "replaced; here the former is made again, and of the latter the old one is kept",
-        0,
+        156,
         _deleted_early,
     ),
     "a nested update that was superseded": Allowance(
         "Heat may fail the stack when a nested stack that is updated is updated again",
-        0,
+        48,
         _cancelled_child,
     ),
     "an event that Heat lost": Allowance(
         "of two updates of one resource Heat may leave out where the second began",
-        0,
+        5,
         _lost_event,
+    ),
+    "a resource that is deleted later": Allowance(
+        "Heat may delete what was replaced before those that needed it are updated",
+        2,
+        _later_deletion,
+    ),
+    "a race that had not come to rest": Allowance(
+        "a second sibling was still in flight in Heat when the second update was sent",
+        1,
+        _still_moving,
     ),
 }
 

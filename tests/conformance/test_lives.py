@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from tests.conformance import compare_lives, life_views, lives
+import pytest
+
+from tests.conformance import compare_lives, life_allowed, life_views, lives
 
 
 def test_every_life_that_is_drawn_was_led_in_heat() -> None:
@@ -23,6 +25,13 @@ def test_little_of_what_heat_shows_is_its_luck() -> None:
             compared += len(life_views.views(seen, needs))
             loose += len(seen.get("loose", ()))
     assert loose < compared / 50, (loose, compared)
+
+
+@pytest.mark.timeout(300)
+def test_stacks_live_as_they_do_in_heat() -> None:
+    """Sixty stacks, created, updated twice at a time, failed, rolled back and deleted over REST."""
+    differences = compare_lives.compare(compare_lives.SEED, "", compare_lives.recorded())
+    assert life_allowed.judge(differences) == []
 
 
 def test_the_same_seed_draws_the_same_lives() -> None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
+import pytest
+
 from tests.kit.stacks_api import StacksApi, document, test_resource, value
 from tests.kit.waiting import wait_for
 
@@ -223,6 +225,7 @@ def test_a_hook_before_deletion_stops_the_stack_and_not_an_update(api: StacksApi
     api.settle(path, "DELETE_COMPLETE")
 
 
+@pytest.mark.long
 def test_an_action_that_takes_too_long_is_aborted(api: StacksApi) -> None:
     path = api.begin(document({"a": test_resource(wait_secs=600)}), timeout_mins=1)
     wait_for(lambda: api.status(path) == "CREATE_FAILED", "the end", timeout_s=120, every_s=1)

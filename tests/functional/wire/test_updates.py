@@ -114,6 +114,20 @@ def test_an_update_supersedes_the_one_that_runs(api: StacksApi) -> None:
     ]  # fmt: skip
 
 
+def test_what_a_resource_in_flight_needed_is_deleted_after_it(api: StacksApi) -> None:
+    def changing(text: str) -> dict[str, Any]:
+        return test_resource(value=text, action_wait_secs={"update": 3})
+
+    path = api.create({"a": value(1), "b": {**changing("0"), "depends_on": "a"}})
+    api.put(path, {"b": changing("1")})
+    api.wait_resource(path, "b", "UPDATE_IN_PROGRESS")
+    api.put(path, {"b": changing("2")})
+    api.settle(path, "UPDATE_COMPLETE")
+    events = api.events(path)
+    last = len(events) - 1 - events[::-1].index("b UPDATE_COMPLETE")
+    assert last < events.index("a DELETE_IN_PROGRESS")
+
+
 def test_a_stack_may_be_updated_while_it_is_created_but_not_while_it_is_deleted(
     api: StacksApi,
 ) -> None:
