@@ -122,7 +122,7 @@ def snapshot(snapshot: SnapshotDetails) -> Json:
         "name": snapshot.name,
         "action": snapshot.action,
         "status": snapshot.status,
-        "status_reason": snapshot.reason,
+        "status_reason": snapshot.reason or None,
         "data": snapshot.data,
         "creation_time": time(snapshot.created_at),
     }

@@ -355,7 +355,7 @@ def test_names_in_urls_may_need_quotes(api, engine):
 
 SNAPSHOT = {
     "id": "s-1", "name": "before", "action": "CREATE", "status": "IN_PROGRESS",
-    "status_reason": "", "data": {"status": "IN_PROGRESS"},
+    "status_reason": None, "data": {"status": "IN_PROGRESS"},
     "creation_time": "2026-11-20T09:42:00Z",
 }  # fmt: skip
 
