@@ -15,12 +15,14 @@ import resource
 import socket
 import threading
 from collections import deque
-from typing import Final
+from collections.abc import Callable
+from typing import Any, Final
 
 from bloomery import errors
 from bloomery.api import auth, bodies, connections, wsgi
 from bloomery.api.bodies import KIB
 from bloomery.api.connections import Connection, Limits
+from bloomery.api.messages import Refusal
 from bloomery.api.middleware import Wsgi
 from bloomery.conf import Conf
 
@@ -39,11 +41,20 @@ class Server:
     """Listens once it is made; answers from ``start`` until ``stop``."""
 
     def __init__(
-        self, app: Wsgi, conf: Conf, limits: Limits | None = None, *, port_option: str = "--port"
+        self,
+        app: Wsgi,
+        conf: Conf,
+        limits: Limits | None = None,
+        *,
+        port_option: str = "--port",
+        fault: Callable[[Refusal], Any] = wsgi.bare_fault,
     ) -> None:
-        """Bind the address; ``port_option`` is what names another one.  Raises CannotStart."""
+        """Bind the address; ``port_option`` is what names another one.  Raises CannotStart.
+
+        ``fault`` returns the document that answers what no application can be shown.
+        """
         _check_exposure(conf)
-        self._app = app
+        self._app, self._fault = app, fault
         self._listener = _listener(conf, port_option)
         self._base = wsgi.base(*self.address)
         self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
@@ -125,7 +136,7 @@ class Server:
         """Raises Deferred and Awaited for what no thread is to wait for."""
         message = connection.reader.messages[0]
         if message.refusal is not None:
-            data = wsgi.refusal(message, message.refusal)
+            data = wsgi.refusal(message, message.refusal, self._fault(message.refusal))
             return self._connections.answer(connection, data, keep=False)
         environ = wsgi.environ(message, self._base, connection.address)
         response = wsgi.Response()

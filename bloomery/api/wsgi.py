@@ -136,10 +136,14 @@ def _date(second: int) -> str:
     return formatdate(second, usegmt=True)
 
 
-def refusal(message: Message, refusal: Refusal) -> bytes:
+def bare_fault(refusal: Refusal) -> dict[str, Any]:
+    """Describe a refusal as Ironic's API does."""
+    return {"faultcode": "Client", "faultstring": refusal.text}
+
+
+def refusal(message: Message, refusal: Refusal, fault: Any) -> bytes:
     """Return the answer to what is no request that an application could be shown."""
     METRICS.send_counter(f"api_requests:other:{refusal.status}", 1)
-    fault = {"faultcode": "Client", "faultstring": refusal.text}
     ident = Request.new().request_id
     headers = [("Content-Type", "application/json"), *((name, ident) for name in IDS)]
     if refusal.allow:

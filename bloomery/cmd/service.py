@@ -19,6 +19,7 @@ from typing import Self
 
 from bloomery import errors
 from bloomery.api import app, auth, scrape, server
+from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks, threads
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
@@ -85,6 +86,7 @@ class Service:
                 stacks.late_app(self.services, logins),
                 stacks.front_conf(self.conf),
                 port_option="--orchestration-port",
+                fault=faults.unparsed,
             )
         except errors.CannotStart:
             self.api.stop()

@@ -43,7 +43,8 @@ def phrase(status: int, message: str = "", headers: Headers = ()) -> webob.Respo
 
 def explanation(status: int) -> str:
     """Return what can be said of every answer with this status."""
-    return str(statuses.status_map[status].explanation or "")
+    known = statuses.status_map.get(status)
+    return str(known.explanation or "") if known is not None else ""
 
 
 def text(status: int, words: str) -> webob.Response:

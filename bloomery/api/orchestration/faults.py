@@ -11,12 +11,13 @@ from __future__ import annotations
 
 import logging
 from http import HTTPStatus
-from typing import Final
+from typing import Any, Final
 
 import webob
 
 from bloomery import errors
 from bloomery.api import replies
+from bloomery.api.messages import Refusal
 from bloomery.api.orchestration import answers
 from bloomery.api.replies import Headers
 
@@ -85,17 +86,26 @@ def refusal(status: int, message: str, headers: Headers = ()) -> webob.Response:
     return _form(status, _HTTP_ERRORS[status], message, headers)
 
 
+def unparsed(refusal: Refusal) -> dict[str, Any]:
+    """Return what the server answers by itself: to what no application can be shown."""
+    name = _HTTP_ERRORS.get(refusal.status, "HTTPClientError")
+    return _document(refusal.status, name, refusal.text)
+
+
 def _form(
     status: int, name: str, message: str | None = None, headers: Headers = ()
 ) -> webob.Response:
+    return answers.document(_document(status, name, message), status, headers)
+
+
+def _document(status: int, name: str, message: str | None) -> dict[str, Any]:
     told = {} if message is None else {"message": message.encode(errors="replace").decode()}
-    document = {
+    return {
         "code": status,
         "title": HTTPStatus(status).phrase,
         "explanation": answers.explanation(status),
         "error": {"type": name, **told, "traceback": None},
     }
-    return answers.document(document, status, headers)
 
 
 def unauthorized(realm: str) -> webob.Response:
