@@ -95,7 +95,6 @@ class Application:
             method=method,
             url=url,
             project=project or request.project or "",
-            path=rest,
             query=middleware.read_query(query),
             query_string=query,
             body=self._body(environ),
@@ -138,7 +137,7 @@ class Application:
 def _shaped(route: routing.Route, result: Any) -> webob.Response:
     reply = result if isinstance(result, Reply) else Reply(document=result)
     headers = [] if reply.location is None else [("Location", reply.location)]
-    status = reply.status or route.status
+    status = route.status
     if reply.document is not None or status == 200:
         return answers.document(reply.document, status, headers)
     if status == 204:

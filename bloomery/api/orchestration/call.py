@@ -22,7 +22,7 @@ _NO_BODY: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """``url``: of the API, as this caller reaches it.  ``path``: below the project.
+    """``url``: of the API, as this caller reaches it.  ``project``: the one in the path.
 
     ``query`` values are texts, or lists of them where an argument came twice.  ``token``: of a
     signal, in the place of a login.
@@ -33,7 +33,6 @@ class Call:
     method: str
     url: str
     project: str
-    path: str
     query: dict[str, Any]
     query_string: str
     body: bytes
@@ -87,4 +86,3 @@ class Reply:
 
     document: Any = None
     location: str | None = None
-    status: int | None = None  # where it is not that of the route

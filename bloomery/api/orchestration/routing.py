@@ -32,10 +32,6 @@ class Route:
     def __post_init__(self) -> None:
         object.__setattr__(self, "pattern", _compiled(self.path))
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        return tuple(self.pattern.groupindex)
-
 
 class NoPath(Exception):
     """Nothing has that path."""
