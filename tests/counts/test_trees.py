@@ -5,14 +5,16 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from bloomery.db.engine import Database, Meter
-from bloomery.model.stacks import OrderKind, Turn
+from bloomery.model.stacks import OrderKind, Template, Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.store import RowStore
 from tests.kit import trees
+from tests.kit.row_engines import Clients, Engine
 
 WEB = trees.ident("web")
 
@@ -108,3 +110,65 @@ def test_a_lock_is_taken_with_two_statements(db: Database, meter: Meter):
     meter.reset()
     StackLock(db, WEB, "engine-1").acquire(trees.nobody)
     assert (len(meter.statements), meter.commits) == (2, 1)
+
+
+# ---------------------------------------------------------------------------- whole lives of stacks
+
+
+def flat(count: int, salt: str = "") -> dict[str, Any]:
+    """Values that know nothing of each other; ``salt`` changes the last one."""
+    values = [f"v{number}" for number in range(count)]
+    values[-1] += salt
+    kind = "OS::Heat::Value"
+    return {f"r{n}": {"type": kind, "properties": {"value": v}} for n, v in enumerate(values)}
+
+
+def chain(count: int) -> dict[str, Any]:
+    """Values of which each is made from the one before."""
+    resources = flat(count)
+    for number in range(1, count):
+        before = {"get_attr": [f"r{number - 1}", "value"]}
+        resources[f"r{number}"]["properties"]["value"] = before
+    return resources
+
+
+def document(resources: dict[str, Any]) -> Template:
+    text = {"heat_template_version": "2021-04-16", "resources": resources}
+    return trees.template(str(len(str(resources))), template=text)
+
+
+def run(clients: Clients) -> Engine:
+    engine = Engine(clients.db, clients.runtime())
+    engine.run(clients.root)
+    assert clients.stack().status == "COMPLETE"
+    return engine
+
+
+def test_a_flat_stack_is_made_in_two_turns(tmp_path: Path):
+    clients = Clients(trees.database(tmp_path))
+    clients.create(document(flat(500)))
+    assert run(clients).commits == 2  # six would be allowed, with those of the request
+
+
+def test_a_chain_takes_a_turn_for_each_link(tmp_path: Path):
+    clients = Clients(trees.database(tmp_path))
+    clients.create(document(chain(100)))
+    assert run(clients).commits == 101
+
+
+def test_a_change_of_one_resource_writes_that_one_alone(tmp_path: Path):
+    clients = Clients(trees.database(tmp_path))
+    clients.create(document(flat(500)))
+    run(clients)
+    clients.update(document(flat(500, salt="x")))
+    engine = run(clients)
+    assert engine.commits == 2
+    assert [len(turn.resources) for turn in engine.turns] == [1, 1]
+
+
+def test_a_deletion_is_two_turns(tmp_path: Path):
+    clients = Clients(trees.database(tmp_path))
+    clients.create(document(flat(500)))
+    run(clients)
+    clients.delete()
+    assert run(clients).commits == 2

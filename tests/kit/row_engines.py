@@ -237,6 +237,7 @@ class Engine:
     kill: Kill | None = None
     on_commit: Hook = _nothing
     commits: int = 0
+    turns: list[model.Turn] = field(default_factory=list)  # those that were written
     engine_id: str = field(default_factory=lambda: str(uuid.uuid4()))
 
     def run(self, root: str) -> int:
@@ -253,6 +254,7 @@ class Engine:
                 self._die(before=True)
                 written = store.write(root, lease, turn)
                 self.commits += 1
+                self.turns.append(turn)
                 self.on_commit(self.commits)
                 self._die(before=False)
                 if written.released:
