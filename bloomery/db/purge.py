@@ -68,11 +68,14 @@ def drop_events(conn: sa.Connection, stack_uuid: str, *, keep: int) -> int:
 
 def drop_properties(conn: sa.Connection, root_uuid: str) -> int:
     """Drop what no resource and no event of a tree refers to; return how much went."""
+    users = (
+        RESOURCES.c.properties_uuid,
+        RESOURCES.c.previous_properties_uuid,
+        STACK_EVENTS.c.properties_uuid,
+    )
     used = [
-        sa.select(table.c.properties_uuid).where(
-            table.c.root_uuid == root_uuid, table.c.properties_uuid.is_not(None)
-        )
-        for table in (RESOURCES, STACK_EVENTS)
+        sa.select(user).where(user.table.c.root_uuid == root_uuid, user.is_not(None))
+        for user in users
     ]
     unused = sa.and_(*(_P.uuid.not_in(uuids) for uuids in used))
     drop = sa.delete(PROPERTIES_DATA).where(_P.root_uuid == root_uuid, unused)

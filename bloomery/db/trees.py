@@ -259,9 +259,12 @@ def insert_stacks(conn: sa.Connection, stacks: Sequence[Row], tags: Sequence[Row
 def insert_templates(
     conn: sa.Connection, templates: Sequence[Row], files: Sequence[Row] = ()
 ) -> None:
-    """Add templates; equal files are stored once, a template that is there stays."""
+    """Add templates; equal files are stored once, a template that is there stays.
+
+    Files go in the order of their digests: no two transactions wait for each other crosswise.
+    """
     if files:
-        statement = upserts.insert_missing(conn.dialect.name, TEMPLATE_FILES, key="digest")
+        statement = upserts.insert_or_renew(conn.dialect.name, TEMPLATE_FILES, key="digest")
         conn.execute(statement, sorted(files, key=lambda row: str(row["digest"])))
     if templates:
         conn.execute(upserts.insert_missing(conn.dialect.name, RAW_TEMPLATES), rows.lean(templates))

@@ -41,6 +41,21 @@ def insert_missing(dialect: str, table: sa.Table, *, key: str = "uuid") -> Any:
     return generic(table).on_conflict_do_nothing(index_elements=[key])
 
 
+@functools.lru_cache(maxsize=64)
+def insert_or_renew(dialect: str, table: sa.Table, *, key: str) -> Any:
+    """Return the INSERT that makes a row with this unique ``key`` as young as a new one instead.
+
+    Who drops old rows that nobody refers to, at the same time, waits for it, and then spares it.
+    """
+    if dialect in _MYSQL:
+        insert = mysql.insert(table)
+        return insert.on_duplicate_key_update({"created_at": insert.inserted.created_at})
+    generic = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    upsert = generic(table)
+    renewed = {"created_at": upsert.excluded.created_at}
+    return upsert.on_conflict_do_update(index_elements=[key], set_=renewed)
+
+
 def chunks(values: Sequence[Any], size: int = 1000) -> list[Sequence[Any]]:
     """Return ``values`` in parts that fit into the parameters of one statement."""
     return [values[start : start + size] for start in range(0, len(values), size)]

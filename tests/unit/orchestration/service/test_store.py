@@ -2,12 +2,13 @@ from __future__ import annotations
 
 import dataclasses
 import threading
+from datetime import timedelta
 
 import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import events, stack_locks, stack_orders, tables
+from bloomery.db import events, purge, rows, stack_locks, stack_orders, tables
 from bloomery.db.engine import Database
 from bloomery.model.stacks import Order, OrderKind, Snapshot, Turn
 from bloomery.orchestration.service.locks import Lease, StackLock
@@ -17,6 +18,7 @@ from tests.kit.trees import SEALER, ident
 
 WEB = ident("web")
 BIG = 2**80 + 1
+AGES = timedelta(days=365)
 
 
 @pytest.fixture
@@ -104,6 +106,30 @@ def test_equal_files_are_stored_once(db: Database, store: RowStore, lease: Lease
     store.write(WEB, lease, Turn(templates=same))
     assert len(trees.rows_of(db, tables.TEMPLATE_FILES)) == 1
     assert len(trees.rows_of(db, tables.RAW_TEMPLATES)) == 3
+
+
+def test_files_that_are_used_again_are_as_young_as_new_ones(
+    db: Database, store: RowStore, lease: Lease
+):
+    """So that nobody drops them as old ones to which nothing refers."""
+    store.write(WEB, lease, Turn(templates=[trees.template("one", files={"a": "1"})]))
+    db.transact(
+        lambda conn: conn.execute(sa.update(tables.TEMPLATE_FILES), {"created_at": trees.AT - AGES})
+    )
+    again = rows.now()
+    store.write(WEB, lease, Turn(templates=[trees.template("two", files={"a": "1"})]))
+    (files,) = trees.rows_of(db, tables.TEMPLATE_FILES)
+    assert files.created_at >= again
+
+
+def test_properties_before_an_open_act_are_not_purged(db: Database, store: RowStore, lease: Lease):
+    properties = [trees.properties(name) for name in ("now", "before", "of nobody")]
+    row = trees.resource(
+        properties_uuid=properties[0].uuid, previous_properties_uuid=properties[1].uuid
+    )
+    store.write(WEB, lease, Turn(properties=properties, resources=[row]))
+    assert db.transact(lambda conn: purge.drop_properties(conn, WEB)) == 1
+    assert set(store.load(WEB).properties) == {properties[0].uuid, properties[1].uuid}
 
 
 SECRET = "correct-horse-battery"
