@@ -32,6 +32,7 @@ class Reality:
     things: dict[str, str] = field(default_factory=dict)
     ever: dict[str, str] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)  # handler and name
+    faults: dict[str, list[Exception]] = field(default_factory=dict)  # by handler, the next first
 
     def called(self, handler: str, name: str) -> int:
         return self.calls.count((handler, name))
@@ -51,6 +52,8 @@ class Thing(base.Resource):
 
     def _call(self, handler: str) -> dict[str, Any]:
         self.reality.calls.append((handler, self.record.name))
+        if self.reality.faults.get(handler):
+            raise self.reality.faults[handler].pop(0)
         return {"until": self.context.utc() + self.properties["wait_s"]}
 
     def handle_create(self) -> Any:

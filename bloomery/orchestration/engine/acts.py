@@ -142,7 +142,7 @@ def _start(stack: EngineStack, row: Row) -> None:
     """Tell that an act has begun; its handler is called in a later turn."""
     assert row.act is not None
     _change(stack, row, row.act.word, Status.IN_PROGRESS)
-    stack.ledger.begun.append(row)
+    stack.ledger.next_turn.append(row)
 
 
 def _fail_at_once(stack: EngineStack, row: Row, exc: Exception) -> None:

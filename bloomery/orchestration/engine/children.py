@@ -76,8 +76,8 @@ class EngineChildren:
         child = self._parent.stacks[stack_id]
         stack, template = self._defined(stack_id, child.name, blueprint)
         before = child.row.template_uuid
-        known = self._traversals.library.templates[before]
-        if template != replace(known, uuid=template.uuid):
+        present = self._traversals.library.templates[before]
+        if template != replace(present, uuid=template.uuid):
             self._keep(template, stack)
             child.change(template_uuid=template.uuid)
         child.timeout_s = stack.timeout_s

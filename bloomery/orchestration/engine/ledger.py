@@ -39,7 +39,9 @@ class Ledger:
     runtime: EngineRuntime
     root_uuid: str
     redaction: Redaction = field(default_factory=Redaction)
-    begun: list[Row] = field(default_factory=list)  # in this turn: their handlers wait for the next
+    next_turn: list[Row] = field(
+        default_factory=list
+    )  # in this turn: their handlers wait for the next
     holdings: Holdings = field(init=False)
     _stacks: dict[str, Stored] = field(default_factory=dict)
     _rows: dict[str, Row] = field(default_factory=dict)
@@ -52,7 +54,7 @@ class Ledger:
     _due: list[tuple[float, int, Row | str]] = field(default_factory=list)
     _number: Iterator[int] = field(default_factory=itertools.count)
     _waiting: dict[str, dict[str, Row]] = field(default_factory=dict)
-    _lent: dict[str, tuple[Row, str]] = field(default_factory=dict)
+    _loans: dict[str, tuple[Row, str]] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.holdings = Holdings()
@@ -78,11 +80,11 @@ class Ledger:
 
     def lend(self, row: Row) -> None:
         """Notice what the kind of another resource does to this one."""
-        self._lent.setdefault(row.uuid, (row, row.memory()))
+        self._loans.setdefault(row.uuid, (row, row.memory()))
 
-    def settle_lent(self) -> None:
+    def settle_loans(self) -> None:
         """Keep what was done to rows that were lent, and wake who waits for them."""
-        lent, self._lent = self._lent, {}
+        lent, self._loans = self._loans, {}
         for row, memory in lent.values():
             if row.memory() != memory:
                 self.change_row(row)

@@ -80,8 +80,8 @@ def _signal(stack: EngineStack, row: Row, payload: Mapping[str, Any]) -> None:
     except Exception:  # noqa: BLE001  # kinds are plug-ins; who signals was answered already
         return
     else:
-        said = text if isinstance(text, str) and text else json.dumps(details, default=str)
-        stack.tell(row, "SIGNAL", Status.COMPLETE, events.signalled(said))
+        text = text if isinstance(text, str) and text else json.dumps(details, default=str)
+        stack.tell(row, "SIGNAL", Status.COMPLETE, events.signalled(text))
     stack.ledger.change_row(row)
     stack.ledger.wake(row.uuid)
 

@@ -254,10 +254,10 @@ class EngineStack:
 
     def context(self) -> base.ResourceContext:
         """What resources may know; one object for all of a traversal."""
-        known = self._context
-        if known is None or known.timeout_s != self.timeout_s:
-            known = self._context = self._new_context()
-        return known
+        context = self._context
+        if context is None or context.timeout_s != self.timeout_s:
+            context = self._context = self._new_context()
+        return context
 
     def _new_context(self) -> base.ResourceContext:
         runtime = self.ledger.runtime

@@ -153,7 +153,7 @@ class StackTree:
         """Step what is due, and return everything that has changed since the last turn."""
         ledger = self.ledger
         until_s = ledger.now() + TURN_S
-        begun, ledger.begun = ledger.begun, []
+        begun, ledger.next_turn = ledger.next_turn, []
         for row in begun:
             if row.act is not None and row.act.stage is Stage.BEGIN:
                 ledger.schedule(row, ledger.now())
@@ -167,7 +167,7 @@ class StackTree:
         for stack in loaded:
             if stack.walk is not None:
                 stack.walk.advance()
-        ledger.settle_lent()
+        ledger.settle_loans()
         self._step(until_s)
         self._settle()
         return ledger.turn(rests=self.rests)
@@ -181,7 +181,7 @@ class StackTree:
                 if stack is not None and what.act is not None:
                     ledger.stop_waiting(what)
                     acts.step(stack, what)
-                    ledger.settle_lent()
+                    ledger.settle_loans()
             elif (stack := self.stacks.get(what)) is not None and stack.open:
                 self._time_out(stack)
 
@@ -207,7 +207,7 @@ class StackTree:
 
     def due_at(self) -> float | None:
         """Tell the clock's time of the next turn; now: at once; None: when it is woken."""
-        if self.ledger.begun or self._orders or self._loaded:
+        if self.ledger.next_turn or self._orders or self._loaded:
             return self.ledger.now()
         return self.ledger.next_due()
 

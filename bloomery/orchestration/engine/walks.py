@@ -85,7 +85,7 @@ class Walk:
         self.running: dict[str, Key] = {}  # by row: whose act serves a vertex
         self.blocked: dict[str, Key] = {}  # by row: whose act is of an earlier traversal
         self.paused: dict[str, tuple[Key, str]] = {}  # by row: at which hook
-        self.cleared: set[tuple[str, str]] = set()  # rows and hooks
+        self.passed: set[tuple[str, str]] = set()  # rows and hooks
         self.failures: list[str] = []
         self._builders: dict[str, ResolvedBuilder] = {}
         self._extra: dict[Key, Vertex] = {}
@@ -280,7 +280,8 @@ class Walk:
         builder.records[row.name] = row.record
         try:
             candidate = rules.Candidate(builder, row.name)
-            decision = next(said for rule in rules.RULES if (said := rule(candidate)) is not None)
+            answers = (rule(candidate) for rule in rules.RULES)
+            decision = next(answer for answer in answers if answer is not None)
             self._follow(key, row, candidate, decision)
         except errors.Failure as exc:
             failure = exc
@@ -316,7 +317,7 @@ class Walk:
 
     def _leave(self, key: Key, row: Row) -> None:
         """Finish a row that stays as it is; it is not written, unless something has changed."""
-        hooked = any(uuid == row.uuid for uuid, _hook in self.cleared)
+        hooked = any(uuid == row.uuid for uuid, _hook in self.passed)
         if row.record.status is Status.FAILED:
             row.record.status = Status.COMPLETE
             hooked = True
@@ -414,7 +415,7 @@ class Walk:
     def _pauses(self, key: Key, row: Row, action: Action, hook: str) -> bool:
         """Stop at a hook, if one stands here and was not cleared before."""
         stack = self.stack
-        if (row.uuid, hook) in self.cleared or not stack.hooked(row.name, action, hook):
+        if (row.uuid, hook) in self.passed or not stack.hooked(row.name, action, hook):
             return False
         stack.tell(row, row.record.action, row.record.status, events.paused(action, hook))
         if not stack.ledger.runtime.waits_for_hooks:
@@ -431,7 +432,7 @@ class Walk:
         if key is None or paused_at != hook:
             return
         del self.paused[row.uuid]
-        self.cleared.add((row.uuid, hook))
+        self.passed.add((row.uuid, hook))
         if hook == "post-delete":
             self._cleaned(key, row)
         elif hook.startswith("post-"):
