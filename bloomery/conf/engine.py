@@ -27,9 +27,6 @@ class Engine:
     stack_action_timeout: int = option(
         3600, "seconds for an action on a stack that names no time-out of its own", least=1
     )
-    error_wait_time: int = option(
-        240, "seconds that resources in progress have to end after another has failed", least=0
-    )
     action_retry_limit: int = option(
         5, "how often a creation is tried again after it has failed", least=0
     )
