@@ -71,8 +71,8 @@ class Traversals:
     def perform(self, stack: EngineStack, **extra: Any) -> None:
         """Suspend, resume, check or snapshot what is there."""
         self._supersede(stack)
-        graph = graphs.over_rows(stack, stack.action, extra=extra)
-        self._begin(stack, graph)
+        if self._is_admitted(stack):
+            self._begin(stack, graphs.over_rows(stack, stack.action, extra=extra))
 
     def roll_back(self, stack: EngineStack) -> None:
         """Walk back to the previous template; one that was never created becomes empty."""
@@ -90,6 +90,8 @@ class Traversals:
 
     def _walk(self, stack: EngineStack, old: TemplateSide, new: Stack | Any, **extra: Any) -> None:
         self._supersede(stack)
+        if not self._is_admitted(stack):
+            return
         try:
             stack.turn_to(new)
             graph = graphs.planned(stack, stack.action, old, new, extra=extra)
@@ -101,6 +103,15 @@ class Traversals:
             if vertex.verb == Verb.TAKE_BACK and row is not None and not row.stands:
                 stack.take_back(row)
         self._begin(stack, graph)
+
+    def _is_admitted(self, stack: EngineStack) -> bool:
+        """Ask the plug-ins; what one of them refuses has failed before it began."""
+        try:
+            stack.ledger.runtime.plugins.begin(stack.value())
+        except Exception as exc:  # noqa: BLE001  # plug-ins may raise anything
+            self.ended(stack, exc, begun=False)
+            return False
+        return True
 
     def _begin(self, stack: EngineStack, graph: graphs.TraversalGraph) -> None:
         walk = Walk(stack, graph, self.ended)
@@ -121,7 +132,7 @@ class Traversals:
 
     # ---------------------------------------------------------------------------------------- end
 
-    def ended(self, stack: EngineStack, failure: Exception | None) -> None:
+    def ended(self, stack: EngineStack, failure: Exception | None, *, begun: bool = True) -> None:
         """End a traversal: complete, or failed and maybe rolled back at once."""
         snapshot = _snapshot_of(stack)
         stack.walk = None
@@ -134,6 +145,8 @@ class Traversals:
             stack.keep_template()
         rolls_back = stack.status is Status.IN_PROGRESS and stack.action in ROLLED_BACK
         stack.fail(failure)
+        if begun:
+            stack.ledger.runtime.plugins.end(stack.value(), failed=True)
         self._end_snapshot(stack, snapshot, stack.status, stack.reason)
         if rolls_back and not stack.row.disable_rollback:
             self.roll_back(stack)
@@ -152,6 +165,7 @@ class Traversals:
         if action is Action.CHECK and not _checks(stack):
             reason = events.not_fully_supported(reason, action)
         stack.set_state(action, Status.COMPLETE, reason)
+        stack.ledger.runtime.plugins.end(stack.value(), failed=False)
 
     def time_out(self, stack: EngineStack) -> None:
         """Abort what is at work in a stack whose time is over, and let it fail."""
@@ -171,6 +185,7 @@ class Traversals:
         self._supersede(stack)
         if stack.status is Status.IN_PROGRESS:
             stack.set_state(stack.action, Status.FAILED, events.cancelled(stack.action))
+            stack.ledger.runtime.plugins.end(stack.value(), failed=True)
 
     def _supersede(self, stack: EngineStack) -> None:
         """End the walk of the traversal before, with its hooks; acts of rows go on."""

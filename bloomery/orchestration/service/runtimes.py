@@ -11,17 +11,18 @@ import dataclasses
 import logging
 import threading
 import time
-from collections.abc import Callable, Collection
+from collections.abc import Callable, Collection, Iterator
 from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model.stacks import Stack
+from bloomery.orchestration.engine.lifecycle_plugins import GROUP, LifecyclePlugins
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.service import plugin_modules
-from bloomery.orchestration.template import merging
+from bloomery.orchestration.template import kinds, merging
 from bloomery.orchestration.template.environment import Environment
 
 LOG = logging.getLogger(__name__)
@@ -95,4 +96,16 @@ def make_runtime(
         endpoint=endpoint,
         software=software,
         authorize=authorize,
+        plugins=LifecyclePlugins(_lifecycle_plugins()),
     )
+
+
+def _lifecycle_plugins() -> Iterator[Any]:
+    """Yield what packages bring.  Raises CannotStart for one that cannot be made."""
+    for name, load in kinds.loaders(GROUP).items():
+        try:
+            yield load()()
+        except Exception as exc:  # whatever the code of a site raises
+            raise errors.CannotStart(
+                reason=f"cannot use the plug-in {name} of {GROUP}: {type(exc).__name__}: {exc}"
+            ) from exc

@@ -7,7 +7,7 @@ import pytest
 from bloomery.orchestration import scheduler
 from bloomery.orchestration.simulation import Simulation
 from tests.kit.simulations import lines, stack, told
-from tests.kit.stack_lives import Life
+from tests.kit.stack_lives import Life, MortalSimulation
 
 WAIT = """
 resources:
@@ -270,3 +270,91 @@ def test_a_deployment_is_answered_by_a_signal_and_cleans_up_after_itself():
     assert life.delete().status == "DELETE_COMPLETE"
     assert life.simulation.clock.now() == 80
     assert (life.simulation.software.configs, life.simulation.software.deployments) == ({}, {})
+
+
+# ------------------------------------------------------------------------------- engines that die
+
+EVERYTHING = """
+resources:
+  h: {type: OS::Heat::WaitConditionHandle}
+  w: {type: OS::Heat::WaitCondition, properties: {handle: {get_resource: h}, timeout: 600}}
+  t: {type: OS::Heat::TestResource, properties: {value: VALUE, wait_secs: 30}}
+  delay: {type: OS::Heat::Delay, properties: {min_wait: 7, actions: [CREATE, DELETE]}}
+  n: {type: nested.yaml}
+  s: {type: OS::Heat::Stack, properties: {template: {get_file: nested.yaml}}}
+  c: {type: OS::Heat::SoftwareConfig, properties: {config: VALUE}}
+  d:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: c}, server: s-1, actions: [CREATE, UPDATE, DELETE]}
+  chain:
+    type: OS::Heat::ResourceChain
+    properties: {resources: [OS::Heat::Delay, OS::Heat::None], resource_properties: {min_wait: 2}}
+  group:
+    type: OS::Heat::ResourceGroup
+    properties:
+      count: 3
+      resource_def: {type: OS::Heat::TestResource, properties: {value: VALUE, wait_secs: 4}}
+    update_policy:
+      batch_create: {max_batch_size: 2, pause_time: 10}
+      rolling_update: {max_batch_size: 1, pause_time: 5}
+  g:
+    type: OS::Heat::AutoScalingGroup
+    properties:
+      min_size: 2
+      max_size: 4
+      resource: {type: OS::Heat::TestResource, properties: {value: VALUE, wait_secs: 4}}
+outputs:
+  refs: {value: {get_attr: [group, value]}}
+  values: {value: {get_attr: [g, outputs_list, output]}}
+"""
+
+
+def everything(value):
+    text = EVERYTHING.replace("VALUE", value)
+    return stack(text, files={"nested.yaml": INNER})
+
+
+def lived(life):
+    """Create, update and delete; return what was told of, and left."""
+    told_of = []
+    at(life, 9, "h", {"data": 1})
+    at(life, 11, "d", {"deploy_status_code": 0})
+    result = life.create(everything("x"))
+    told_of.append((result.status, result.error, life.simulation.clock.now()))
+    at(life, life.simulation.clock.now() + 50, "d", {"deploy_status_code": 0})
+    result = life.update(everything("y"))
+    told_of.append((result.status, result.error, life.simulation.clock.now()))
+    assert result.outputs["values"].value == ["y", "y"]
+    told_of += [
+        (getattr(life, verb)().status, None, life.simulation.clock.now())
+        for verb in ("suspend", "resume")
+    ]
+    at(life, life.simulation.clock.now() + 50, "d", {"deploy_status_code": 0})
+    result = life.delete()
+    told_of.append((result.status, result.error, life.simulation.clock.now()))
+    return told_of
+
+
+def ends(events):
+    """How each resource ended what it did, in no particular order."""
+    return sorted(
+        f"{event.depth} {event.type} {event.state}"
+        for event in events
+        if not event.state.endswith("IN_PROGRESS")
+    )
+
+
+def test_an_engine_that_dies_after_each_turn_is_followed_without_a_difference():
+    quiet, mortal = life_of(), Life(MortalSimulation(clock=scheduler.Simulated()))
+    mortal.simulation.life = mortal
+    undisturbed, before = lived(quiet), MortalSimulation.deaths
+    assert [status for status, _, _ in undisturbed] == [
+        f"{action}_COMPLETE" for action in ("CREATE", "UPDATE", "SUSPEND", "RESUME", "DELETE")
+    ]
+    assert lived(mortal) == undisturbed
+    assert MortalSimulation.deaths - before > 30
+    assert ends(mortal.simulation.events) == ends(quiet.simulation.events)
+    for life in (quiet, mortal):
+        software = life.simulation.software
+        assert (software.configs, software.deployments) == ({}, {})
+        assert life.simulation.store.resources == {}
