@@ -55,6 +55,9 @@ class FakeTree:
         self.turns.append(turn)
         return turn
 
+    def written(self, turn: Turn) -> None:
+        """Nobody listens."""
+
     def due_at(self) -> float | None:
         return time.monotonic() if self._left or not self.missing else None
 

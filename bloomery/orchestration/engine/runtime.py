@@ -10,6 +10,7 @@ from datetime import UTC, datetime
 
 from bloomery.model import stacks as model
 from bloomery.orchestration import scheduler
+from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.resources.software import SoftwareStore
@@ -39,6 +40,7 @@ class EngineRuntime:
     ``endpoint``         of the orchestration API, for addresses of signals
     ``waits_for_hooks``  False: hooks are told of and not waited for, as in a simulation
     ``plugins``          called before and after each action of a stack
+    ``sinks``            the types of sinks that environments may name
     ``software``         by project: what the kinds of software keep their rows in
     ``authorize``        asked before a stack below ``stack`` is made or changed, with the types of
                          its resources; raises Forbidden
@@ -60,3 +62,4 @@ class EngineRuntime:
     software: Callable[[str], SoftwareStore] | None = None
     authorize: Callable[[model.Stack, Collection[str]], None] | None = None
     plugins: LifecyclePlugins = field(default_factory=LifecyclePlugins)
+    sinks: EventSinks = field(default_factory=lambda: EventSinks({}))

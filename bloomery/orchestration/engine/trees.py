@@ -12,6 +12,7 @@ while handlers run.  Whoever has lost the lock drops the tree without another ca
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
@@ -19,6 +20,7 @@ from bloomery.model import stacks as model
 from bloomery.orchestration.engine import acts, events, orders
 from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
+from bloomery.orchestration.engine.event_sinks import Declarations
 from bloomery.orchestration.engine.ledger import Ledger
 from bloomery.orchestration.engine.rows import Act, Row, Stage, record_of
 from bloomery.orchestration.engine.runtime import EngineRuntime
@@ -41,6 +43,7 @@ class StackTree:
         self.stacks: dict[str, EngineStack] = {}
         self._orders: list[model.Order] = []
         self._accepted: dict[str, model.Stack] = {}
+        self._sinks: dict[str, tuple[model.Stack, Declarations]] = {}
         self._loaded: list[EngineStack] = []  # to be advanced when the open acts have begun
 
     @classmethod
@@ -152,6 +155,7 @@ class StackTree:
     def turn(self) -> model.Turn:
         """Step what is due, and return everything that has changed since the last turn."""
         ledger = self.ledger
+        self._note_sinks()
         until_s = ledger.now() + TURN_S
         begun, ledger.next_turn = ledger.next_turn, []
         for row in begun:
@@ -170,6 +174,7 @@ class StackTree:
         ledger.settle_loans()
         self._step(until_s)
         self._settle()
+        self._note_sinks()
         return ledger.turn(rests=self.rests)
 
     def _step(self, until_s: float) -> None:
@@ -216,6 +221,19 @@ class StackTree:
         for stack in list(self.stacks.values()):
             self.traversals.stop(stack, events.CANCELLED_BY_USER)
             self.traversals.cancel(stack)
+
+    def written(self, turn: model.Turn) -> None:
+        """Send what was stored of a turn to the sinks of its stacks."""
+        for uuid, events_of in itertools.groupby(turn.events, lambda event: event.stack_uuid):
+            if (declared := self._sinks.get(uuid)) is not None:
+                self.runtime.sinks.send(*declared, events_of)
+
+    def _note_sinks(self) -> None:
+        """Note where events of each stack go: who is deleted in a turn is not there after it."""
+        if self.runtime.sinks:
+            for stack in self.stacks.values():
+                environment = stack.first.definition.environment
+                self._sinks[stack.id] = stack.row, environment.all_sinks()
 
     # -------------------------------------------------------------------------------------- wakes
 

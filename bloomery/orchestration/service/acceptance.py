@@ -20,6 +20,7 @@ from bloomery import errors
 from bloomery.db import (
     credentials,
     events,
+    raw_templates,
     snapshots,
     stack_locks,
     stack_orders,
@@ -32,6 +33,7 @@ from bloomery.db.snapshots import SnapshotRow
 from bloomery.model.stacks import Event, Order, OrderKind, Stack, Template
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template.environment import SINKS
 from bloomery.secrets import Sealer
 
 T = TypeVar("T")
@@ -96,6 +98,7 @@ def accept(ctx: StackContext, change: Change) -> None:
         stack_orders.insert(conn, sealer, order)
 
     ctx.services.db.transact(write)
+    _send(ctx, after, change.template, told)
     ctx.on_accepted(stack.root_uuid)
 
 
@@ -120,6 +123,7 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
         _tell(ctx, conn, told, stack)
 
     ctx.services.db.transact(write)
+    _send(ctx, stack, template, told)
     ctx.on_accepted(stack.root_uuid)
 
 
@@ -244,6 +248,20 @@ def _tell(ctx: StackContext, conn: sa.Connection, told: Sequence[Event], stack: 
     trees.insert_events(conn, [tree_values.encode_event(event) for event in told])
     request_id = ctx.request.request_id
     events.insert(conn, [trees.relay_row(each, stack, request_id=request_id) for each in told])
+
+
+def _send(
+    ctx: StackContext, stack: Stack, template: Template | None, told: Sequence[Event]
+) -> None:
+    """Send what was stored to the sinks that the environments name."""
+    runtime = ctx.runtime
+    if not (runtime.sinks and told):
+        return
+    if template is None:
+        with ctx.services.db.read() as conn:
+            template = raw_templates.get(conn, stack.template_uuid, sealer_of(ctx))
+    below = () if runtime.operators is None else runtime.operators.event_sinks
+    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *below], told)
 
 
 def _named(name: str) -> Callable[[sa.exc.IntegrityError], errors.Failure | None]:

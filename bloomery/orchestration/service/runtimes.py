@@ -18,12 +18,13 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.model.stacks import Stack
+from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import GROUP, LifecyclePlugins
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.service import plugin_modules
 from bloomery.orchestration.template import kinds, merging
-from bloomery.orchestration.template.environment import Environment
+from bloomery.orchestration.template.environment import SINK_GROUP, Environment
 
 LOG = logging.getLogger(__name__)
 
@@ -97,6 +98,7 @@ def make_runtime(
         software=software,
         authorize=authorize,
         plugins=LifecyclePlugins(_lifecycle_plugins()),
+        sinks=EventSinks(kinds.loaders(SINK_GROUP)),
     )
 
 

@@ -34,6 +34,8 @@ class WorkingTree(Protocol):
 
     def turn(self) -> Turn: ...
 
+    def written(self, turn: Turn) -> None: ...
+
     def due_at(self) -> float | None: ...
 
     def waits(self) -> Iterable[str]: ...
@@ -158,6 +160,8 @@ class TreeWork:
             self._look_at = 0.0  # an order came in this very moment
         if turn.events:
             runtime.on_events_written()
+            if self._tree is not None:
+                self._tree.written(turn)
         return released
 
     def _due_at(self) -> float:
