@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import composite, scaling
@@ -90,14 +89,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         if self.properties["max_size"] is None or self.properties["min_size"] is None:
             return  # not known yet
         scaling.check_bounds(least, most, self.properties[DESIRED])
-        limit = self.context.limits.resources
-        if 0 <= limit < self.first_capacity():
-            raise errors.RequestLimitExceeded(
-                what=f"a group of {self.first_capacity()} members",
-                limit=limit,
-                unit="resources",
-                option="max_resources_per_stack",
-            )
+        self.check_capacity()
 
     # ------------------------------------------------------------------- what the group is made of
 

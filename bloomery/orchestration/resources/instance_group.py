@@ -84,6 +84,7 @@ class InstanceGroup(scaling.ScaledGroup):
                 reason="cannot use load balancers: there is no such service; leave them out",
                 path=["LoadBalancerNames"],
             )
+        self.check_capacity()
 
     # ------------------------------------------------------------------- what the group is made of
 

@@ -108,6 +108,17 @@ class ScaledGroup(rolling.Rolling):
         """``min_in_service``, ``max_batch_size`` and ``pause_time`` of a new definition."""
         raise NotImplementedError
 
+    def check_capacity(self) -> None:
+        """Refuse more members than a stack may have, before they are given names."""
+        limit = self.context.limits.resources
+        if 0 <= limit < self.first_capacity():
+            raise errors.RequestLimitExceeded(
+                what=f"a group of {self.first_capacity()} members",
+                limit=limit,
+                unit="resources",
+                option="max_resources_per_stack",
+            )
+
     # ---------------------------------------------------------------------------- child's shape
 
     def child_document(self) -> Mapping[str, Any]:
@@ -197,6 +208,8 @@ class ScaledGroup(rolling.Rolling):
         if self.record.status is Status.IN_PROGRESS or now < self.record.data.get(COOLS_UNTIL, 0):
             raise base.NoActionRequired
         least, most = self.bounds()
+        if self.context.limits.resources >= 0:
+            most = min(most, self.context.limits.resources)
         current = len(self.aged())
         capacity = capacity_after(
             current, amount, adjustment, least=least, most=most, min_step=min_step

@@ -24,6 +24,7 @@ TRANSPORTS: Final = [
     "TOKEN_SIGNAL",
 ]
 SUCCESS: Final = "SUCCESS"
+MOST_CHARS: Final = 1_048_576  # of all signals of one handle, as much as one body may have
 FAILURE: Final = "FAILURE"
 
 
@@ -62,7 +63,10 @@ class Handle(signals.Signalled):
         reason = signal.get(words.reason)
         reason = f"Signal {key} received" if reason is None else str(reason)
         kept = {words.data: signal.get(words.data), words.reason: reason, words.status: status}
-        self.record.metadata = {**self.record.metadata, key: kept}
+        metadata = {**self.record.metadata, key: kept}
+        if len(json.dumps(metadata)) > MOST_CHARS:
+            raise ValueError(f"cannot keep the signal: all of them have {MOST_CHARS} characters")
+        self.record.metadata = metadata
         return f"status:{status} reason:{reason}"
 
     # ------------------------------------------------------------- what a wait condition asks

@@ -146,6 +146,14 @@ def test_more_members_than_a_stack_may_have_are_refused():
         made(AutoScalingGroup, given, limits=Limits(resources=10)).validate()
 
 
+def test_a_signal_asks_for_no_more_members_than_a_stack_may_have(children):
+    given = {"resource": MEMBER, "min_size": 1, "max_size": 10**12}
+    resource = made(AutoScalingGroup, given, children=children, limits=Limits(resources=7))
+    resource.handle_create()
+    children.end()
+    assert resource.adjust(10**12, Adjustment.EXACT) == (1, 7)
+
+
 def told(resource, name, path=()):
     answer = resource.resolve_attribute(name, path)
     assert isinstance(answer, Walked)

@@ -163,6 +163,11 @@ def test_members_change_as_the_policy_says(policy, batches):
     assert seen == batches
 
 
+def test_more_instances_than_a_stack_may_have_are_refused():
+    with pytest.raises(errors.RequestLimitExceeded, match="1000000000 members"):
+        group(None, Size=10**9).validate()
+
+
 def test_load_balancers_are_refused():
     with pytest.raises(errors.StackValidationFailed, match="load balancers"):
         group(None, LoadBalancerNames=["lb"]).validate()

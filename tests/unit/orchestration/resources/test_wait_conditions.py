@@ -111,6 +111,14 @@ def test_a_signal_that_cannot_be_read_leaves_nothing(signal):
     assert handle.record.metadata == {}
 
 
+def test_signals_that_grow_beyond_all_measure_are_refused():
+    handle = created()
+    handle.handle_signal({"id": "a", "data": "x" * 900_000})
+    with pytest.raises(ValueError, match="cannot keep the signal"):
+        handle.handle_signal({"id": "b", "data": "x" * 200_000})
+    assert list(handle.record.metadata) == ["a"]
+
+
 def test_the_handles_of_cloudformation_are_known_by_an_address_and_have_words_of_their_own():
     assert made(CfnWaitConditionHandle).get_reference_id() == "a"
     handle = created(CfnWaitConditionHandle)
