@@ -89,6 +89,13 @@ def properties_of(
     return found
 
 
+def set_state(conn: sa.Connection, uuid: str, *, action: str, status: str, reason: str) -> bool:
+    """Change the state of a resource that is not at work; False: it is, or is gone."""
+    statement = sa.update(RESOURCES).where(_T.uuid == uuid, _T.status != "IN_PROGRESS")
+    values = {"action": action, "status": status, "reason": reason, "updated_at": rows.now()}
+    return bool(conn.execute(statement.values(values)).rowcount)
+
+
 def list_types(conn: sa.Connection, root_uuid: str) -> list[str]:
     """Return the types that the resources of a tree have, each once."""
     query = sa.select(_T.type).where(_T.root_uuid == root_uuid).distinct().order_by(_T.type)

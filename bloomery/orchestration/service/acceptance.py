@@ -55,7 +55,7 @@ class Change:
     ``ends``       of what was going on: its event comes first, as FAILED with this reason
     ``columns``    of the stack that change besides its state
     ``renews``     from now on engines act for this caller; False: it is not known who called
-    ``check``      is called in the transaction, to refuse what must not have come meanwhile
+    ``check``      is called in the transaction, first: it refuses what must not have come meanwhile
     """
 
     stack: Stack

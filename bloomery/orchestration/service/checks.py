@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
@@ -15,8 +15,11 @@ from bloomery.orchestration.service import access
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack, children, validate
 from bloomery.orchestration.template.functions import base as functions
+from bloomery.orchestration.template.parse import SURROGATE
 
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
+_TAG_CHARS: Final = 80
+_NAME_CHARS: Final = 255
 _UPDATE_REFUSED: Final = {
     Action.SUSPEND: "Updating a stack when it is suspended",
     Action.DELETE: "Updating a stack when it is deleting",
@@ -31,6 +34,32 @@ def name(text: object) -> str:
     raise errors.StackValidationFailed(
         reason=f'Invalid stack name {shown}: must contain only alphanumeric or "_-." characters, '
         "must start with alpha and must be 255 characters or less."
+    )
+
+
+def is_storable(text: str) -> bool:
+    """Can every database keep a text and look for it?  Not with NUL or half a character in it."""
+    return "\0" not in text and not SURROGATE.search(text)
+
+
+def tags(words: Sequence[str] | None) -> tuple[str, ...]:
+    """Return tags, each once.  Raises InvalidParameterValue."""
+    for word in words or ():
+        if not (isinstance(word, str) and len(word) <= _TAG_CHARS and is_storable(word)):
+            shown = errors.shortened(repr(word))[:100]
+            raise errors.InvalidParameterValue(
+                reason=f"cannot tag a stack with {shown}: a tag is text of {_TAG_CHARS} characters "
+                "at most"
+            )
+    return tuple(dict.fromkeys(words or ()))
+
+
+def snapshot_name(text: str | None) -> str | None:
+    """Return the name of a snapshot.  Raises InvalidParameterValue."""
+    if text is None or (len(text) <= _NAME_CHARS and is_storable(text)):
+        return text
+    raise errors.InvalidParameterValue(
+        reason=f"cannot name a snapshot so: a name is text of {_NAME_CHARS} characters at most"
     )
 
 
@@ -143,6 +172,7 @@ def own(ctx: StackContext, ids: Mapping[str, str]) -> None:
 
     Raises EntityNotFound, as for one that is not there.
     """
+    ids = {ident: name for ident, name in ids.items() if is_storable(ident)}
     with ctx.services.db.read() as conn:
         foreign = [
             *stacks.list_foreign(conn, ctx.project, list(ids)),

@@ -8,10 +8,9 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.db import resources, stack_events, stacks
 from bloomery.model.stack_views import EVENT_SORT_KEYS, EventDetails, EventQuery, StackIdentity
-from bloomery.model.stacks import Stack
-from bloomery.orchestration.service import acceptance, access
+from bloomery.model.stacks import Properties, Stack
+from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.access import StackContext
-from bloomery.orchestration.template.environment import MASKED
 
 _FILTERS: Final = frozenset({"action", "status", "name", "type"})
 _SORTABLE: Final = frozenset(EVENT_SORT_KEYS.values())
@@ -68,19 +67,26 @@ def show_event(
         row = stack_events.find(conn, stack.uuid, uuid)
         if row is None or row.name != resource:
             raise errors.EventNotFound(reason=f"No event {uuid} found")
-        properties = _properties(ctx, conn, row.properties_uuid)
-    return _details(row, access.identity_of(stack), None, properties)
+        stored = _stored(ctx, conn, row.properties_uuid)
+    return _details(row, access.identity_of(stack), None, _shown(ctx, stack, resource, stored))
 
 
-def _properties(ctx: StackContext, conn: Any, uuid: str | None) -> Mapping[str, Any]:
-    """Return stored properties; stars for all of them where a hidden value may be among them."""
+def _stored(ctx: StackContext, conn: Any, uuid: str | None) -> Properties | None:
     if uuid is None:
-        return {}
-    stored = resources.properties_of(conn, [uuid], acceptance.sealer_of(ctx)).get(uuid)
+        return None
+    return resources.properties_of(conn, [uuid], acceptance.sealer_of(ctx)).get(uuid)
+
+
+def _shown(
+    ctx: StackContext, stack: Stack, resource: str, stored: Properties | None
+) -> Mapping[str, Any]:
+    """Return the properties that were given or have a default, with stars for what is hidden."""
     if stored is None:
         return {}
     given = {name: value for name, value in stored.data.items() if value is not None}
-    return dict.fromkeys(given, MASKED) if stored.hidden else given
+    if not stored.hidden:
+        return given
+    return definitions.masked_properties(definitions.of(ctx, stack), resource, given)
 
 
 def _details(

@@ -24,7 +24,6 @@ from bloomery.orchestration.service import access, checks, definitions, lists, s
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
 from bloomery.orchestration.stack import Stack, children
-from bloomery.orchestration.template.redaction import Redaction
 
 _NOT_STORED: Final = ""  # the id of what was not made
 _KINDS: Final[Mapping[Verb, str]] = {
@@ -103,7 +102,7 @@ def _new_details(
 ) -> ResourceDetails:
     redaction = stack.definition.redaction
     try:
-        properties = _masked(dict(stack.properties(name, stack.view)), redaction)
+        properties = definitions.masked(dict(stack.properties(name, stack.view)), redaction)
     except errors.Failure:
         properties = {}
     return ResourceDetails(
@@ -123,18 +122,6 @@ def _new_details(
         metadata={},
         properties=properties,
     )
-
-
-def _masked(value: Any, redaction: Redaction) -> Any:
-    """Return a document without the values of hidden parameters."""
-    if isinstance(value, dict):
-        return {key: _masked(inner, redaction) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [_masked(inner, redaction) for inner in value]
-    if isinstance(value, bool) or not isinstance(value, str | int | float):
-        return value
-    text = redaction.masked(str(value))
-    return value if text == str(value) else text
 
 
 # ---------------------------------------------------------------------------------------- update

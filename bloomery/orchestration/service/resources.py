@@ -6,6 +6,8 @@ import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 from bloomery import errors
 from bloomery.db import resources as db
 from bloomery.db import stacks
@@ -267,15 +269,29 @@ def resource_mark_unhealthy(
     """Accept that a resource is broken, or is not after all."""
     stack = access.living(ctx, identity, "resource:mark_unhealthy")
     resource = _identified(ctx, stack, ident)
+    busy = errors.ActionInProgress(stack_name=stack.name, action=resource.action)
     if resource.status == Status.IN_PROGRESS:
-        raise errors.ActionInProgress(stack_name=stack.name, action=resource.action)
-    payload = {
-        "resource": resource.uuid,
-        "unhealthy": mark_unhealthy,
-        "reason": reason or MARKED,
-    }
-    change = Change(stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload)
+        raise busy
+    if not _changes(resource, mark_unhealthy=mark_unhealthy):
+        return
+    status = Status.FAILED if mark_unhealthy else Status.COMPLETE
+    text = definitions.of(ctx, stack).definition.redaction.masked(reason or MARKED)
+
+    def mark(conn: sa.Connection) -> None:
+        """Let clients see it at once; the engine does the same, and tells of it."""
+        if not db.set_state(conn, resource.uuid, action=Action.CHECK, status=status, reason=text):
+            raise busy
+
+    payload = {"resource": resource.uuid, "unhealthy": mark_unhealthy, "reason": text}
+    change = Change(stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload, check=mark)
     acceptance.accept(ctx, change)
+
+
+def _changes(resource: Resource, *, mark_unhealthy: bool) -> bool:
+    """Does the mark change anything?  What is deleted cannot break, what is well cannot recover."""
+    if mark_unhealthy:
+        return resource.action != Action.DELETE
+    return resource.action == Action.CHECK and resource.status == Status.FAILED
 
 
 def _identified(ctx: StackContext, stack: Stack, ident: str) -> Resource:

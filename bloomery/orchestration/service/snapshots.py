@@ -22,6 +22,7 @@ RESTORE: Final = "RESTORE"
 def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
     """Accept a snapshot and return it: without resources, which an engine adds."""
     access.authorize(ctx, "stacks:snapshot")
+    name = checks.snapshot_name(name)
     return acceptance.retried(lambda: _begin(ctx, identity, name), identity.name)
 
 

@@ -82,7 +82,11 @@ def most_stacks(ctx: StackContext) -> int:
 def _check_room(ctx: StackContext, name: object) -> None:
     """Refuse a name that is taken, and one stack too many, before the template costs anything."""
     with ctx.services.db.read() as conn:
-        if isinstance(name, str) and db.is_taken(conn, ctx.project, name):
+        if (
+            isinstance(name, str)
+            and checks.NAME.fullmatch(name)
+            and db.is_taken(conn, ctx.project, name)
+        ):
             raise errors.StackExists(stack_name=name)
         acceptance.check_count(conn, ctx.project, most_stacks(ctx))
 
@@ -106,7 +110,7 @@ def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
         disable_rollback=True if rollback_off is None else rollback_off,
         timeout_mins=timeout_mins,
         open=True,
-        tags=tuple(dict.fromkeys(arguments.tags or ())),
+        tags=checks.tags(arguments.tags),
         created_at=runtime.utc(),
         **acceptance.deadline_columns(ctx, timeout_mins),
     )
@@ -139,7 +143,7 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
     checks.immutable(old, new)
     template = inputs.stored(ctx.runtime.new_id())
     keeps_tags = arguments.existing and arguments.tags is None
-    tags = row.tags if keeps_tags else tuple(dict.fromkeys(arguments.tags or ()))
+    tags = row.tags if keeps_tags else checks.tags(arguments.tags)
     change = Change(
         stack=dataclasses.replace(row, **_flags(row, arguments)),
         kind=OrderKind.UPDATE,

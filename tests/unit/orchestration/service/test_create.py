@@ -151,3 +151,20 @@ def test_what_another_project_has_is_not_there_to_be_adopted(tmp_path):
     assert "secret" not in str(refused.value)
     with pytest.raises(errors.EntityNotFound):
         face.create(resources={"a": VALUE | {"external_id": foreign.uuid}})
+
+
+@pytest.mark.parametrize("text", ["\ud800", "x\0y", "a" * 256])
+def test_texts_that_no_row_could_hold_are_refused_by_name(tmp_path, text):
+    face = StackCalls(tmp_path, enable_stack_adopt=True)
+    with pytest.raises(errors.InvalidParameterValue, match="tag"):
+        face.create(tags=[text])
+    with pytest.raises(errors.StackValidationFailed, match="stack name"):
+        face.create(text + "/")
+    data = {
+        "template": stack_calls.template(resources={"a": VALUE}),
+        "resources": {"a": {"resource_id": text}},
+    }
+    made = face.create(resources=None, adopt_data=data)
+    face.finish(made)
+    with pytest.raises(errors.InvalidParameterValue, match="snapshot"):
+        face.engine.stack_snapshot(face.member, made, text)

@@ -217,14 +217,26 @@ def test_the_tree_is_told_with_its_root_when_it_is_asked(face, web):
     assert {each.root for each in plain} == {None}
 
 
-def test_one_event_is_shown_with_properties_and_hides_what_is_hidden(face, web):
-    face.add_resource(web, "c", {"value": 5})
-    face.add_resource(web, "d", {"value": "correct horse"}, hidden_properties=True)
-    for name, expected in (("c", {"value": 5}), ("d", {"value": "******"}), ("e", {})):
+def test_one_event_is_shown_with_properties_and_hides_what_is_hidden(face):
+    def of(value):
+        return {"type": "OS::Heat::Value", "properties": {"value": value}}
+
+    web = face.create(
+        resources={"c": VALUE, "d": of({"digest": ["md5", {"get_param": "key"}]}), "e": VALUE},
+        declared={"key": {"type": "string", "hidden": True}},
+        parameters={"key": "correct horse"},
+    )
+    face.add_resource(web, "c", {"value": 5, "type": None})
+    face.add_resource(web, "d", {"value": "0aae15", "type": "string"}, hidden_properties=True)
+    face.add_resource(web, "f", {"value": ["a correct horse!"]}, hidden_properties=True)
+    for name, expected in (
+        ("c", {"value": 5}), ("d", {"value": "******", "type": "string"}), ("e", {}),
+        ("f", {"value": ["a ******!"]}),
+    ):  # fmt: skip
         uuid = _tell(face, web, name, trees.ident(f"properties {web.uuid} {name}"))
         shown = face.engine.show_event(face.member, web, name, uuid)
         assert shown.properties == expected
-    with pytest.raises(errors.NotFound):
+    with pytest.raises(errors.EventNotFound):
         face.engine.show_event(face.member, web, "c", uuid)
 
 

@@ -94,6 +94,18 @@ def test_a_resource_is_marked_by_name_or_id(face, web, ident):
     assert order[1]["unhealthy"] is True
     assert order[1]["reason"] == "state changed by resource_mark_unhealthy api"
     assert face.row(web).traversal == 1
+    shown = face.engine.describe_stack_resource(face.member, web, "a")
+    assert (shown.state, shown.reason) == ("CHECK_FAILED", order[1]["reason"])
+    face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=False)
+    assert face.engine.describe_stack_resource(face.member, web, "a").state == "CHECK_COMPLETE"
+
+
+def test_a_mark_that_changes_nothing_is_no_order(face, web):
+    face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=False)
+    face.add_resource(web, "a", {"value": 1}, action="DELETE", status="FAILED")
+    face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=True)
+    assert face.orders() == []
+    assert face.engine.describe_stack_resource(face.member, web, "a").state == "DELETE_FAILED"
 
 
 def test_a_mark_must_mean_one_resource_that_rests(face, web):
