@@ -172,6 +172,10 @@ class Clients:
     def delete(self) -> int:
         return self._change(OrderKind.DELETE)
 
+    def perform(self, kind: OrderKind) -> int:
+        """Order what changes no template: suspend, resume, check."""
+        return self._change(kind)
+
     def _change(self, kind: OrderKind, *templates: model.Template, **columns: Any) -> int:
         before = self.stack()
         row = dataclasses.replace(
