@@ -244,6 +244,37 @@ def record_of(value: model.Resource, properties: Mapping[str, Any]) -> base.Reco
     )
 
 
+def row_of(
+    value: model.Resource,
+    record: base.Record,
+    context: base.ResourceContext,
+    definitions: Stack,
+) -> Row:
+    """Make a row from what is stored, without the act that may be open."""
+    return Row(
+        record=record,
+        context=context,
+        definitions=definitions,
+        template_uuid=value.template_uuid,
+        stack_uuid=value.stack_uuid,
+        root_uuid=value.root_uuid,
+        created_at=value.created_at,
+        updated_at=value.updated_at,
+        stands=value.stands,
+        replaces=value.replaces,
+        traversal=value.traversal,
+        properties_uuid=value.properties_uuid,
+        policy=value.policy,
+        metadata_version=value.metadata_version,
+        requires=tuple(value.requires),
+        attempt=value.attempt,
+        due_at=value.due_at,
+        state_before=value.state_before,
+        waits_for=value.waits_for,
+        hidden=value.hidden,
+    )
+
+
 def _with_state(record: base.Record, action: Action, status: Status) -> base.Record:
     return base.Record(
         name=record.name,

@@ -22,7 +22,7 @@ from bloomery.orchestration.engine.children import EngineChildren
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.event_sinks import Declarations
 from bloomery.orchestration.engine.ledger import Ledger
-from bloomery.orchestration.engine.rows import Act, Row, Stage, record_of
+from bloomery.orchestration.engine.rows import Act, Row, Stage, record_of, row_of
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.engine.stacks import EngineStack
 from bloomery.orchestration.engine.traversals import Traversals, facade_of
@@ -97,30 +97,9 @@ class StackTree:
         own, following = frozen, None
         if act is not None and act.word is Action.UPDATE:
             own, following = _data(properties, act.arguments.get("before")), frozen
-        row = Row(
-            record=record_of(value, own),
-            context=stack.context(),
-            definitions=self.traversals.definition(stack, value.template_uuid),
-            template_uuid=value.template_uuid,
-            stack_uuid=stack.id,
-            root_uuid=self.root_uuid,
-            created_at=value.created_at,
-            updated_at=value.updated_at,
-            stands=value.stands,
-            replaces=value.replaces,
-            traversal=value.traversal,
-            properties_uuid=value.properties_uuid,
-            next_properties=following,
-            policy=value.policy,
-            metadata_version=value.metadata_version,
-            requires=tuple(value.requires),
-            act=act,
-            attempt=value.attempt,
-            due_at=value.due_at,
-            state_before=value.state_before,
-            waits_for=value.waits_for,
-            hidden=value.hidden,
-        )
+        definitions = self.traversals.definition(stack, value.template_uuid)
+        row = row_of(value, record_of(value, own), stack.context(), definitions)
+        row.act, row.next_properties = act, following
         if row.stands:
             stack.rows[row.name] = row
         else:
