@@ -24,6 +24,10 @@ class Engine:
         True,
         "take an update of a stack that is busy, which supersedes what goes on; false: answer 409",
     )
+    observe_on_update: bool = option(
+        False,
+        "compare in every update with what is really there, as one that asks for converge does",
+    )
     stack_action_timeout: int = option(
         3600, "seconds for an action on a stack that names no time-out of its own", least=1
     )

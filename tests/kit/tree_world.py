@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta
 from typing import Any, ClassVar
 
+from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration import scheduler
@@ -32,6 +33,7 @@ class Reality:
     things: dict[str, str] = field(default_factory=dict)
     ever: dict[str, str] = field(default_factory=dict)
     calls: list[tuple[str, str]] = field(default_factory=list)  # handler and name
+    values: dict[str, Any] = field(default_factory=dict)  # by name, where it is not as it was made
     faults: dict[str, list[Exception]] = field(default_factory=dict)  # by handler, the next first
 
     def called(self, handler: str, name: str) -> int:
@@ -90,6 +92,14 @@ class Thing(base.Resource):
     def handle_snapshot(self) -> Any:
         self._call("snapshot")
         self.record.data["snapshot"] = "kept"
+
+    def get_live_resource_data(self) -> Any:
+        if str(self.record.physical_id) not in self.reality.things:
+            raise errors.EntityNotFound(entity="Resource", name=self.record.name)
+        return self.reality.values.get(self.record.name)
+
+    def parse_live_resource_data(self, properties: Any, data: Any) -> Mapping[str, Any]:
+        return {"value": data}
 
     def handle_signal(self, details: Any) -> str:
         self._call("signal")
@@ -192,7 +202,9 @@ class World:
         )
         self._accept(OrderKind.CREATE, row, [template])
 
-    def update(self, text: str, *, rollback: bool = False, **more: Any) -> None:
+    def update(
+        self, text: str, *, rollback: bool = False, converge: bool = False, **more: Any
+    ) -> None:
         template = _template(text, **more)
         changed = self.accepted(
             "UPDATE",
@@ -200,7 +212,7 @@ class World:
             previous_template_uuid=self.root.template_uuid,
             disable_rollback=not rollback,
         )
-        self._accept(OrderKind.UPDATE, changed, [template])
+        self._accept(OrderKind.UPDATE, changed, [template], {"converge": converge})
 
     def restore(self, text: str) -> None:
         template = _template(text)

@@ -83,7 +83,7 @@ class EngineChildren:
         child.timeout_s = stack.timeout_s
         child.change(previous_template_uuid=before, updated_at=self._parent.ledger.runtime.utc())
         child.begin(Action.UPDATE)
-        self._traversals.update(child)
+        self._traversals.update(child, converge=self._parent.converges)
 
     def _keep(self, template: model.Template, stack: Stack) -> None:
         self._parent.ledger.add_template(template)

@@ -33,6 +33,10 @@ def _adopt(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any
 
 
 def _update(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
+    traversals.update(stack, converge=bool(payload.get("converge")))
+
+
+def _restore(traversals: Traversals, stack: EngineStack, payload: Mapping[str, Any]) -> None:
     traversals.update(stack)
 
 
@@ -58,7 +62,7 @@ TRAVERSALS: Final[Mapping[OrderKind, Apply]] = {
     OrderKind.CREATE: _create,
     OrderKind.ADOPT: _adopt,
     OrderKind.UPDATE: _update,
-    OrderKind.RESTORE: _update,
+    OrderKind.RESTORE: _restore,
     OrderKind.DELETE: _delete,
     OrderKind.SUSPEND: _perform,
     OrderKind.RESUME: _perform,

@@ -107,6 +107,11 @@ class EngineStack:
     def open(self) -> bool:
         return self.walk is not None or bool(self.open_rows)
 
+    @property
+    def converges(self) -> bool:
+        """Whether the present update compares with what is really there, here and below."""
+        return self.walk is not None and bool(self.walk.extra.get("converge"))
+
     def value(self) -> model.Stack:
         """The stack as it is stored."""
         return replace(

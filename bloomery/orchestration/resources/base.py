@@ -187,6 +187,26 @@ class Resource:
         """The definition that brings back what a snapshot holds of the resource."""
         return definition
 
+    # --------------------------------------------------------------------- how it really is
+
+    def get_live_state(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Values that the real thing has now, by property; those that are stored stand for others.
+
+        Raises EntityNotFound where it is gone; then an update that asks makes it anew.
+        """
+        data = self.get_live_resource_data()
+        return {} if data is None else self.parse_live_resource_data(properties, data)
+
+    def get_live_resource_data(self) -> Any:
+        """What the real thing says of itself; None: its kind cannot tell.  See get_live_state."""
+        return None
+
+    def parse_live_resource_data(
+        self, properties: Mapping[str, Any], data: Any
+    ) -> Mapping[str, Any]:
+        """Values of properties in ``data``; ``properties``: those that are stored."""
+        return {}
+
     # ------------------------------------------------------------------------ what may be asked
 
     def validate(self) -> None:

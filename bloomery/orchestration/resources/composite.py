@@ -102,6 +102,12 @@ class Composite(base.Resource):
     def check_adopt_complete(self, token: Any) -> bool:
         return self.child_ended(Action.ADOPT)
 
+    def get_live_resource_data(self) -> Any:
+        """Raises EntityNotFound where the child is gone, as after it was deleted by itself."""
+        if self.child() is None:
+            raise errors.EntityNotFound(entity="Resource", name=self.record.name)
+        return None
+
     # --------------------------------------------------------------------------------- the child
 
     def child_id(self) -> str:

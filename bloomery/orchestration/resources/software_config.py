@@ -89,6 +89,12 @@ class Config(base.Resource):
         if self.record.physical_id is not None:
             self.software().delete_config(self.record.physical_id)
 
+    def get_live_resource_data(self) -> Any:
+        uuid = self.record.physical_id
+        if uuid is None or self.software().show_config(uuid) is None:
+            raise errors.EntityNotFound(entity="Resource", name=self.record.name)
+        return None
+
     def software(self) -> SoftwareStore:
         return software_of(self)
 

@@ -137,6 +137,11 @@ class SoftwareDeployment(signals.Signalled):
             raise base.NoActionRequired
         return text
 
+    def get_live_resource_data(self) -> Any:
+        if self._deployment() is None:
+            raise errors.EntityNotFound(entity="Resource", name=self.record.name)
+        return None
+
     # -------------------------------------------------------------------------------- deploying
 
     def store(self) -> software.SoftwareStore:

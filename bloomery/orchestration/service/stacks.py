@@ -147,7 +147,7 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
     change = Change(
         stack=dataclasses.replace(row, **_flags(row, arguments)),
         kind=OrderKind.UPDATE,
-        payload={"converge": arguments.converge},
+        payload={"converge": arguments.converge or ctx.services.conf.engine.observe_on_update},
         action=Action.UPDATE,
         columns={
             "template_uuid": template.uuid,
