@@ -6,7 +6,7 @@ from bloomery import errors
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import OrderKind
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import acceptance, access, adoption, checks
+from bloomery.orchestration.service import acceptance, access, adoption, checks, snapshot_handlers
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
 
@@ -35,6 +35,8 @@ def _delete(ctx: StackContext, identity: StackIdentity, *, abandon: bool = False
     if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:
         return
     checks.types_of_tree(ctx, row)
+    if not abandon:
+        snapshot_handlers.clean_all(ctx, row)
     in_progress = row.status == Status.IN_PROGRESS
     change = Change(
         stack=row,

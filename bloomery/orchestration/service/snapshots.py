@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -12,7 +13,15 @@ from bloomery.db.snapshots import SnapshotRow
 from bloomery.model.stack_views import SnapshotDetails, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Stack
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import acceptance, access, adoption, checks, definitions, stacks
+from bloomery.orchestration.service import (
+    acceptance,
+    access,
+    adoption,
+    checks,
+    definitions,
+    snapshot_handlers,
+    stacks,
+)
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
 
@@ -75,10 +84,12 @@ def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> 
 
 
 def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
-    """Delete a snapshot: no kind keeps anything for one."""
+    """Delete a snapshot, and before it what kinds keep for it."""
     row = access.living(ctx, identity, "stacks:delete_snapshot")
-    if _found(ctx, row, snapshot).status == Status.IN_PROGRESS:
+    stored = _found(ctx, row, snapshot)
+    if stored.status == Status.IN_PROGRESS:
         raise errors.NotSupported(feature="Deleting in-progress snapshot")
+    snapshot_handlers.clean(ctx, row, stored.data or {})
     ctx.services.db.transact(lambda conn: db.delete(conn, snapshot))
 
 
@@ -114,8 +125,14 @@ def _restore(ctx: StackContext, identity: StackIdentity, uuid: str) -> None:
     stored = definitions.template_of(ctx, row)
     arguments = _arguments(snapshot.data or {})
     inputs, new = stacks.read_update(ctx, row, stored, arguments)
+    document = snapshot_handlers.restored_document(ctx, row, new, snapshot.data or {})
+    if document is not None:
+        arguments = dataclasses.replace(arguments, template=document)
+        inputs, new = stacks.read_update(ctx, row, stored, arguments)
     checks.definition(ctx, new)
     template = inputs.stored(ctx.runtime.new_id())
+    if document is not None:  # what a kind kept may be secret
+        template = dataclasses.replace(template, hidden=True)
     change = Change(
         stack=row,
         kind=OrderKind.RESTORE,

@@ -1,0 +1,160 @@
+"""What kinds do about snapshots: rewrite their definitions when one is restored, and clean up.
+
+Both are asked before anything is written, so that whoever dies between leaves the snapshot as it
+was, and the request can be made again: kinds take being asked twice.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.db import snapshots as db
+from bloomery.db import stacks
+from bloomery.model.stacks import Stack
+from bloomery.orchestration import stack as definition
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.service import acceptance
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.functions.base import Function
+
+PARTS: Final[Mapping[Key, str]] = {
+    Key.TYPE: "type",
+    Key.PROPERTIES: "properties",
+    Key.METADATA: "metadata",
+    Key.UPDATE_POLICY: "update_policy",
+}
+
+
+# --------------------------------------------------------------------------------------- restore
+
+
+def restored_document(
+    ctx: StackContext, row: Stack, new: definition.Stack, data: Mapping[str, Any]
+) -> dict[str, Any] | None:
+    """Return the template of a snapshot as kinds rewrite it; None where they leave it as it is.
+
+    ``new``: the stack of that template; ``data``: of the snapshot.  Raises NotSupported where a
+    kind refuses.
+    """
+    rewritten: dict[str, dict[str, Any]] = {}
+    stored = StoredStack(ctx, row)
+    for name, entry in _entries(data):
+        before = new.definitions.get(name)
+        if before is None or new.kind(name).handle_restore is base.Resource.handle_restore:
+            continue
+        resource = _resource(stored, new.kind(name), name, entry)
+        after = _asked(stored, name, resource.handle_restore, before, entry)
+        if after != before:
+            rewritten[name] = _changed_parts(new, before, after)
+    return _rewritten(new, rewritten) if rewritten else None
+
+
+def _changed_parts(
+    new: definition.Stack, before: ResourceDefinition, after: ResourceDefinition
+) -> dict[str, Any]:
+    words = new.definition.template.features.resource_keys
+    return {
+        words[key]: _plain(getattr(after, part))
+        for key, part in PARTS.items()
+        if key in words and getattr(before, part) != getattr(after, part)
+    }
+
+
+def _rewritten(new: definition.Stack, parts: Mapping[str, Mapping[str, Any]]) -> dict[str, Any]:
+    template = new.definition.template
+    bodies = template.section(Section.RESOURCES)
+    changed = {name: {**body, **parts.get(name, {})} for name, body in bodies.items()}
+    return {**template.document, template.word(Section.RESOURCES): changed}
+
+
+def _plain(tree: Any) -> Any:
+    """Return a tree as a template has it: calls are maps again."""
+    if isinstance(tree, Function):
+        return {tree.name: _plain(tree.args)}
+    if isinstance(tree, Mapping):
+        return {key: _plain(value) for key, value in tree.items()}
+    return [_plain(item) for item in tree] if isinstance(tree, list | tuple) else tree
+
+
+# -------------------------------------------------------------------------------------- deletion
+
+
+def clean_all(ctx: StackContext, row: Stack) -> None:
+    """Let kinds remove what they keep for any snapshot of a stack that ends.  See ``clean``."""
+    with ctx.services.db.read() as conn:
+        snapshots = db.list_of_stack(conn, row.uuid, acceptance.sealer_of(ctx))
+    for each in snapshots:
+        clean(ctx, row, each.data or {})
+
+
+def clean(ctx: StackContext, row: Stack, data: Mapping[str, Any]) -> None:
+    """Let kinds remove what they keep for a snapshot, here and below.
+
+    Raises NotSupported where a kind refuses: then the snapshot stays.
+    """
+    stored = StoredStack(ctx, row)
+    for name, entry in _entries(data):
+        member = stored.member(name)
+        if member is None:
+            continue
+        if entry.get("resources"):
+            _clean_below(ctx, row, member.row.physical_id, entry)
+        if hasattr(_kind(member), "handle_delete_snapshot"):
+            handler = member.resource.handle_delete_snapshot  # type: ignore[attr-defined]  # optional
+            _asked(stored, name, handler, entry.get("resource_data") or {})
+
+
+def _kind(member: StoredResource) -> type[base.Resource] | None:
+    """Return the kind of a resource; None for a type that is not offered any more."""
+    try:
+        return member.kind
+    except errors.Failure:
+        return None
+
+
+def _clean_below(ctx: StackContext, row: Stack, uuid: str | None, entry: Mapping[str, Any]) -> None:
+    with ctx.services.db.read() as conn:
+        below = None if uuid is None else stacks.find(conn, uuid)
+    if below is not None and below.owner_uuid == row.uuid and below.deleted_at is None:
+        clean(ctx, below, entry)
+
+
+# ----------------------------------------------------------------------------------- what is asked
+
+
+def _entries(data: Mapping[str, Any]) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    for name, entry in (data.get("resources") or {}).items():
+        if isinstance(entry, Mapping):
+            yield name, entry
+
+
+def _resource(
+    stored: StoredStack, kind: type[base.Resource], name: str, entry: Mapping[str, Any]
+) -> base.Resource:
+    """Return a resource as it was when the snapshot was made."""
+    member = stored.member(name)
+    record = base.Record(
+        name=name,
+        type=str(entry.get("type")),
+        uuid=stored.ctx.runtime.new_id() if member is None else member.row.uuid,
+        physical_id=entry.get("resource_id"),
+        metadata=dict(entry.get("metadata") or {}),
+        data=dict(entry.get("resource_data") or {}),
+    )
+    return kind(record, {} if member is None else member.properties, stored.context())
+
+
+def _asked(stored: StoredStack, name: str, handler: Callable[..., Any], *arguments: Any) -> Any:
+    """Ask a kind; whatever it raises is its refusal."""
+    try:
+        return handler(*arguments)
+    except Exception as exc:
+        text = stored.definition.definition.redaction.masked(f"{type(exc).__name__}: {exc}")
+        raise errors.NotSupported(
+            feature=f"This, which resource {name} refused ({errors.shortened(text)}),"
+        ) from exc
