@@ -25,6 +25,7 @@ from bloomery.orchestration.template import environment, parse, versions
 from bloomery.orchestration.template.files import Files
 
 MAX_TAG_CHARS: Final = 80
+MOST_MINUTES: Final = 2**31 - 1  # what the column holds, and every calendar
 LARGE: Final = 32_768  # bytes; reading less takes a few milliseconds
 _NO_TEMPLATE: Final = "cannot do this without a template: send template, or template_url"
 _NO_CONTAINER: Final = (
@@ -147,7 +148,14 @@ class Body:
     @property
     def timeout_mins(self) -> int | None:
         value = self.document.get("timeout_mins")
-        return None if value is None else arguments.natural("timeout_mins", value)
+        if value is None:
+            return None
+        minutes = arguments.natural("timeout_mins", value)
+        if minutes > MOST_MINUTES:
+            raise faults.BadRequest(
+                reason=f"cannot take timeout_mins = {minutes}: {MOST_MINUTES} is the most",
+            )
+        return minutes
 
     @property
     def adopt_data(self) -> Json | None:

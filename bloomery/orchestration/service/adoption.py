@@ -38,7 +38,9 @@ def arguments_of(ctx: StackContext, arguments: StackArguments) -> StackArguments
     another project has.
     """
     if not ctx.services.conf.engine.enable_stack_adopt:
-        raise errors.NotSupported(feature="Stack Adopt")
+        raise errors.NotSupported(
+            feature="Stack Adopt (the operator turns it on by [engine]enable_stack_adopt)"
+        )
     data = arguments.adopt_data or {}
     template = data.get("template")
     if not isinstance(template, Mapping):
@@ -89,7 +91,9 @@ def export_stack(ctx: StackContext, identity: StackIdentity) -> Json:
 def check_abandon(ctx: StackContext) -> None:
     """Refuse export and abandon where the operator has not turned them on."""
     if not ctx.services.conf.engine.enable_stack_abandon:
-        raise errors.NotSupported(feature="Stack Abandon")
+        raise errors.NotSupported(
+            feature="Stack Abandon (the operator turns it on by [engine]enable_stack_abandon)"
+        )
 
 
 def data_of(ctx: StackContext, row: Stack) -> Json:

@@ -183,6 +183,8 @@ def test_name_is_for_the_engine_to_judge(api, engine, name):
         ({"tags": ["a"]}, "AttributeError"),
         ({"tags": "a" * 81}, "HTTPBadRequest"),
         ({"timeout_mins": -1}, "HTTPBadRequest"),
+        ({"timeout_mins": 10**12}, "HTTPBadRequest"),
+        ({"timeout_mins": str(2**31)}, "HTTPBadRequest"),
         ({"timeout_mins": 1.5}, "HTTPBadRequest"),
         ({"timeout_mins": "soon"}, "HTTPBadRequest"),
         ({"timeout_mins": True}, "HTTPBadRequest"),
