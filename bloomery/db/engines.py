@@ -56,13 +56,15 @@ def beat(conn: sa.Connection, engine_id: str) -> bool:
     return bool(conn.execute(_BEAT, {"ident": engine_id, "at": rows.now()}).rowcount)
 
 
-def unregister(conn: sa.Connection, engine_id: str) -> None:
-    """Retire an engine; from now on its locks are free for the taking."""
-    conn.execute(
-        sa.update(ENGINES)
-        .where(_T.engine_id == engine_id, _T.deleted_at.is_(None))
-        .values(deleted_at=rows.now())
-    )
+def unregister(conn: sa.Connection, engine_id: str, *, heartbeat: int | None = None) -> bool:
+    """Retire an engine; from now on its locks are free for the taking.
+
+    ``heartbeat``: only if its counter still stands there.  False: it is gone, or lives after all.
+    """
+    query = sa.update(ENGINES).where(_T.engine_id == engine_id, _T.deleted_at.is_(None))
+    if heartbeat is not None:
+        query = query.where(_T.heartbeat == heartbeat)
+    return bool(conn.execute(query.values(deleted_at=rows.now())).rowcount)
 
 
 def list_live(conn: sa.Connection) -> list[Engine]:

@@ -165,10 +165,12 @@ class Liveness:
         ]  # fmt: skip
         self._seen = {ident: what for ident, what in seen.items() if ident not in dead}
         for engine_id in dead:
-            LOG.warning("engine %s is dead: its stacks are taken over", engine_id)
-            self._retire(engine_id)
+            if self._retire(engine_id, heartbeat=seen[engine_id][0]):
+                LOG.warning("engine %s is dead: its stacks are taken over", engine_id)
         if before.keys() - self._seen.keys():
             self._on_death()
 
-    def _retire(self, engine_id: str) -> None:
-        self._db.transact(lambda conn: engines.unregister(conn, engine_id))
+    def _retire(self, engine_id: str, *, heartbeat: int | None = None) -> bool:
+        return self._db.transact(
+            lambda conn: engines.unregister(conn, engine_id, heartbeat=heartbeat)
+        )

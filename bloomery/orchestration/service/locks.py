@@ -62,14 +62,15 @@ class StackLock:
     def acquire(self, is_live: Callable[[str], bool]) -> Lease:
         """Take the lock, from a dead engine too.  Raises StackLocked if a live one has it.
 
-        Of several that steal at once one wins: each names the generation that it steals.
-        Raises NotFound where there is no such tree.
+        Of several that steal at once one wins: each names the generation that it steals.  An
+        engine asks for a tree once at a time: if the lock is its own, the answer to a former
+        commit was lost, and it takes it anew.  Raises NotFound where there is no such tree.
         """
         try:
             return self._take(None)
         except errors.StackLocked as refusal:
             holder, generation = refusal.facts["engine"], refusal.facts["generation"]
-            if holder == self.engine_id or is_live(holder):
+            if holder != self.engine_id and is_live(holder):
                 raise
         return self._take((holder, generation))
 

@@ -32,6 +32,7 @@ LOG = logging.getLogger(__name__)
 
 NEVER: Final = float("inf")  # only when it is woken
 _MOST_PAUSE_S: Final = 60.0  # after a step that failed, and failed again
+_MOST_DOUBLINGS: Final = 6  # of one second, until that is reached
 
 # Is called with whether it was woken; returns when it is due again, None: it has ended.
 Step: TypeAlias = Callable[[bool], float | None]
@@ -223,7 +224,8 @@ class ThreadGroupManager:
             group.failures = 0
         except Exception as exc:  # noqa: BLE001  the supervisor: one bad step ends no worker
             group.failures += 1
-            due_at = self._clock() + min(2.0**group.failures, _MOST_PAUSE_S)
+            pause_s = min(2.0 ** min(group.failures, _MOST_DOUBLINGS), _MOST_PAUSE_S)
+            due_at = self._clock() + pause_s
             LOG.error("stack %s: step failed: %s", group.name, secrets.trace(exc))  # noqa: TRY400
         self._park(group, due_at)
 

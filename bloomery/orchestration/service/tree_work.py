@@ -1,8 +1,9 @@
 """One tree of stacks under its lock: loaded, given its orders, turned and written, until it rests.
 
 What a turn has changed is written before anything else happens to the tree.  A database that
-refuses it, because it is busy or its disk is full, is asked again with the same turn, and no
-handler runs meanwhile.  Whatever else goes wrong drops the tree in memory; the rows know better.
+refuses it, because it is busy, its disk is full or nobody can reach it, is asked again with the
+same turn, and no handler runs meanwhile.  Whatever else goes wrong drops the tree in memory; the
+rows know better.
 """
 
 from __future__ import annotations
@@ -13,6 +14,8 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
+import sqlalchemy as sa
+
 from bloomery import errors
 from bloomery.metrics import METRICS
 from bloomery.model.stacks import Tree, Turn
@@ -22,6 +25,9 @@ from bloomery.orchestration.service.threads import NEVER
 LOG = logging.getLogger(__name__)
 
 _BUSY_S: Final = 0.5  # until a database that refused a turn is asked again
+# A server that nobody can reach: whether the turn was committed is not known, and only the same
+# turn finds out.  Another one would be taken for it.
+_IN_DOUBT: Final = (sa.exc.OperationalError, sa.exc.InterfaceError, sa.exc.TimeoutError)
 
 
 class WorkingTree(Protocol):
@@ -111,8 +117,9 @@ class TreeWork:
             LOG.warning("stack %s: left to another engine: %s", self._root, exc)
             self._drop()
             return None
-        except BaseException:
-            self._drop()
+        except BaseException as exc:
+            if self._unwritten is None or not isinstance(exc, _IN_DOUBT):
+                self._drop()
             raise
 
     def _step(self) -> float | None:

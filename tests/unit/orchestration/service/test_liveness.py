@@ -125,3 +125,25 @@ def test_who_is_alone_knows_that_all_others_are_dead(db: Database, make: Make) -
 def test_times_by_which_a_living_engine_is_taken_for_dead_are_refused() -> None:
     with pytest.raises(errors.CannotStart, match="set it to at least 20"):
         check(Options(engine_heartbeat_interval=5, engine_life_check_timeout=19))
+
+
+def test_an_engine_that_gives_a_sign_of_life_while_it_is_declared_dead_lives_on(
+    db: Database, make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    ours, late = make(), make()
+    ours.observe()
+    clock.now += TIMES.engine_life_check_timeout
+    list_live = engines.list_live
+
+    def beat_after(conn: Any) -> Any:
+        live = list_live(conn)
+        monkeypatch.undo()
+        late.beat()
+        return live
+
+    monkeypatch.setattr(engines, "list_live", beat_after)
+    before = late.engine_id
+    ours.observe()
+    late.beat()
+    assert late.engine_id == before
+    assert ours.is_live(before)

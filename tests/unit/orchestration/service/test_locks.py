@@ -42,10 +42,13 @@ def test_the_tree_of_a_live_engine_is_left_to_it(db: Database):
         acquire(db, "engine-2")
 
 
-def test_an_engine_does_not_steal_from_itself(db: Database):
-    acquire(db, "engine-1")
-    with pytest.raises(errors.StackLocked):
-        acquire(db, "engine-1", trees.nobody)
+def test_an_engine_that_lost_the_answer_to_its_acquisition_takes_the_tree_anew(db: Database):
+    lost = acquire(db, "engine-1")
+    lease = acquire(db, "engine-1")
+    assert lease.generation == lost.generation + 1
+    with pytest.raises(errors.StackLockLost):
+        advance(db, lost.guard)
+    assert advance(db, lease.guard)
 
 
 def test_the_tree_of_a_dead_engine_is_stolen_and_the_dead_one_is_fenced(db: Database):

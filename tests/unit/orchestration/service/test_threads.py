@@ -234,3 +234,21 @@ def test_a_tree_of_a_live_engine_is_left_alone(groups: ThreadGroupManager) -> No
     groups.start_with_lock(Lock("alive"), lambda engine: True, lambda lease: step)
     wait_for(lambda: "tree" not in groups, "its end")
     assert step.calls == []
+
+
+def test_a_group_that_has_failed_a_thousand_times_is_stepped_again(
+    groups: ThreadGroupManager, clock: Clock
+) -> None:
+    calls: list[bool] = []
+
+    def step(woken: bool) -> float:
+        calls.append(woken)
+        raise RuntimeError("broken")
+
+    groups.start("web", step)
+    wait_for(lambda: bool(calls) and at_rest(groups), "the step to fail")
+    groups._groups["web"].failures = 5000
+    for count in (2, 3):
+        clock.now += 61
+        run_what_is_due(groups)
+        wait_for(lambda count=count: len(calls) == count and at_rest(groups), "the next one")

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import tables
@@ -186,3 +187,25 @@ def test_a_new_wait_is_looked_at_once_more_and_then_waited_for(db: Database) -> 
     bench.made[0].missing.clear()
     assert bench.work.step(True) is None
     assert bench.made[0].looks == [None, "node-1", "node-1"]
+
+
+def test_a_turn_whose_commit_is_in_doubt_is_written_again_and_no_other_in_its_place(
+    db: Database, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    bench = Bench(db)
+    transact = db.transact
+
+    def answer_lost(work: Any) -> None:
+        transact(work)
+        monkeypatch.undo()
+        raise sa.exc.OperationalError("COMMIT", {}, OSError("the server closed the connection"))
+
+    monkeypatch.setattr(db, "transact", answer_lost)
+    with pytest.raises(sa.exc.OperationalError):
+        bench.work.step(False)
+    assert (bench.holder(), bench.status()) == ("engine-1", "IN_PROGRESS")
+    while bench.work.step(False) is not None:
+        pass
+    assert (bench.holder(), bench.status()) == (None, "COMPLETE")
+    assert len(bench.made) == 1  # never loaded anew
+    assert [len(turn.orders) for turn in bench.made[0].turns] == [1, 0]
