@@ -154,27 +154,42 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
     if query.project is not None:
         conditions.append(_T.project == query.project)
     if query.states:
-        conditions.append(sa.or_(*(_in_state(*state) for state in query.states)))
+        conditions.append(_in_states(query.states))
     if not query.deleted:
         conditions.append(_T.deleted_at.is_(None))
     if not query.nested:
         conditions.append(_T.owner_uuid.is_(None))
-    conditions += [_tagged([tag]) for tag in query.tags]
+    if query.tags:
+        conditions.append(_tagged_with_all(query.tags))
     if query.tags_any:
         conditions.append(_tagged(query.tags_any))
     if query.not_tags:
-        conditions.append(sa.not_(sa.and_(*(_tagged([tag]) for tag in query.not_tags))))
+        conditions.append(sa.not_(_tagged_with_all(query.not_tags)))
     conditions += [sa.not_(_tagged(tags)) for tags in (query.not_tags_any, query.hidden) if tags]
     return conditions
 
 
-def _in_state(action: str | None, status: str) -> sa.ColumnElement[bool]:
-    of_status = _T.status == status
-    return of_status if action is None else sa.and_(_T.action == action, of_status)
+def _in_states(states: Sequence[tuple[str | None, str]]) -> sa.ColumnElement[bool]:
+    """A term for each action and status would nest deeper than SQLite reads."""
+    actions: dict[str | None, set[str]] = {}
+    for action, status in states:
+        actions.setdefault(action, set()).add(status)
+    statuses = actions.pop(None, set())
+    pairs = [(action, status) for action, each in actions.items() for status in each]
+    return sa.or_(_T.status.in_(list(statuses)), sa.tuple_(_T.action, _T.status).in_(pairs))
 
 
 def _tagged(tags: Sequence[str]) -> sa.ColumnElement[bool]:
     return sa.exists().where(_G.stack_uuid == _T.uuid, _G.tag.in_(list(tags)))
+
+
+def _tagged_with_all(tags: Sequence[str]) -> sa.ColumnElement[bool]:
+    """Has a stack each of these tags?  One term, however many a query names."""
+    wanted = list(dict.fromkeys(tags))
+    count = sa.select(sa.func.count(_G.tag.distinct())).where(
+        _G.stack_uuid == _T.uuid, _G.tag.in_(wanted)
+    )
+    return count.correlate(STACKS).scalar_subquery() == len(wanted)
 
 
 def is_taken(conn: sa.Connection, project: str, name: str) -> bool:

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, Final, TypeVar
 
 from bloomery import errors
 from bloomery.db import resources, stacks
@@ -17,6 +17,7 @@ from bloomery.orchestration.stack import Stack, children, validate
 from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.parse import SURROGATE
 
+T = TypeVar("T")
 NAME: Final = re.compile(r"[a-zA-Z][a-zA-Z0-9_.-]{0,254}")
 _TAG_CHARS: Final = 80
 _NAME_CHARS: Final = 255
@@ -85,7 +86,7 @@ def types_in(stack: Stack) -> Iterator[str]:
         yield resource.type
         yield from _targets(stack, resource.name, kind)
         if issubclass(kind, Composite):
-            yield from _types_below(stack, resource.name)
+            yield from _below(stack, resource.name, types_in)
 
 
 def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
@@ -101,12 +102,13 @@ def _targets(stack: Stack, name: str, kind: type[Any]) -> Iterator[str]:
     yield from (each for each in names if kinds.find(each) is kind)
 
 
-def _types_below(stack: Stack, name: str) -> Iterator[str]:
+def _below(stack: Stack, name: str, items_of: Callable[[Stack], Iterator[T]]) -> Iterator[T]:
+    """Yield items of the stack below a composite resource, as far as it can be foreseen."""
     try:
         values = stack.properties(name, stack.view)
         below = children.preview(stack, name, values, {})
         if isinstance(below, Composite):
-            yield from types_in(children.child_stack(stack, below))
+            yield from items_of(children.child_stack(stack, below))
     except errors.Failure:
         return
 
@@ -158,13 +160,17 @@ def busy(row: model.Stack) -> errors.ActionInProgress:
 
 
 def _check_external_ids(ctx: StackContext, stack: Stack) -> None:
-    ids = {}
+    if ids := dict(_external_ids(stack)):
+        own(ctx, ids)
+
+
+def _external_ids(stack: Stack) -> Iterator[tuple[str, str]]:
+    """Yield the ids that a stack and those below take over, with the resource's name."""
     for resource in stack.definitions.values():
         if resource.external_id is not None:
-            value = functions.resolve(resource.external_id, stack.view)
-            ids[str(value)] = resource.name
-    if ids:
-        own(ctx, ids)
+            yield str(functions.resolve(resource.external_id, stack.view)), resource.name
+        elif issubclass(stack.kind(resource.name), Composite):
+            yield from _below(stack, resource.name, _external_ids)
 
 
 def own(ctx: StackContext, ids: Mapping[str, str]) -> None:

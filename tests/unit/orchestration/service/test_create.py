@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 
 import pytest
@@ -151,6 +152,9 @@ def test_what_another_project_has_is_not_there_to_be_adopted(tmp_path):
     assert "secret" not in str(refused.value)
     with pytest.raises(errors.EntityNotFound):
         face.create(resources={"a": VALUE | {"external_id": foreign.uuid}})
+    inner = stack_calls.template(resources={"a": VALUE | {"external_id": foreign.uuid}})
+    with pytest.raises(errors.EntityNotFound):
+        face.create(resources={"n": {"type": "n.yaml"}}, files={"n.yaml": json.dumps(inner)})
 
 
 @pytest.mark.parametrize("text", ["\ud800", "x\0y", "a" * 256])
