@@ -92,8 +92,10 @@ def properties_of(
 def set_state(conn: sa.Connection, uuid: str, *, action: str, status: str, reason: str) -> bool:
     """Change the state of a resource that is not at work; False: it is, or is gone."""
     statement = sa.update(RESOURCES).where(_T.uuid == uuid, _T.status != "IN_PROGRESS")
-    values = {"action": action, "status": status, "reason": reason, "updated_at": rows.now()}
-    return bool(conn.execute(statement.values(values)).rowcount)
+    statement = statement.values(
+        action=action, status=status, reason=tree_values.storable(reason), updated_at=rows.now()
+    )
+    return bool(conn.execute(statement).rowcount)
 
 
 def list_types(conn: sa.Connection, root_uuid: str) -> list[str]:

@@ -86,6 +86,14 @@ def test_a_hook_is_cleared_where_it_is_set(face, web):
             signal(face, web, "a", {"unset_hook": hook})
 
 
+def test_a_reason_that_no_row_could_hold_is_cut(face, web):
+    reason = "x\0\ud800" * 50_000
+    face.engine.resource_mark_unhealthy(face.member, web, "a", mark_unhealthy=True, reason=reason)
+    (row,) = (row for row in face.rows(tables.RESOURCES) if row.name == "a")
+    assert row.reason.startswith("x\ufffd?x")
+    assert len(row.reason.encode()) <= 65_535
+
+
 @pytest.mark.parametrize("ident", ["a", "id-of-a"])
 def test_a_resource_is_marked_by_name_or_id(face, web, ident):
     face.engine.resource_mark_unhealthy(face.member, web, ident, mark_unhealthy=True)
