@@ -12,6 +12,7 @@ from bloomery.db import rows
 from bloomery.db.tables import CREDENTIALS
 
 _T = CREDENTIALS.c
+_INSERT = sa.insert(CREDENTIALS)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ OF_REQUEST: Final = "request"  # auth method: user, project and roles as the req
 def insert(
     conn: sa.Connection, uuid: str, *, user: str | None, project: str, roles: Sequence[str]
 ) -> None:
-    conn.execute(sa.insert(CREDENTIALS), {"uuid": uuid, "created_at": rows.now(),
+    conn.execute(_INSERT, {"uuid": uuid, "created_at": rows.now(),
                                           **_columns(user, project, roles)})  # fmt: skip
 
 

@@ -59,7 +59,7 @@ def _decode_config(row: sa.Row[Any], sealer: Sealer) -> SoftwareConfig:
 
 def insert_config(conn: sa.Connection, row: Row) -> None:
     """Write a configuration; one that is there stays as it is."""
-    conn.execute(upserts.insert_missing(conn.dialect.name, SOFTWARE_CONFIGS), row)
+    conn.execute(upserts.insert_missing(conn.dialect.name, SOFTWARE_CONFIGS, tuple(row)), row)
 
 
 def find_config(
@@ -146,7 +146,9 @@ def insert_deployment(conn: sa.Connection, row: Row) -> None:
     """
     gone = errors.SoftwareConfigNotFound(config=row["config_uuid"])
     with rows.naming_conflicts(lambda exc: gone):
-        conn.execute(upserts.insert_missing(conn.dialect.name, SOFTWARE_DEPLOYMENTS), row)
+        columns = tuple(row)
+        insert = upserts.insert_missing(conn.dialect.name, SOFTWARE_DEPLOYMENTS, columns)
+        conn.execute(insert, row)
 
 
 def find_deployment(

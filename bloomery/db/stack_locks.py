@@ -35,6 +35,7 @@ class Guard:
     turn: int
 
 
+_INSERT = sa.insert(STACK_LOCKS)
 _AT_ROOT = _T.root_uuid == sa.bindparam("root")
 _FREE_OR_OF = sa.or_(
     _T.engine_id.is_(None),
@@ -64,14 +65,14 @@ _ADVANCE = (
     .where(*_HELD, _T.turn == sa.bindparam("last_turn"))
     .values(turn=_T.turn + 1, updated_at=sa.bindparam("at"))
 )
-_RELEASE = sa.update(STACK_LOCKS).where(*_HELD).values(engine_id=None)
 _NO_ORDER = ~sa.exists().where(STACK_ORDERS.c.root_uuid == sa.bindparam("root"))
+_RELEASE = sa.update(STACK_LOCKS).where(*_HELD, _NO_ORDER).values(engine_id=None)
 
 
 def add(conn: sa.Connection, root_uuid: str) -> None:
     """Make the row of a new tree; nobody works on it yet."""
     conn.execute(
-        sa.insert(STACK_LOCKS),
+        _INSERT,
         {"root_uuid": root_uuid, "generation": 0, "turn": 0, "updated_at": rows.now()},
     )
 
@@ -132,8 +133,7 @@ def release(conn: sa.Connection, guard: Guard) -> bool:
     committed it, and it is seen here, or will find the lock free.  A single UPDATE with both
     conditions would not do on PostgreSQL: it looks for orders as of before it waited for the row.
     """
-    free = _RELEASE.where(_NO_ORDER)
-    return bool(conn.execute(free, _proof(guard)).rowcount)
+    return bool(conn.execute(_RELEASE, _proof(guard)).rowcount)
 
 
 def find_engine(conn: sa.Connection, root_uuid: str) -> str | None:

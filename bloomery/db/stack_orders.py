@@ -18,6 +18,7 @@ from bloomery.secrets import Sealer
 
 _T = STACK_ORDERS.c
 _INSERT = sa.insert(STACK_ORDERS)
+_DELETE = sa.delete(STACK_ORDERS).where(_T.id.in_(sa.bindparam("ids", expanding=True)))
 _LIST = (
     sa.select(
         _T.id,
@@ -81,4 +82,4 @@ def list_roots(conn: sa.Connection) -> list[str]:
 def delete(conn: sa.Connection, ids: Sequence[int]) -> None:
     """Drop orders that were taken, in the transaction of the turn that took them."""
     if ids:
-        conn.execute(sa.delete(STACK_ORDERS).where(_T.id.in_(list(ids))))
+        conn.execute(_DELETE, {"ids": list(ids)})

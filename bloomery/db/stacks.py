@@ -35,6 +35,7 @@ _COUNT_ROOTS = (
     .select_from(STACKS)
     .where(_T.project == sa.bindparam("project"), _T.deleted_at.is_(None), _T.owner_uuid.is_(None))
 )
+_LIVE = sa.select(_T.id).where(_T.live_name == sa.bindparam("live_name")).limit(1)
 _MOST_IDENTS: Final = 500  # in one statement
 
 
@@ -194,5 +195,4 @@ def _tagged_with_all(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 
 def is_taken(conn: sa.Connection, project: str, name: str) -> bool:
     """Does a root that lives have this name?"""
-    query = sa.select(_T.id).where(_T.live_name == f"{project}/{name}").limit(1)
-    return conn.execute(query).first() is not None
+    return conn.execute(_LIVE, {"live_name": f"{project}/{name}"}).first() is not None

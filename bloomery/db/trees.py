@@ -264,10 +264,14 @@ def insert_templates(
     Files go in the order of their digests: no two transactions wait for each other crosswise.
     """
     if files:
-        statement = upserts.insert_or_renew(conn.dialect.name, TEMPLATE_FILES, key="digest")
-        conn.execute(statement, sorted(files, key=lambda row: str(row["digest"])))
+        renew = upserts.insert_or_renew(
+            conn.dialect.name, TEMPLATE_FILES, tuple(files[0]), key="digest"
+        )
+        conn.execute(renew, sorted(files, key=lambda row: str(row["digest"])))
     if templates:
-        conn.execute(upserts.insert_missing(conn.dialect.name, RAW_TEMPLATES), rows.lean(templates))
+        columns = tuple(templates[0])
+        insert = upserts.insert_missing(conn.dialect.name, RAW_TEMPLATES, columns)
+        conn.execute(insert, rows.lean(templates))
 
 
 def insert_events(conn: sa.Connection, encoded: Sequence[Row]) -> None:
@@ -279,8 +283,9 @@ def insert_events(conn: sa.Connection, encoded: Sequence[Row]) -> None:
 def _write_documents(conn: sa.Connection, turn: EncodedTurn) -> None:
     insert_templates(conn, turn.templates, turn.files)
     if turn.properties:
-        statement = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA)
-        conn.execute(statement, rows.lean(turn.properties))
+        columns = tuple(turn.properties[0])
+        insert = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA, columns)
+        conn.execute(insert, rows.lean(turn.properties))
 
 
 def _write_resources(conn: sa.Connection, turn: EncodedTurn) -> None:
@@ -367,9 +372,9 @@ def load_rows(conn: sa.Connection, root_uuid: str) -> TreeRows:
         stacks=stacks,
         tags=conn.execute(_TAGS, root).all(),
         resources=resources,
-        data=conn.execute(_DATA_OF, root).all(),
+        data=conn.execute(_DATA_OF, root).all() if resources else [],
         templates=_templates(conn, stacks, resources),
-        properties=conn.execute(_PROPERTIES_OF, root).all(),
+        properties=conn.execute(_PROPERTIES_OF, root).all() if resources else [],
         orders=stack_orders.list_rows(conn, root_uuid),
     )
 

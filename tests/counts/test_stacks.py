@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 import sqlalchemy as sa
+from sqlalchemy.engine.interfaces import CacheStats
 
 from bloomery.db.engine import Meter
 from bloomery.db.tables import RESOURCES, STACK_LOCKS, STACK_ORDERS
@@ -92,6 +93,32 @@ def test_an_update_writes_the_resource_that_changes_and_no_other(
     assert meter.commits == 4
     changed = [name for name, row in rows(site).items() if row != before[name]]
     assert changed == ["r0"]
+
+
+def test_no_statement_of_a_stack_is_rendered_twice(site: Orchestration) -> None:
+    live(site, "first")
+    rendered: list[str] = []
+
+    def note(_conn: Any, _cursor: Any, statement: str, _params: Any, ctx: Any, _many: bool) -> None:
+        if ctx.compiled is not None and ctx.cache_hit is not CacheStats.CACHE_HIT:
+            rendered.append(statement)
+
+    sa.event.listen(sa.Engine, "after_cursor_execute", note)
+    try:
+        live(site, "second")
+    finally:
+        sa.event.remove(sa.Engine, "after_cursor_execute", note)
+    assert rendered == []
+
+
+def live(site: Orchestration, name: str) -> None:
+    """Create, change and delete a stack."""
+    stack = site.create(name, template(chain(3)))
+    rest(site)
+    assert site.ask("PUT", stack, {"template": template(values(4))})[0] == 202
+    rest(site)
+    assert site.ask("DELETE", stack)[0] == 204
+    rest(site)
 
 
 def rows(site: Orchestration) -> dict[str, Any]:

@@ -93,6 +93,12 @@ def test_a_load_is_seven_statements(store: RowStore, lease: Lease, meter: Meter,
     assert (len(meter.statements), meter.commits) == (7, 0)
 
 
+def test_a_load_of_a_new_stack_is_five_statements(store: RowStore, meter: Meter):
+    """A stack without resources has neither data nor properties of any."""
+    assert not store.load(WEB).resources
+    assert (len(meter.statements), meter.commits) == (5, 0)
+
+
 def test_a_look_for_orders_is_one_statement(
     db: Database, store: RowStore, meter: Meter, lease: Lease
 ):

@@ -201,5 +201,7 @@ def _write(conn: sa.Connection, resource: Resource, stored: Properties | None) -
         conn.execute(sa.insert(RESOURCE_DATA), data)
     if stored is not None:
         encoded = tree_values.encode_properties(stored, trees.SEALER)
-        conn.execute(upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA), encoded)
+        columns = tuple(encoded)
+        insert = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA, columns)
+        conn.execute(insert, encoded)
     assert resources.find(conn, resource.stack_uuid, resource.name, trees.SEALER) is not None
