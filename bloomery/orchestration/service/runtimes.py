@@ -7,7 +7,6 @@ keeps nobody from starting: stacks exist already, and must go on.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import threading
 import time
@@ -22,7 +21,7 @@ from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import GROUP, LifecyclePlugins
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.limits import LIMITS, Limits
-from bloomery.orchestration.service import plugin_modules
+from bloomery.orchestration.service import inputs, plugin_modules
 from bloomery.orchestration.template import kinds, merging
 from bloomery.orchestration.template.environment import SINK_GROUP, Environment
 
@@ -46,17 +45,6 @@ class MonotonicClock:
     def wait(self, until_s: float | None) -> None:
         self._woken.wait(None if until_s is None else max(until_s - self.now(), 0.0))
         self._woken.clear()
-
-
-def limits_of(conf: Conf) -> Limits:
-    """Return what templates may ask for here."""
-    options = conf.engine
-    return dataclasses.replace(
-        LIMITS,
-        resources=options.max_resources_per_stack,
-        nested_depth=options.max_nested_stack_depth,
-        template_bytes=options.max_template_size,
-    )
 
 
 def operators_environment(folder: str | None, limits: Limits = LIMITS) -> Environment | None:
@@ -86,7 +74,7 @@ def make_runtime(
     Raises CannotStart for a plug-in that cannot be used.
     """
     plugin_modules.install(conf.engine.plugin_dirs)
-    limits = limits_of(conf)
+    limits = inputs.limits_of(conf)
     return EngineRuntime(
         clock=MonotonicClock(),
         operators=operators_environment(conf.engine.environment_dir, limits),

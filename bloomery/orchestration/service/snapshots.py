@@ -10,7 +10,7 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import snapshots as db
 from bloomery.db.snapshots import SnapshotRow
-from bloomery.model.stack_views import SnapshotDetails, StackArguments, StackIdentity
+from bloomery.model.stack_views import Json, SnapshotDetails, StackArguments, StackIdentity
 from bloomery.model.stacks import OrderKind, Stack
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import (
@@ -24,8 +24,10 @@ from bloomery.orchestration.service import (
 )
 from bloomery.orchestration.service.acceptance import Change
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template import environment
 
 RESTORE: Final = "RESTORE"
+_VISIBLE: Final = ("name", "type", "resource_id", "action", "status")  # of a resource, to readers
 
 
 def stack_snapshot(ctx: StackContext, identity: StackIdentity, name: str | None) -> SnapshotDetails:
@@ -75,12 +77,12 @@ def stack_list_snapshots(ctx: StackContext, identity: StackIdentity) -> list[Sna
     row = access.living(ctx, identity, "stacks:list_snapshots")
     with ctx.services.db.read() as conn:
         rows = db.list_of_stack(conn, row.uuid, acceptance.sealer_of(ctx))
-    return [_details(each) for each in rows]
+    return [_visible(ctx, _details(each)) for each in rows]
 
 
 def show_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> SnapshotDetails:
     row = access.living(ctx, identity, "stacks:show_snapshot")
-    return _details(_found(ctx, row, snapshot))
+    return _visible(ctx, _details(_found(ctx, row, snapshot)))
 
 
 def delete_snapshot(ctx: StackContext, identity: StackIdentity, snapshot: str) -> None:
@@ -104,6 +106,30 @@ def _found(ctx: StackContext, row: Stack, uuid: str) -> SnapshotRow:
 def _details(snapshot: SnapshotRow) -> SnapshotDetails:
     names = ("uuid", "name", "action", "status", "reason", "data", "created_at")
     return SnapshotDetails(**{name: getattr(snapshot, name) for name in names})
+
+
+def _visible(ctx: StackContext, snapshot: SnapshotDetails) -> SnapshotDetails:
+    """Return a snapshot as the caller may see it.
+
+    Hidden parameters and tokens of signals are in its data: for whoever may restore the stack.
+    """
+    policies, who = ctx.services.policies, ctx.request
+    target = {"project_id": who.project}
+    if not policies.enforced or policies.allow(who, "stacks:restore_snapshot", target):
+        return snapshot
+    data = dict(snapshot.data or {})
+    values: Json = {environment.PARAMETERS: {}, environment.DEFAULTS: {}}
+    return dataclasses.replace(
+        snapshot,
+        data={
+            **data,
+            "environment": {**data.get("environment", {}), **values},
+            "resources": {
+                name: {key: entry.get(key) for key in _VISIBLE}
+                for name, entry in data.get("resources", {}).items()
+            },
+        },
+    )
 
 
 # --------------------------------------------------------------------------------------- restore

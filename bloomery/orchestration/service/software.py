@@ -24,6 +24,7 @@ from bloomery.operations.context import Context
 from bloomery.orchestration.properties.values import Properties
 from bloomery.orchestration.resources import software
 from bloomery.orchestration.resources.software_config import SoftwareConfig as Kind
+from bloomery.orchestration.service import access
 from bloomery.orchestration.service.access import StackContext
 from bloomery.secrets import Sealer
 
@@ -169,6 +170,7 @@ def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment
     Raises SoftwareConfigNotFound, StackValidationFailed (shapes), RequestLimitExceeded.
     """
     _authorize(ctx, "software_deployments:create")
+    _check_agents(ctx, values.get("stack_user_project_id"))
     deployment = _new_deployment(_project(ctx), str(uuids.uuid4()), values)
     row = db.encode_deployment(deployment, _sealer(ctx))
     most = ctx.services.conf.orchestration.max_software_deployments_per_tenant
@@ -182,6 +184,17 @@ def create_software_deployment(ctx: Context, values: Json) -> SoftwareDeployment
 
     ctx.services.db.transact(store)
     return deployment
+
+
+def _check_agents(ctx: Context, project: object) -> None:
+    """Refuse what agents of another project would run: it is for administrators to lend servers."""
+    if project and project != ctx.request.project and ctx.services.policies.enforced:
+        if access.is_admin(ctx):
+            return
+        raise errors.StackValidationFailed(
+            reason="cannot deploy to servers of another project: leave it out",
+            path=["stack_user_project_id"],
+        )
 
 
 def update_software_deployment(ctx: Context, uuid: str, values: Json) -> SoftwareDeployment:

@@ -316,3 +316,23 @@ def test_snapshots_are_counted_deleted_and_restored(tmp_path):
     for ask in (face.engine.show_snapshot, face.engine.delete_snapshot, face.engine.stack_restore):
         with pytest.raises(errors.SnapshotNotFound):
             ask(face.member, web, made.uuid)
+
+
+def test_readers_see_no_secrets_in_snapshots(tmp_path):
+    declared = {"key": {"type": "string", "hidden": True}}
+    handle = {"type": "OS::Heat::WaitConditionHandle"}
+    face = StackCalls(tmp_path)
+    web = face.create(resources={"a": handle}, declared=declared, parameters={"key": "sesame-7"})
+    face.work(web)
+    made = face.engine.stack_snapshot(face.member, web, None)
+    face.work(web)
+    asked = StackCalls.over(face, tmp_path)
+    whole = asked.engine.show_snapshot(face.member, web, made.uuid)
+    assert whole.data["environment"]["parameters"] == {"key": "sesame-7"}
+    assert whole.data["resources"]["a"]["resource_data"]["token"]
+    reader = caller("reader")
+    shown = asked.engine.show_snapshot(reader, web, made.uuid)
+    assert asked.engine.stack_list_snapshots(reader, web) == [shown]
+    assert shown.data["template"] == whole.data["template"]
+    assert shown.data["environment"]["parameters"] == {}
+    assert list(shown.data["resources"]["a"]) == ["name", "type", "resource_id", "action", "status"]

@@ -232,6 +232,17 @@ def test_agent_reads_what_is_deployed_for_its_project_and_deletes_nothing(
         calls.engine.delete_software_deployment(OTHER, made.uuid)
 
 
+def test_nobody_deploys_to_servers_of_another_project(calls: StackCalls, tmp_path: Path) -> None:
+    asked = StackCalls.over(calls, tmp_path)
+    made = config(asked)
+    values = {"config_id": made.uuid, "server_id": "s1", "stack_user_project_id": "p2"}
+    with pytest.raises(errors.StackValidationFailed, match="another project"):
+        asked.engine.create_software_deployment(asked.member, values)
+    assert calls.engine.metadata_software_deployments(OTHER, "s1") == []
+    own = values | {"stack_user_project_id": "p1"}
+    assert asked.engine.create_software_deployment(asked.member, own).stack_user_project == "p1"
+
+
 def test_reader_may_not_write_and_nobody_lists_every_project(tmp_path: Path) -> None:
     calls = StackCalls(tmp_path, enforced=True)
     reader = caller("reader")
