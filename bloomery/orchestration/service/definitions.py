@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
@@ -16,7 +15,6 @@ from bloomery.orchestration.engine import definitions
 from bloomery.orchestration.service.acceptance import sealer_of
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.dialect import Key, Section, Template
-from bloomery.orchestration.template.environment import MASKED
 from bloomery.orchestration.template.functions import base as functions
 from bloomery.orchestration.template.redaction import Redaction
 
@@ -85,28 +83,6 @@ def masked(value: Any, redaction: Redaction) -> Any:
         return value
     text = redaction.masked(str(value))
     return value if text == str(value) else text
-
-
-def masked_properties(
-    stack: definition.Stack, name: str, properties: Mapping[str, Any]
-) -> dict[str, Any]:
-    """Return stored properties of a resource as they may be shown.
-
-    Stars stand for one in whose definition a hidden parameter is named, and for hidden values,
-    those of the stacks above too, wherever they have come to.
-    """
-    section = stack.definition.template.section(Section.RESOURCES)
-    body = section.get(name) if isinstance(section, Mapping) else None
-    word = stack.definition.template.features.resource_keys[Key.PROPERTIES]
-    trees = body.get(word) if isinstance(body, Mapping) else None
-    hidden = [json.dumps(each) for each in hidden_names(stack)]
-    redaction = stack.definition.redaction
-    shown = {}
-    for key, value in properties.items():
-        text = json.dumps(trees.get(key)) if isinstance(trees, Mapping) else ""
-        names_hidden = any(each in text for each in hidden)
-        shown[key] = MASKED if names_hidden else masked(value, redaction)
-    return shown
 
 
 def description_of(template: Template, name: str) -> str:

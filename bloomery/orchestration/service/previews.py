@@ -22,6 +22,7 @@ from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import access, checks, definitions, lists, stacks
 from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
 from bloomery.orchestration.stack import Stack, children
 
@@ -57,25 +58,25 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
         timeout_mins=arguments.timeout_mins or None,
         user=ctx.request.user,
         tags=tuple(arguments.tags or ()),
-        resources=list(_previewed(new.stack, identity)),
+        resources=list(_previewed(new.stack, identity, Secrecy(new.stack))),
         outputs=[
             Output(key=key, description=each.description) for key, each in new.stack.outputs.items()
         ],
     )
 
 
-def _previewed(stack: Stack, identity: StackIdentity) -> Iterator[Any]:
+def _previewed(stack: Stack, identity: StackIdentity, secrets: Secrecy) -> Iterator[Any]:
     """Yield each resource; one that owns a stack is the list of what is in there."""
     required_by = _required_by(stack)
     for name in stack.definitions:
-        details = _new_details(stack, identity, name, required_by.get(name, []))
+        details = _new_details(stack, identity, name, required_by.get(name, []), secrets)
         below = _below(stack, name)
         if below is None:
             yield details
         else:
             name_below = below.definition.identity.name
             inner = StackIdentity(project=identity.project, name=name_below, uuid=_NOT_STORED)
-            yield list(_previewed(below, inner))
+            yield list(_previewed(below, inner, Secrecy(below, (secrets, name))))
 
 
 def _required_by(stack: Stack) -> dict[str, list[str]]:
@@ -98,11 +99,11 @@ def _below(stack: Stack, name: str) -> Stack | None:
 
 
 def _new_details(
-    stack: Stack, identity: StackIdentity, name: str, required_by: list[str]
+    stack: Stack, identity: StackIdentity, name: str, required_by: list[str], secrets: Secrecy
 ) -> ResourceDetails:
-    redaction = stack.definition.redaction
     try:
-        properties = definitions.masked(dict(stack.properties(name, stack.view)), redaction)
+        values = stack.properties(name, stack.view).items()
+        properties = secrets.shown(name, {key: each for key, each in values if each is not None})
     except errors.Failure:
         properties = {}
     return ResourceDetails(

@@ -53,6 +53,11 @@ def test_a_preview_shows_no_hidden_value(face):
     assert preview.resources[0].properties["value"] == "******"
 
 
+def test_a_preview_leaves_out_properties_that_have_no_value(face):
+    preview = face.engine.preview_stack(face.member, "web", face.arguments(resources={"a": VALUE}))
+    assert preview.resources[0].properties == {"value": 1}
+
+
 def test_an_update_is_previewed_in_every_state(face):
     random = {"type": "OS::Heat::RandomString", "properties": {"length": 8}}
     made = face.create(resources={"a": VALUE, "b": VALUE, "c": random, "d": VALUE})

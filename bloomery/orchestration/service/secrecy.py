@@ -1,0 +1,184 @@
+"""What a hidden parameter has reached in a stack: whose values are not shown, wherever they went.
+
+A property is secret if its tree names a hidden parameter, a condition that does, or an attribute of
+a resource with such a property, and so on.  In a stack below, those parameters are hidden, too, for
+which the resource above has a secret property; members of a group, all of it.
+"""
+
+from __future__ import annotations
+
+import functools
+import json
+from collections.abc import Collection, Mapping
+from typing import Any
+
+from bloomery import errors
+from bloomery.db import stacks
+from bloomery.model import stacks as model
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.nested import NestedStack
+from bloomery.orchestration.service import definitions
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.environment import MASKED
+from bloomery.orchestration.template.functions import base as functions
+
+
+class Secrecy:
+    """The secrets of one stack.  ``above``: of the stack above, and the resource that owns this."""
+
+    def __init__(self, stack: Stack, above: tuple[Secrecy, str] | None = None) -> None:
+        self._stack = stack
+        self._above = above
+
+    def shown(self, name: str, properties: Mapping[str, Any]) -> dict[str, Any]:
+        """Return values of a resource as they may be shown.
+
+        Stars stand for secret ones, and for values of hidden parameters wherever they have come to.
+        """
+        redaction = self._stack.definition.redaction
+        return {
+            key: MASKED if self.is_secret(name, key) else definitions.masked(value, redaction)
+            for key, value in properties.items()
+        }
+
+    def is_secret(self, name: str, key: str) -> bool:
+        """Is a property of a resource not to be shown?"""
+        if self._whole:
+            return True
+        definition, body = self._definitions.get(name), self._body(name)
+        if isinstance(body, Mapping) and self._is_key_by_key(name, definition):
+            body = body.get(key)
+        if self._names_secret(body):
+            return True
+        return definition is not None and self._asks_secret(_tree(definition, key))
+
+    def _is_key_by_key(self, name: str, definition: ResourceDefinition | None) -> bool:
+        """Does the template have each property under its own name?
+
+        Not in one call for all of them, and not where a kind takes old names.
+        """
+        if definition is None:
+            return bool(self._definitions)
+        if isinstance(definition.properties, functions.Function):
+            return False
+        kind = self._kind(name)
+        return kind is not None and not kind.translation_rules
+
+    # ------------------------------------------------------------------------- what is reached
+
+    @functools.cached_property
+    def _whole(self) -> bool:
+        """Is nothing of it to be shown?"""
+        return self._above is not None and self._above[0].hides_below(self._above[1])
+
+    def hides_below(self, owner: str) -> bool:
+        """Is nothing to be shown of the stack that a resource owns?"""
+        if self._whole or owner not in self._definitions:
+            return True
+        kind = self._kind(owner)
+        is_nested = kind is not None and issubclass(kind, NestedStack)
+        return not is_nested and owner in self._secretive
+
+    @functools.cached_property
+    def _secret_names(self) -> Collection[str]:
+        """Hidden parameters, and the conditions that depend on them."""
+        names = {*definitions.hidden_names(self._stack)}
+        if self._above is not None:
+            above, owner = self._above
+            declared = self._stack.definition.template.section(Section.PARAMETERS)
+            names |= {each for each in declared if above.is_secret(owner, each)}
+        bodies = self._stack.definition.template.section(Section.CONDITIONS)
+        waiting = dict(bodies) if isinstance(bodies, Mapping) else {}
+        while names:
+            reached = {name for name, body in waiting.items() if _names(body, names)}
+            if not reached:
+                break
+            names |= reached
+            waiting = {name: body for name, body in waiting.items() if name not in reached}
+        return names
+
+    @functools.cached_property
+    def _secretive(self) -> set[str]:
+        """The resources whose attributes may tell a secret."""
+        reached = {name for name in self._definitions if self._names_secret(self._body(name))}
+        users: dict[str, set[str]] = {}
+        for name, definition in self._definitions.items():
+            for reference in self._references(definition.properties):
+                users.setdefault(reference.resource, set()).add(name)
+        waiting = list(reached)
+        while waiting:
+            new = users.get(waiting.pop(), set()) - reached
+            reached |= new
+            waiting += new
+        return reached
+
+    def _asks_secret(self, tree: Any) -> bool:
+        return any(each.resource in self._secretive for each in self._references(tree))
+
+    def _references(self, tree: Any) -> list[functions.Reference]:
+        """Return what is asked of resources; an id tells nothing, unless an output is one."""
+        return [
+            each
+            for each in functions.references(tree, self._stack.view)
+            if each.attribute is not None or self._gives_output(each.resource)
+        ]
+
+    def _gives_output(self, name: str) -> bool:
+        kind = self._kind(name)
+        return kind is None or issubclass(kind, NestedStack)
+
+    def _kind(self, name: str) -> type[base.Resource] | None:
+        """Return the kind of a resource; None where nothing offers it any more."""
+        try:
+            return self._stack.kind(name) if name in self._definitions else None
+        except errors.Failure:
+            return None
+
+    def _names_secret(self, body: Any) -> bool:
+        return _names(body, self._secret_names)
+
+    # ---------------------------------------------------------------------------- the template
+
+    @functools.cached_property
+    def _definitions(self) -> Mapping[str, ResourceDefinition]:
+        try:
+            return self._stack.definitions
+        except errors.Failure:  # what was accepted may not be readable any more
+            return {}
+
+    def _body(self, name: str) -> Any:
+        """Return the properties of a resource as its template has them."""
+        template = self._stack.definition.template
+        section = template.section(Section.RESOURCES)
+        body = section.get(name) if isinstance(section, Mapping) else None
+        word = template.features.resource_keys[Key.PROPERTIES]
+        return body.get(word) if isinstance(body, Mapping) else None
+
+
+def of(ctx: StackContext, row: model.Stack) -> Secrecy:
+    """Return the secrets of a stored stack."""
+    return Secrecy(definitions.of(ctx, row), _above(ctx, row))
+
+
+def _above(ctx: StackContext, row: model.Stack) -> tuple[Secrecy, str] | None:
+    if row.owner_uuid is None:
+        return None
+    with ctx.services.db.read() as conn:
+        owner = stacks.find(conn, row.owner_uuid)
+    return None if owner is None else (of(ctx, owner), str(row.owner_resource))
+
+
+def _names(body: Any, names: Collection[str]) -> bool:
+    """Does a part of a template name one of ``names``, rather once too often?"""
+    if not names or body is None:
+        return False
+    text = json.dumps(body, default=str)
+    return any(json.dumps(each) in text for each in names)
+
+
+def _tree(definition: ResourceDefinition, key: str) -> Any:
+    tree = definition.properties
+    return tree if isinstance(tree, functions.Function) else tree.get(key)

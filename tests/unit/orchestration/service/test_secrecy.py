@@ -1,0 +1,122 @@
+"""Which properties a hidden parameter has reached, and which it has not."""
+
+from __future__ import annotations
+
+import pytest
+
+from bloomery.orchestration.engine import definitions
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.service.secrecy import Secrecy
+from bloomery.orchestration.stack import children
+from bloomery.orchestration.template import parse
+from tests.kit import trees
+
+HEAD = """
+heat_template_version: 2021-04-16
+parameters:
+  key: {type: string, hidden: true, default: correct horse}
+  size: {type: string, default: big}
+conditions:
+  is_long: {equals: [{get_param: key}, correct horse]}
+  is_odd: {not: is_long}
+  is_big: {equals: [{get_param: size}, big]}
+resources:
+"""
+INNER = """
+heat_template_version: 2021-04-16
+parameters:
+  word: {type: string}
+  size: {type: string, default: small}
+resources:
+  secret: {type: OS::Heat::Value, properties: {value: {digest: [md5, {get_param: word}]}}}
+  plain: {type: OS::Heat::Value, properties: {value: {get_param: size}}}
+outputs:
+  it: {value: {get_attr: [secret, value]}}
+"""
+
+
+def value(tree):
+    return f"{{type: OS::Heat::Value, properties: {{value: {tree}, type: string}}}}"
+
+
+def stack(**resources):
+    lines = "".join(f"  {name}: {body}\n" for name, body in resources.items())
+    template = trees.template(
+        "t", files={"inner.yaml": INNER}, template=parse.document(HEAD + lines)
+    )
+    return definitions.stack_of(
+        template, name="web", id="1", project="p", runtime=EngineRuntime(), timeout_s=60
+    )
+
+
+def shown(name="a", **resources):
+    made = stack(**resources)
+    return Secrecy(made).shown(name, {"value": "text", "type": "string"})["value"]
+
+
+@pytest.mark.parametrize(
+    "tree",
+    [
+        "{get_param: key}",
+        "{digest: [md5, {get_param: key}]}",
+        "{str_replace: {template: x, params: {x: {get_param: key}}}}",
+        "{if: [is_long, 1, 2]}",
+        "{if: [is_odd, 1, 2]}",
+    ],
+)
+def test_what_a_hidden_parameter_has_reached_is_not_shown(tree):
+    assert shown(a=value(tree)) == "******"
+
+
+@pytest.mark.parametrize(
+    "tree", ["text", "{get_param: size}", "{if: [is_big, 1, 2]}", "{get_attr: [other, value]}",
+             "{get_resource: hidden}"],
+)  # fmt: skip
+def test_what_it_has_not_reached_is_shown(tree):
+    hidden = value("{digest: [md5, {get_param: key}]}")
+    assert shown(a=value(tree), other=value("x"), hidden=hidden) == "text"
+
+
+def test_an_attribute_hands_a_secret_on():
+    chain = {
+        "c": value("{digest: [md5, {get_param: key}]}"),
+        "b": value("{digest: [md5, {get_attr: [c, value]}]}"),
+        "a": value("{digest: [md5, {get_attr: [b, value]}]}"),
+    }
+    assert shown(**chain) == "******"
+
+
+def test_one_property_hides_no_other():
+    made = stack(a=value("{get_param: key}"))
+    assert Secrecy(made).shown("a", {"type": "string"}) == {"type": "string"}
+
+
+def below(made, name):
+    resource = children.preview(made, name, made.properties(name, made.view), {})
+    return Secrecy(children.child_stack(made, resource), (Secrecy(made), name))
+
+
+def nested(word, size="big"):
+    return f"{{type: inner.yaml, properties: {{word: {word}, size: {size}}}}}"
+
+
+def test_a_parameter_is_hidden_below_if_it_is_given_a_secret():
+    inner = below(stack(n=nested("{digest: [md5, {get_param: key}]}")), "n")
+    assert inner.shown("secret", {"value": "text"}) == {"value": "******"}
+    assert inner.shown("plain", {"value": "text"}) == {"value": "text"}
+    inner = below(stack(n=nested("open")), "n")
+    assert inner.shown("secret", {"value": "text"}) == {"value": "text"}
+
+
+def test_an_output_of_a_nested_stack_hands_a_secret_on():
+    given = nested("{digest: [md5, {get_param: key}]}")
+    assert shown(n=given, a=value("{get_attr: [n, it]}")) == "******"
+    assert shown(n=nested("open"), a=value("{get_attr: [n, it]}")) == "text"
+
+
+def test_members_of_a_group_that_was_given_a_secret_are_hidden_whole():
+    member = value("{digest: [md5, {get_param: key}]}")
+    group = f"{{type: OS::Heat::ResourceGroup, properties: {{count: 1, resource_def: {member}}}}}"
+    assert below(stack(g=group), "g").shown("0", {"type": "string"}) == {"type": "******"}
+    group = group.replace(member, value("open"))
+    assert below(stack(g=group), "g").shown("0", {"type": "string"}) == {"type": "string"}
