@@ -329,12 +329,14 @@ class Walk:
 
     def _refuse(self, row: Row, action: Action, exc: Exception, *, tell: bool = False) -> None:
         """Fail at a resource to which nothing is done."""
-        masked = self.stack.ledger.redaction.masked
-        kind = getattr(exc, "wire_type", None) or type(exc).__name__
-        fault = Fault(kind, f"resources.{row.name}", masked(str(exc)))
         if tell:
             self.stack.tell(row, action, Status.FAILED, str(exc))
-        self.ended(self.stack, ResourceFailed(action, fault, exc))
+        self.ended(self.stack, self._refusal(row, action, exc))
+
+    def _refusal(self, row: Row, action: Action, exc: Exception) -> ResourceFailed:
+        masked = self.stack.ledger.redaction.masked
+        kind = getattr(exc, "wire_type", None) or type(exc).__name__
+        return ResourceFailed(action, Fault(kind, f"resources.{row.name}", masked(str(exc))), exc)
 
     def _update(self, key: Key, row: Row, candidate: rules.Candidate) -> None:
         change = candidate.change
@@ -402,7 +404,7 @@ class Walk:
         if row is None:
             self._finish(key, None)
         elif not _allows(row, action):
-            self._refuse(row, action, InvalidState(row, action))
+            self._fail(key, row, self._refusal(row, action, InvalidState(row, action)))
         else:
             self._begun(key, row, lambda: acts.perform(self.stack, row, action))
             if row.act is None and self.running.pop(row.uuid, None) is not None:
@@ -458,4 +460,4 @@ def _allows(row: Row, action: Action) -> bool:
             (Action.RESUME, Status.FAILED),
             (Action.RESUME, Status.COMPLETE),
         }
-    return True
+    return action is not Action.CHECK or not row.gone  # what was never made is not as it should be

@@ -142,7 +142,7 @@ def retried(attempt: Callable[[], T], stack_name: str) -> T:
             return attempt()
         except Overtaken:
             continue
-    raise errors.ActionInProgress(stack_name=stack_name, action="another one")
+    raise errors.ActionInProgress(stack_name=stack_name, action="of other callers")
 
 
 # -------------------------------------------------------------------------------- what is written

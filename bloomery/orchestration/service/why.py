@@ -41,6 +41,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
     return {
         "id": row.uuid,
         "stack_name": row.name,
+        "project": row.project,
         "stack_status": f"{row.action}_{row.status}",
         "stack_status_reason": row.reason,
         "since": _iso(since),

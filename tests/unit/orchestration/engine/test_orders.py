@@ -90,6 +90,16 @@ def test_what_was_not_suspended_cannot_be_resumed(created):
     assert created.root.reason == f"Resource RESUME failed: {said}"
 
 
+def test_a_check_of_a_stack_that_is_being_created_does_not_call_it_whole(world):
+    world.create(chain("x", "5"))
+    world.run(before_s=world.clock.now() + 1)
+    world.order(OrderKind.CHECK)
+    world.run()
+    assert world.state == "CHECK_FAILED"
+    assert "State ('INIT', 'COMPLETE') invalid for check" in world.root.reason
+    assert world.row("c").action == "INIT"
+
+
 def test_a_check_goes_on_when_one_resource_is_sick(world):
     world.create(chain(sick="sick"))
     world.run()
