@@ -26,6 +26,7 @@ from tests.unit.orchestration.service.test_create import (  # noqa: F401
     test_one_commit_holds_all_that_clients_see,
 )
 from tests.unit.orchestration.service.test_lists import (  # noqa: F401
+    test_a_list_is_what_was_asked,
     test_hidden_deleted_and_nested_ones_are_shown_when_asked,
     test_pages_make_up_the_whole,
     three,
