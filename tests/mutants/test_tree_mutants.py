@@ -85,7 +85,8 @@ def traversal_off(patch: Patch) -> None:
 
 def orders_unseen(patch: Patch) -> None:
     """A turn that rests gives the lock away, whatever waits."""
-    patch.setattr(stack_locks, "_NO_ORDER", sa.true())
+    released = sa.update(STACK_LOCKS).where(*stack_locks._HELD).values(engine_id=None)
+    patch.setattr(stack_locks, "_RELEASE", released)
 
 
 def one_moment_off(patch: Patch) -> None:
