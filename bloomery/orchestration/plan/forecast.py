@@ -23,6 +23,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from bloomery import errors
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function, Reference
@@ -129,7 +130,12 @@ class Foreseen:
         return True  # the stack was validated; a name that is wrong fails where its value is asked
 
     def attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        return self.forecast.live_resource(Reference(self.name, name)).attribute(name, path)
+        reference = Reference(self.name, name)
+        try:
+            return self.forecast.live_resource(reference).attribute(name, path)
+        except errors.InvalidTemplateAttribute as exc:
+            # A stack below that was changed by itself may lack an output until it is updated.
+            raise NotKnown(reference) from exc
 
     def attributes(self) -> Mapping[str, Any]:
         return self.forecast.live_resource(Reference(self.name, "")).attributes()
