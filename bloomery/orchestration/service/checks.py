@@ -140,6 +140,22 @@ def may_update(ctx: StackContext, row: model.Stack) -> None:
     not_busy(ctx, row)
 
 
+def may_patch(ctx: StackContext, row: model.Stack) -> None:
+    """Refuse to patch what was never there whole, where the operator has turned convergence off.
+
+    Heat then patches the template that was asked for last, of which it keeps a copy for each update
+    and none for a creation.  Here that is the stack's own: none is made of two.
+    """
+    if ctx.services.conf.engine.convergence or row.status == Status.COMPLETE:
+        return
+    if row.previous_template_uuid is None:
+        state = f"{row.action}_{row.status}"
+        raise errors.NotSupported(
+            feature=f"PATCH of a stack that is {state} and has no previous template: send PUT with "
+            "the whole template. Without convergence it"
+        )
+
+
 def not_deleting(row: model.Stack, what: str) -> None:
     """Refuse what would overtake a deletion: in Heat it does, and the deletion is lost."""
     if row.action == Action.DELETE and row.status == Status.IN_PROGRESS:

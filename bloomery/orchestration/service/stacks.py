@@ -136,6 +136,8 @@ def update_rule(arguments: StackArguments) -> str:
 def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArguments) -> None:
     row = access.living_row(ctx, identity)
     checks.may_update(ctx, row)
+    if arguments.existing:
+        checks.may_patch(ctx, row)
     stored = definitions.template_of(ctx, row)
     old = definitions.of(ctx, row, stored)
     inputs, new = read_update(ctx, row, stored, arguments)

@@ -127,6 +127,24 @@ def test_an_update_supersedes_what_goes_on(face, web):
     assert [kind for kind, _ in face.orders()] == ["update", "update"]
 
 
+def test_without_convergence_a_patch_needs_a_stack_that_was_there_once(face, web, tmp_path):
+    ruled = StackCalls.over(face, tmp_path, convergence=False)
+    face.change(web, action="CREATE", status="FAILED")
+    with pytest.raises(errors.NotSupported, match="CREATE_FAILED and has no previous template"):
+        update(ruled, web, face.member, existing=True)
+    update(ruled, web, face.member, resources={"b": VALUE}, declared=SIZE, parameters={"size": 2})
+    face.change(web, status="FAILED", open=False)
+    update(ruled, web, face.member, existing=True, parameters={"size": 3})
+    assert list(face.engine.get_template(face.member, web)["resources"]) == ["b"]
+    assert parameters(face, web) == {"size": 3}
+
+
+def test_with_convergence_a_patch_may_follow_a_failed_creation(face, web):
+    face.change(web, action="CREATE", status="FAILED")
+    update(face, web, existing=True)
+    assert face.row(web).action == "UPDATE"
+
+
 def test_without_convergence_a_busy_stack_answers_409(face, web, tmp_path):
     update(face, web, existing=True)
     ruled = StackCalls.over(face, tmp_path, convergence=False)
