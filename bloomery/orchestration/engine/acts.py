@@ -43,6 +43,7 @@ def create(stack: EngineStack, row: Row) -> None:
 def _create(stack: EngineStack, row: Row) -> None:
     try:
         properties, row.record.metadata = stack.read(row)
+        row.resource_with(properties).prepare_create()
         _freeze(stack, row, properties)
     except Exception as exc:  # noqa: BLE001  # whatever a function raises, the resource fails
         _fail_at_once(stack, row, exc)

@@ -158,6 +158,13 @@ class Resource:
         self.context = context
         self.update_policy = update_policy or {}  # checked values of the present action
 
+    def prepare_create(self) -> None:
+        """Choose what must be stored before handle_create runs: it is called in the turn before.
+
+        Only ``data`` may be changed.  A handler that gives a secret to others finds it there, so
+        that whoever comes with it is known from the first moment, and after a crash as well.
+        """
+
     # Handlers are optional. Those of an action are called handle_<action> and return a token, which
     # check_<action>_complete is handed until it says true, or handle_<action>_cancel once when the
     # wait is given up. handle_signal is given what was posted; its text goes into the event.

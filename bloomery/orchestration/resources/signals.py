@@ -37,12 +37,12 @@ def check_transport(transport: str | None, otherwise: str) -> None:
 class Signalled(base.Resource):
     """A kind that is signalled under an address of its own."""
 
-    def draw_token(self, before: str | None = None) -> None:
-        """Choose the token that opens the address, or that of ``before``; it is kept secret."""
+    def draw_token(self) -> None:
+        """Choose the token that opens the address; it is kept secret."""
         random = self.context.random
         digits = "".join(DIGITS[int(random() * len(DIGITS))] for _ in range(40))
         self.record.redacted.add(TOKEN)
-        self.record.data[TOKEN] = before or PREFIX + digits
+        self.record.data[TOKEN] = PREFIX + digits
 
     def token(self) -> str | None:
         return self.record.data.get(TOKEN)

@@ -81,8 +81,11 @@ class SoftwareDeployment(signals.Signalled):
 
     # ---------------------------------------------------------------------------------- handlers
 
+    def prepare_create(self) -> None:
+        """Choose the token before the config tells it: a quick server answers at once."""
+        self.draw_token()
+
     def handle_create(self) -> Any:
-        self.draw_token(self._written_token())
         self.resource_id_set(self.record.uuid)
         return self._deploy(Action.CREATE)
 
@@ -219,13 +222,6 @@ class SoftwareDeployment(signals.Signalled):
         )
         self.record.data |= {DEPLOYED: number, CONFIG: config_id}
         return config_id
-
-    def _written_token(self) -> str | None:
-        """The token of a config that was written before a crash."""
-        number = int(self.record.data.get(DEPLOYED, 0)) + 1
-        config = self.store().show_config(self.derived_id(f"config {number}")) or {}
-        inputs = {entry["name"]: entry.get("value") for entry in config.get("inputs") or ()}
-        return str(inputs.get(SIGNAL_ID) or "").partition(f"?{signals.TOKEN}=")[2] or None
 
     def substituted(self, text: Any, inputs: Sequence[Mapping[str, Any]]) -> Any:
         """The text with the values of inputs in it, for kinds that put them there."""

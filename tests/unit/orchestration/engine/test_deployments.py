@@ -1,0 +1,41 @@
+"""Deployments in trees: servers that answer before their engine has written what it did."""
+
+from __future__ import annotations
+
+from bloomery.model.stacks import OrderKind
+from bloomery.orchestration.simulation.software import SimulatedSoftware
+from tests.kit import tree_world
+
+DEPLOYED = """
+resources:
+  c: {type: OS::Heat::SoftwareConfig, properties: {config: echo, group: script}}
+  d:
+    type: OS::Heat::SoftwareDeployment
+    properties: {config: {get_resource: c}, server: server-1}
+"""
+
+
+def begun(world):
+    return any(each.name == "d" and each.act for each in world.store.resources.values())
+
+
+def test_the_token_of_a_deployment_is_stored_before_its_server_can_know_it():
+    software = SimulatedSoftware()
+    world = tree_world.World(software=lambda _project: software)
+    world.create(DEPLOYED)
+    world.run(lambda: begun(world))
+    token = world.row("d").data["token"]
+    assert "token" in world.row("d").redacted
+    assert software.deployments == {}
+    world.kill = lambda when, _number: when == "before" and bool(software.deployments)
+    world.run(lambda: bool(software.deployments))
+    (deployment,) = software.deployments.values()
+    inputs = software.configs[deployment["config_id"]]["inputs"]
+    assert any(str(entry.get("value")).endswith(f"?token={token}") for entry in inputs)
+    assert world.row("d").physical_id is None
+    world.kill = lambda _when, _number: False
+    world.ask(OrderKind.SIGNAL, "d", details={"deploy_status_code": 0})
+    world.run()
+    assert world.state == "CREATE_COMPLETE"
+    assert world.row("d").data["token"] == token
+    assert len(software.deployments) == 1
