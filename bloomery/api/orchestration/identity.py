@@ -7,7 +7,7 @@ arn:openstack:heat::{project}:stacks/{name}/{id}{path}
 from __future__ import annotations
 
 from typing import Any, Final
-from urllib.parse import quote, unquote
+from urllib.parse import unquote
 
 from bloomery.api.orchestration.call import Call
 from bloomery.model.stack_views import StackIdentity
@@ -41,7 +41,8 @@ def as_document(stack: StackIdentity, path: str = "") -> dict[str, Any]:
 
 
 def resource_path(name: str) -> str:
-    return f"/resources/{quote(name, '')}"
+    """Return where a resource is below its stack; in identities names are not quoted."""
+    return f"/resources/{name}"
 
 
 def parsed(arn: str) -> tuple[str, list[str]]:

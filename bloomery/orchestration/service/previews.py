@@ -26,7 +26,7 @@ from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
 from bloomery.orchestration.stack import Stack, children
 
-_NOT_STORED: Final = ""  # the id of what was not made
+_NOT_STORED: Final = "None"  # the id of what was not made, as Heat writes it
 _KINDS: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "added",
     Verb.ADOPT: "added",

@@ -18,6 +18,8 @@ from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.stack import Stack, ValidationLevel, children, validate
 from bloomery.orchestration.template import kinds, sections, versions
 from bloomery.orchestration.template.dialect import Identity, Section
+from bloomery.orchestration.template.environment import REGISTRY
+from bloomery.orchestration.template.registry import is_template
 
 IGNORABLE: Final = ("99001",)  # the service behind a type of resource is not there
 NOT_SHOWN: Final = ("encrypted_param_names",)  # of the environment
@@ -65,14 +67,21 @@ def _identity(ctx: StackContext) -> Identity:
 
 def _shown(stack: Stack, *, show_nested: bool) -> Json:
     document = _declared(stack)
-    document["Environment"] = {
+    document["Environment"] = environment = {
         name: section
         for name, section in stack.definition.environment.shown().items()
         if name not in NOT_SHOWN
     }
+    environment[REGISTRY] = _files_of_types(stack) | environment[REGISTRY]
     if show_nested and (below := dict(_below(stack))):
         document["NestedParameters"] = below
     return document
+
+
+def _files_of_types(stack: Stack) -> Json:
+    """Return the templates that stand as types; Heat enters them in the registry as themselves."""
+    types = (resource.type for resource in stack.definitions.values())
+    return {name: name for name in types if is_template(name)}
 
 
 def _declared(stack: Stack) -> Json:

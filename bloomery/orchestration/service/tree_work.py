@@ -98,6 +98,7 @@ class TreeWork:
         self._root = lease.root_uuid
         self._tree: WorkingTree | None = None
         self._unwritten: Turn | None = None
+        self._refused = False  # by the database, since its last answer
         self._last_order = 0
         self._look_at = 0.0  # for orders; at once where there may be some
 
@@ -109,9 +110,11 @@ class TreeWork:
         if not runtime.may_act():
             return runtime.clock() + _BUSY_S
         try:
-            return self._step()
+            due_at = self._step()
         except errors.DatabaseBusy as exc:
-            LOG.warning("stack %s: waits for the database: %s", self._root, exc)
+            if not self._refused:  # twice a second otherwise, for as long as a disk is full
+                LOG.warning("stack %s: waits for the database: %s", self._root, exc)
+            self._refused = True
             return runtime.clock() + _BUSY_S
         except errors.StackLockLost as exc:
             LOG.warning("stack %s: left to another engine: %s", self._root, exc)
@@ -121,6 +124,10 @@ class TreeWork:
             if self._unwritten is None or not isinstance(exc, _IN_DOUBT):
                 self._drop()
             raise
+        if self._refused:
+            LOG.warning("stack %s: goes on, the database answers", self._root)
+        self._refused = False
+        return due_at
 
     def _step(self) -> float | None:
         began = time.monotonic()

@@ -238,6 +238,12 @@ def test_preview_shows_nested_resources_as_lists(api, engine):
     assert (second["resource_name"], second["stack_name"]) == ("b", CHILD.name)
 
 
+def test_identities_have_names_as_they_are(api, engine):
+    engine.answers["preview_stack"] = previewed(resources=[resource(uuid=None, name="资源")])
+    (shown,) = api.post(f"{BASE}/stacks/preview", NEW).json["stack"]["resources"]
+    assert shown["resource_identity"]["path"] == "/resources/资源"
+
+
 # ------------------------------------------------------------------------------------ one stack
 
 

@@ -30,6 +30,8 @@ def test_a_preview_stores_nothing_and_shows_what_is_below(face):
     assert (second.action, second.status, second.physical_id) == ("INIT", "COMPLETE", None)
     assert [each.name for each in group] == ["0", "1"]
     assert preview.parameters["OS::stack_name"] == "web"
+    assert preview.identity.uuid == preview.parameters["OS::stack_id"] == "None"
+    assert {each.stack.uuid for each in (first, second, *group)} == {"None"}
     assert [(each.key, each.description) for each in preview.outputs] == [("o", "told")]
     assert face.rows(tables.STACKS) == face.orders() == []
 

@@ -98,6 +98,17 @@ def test_nested_parameters_have_the_values_that_are_passed_down(ctx: Any) -> Non
     assert member["Parameters"]["name"]["Value"] == "x"
 
 
+def test_templates_that_stand_as_types_are_shown_in_the_registry(ctx: Any) -> None:
+    answer = validated(
+        ctx,
+        "resources: {a: {type: i.yaml}, b: {type: Our::Kind}, c: {type: OS::Heat::None}}",
+        files={"i.yaml": INNER, "k.yaml": INNER},
+        environment={"resource_registry": {"Our::Kind": "k.yaml"}},
+    )
+    shown = answer["Environment"]["resource_registry"]
+    assert shown == {"i.yaml": "i.yaml", "Our::Kind": "k.yaml", "resources": {}}
+
+
 def test_group_whose_members_are_none_has_no_nested_parameters(ctx: Any) -> None:
     text = "resources: {a: {type: OS::Heat::AutoScalingGroup, properties: {resource: {}, "
     text += "max_size: 2, min_size: 1}}}"
@@ -304,6 +315,13 @@ def test_functions_of_a_version_are_listed(ctx: Any) -> None:
     assert "equals" not in names
     more = templates.list_template_functions(ctx, version, with_condition=True)
     assert "equals" in {entry["functions"] for entry in more}
+
+
+def test_description_of_get_file_is_that_of_heat_word_for_word(ctx: Any) -> None:
+    """A test of the API that Heat publishes compares it."""
+    listed = templates.list_template_functions(ctx, "heat_template_version.2016-10-14")
+    (entry,) = [entry for entry in listed if entry["functions"] == "get_file"]
+    assert entry["description"] == "A function for including a file inline."
 
 
 def test_functions_of_a_version_that_is_none_are_not_there(ctx: Any) -> None:

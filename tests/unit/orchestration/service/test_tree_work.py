@@ -147,6 +147,26 @@ def test_a_database_that_is_busy_gets_the_same_turn_again_and_no_handler_runs(
     assert (len(bench.made[0].turns), bench.status()) == (2, "COMPLETE")
 
 
+def test_a_database_that_is_busy_for_long_is_told_of_once_and_when_it_answers(
+    db: Database, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    bench = Bench(db)
+    bench.work.step(False)
+
+    def busy(_db: Database, _work: Any) -> None:
+        raise errors.DatabaseBusy(reason="the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Database, "transact", busy)
+        for _ in range(20):
+            bench.work.step(True)
+    bench.work.step(False)
+    refused, answered = [record.getMessage() for record in caplog.records]
+    assert "waits for the database" in refused
+    assert "the disk is full" in refused
+    assert "the database answers" in answered
+
+
 def test_a_stolen_tree_is_dropped_without_another_call(db: Database) -> None:
     bench = Bench(db)
     bench.work.step(False)
