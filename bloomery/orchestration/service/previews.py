@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
@@ -65,18 +66,20 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
     )
 
 
-def _previewed(stack: Stack, identity: StackIdentity, secrets: Secrecy) -> Iterator[Any]:
+def _previewed(
+    stack: Stack, identity: StackIdentity, secrets: Secrecy, parent: str | None = None
+) -> Iterator[Any]:
     """Yield each resource; one that owns a stack is the list of what is in there."""
     required_by = _required_by(stack)
     for name in stack.definitions:
         details = _new_details(stack, identity, name, required_by.get(name, []), secrets)
         below = _below(stack, name)
         if below is None:
-            yield details
+            yield dataclasses.replace(details, parent=parent)
         else:
             name_below = below.definition.identity.name
             inner = StackIdentity(project=identity.project, name=name_below, uuid=_NOT_STORED)
-            yield list(_previewed(below, inner, Secrecy(below, (secrets, name))))
+            yield list(_previewed(below, inner, Secrecy(below, (secrets, name)), name))
 
 
 def _required_by(stack: Stack) -> dict[str, list[str]]:
@@ -119,7 +122,7 @@ def _new_details(
         updated_at=None,
         required_by=required_by,
         description=str(stack.definitions[name].description or ""),
-        attributes={},
+        attributes=dict.fromkeys(stack.kind(name).listed_attributes()),
         metadata={},
         properties=properties,
     )

@@ -49,7 +49,7 @@ def _links(call: Call, resource: ResourceDetails) -> list[dict[str, str]]:
 def raw(resource: ResourceDetails) -> Json:
     """Return a resource as previews show it: as Heat's engine names things, without links."""
     path = identity.resource_path(resource.name)
-    return {
+    document = {
         "attributes": dict(resource.attributes or {}),
         "creation_time": time(resource.created_at),
         "description": resource.description or "",
@@ -67,6 +67,9 @@ def raw(resource: ResourceDetails) -> Json:
         "stack_name": resource.stack.name,
         "updated_time": time(resource.updated_at or resource.created_at),
     }
+    if resource.parent is not None:
+        document["parent_resource"] = resource.parent
+    return document
 
 
 def event(call: Call, event: EventDetails) -> Json:

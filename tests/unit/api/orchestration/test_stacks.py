@@ -219,7 +219,7 @@ def test_template_may_be_as_large_as_the_option_says(world):
 
 
 def test_preview_shows_nested_resources_as_lists(api, engine):
-    nested = [resource(stack=CHILD, name="b")]
+    nested = [resource(stack=CHILD, name="b", parent="own")]
     engine.answers["preview_stack"] = previewed(
         resources=[resource(uuid=None, created_at=None), nested]
     )
@@ -236,6 +236,7 @@ def test_preview_shows_nested_resources_as_lists(api, engine):
         "tenant": "p1", "stack_name": "web", "stack_id": STACK.uuid, "path": "/resources/a",
     }  # fmt: skip
     assert (second["resource_name"], second["stack_name"]) == ("b", CHILD.name)
+    assert second["parent_resource"] == "own"
 
 
 def test_identities_have_names_as_they_are(api, engine):
