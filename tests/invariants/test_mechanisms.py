@@ -14,8 +14,12 @@ from typing import Final
 import pytest
 
 TESTS: Final = Path(__file__).parents[1]
+API: Final = "unit/api/orchestration"
 SERVICE: Final = "unit/orchestration/service"
 ENGINE: Final = "unit/orchestration/engine"
+SCHEDULER: Final = "unit/orchestration/scheduler"
+STACK: Final = "unit/orchestration/stack"
+TASK: Final = "unit/conductor/test_task_manager.py"
 MECHANISMS: Final = {
     "create_stack": f"{SERVICE}/test_create.py::test_one_commit_holds_all_that_clients_see",
     "update_stack": f"{SERVICE}/test_changes.py::test_an_update_supersedes_what_goes_on",
@@ -38,15 +42,13 @@ MECHANISMS: Final = {
     "test_kinds_and_constraints_of_modules_stand_beside_those_installed",
     "purge_deleted": f"{SERVICE}/test_purge.py::"
     "test_of_a_stack_that_was_deleted_long_ago_nothing_is_left",
-    "TaskRunner": "unit/orchestration/scheduler/test_runner.py::"
+    "TaskRunner": f"{SCHEDULER}/test_runner.py::"
     "test_starting_makes_the_first_step_and_each_step_one_more",
-    "wrappertask": "unit/orchestration/scheduler/test_wrapping.py::"
-    "test_a_yielded_task_takes_its_steps_in_place",
-    "DependencyTaskGroup": "unit/orchestration/scheduler/test_groups.py::"
-    "test_each_key_runs_after_what_it_requires",
-    "DependencyTaskGroup reverse": "unit/orchestration/scheduler/test_groups.py::"
+    "wrappertask": f"{SCHEDULER}/test_wrapping.py::test_a_yielded_task_takes_its_steps_in_place",
+    "DependencyTaskGroup": f"{SCHEDULER}/test_groups.py::test_each_key_runs_after_what_it_requires",
+    "DependencyTaskGroup reverse": f"{SCHEDULER}/test_groups.py::"
     "test_in_reverse_d_and_e_come_first_then_b_and_c_and_a_last",
-    "error_wait_time": "unit/orchestration/scheduler/test_groups.py::"
+    "error_wait_time": f"{SCHEDULER}/test_groups.py::"
     "test_with_grace_what_runs_ends_and_nothing_begins",
     "stack_task": f"{ENGINE}/test_orders.py::test_a_suspend_goes_backwards_and_a_resume_forwards",
     "StackUpdate": f"{ENGINE}/test_traces.py::test_updates",
@@ -69,17 +71,97 @@ MECHANISMS: Final = {
     "snapshot and restore": f"{ENGINE}/test_orders.py::test_a_restore_is_an_update_by_another_name",
     "abandon and adopt": "functional/orchestration/test_lives.py::"
     "test_an_abandoned_stack_is_adopted_with_what_it_has",
-    "302 by name": "functional/wire/test_updates.py::test_a_deleted_stack_is_still_shown_by_its_id",
+    # the API
+    "302 by name": f"{API}/test_lookup.py::test_name_leads_to_the_address_and_nothing_is_done",
+    "tenant and identity wrapper": "functional/orchestration/test_policy_matrix.py::"
+    "test_stack_of_another_project_is_not_there",
+    "update controller": f"{API}/test_stacks.py::test_update_is_accepted_and_says_little",
+    "template_url": f"{API}/test_templates.py::test_template_behind_a_url_is_fetched",
+    "order of checks": f"{API}/test_stacks.py::"
+    "test_wrong_shapes_are_refused_before_the_engine_is_asked",
+    "error remoting": "functional/test_contract_over_a_wire.py::"
+    "test_every_error_comes_back_as_itself",
+    # what is loaded
+    "template class by version": "unit/orchestration/template/test_versions.py::"
+    "test_each_date_has_a_class_of_its_own_version",
+    "available_resource_mapping": f"{SERVICE}/test_plugin_modules.py::"
+    "test_what_is_available_is_asked_before_what_there_is",
+    "client plug-ins and constraints": "unit/orchestration/properties/test_custom.py::"
+    "test_every_check_of_ours_is_offered_by_entry_points",
+    "global environment": f"{SERVICE}/test_templates.py::"
+    "test_environment_of_the_operator_stands_below_that_of_the_request",
+    "lifecycle plug-ins": f"{ENGINE}/test_lifecycle_plugins.py::test_plug_ins_hear_of_each_action",
+    # a stack and its rows
+    "adopt parameters": f"{SERVICE}/test_create.py::"
+    "test_adopted_data_bring_template_and_parameters",
+    "template sections and shapes": f"{STACK}/test_outcomes.py::"
+    "test_it_is_refused_with_its_place_and_the_way_out",
+    "dependency order": f"{STACK}/test_stacks.py::test_what_is_required_comes_first",
+    "Resource.validate": f"{STACK}/test_stacks.py::test_a_kind_checks_what_its_schema_cannot_see",
+    "total_resources": f"{STACK}/test_nesting.py::test_resources_are_counted_over_the_whole_tree",
+    "state_set": f"{SERVICE}/test_store.py::test_the_api_and_the_relay_are_told_with_the_turn",
+    "load and store": f"{SERVICE}/test_store.py::"
+    "test_what_a_turn_writes_is_what_the_next_engine_loads",
+    "final state with the lock": f"{SERVICE}/test_store.py::"
+    "test_a_lock_is_released_with_the_turn_that_rests",
+    "stored context": f"{SERVICE}/test_policies.py::"
+    "test_an_engine_asks_in_the_name_of_the_last_caller",
+    "encryption at rest": f"{SERVICE}/test_store.py::test_no_secret_stands_in_a_row",
+    "guard of a method": f"{SERVICE}/test_tree_work.py::"
+    "test_a_turn_that_fails_drops_the_tree_and_the_next_one_begins_from_rows",
+    # the engine
+    "live engine": f"{SERVICE}/test_threads.py::test_a_tree_of_a_live_engine_is_left_alone",
+    "stack watch": f"{SERVICE}/test_engine_service.py::"
+    "test_what_a_former_life_left_is_taken_up_at_the_start",
+    "convergence": f"{ENGINE}/test_orders.py::"
+    "test_a_second_update_waits_for_the_row_that_is_under_way_alone",
+    "leaf resources": f"{ENGINE}/test_kinds_in_trees.py::"
+    "test_what_is_asked_of_a_stack_is_asked_of_those_below",
+    "handle and check": "unit/orchestration/simulation/test_resource_actions.py::"
+    "test_a_check_is_asked_until_it_says_true_and_may_ask_for_rest",
+    "snapshot": f"{ENGINE}/test_orders.py::test_a_snapshot_keeps_what_each_resource_has",
+    "Timeout": f"{SCHEDULER}/test_runner.py::test_a_plain_endless_task_meets_its_time_out",
+    "run_to_completion": f"{SCHEDULER}/test_runner.py::test_between_two_steps_there_is_a_pause",
+    "aggregate_exceptions": f"{SCHEDULER}/test_groups.py::"
+    "test_aggregated_what_does_not_require_the_failed_key_goes_on",
+    "PollingTaskGroup": f"{SCHEDULER}/test_groups.py::"
+    "test_polled_tasks_begin_in_order_and_take_turns",
+    "CircularDependencyException": "unit/orchestration/graph/test_graph.py::"
+    "test_whoever_asks_for_an_order_is_told_of_the_cycle_before_the_first_key",
+    # the conductor's half
+    "TaskManager": f"{TASK}::test_an_exclusive_task_reserves_the_node_until_the_block_ends",
+    "upgrade_lock": f"{TASK}::test_upgrading_locks_and_reads_the_node_anew",
+    "require_exclusive_lock": f"{TASK}::test_what_needs_an_exclusive_lock_refuses_a_shared_one",
+    "spawn_after": f"{TASK}::test_the_usual_shape_runs_in_the_background_and_frees_the_node",
+    "set_spawn_error_hook": f"{TASK}::test_a_spawn_that_fails_calls_the_hook_and_is_raised",
+    "process_event": "unit/conductor/test_moves.py::"
+    "test_a_move_with_a_worker_clears_the_error_and_keeps_its_aim",
+    "provision notifications": "functional/notifications/test_story.py::"
+    "test_a_node_is_told_from_enrolled_to_gone",
+    "power_state_corrected": "functional/notifications/test_story.py::"
+    "test_verify_tells_after_its_end_that_it_found_another_power_state",
 }
 
 
 @cache
-def functions_of(path: Path) -> set[str]:
+def functions_of(path: Path) -> dict[str, ast.FunctionDef]:
     tree = ast.parse(path.read_text(encoding="utf-8"))
-    return {node.name for node in ast.walk(tree) if isinstance(node, ast.FunctionDef)}
+    return {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS)
 def test_a_mechanism_has_its_test(mechanism: str) -> None:
-    file, _, function = MECHANISMS[mechanism].partition("::")
-    assert function in functions_of(TESTS / file)
+    """The test is collected, always runs, and can fail."""
+    file, _, name = MECHANISMS[mechanism].partition("::")
+    test = functions_of(TESTS / file)[name]
+    assert (name.startswith("test_"), Path(file).name.startswith("test_")) == (True, True)
+    assert not any("skip" in ast.unparse(mark) for mark in test.decorator_list)
+    assert any(
+        isinstance(node, ast.Assert) or "raises" in ast.unparse(node)
+        for node in ast.walk(test)
+        if isinstance(node, ast.Assert | ast.With)
+    )
+
+
+def test_no_test_stands_for_two_mechanisms() -> None:
+    assert len(set(MECHANISMS.values())) == len(MECHANISMS)

@@ -77,8 +77,8 @@ def _previewed(
         if below is None:
             yield dataclasses.replace(details, parent=parent)
         else:
-            name_below = below.definition.identity.name
-            inner = StackIdentity(project=identity.project, name=name_below, uuid=_NOT_STORED)
+            below_name = f"{identity.name}-{name}"  # what is appended comes from an id, in a row
+            inner = StackIdentity(project=identity.project, name=below_name, uuid=_NOT_STORED)
             yield list(_previewed(below, inner, Secrecy(below, (secrets, name)), name))
 
 

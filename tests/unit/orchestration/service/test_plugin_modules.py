@@ -56,6 +56,16 @@ def test_a_module_is_imported_once():
     assert kinds.installed().find("Site::Kettle") is first
 
 
+def test_what_is_available_is_asked_before_what_there_is(tmp_path):
+    """A module may leave out kinds whose service is not there."""
+    text = (PLUGINS / "kettles.py").read_text()
+    text += '\n\ndef available_resource_mapping():\n    return {"Site::Urn": Kettle}\n'
+    (tmp_path / "urns.py").write_text(text)
+    plugin_modules.install([str(tmp_path)])
+    assert "Site::Urn" in kinds.installed()
+    assert "Site::Kettle" not in kinds.installed()
+
+
 def test_a_kind_of_a_module_takes_the_place_of_an_installed_one(tmp_path):
     text = (PLUGINS / "kettles.py").read_text().replace("Site::Kettle", "OS::Heat::Value")
     (tmp_path / "other.py").write_text(text)

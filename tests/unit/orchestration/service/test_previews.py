@@ -30,7 +30,7 @@ def test_a_preview_stores_nothing_and_shows_what_is_below(face):
     assert (second.action, second.status, second.physical_id) == ("INIT", "COMPLETE", None)
     assert first.attributes == {"value": None}
     assert [(each.name, each.parent) for each in group] == [("0", "g"), ("1", "g")]
-    assert first.parent is None
+    assert (first.parent, {each.stack.name for each in group}) == (None, {"web-g"})
     assert preview.parameters["OS::stack_name"] == "web"
     assert preview.identity.uuid == preview.parameters["OS::stack_id"] == "None"
     assert {each.stack.uuid for each in (first, second, *group)} == {"None"}
