@@ -109,7 +109,8 @@ class Policies:
         self._signature = signature
         LOG.info("policy files: loaded %s", [name for name, *_ in signature] or "only defaults")
         asked = _NAMES if self.enforced else sorted(set(MASKS.values()))
-        _warn_of(sorted(changed.keys() - policy_files.effective(rules, asked)))
+        idle = changed.keys() - policy_files.effective(rules, asked)
+        _warn_of(sorted(name for name in idle if not (self.enforced and _is_of_type(name))))
 
 
 def type_rules(type_name: str) -> list[str]:
@@ -119,12 +120,16 @@ def type_rules(type_name: str) -> list[str]:
     return [f"{TYPE_RULES}{name}" for name in (type_name, *wildcards)]
 
 
+def _is_of_type(name: str) -> bool:
+    return name.startswith(TYPE_RULES)
+
+
 def _warn_of(names: Sequence[str]) -> None:
     """Say which rules of the files have no effect: a misspelt one might matter."""
-    names = [name for name in names if not name.startswith(TYPE_RULES)]
-    if unknown := [name for name in names if name not in _NAMES]:
+    unasked = [name for name in names if name in _NAMES or _is_of_type(name)]
+    if unknown := [name for name in names if name not in unasked]:
         LOG.warning("policy files: no effect: %s; no rule has such a name", ", ".join(unknown))
-    if unasked := [name for name in names if name in _NAMES]:
+    if unasked:
         LOG.warning(
             "policy files: no effect: %s; callers without roles may do everything, and only %s "
             "are asked",

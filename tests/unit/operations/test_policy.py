@@ -22,6 +22,7 @@ from bloomery.operations.policy_engine import Policies
 from bloomery.operations.policy_rules import RULES
 
 POWER = "baremetal:node:set_power_state"
+TYPE = "resource_types:OS::Heat::Value"
 
 
 def caller(*roles, **more):
@@ -180,14 +181,17 @@ def test_sound_checks_are_taken(tmp_path, caplog, check):
 
 
 @pytest.mark.parametrize(
-    ("enforced", "names"), [(False, ["show_passwort", POWER]), (True, ["show_passwort"])]
+    ("enforced", "names"),
+    [(False, [["show_passwort"], [POWER, TYPE]]), (True, [["show_passwort"]])],
 )
 def test_rules_without_effect_are_named(tmp_path, caplog, enforced, names):
     rules = {"show_passwort": "!", POWER: "!", "show_password": "not rule:mine", "mine": "role:a"}
+    rules[TYPE] = "!"
     write(tmp_path / "policy.yaml", json.dumps(rules))
     Policies(Conf(), [tmp_path], enforced=enforced)
     warnings = [line for line in caplog.messages if "no effect" in line]
-    assert [line.split(";")[0].rpartition(" ")[2] for line in warnings] == names
+    listed = [line.split(";")[0].removeprefix("policy files: no effect: ") for line in warnings]
+    assert [line.split(", ") for line in listed] == names
 
 
 def test_file_that_is_named_must_be_there(tmp_path):
