@@ -24,7 +24,7 @@ from bench import harness  # noqa: E402  found from the root, beside which reque
 
 PROGRAMS: Final = (
     "requests", "transition", "cycle", "lists", "memory", "idle", "start", "waiting", "bmc",
-    "power_sync", "stacks",
+    "power_sync", "stacks", "stack_wakes",
     "orchestration_scheduler", "orchestration_templates",
 )  # fmt: skip
 RESULTS: Final = HERE / "results.json"

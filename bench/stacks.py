@@ -22,7 +22,6 @@ FLAT: Final = 500
 CHAIN: Final = 100
 MANY, OF_EACH = 50, 3
 LARGE, SMALL = 1000, 100
-SIGNALS: Final = 100
 _FLOOR_COMMITS: Final = 1000
 _OPEN: Final = (
     "SELECT (SELECT count(*) FROM stack_orders) + "
@@ -98,7 +97,7 @@ def measure() -> Sequence[Line]:
         stacks.delete(stacks.create(stacks.template(values(3))))  # what is imported is imported
         return [
             *_flat(stacks, folder), *_chain(stacks), *_update(stacks), *_many(stacks),
-            *_reads(stacks), *_slope(stacks), *_beside(stacks), *_signals(stacks), *_memory(),
+            *_reads(stacks), *_slope(stacks), *_beside(stacks), *_memory(),
         ]  # fmt: skip
 
 
@@ -250,32 +249,6 @@ def _beside(stacks: Stacks) -> list[Line]:
         for path in job.result():
             stacks.client.ask("DELETE", path)
         stacks.wait()
-    return [line]
-
-
-def _signals(stacks: Stacks) -> list[Line]:
-    """From the answer to a signal, which is committed then, to the commit of what came of it."""
-    line = Line(what="signal of a stack to what comes of it, p99", unit="ms", at_most=20)
-    resources = {
-        "handle": {"type": "OS::Heat::WaitConditionHandle"},
-        "wait": {
-            "type": "OS::Heat::WaitCondition",
-            "properties": {"handle": {"get_resource": "handle"}, "count": 10_000, "timeout": 3600},
-        },
-    }
-    path = stacks.create(stacks.template(resources))
-    harness.until(lambda: _in_progress(stacks.database) > 0, "the condition to wait")
-    for _ in harness.rounds():
-        took = []
-        for _ in range(SIGNALS):
-            body = {"status": "SUCCESS", "id": str(next(_NUMBERS))}
-            stacks.client.ask("POST", f"{path}/resources/handle/signal", body)
-            began = time.perf_counter()
-            while stacks.database.execute("SELECT count(*) FROM stack_orders").fetchone()[0]:
-                pass
-            took.append((time.perf_counter() - began) * 1000)
-        line.add(sorted(took)[len(took) * 99 // 100])
-    stacks.delete(path)
     return [line]
 
 
