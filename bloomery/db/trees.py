@@ -379,6 +379,12 @@ def load_rows(conn: sa.Connection, root_uuid: str) -> TreeRows:
     )
 
 
+def list_stacks(conn: sa.Connection, root_uuid: str) -> list[Stack]:
+    """Return the stacks of a tree and nothing else of it, the root first; tags are left out."""
+    stacks = conn.execute(_STACKS_OF, {"root": root_uuid})
+    return [tree_values.decode_stack(row, ()) for row in stacks]
+
+
 def load_accepted(conn: sa.Connection, root_uuid: str, after: int) -> TreeRows:
     """Return the orders of a tree after the id ``after``, with the stacks that they name.
 

@@ -18,15 +18,21 @@ has taken.
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from datetime import UTC, datetime
+from typing import Final
 
-from bloomery.db import trees
+from bloomery.db import stack_orders, trees
 from bloomery.db.engine import Database
 from bloomery.db.trees import Written
-from bloomery.model.stacks import Stack, Tree, Turn
+from bloomery.model.stacks import Event, Stack, Tree, Turn
 from bloomery.orchestration.service.locks import Lease
 from bloomery.secrets import Sealer
+
+_FAILED: Final = "FAILED"
+_IN_PROGRESS: Final = "IN_PROGRESS"
 
 
 @dataclass(slots=True)
@@ -106,9 +112,44 @@ class RowStore:
             self.forget(root_uuid)
         return written
 
+    def give_up(self, root_uuid: str, lease: Lease, reason: str) -> Written:
+        """Let every stack of a tree that is at work be FAILED, and drop the orders that wait.
+
+        For a tree that cannot be gone on with: nothing of it is read but its stacks.  What is at
+        work in its resources stays as it is, for the next action to find.  Raises as ``write``.
+        """
+        with self._db.snapshot() as conn:
+            stacks = trees.list_stacks(conn, root_uuid)
+            orders = [row.id for row in stack_orders.list_rows(conn, root_uuid)]
+        self._traversals[root_uuid] = _Traversals(_traversals(stacks))
+        failed = [
+            replace(stack, status=_FAILED, reason=reason, graph=None, open=False, deadline_at=None)
+            for stack in stacks
+            if stack.deleted_at is None and (stack.status == _IN_PROGRESS or stack.open)
+        ]
+        events = [_failure(stack) for stack in failed]
+        return self.write(
+            root_uuid, lease, Turn(stacks=failed, events=events, orders=orders, rests=True)
+        )
+
     def forget(self, root_uuid: str) -> None:
         """Drop what is remembered of a tree that another engine has, or nobody."""
         self._traversals.pop(root_uuid, None)
+
+
+def _failure(stack: Stack) -> Event:
+    return Event(
+        uuid=str(uuid.uuid4()),
+        stack_uuid=stack.uuid,
+        root_uuid=stack.root_uuid,
+        created_at=datetime.now(UTC),
+        action=stack.action,
+        status=stack.status,
+        name=stack.name,
+        type="OS::Heat::Stack",
+        physical_id=stack.uuid,
+        reason=stack.reason,
+    )
 
 
 def _traversals(stacks: Sequence[Stack]) -> dict[str, int]:

@@ -16,7 +16,7 @@ from typing import Final, Protocol
 
 import sqlalchemy as sa
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.metrics import METRICS
 from bloomery.model.stacks import Tree, Turn
 from bloomery.orchestration.service.locks import Lease
@@ -24,6 +24,7 @@ from bloomery.orchestration.service.threads import NEVER
 
 LOG = logging.getLogger(__name__)
 
+MOST_FAULTS: Final = 5  # of one tree, one after the other, until its stacks are failed
 _BUSY_S: Final = 0.5  # until a database that refused a turn is asked again
 # A server that nobody can reach: whether the turn was committed is not known, and only the same
 # turn finds out.  Another one would be taken for it.
@@ -60,6 +61,8 @@ class Store(Protocol):
     def list_orders(self, root_uuid: str, after_id: int) -> Tree: ...
 
     def write(self, root_uuid: str, lease: Lease, turn: Turn) -> Written: ...
+
+    def give_up(self, root_uuid: str, lease: Lease, reason: str) -> Written: ...
 
     def forget(self, root_uuid: str) -> None: ...
 
@@ -100,6 +103,7 @@ class TreeWork:
         self._unwritten: Turn | None = None
         self._refused = False  # by the database, since its last answer
         self._last_order = 0
+        self._faults = 0  # one after the other
         self._look_at = 0.0  # for orders; at once where there may be some
 
     def step(self, woken: bool) -> float | None:
@@ -121,13 +125,34 @@ class TreeWork:
             self._drop()
             return None
         except BaseException as exc:
-            if self._unwritten is None or not isinstance(exc, _IN_DOUBT):
-                self._drop()
-            raise
+            if isinstance(exc, _IN_DOUBT) and self._unwritten is not None:
+                raise
+            self._drop()
+            if isinstance(exc, _IN_DOUBT) or not isinstance(exc, Exception):
+                raise
+            return self._after_fault(exc)
         if self._refused:
             LOG.warning("stack %s: goes on, the database answers", self._root)
         self._refused = False
         return due_at
+
+    def _after_fault(self, exc: Exception) -> float | None:
+        """Raise ``exc`` again, so that the tree is tried later; or give it up, and say so.
+
+        What keeps failing is a fault of ours, which would let its stacks be in progress for ever.
+        """
+        self._faults += 1
+        if self._faults < MOST_FAULTS:
+            raise exc
+        LOG.error("stack %s: given up: %s", self._root, secrets.trace(exc))
+        reason = (
+            f"cannot go on: internal error ({type(exc).__name__}), see the log of the engine; "
+            "update or delete the stack to try again"
+        )
+        released = self._runtime.store.give_up(self._root, self._lease, reason).released
+        self._faults = 0
+        self._runtime.on_events_written()
+        return None if released else 0.0
 
     def _step(self) -> float | None:
         began = time.monotonic()
@@ -135,7 +160,7 @@ class TreeWork:
             self._unwritten = self._prepared().turn()
         turn = self._unwritten
         released = not turn.is_empty and self._write(turn)
-        self._unwritten = None
+        self._unwritten, self._faults = None, 0
         METRICS.send_timer("stack_turn", (time.monotonic() - began) * 1000)
         if released:
             self._drop()

@@ -16,7 +16,7 @@ from bloomery.db.engine import Database
 from bloomery.model.stacks import OrderKind, Tree
 from bloomery.orchestration.service.locks import StackLock
 from bloomery.orchestration.service.store import RowStore
-from bloomery.orchestration.service.tree_work import TreeRuntime, TreeWork
+from bloomery.orchestration.service.tree_work import MOST_FAULTS, TreeRuntime, TreeWork
 from tests.fakes.tree import FakeTree
 from tests.kit import trees
 from tests.kit.trees import SEALER, ident
@@ -229,3 +229,39 @@ def test_a_turn_whose_commit_is_in_doubt_is_written_again_and_no_other_in_its_pl
     assert (bench.holder(), bench.status()) == (None, "COMPLETE")
     assert len(bench.made) == 1  # never loaded anew
     assert [len(turn.orders) for turn in bench.made[0].turns] == [1, 0]
+
+
+def broken(tree: Tree) -> FakeTree:
+    raise ValueError("a secret of the template")
+
+
+def test_a_tree_that_fails_again_and_again_is_given_up_and_says_why(db: Database) -> None:
+    bench = Bench(db, make_tree=broken)
+    for _ in range(MOST_FAULTS - 1):
+        with pytest.raises(ValueError, match="secret"):
+            bench.work.step(False)
+        assert bench.status() == "IN_PROGRESS"
+    assert bench.work.step(False) is None
+    assert (bench.holder(), bench.status(), bench.told) == (None, "FAILED", 1)
+    [stack] = trees.rows_of(db, tables.STACKS)
+    assert "internal error (ValueError)" in stack.reason
+    assert "secret" not in stack.reason
+    assert trees.rows_of(db, tables.STACK_ORDERS) == []
+    *_, event = trees.rows_of(db, tables.STACK_EVENTS)
+    assert (event.name, event.status, event.reason) == (stack.name, "FAILED", stack.reason[:255])
+
+
+def test_faults_that_pass_are_forgotten(db: Database) -> None:
+    bench = Bench(db)
+    made = bench._make
+    faults = iter([True] * (MOST_FAULTS - 1) + [False] * 9)
+    runtime = dataclasses.replace(
+        bench.work._runtime, make_tree=lambda tree: broken(tree) if next(faults) else made(tree)
+    )
+    bench.work._runtime = runtime
+    for _ in range(MOST_FAULTS - 1):
+        with pytest.raises(ValueError, match="secret"):
+            bench.work.step(False)
+    while bench.work.step(False) is not None:
+        pass
+    assert bench.status() == "COMPLETE"
