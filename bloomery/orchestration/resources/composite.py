@@ -21,6 +21,7 @@ from bloomery.orchestration.template.view import ResourceView, Walked
 MEMBER: Final = "resource."
 REFS: Final = "refs"
 ATTRIBUTES: Final = "attributes"
+MAKING: Final = frozenset({Action.CREATE, Action.ADOPT})
 
 
 class Composite(base.Resource):
@@ -156,11 +157,16 @@ class Composite(base.Resource):
             self.children().cancel(self.record.physical_id)
 
     def child_ended(self, action: Action) -> bool:
-        """True when the child has ended ``action``; WaitFor before, ChildFailed with its reason."""
+        """True when the child has ended ``action``; WaitFor before, ChildFailed with its reason.
+
+        A child that is updated under its own address while it is made or changed has ended with
+        that update: nobody goes on with what was begun before.
+        """
         child = self.child()
         if child is None:
             raise states.ChildFailed("its stack is gone")
-        if child.status is Status.IN_PROGRESS or child.action is not action:
+        superseded = action in MAKING and child.action is Action.UPDATE
+        if child.status is Status.IN_PROGRESS or not (child.action is action or superseded):
             raise base.WaitFor(child.id)
         if child.status is Status.FAILED:
             raise states.ChildFailed(child.reason)

@@ -7,6 +7,7 @@ import urllib.parse
 import pytest
 
 from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
 
 INNER = """
 heat_template_version: 2021-04-16
@@ -157,3 +158,52 @@ def test_a_child_is_not_abandoned(tmp_path):
         site.wait_for(web, "CREATE_COMPLETE")
         status, answer = site.ask("DELETE", f"{child_of(site, web)}/abandon")
         assert (status, answer["error"]["type"]) == (400, "NotSupported")
+
+
+SLOW = """
+heat_template_version: 2021-04-16
+resources:
+  h: {type: OS::Heat::WaitConditionHandle}
+  w:
+    type: OS::Heat::WaitCondition
+    properties: {handle: {get_resource: h}, timeout: 600}
+"""
+QUICK = template({"v": {"type": "OS::Heat::Value", "properties": {"value": 1}}})
+
+
+@pytest.fixture
+def waiting(site):
+    """A stack whose child is being created."""
+    path = site.create("web", template({"n": {"type": "slow.yaml"}}), files={"slow.yaml": SLOW})
+    wait_for(lambda: is_at_work(site, path), "the child to wait")
+    return path
+
+
+def is_at_work(site, path):
+    links = site.resources(path).get("n", {}).get("links", ())
+    if all(each["rel"] != "nested" for each in links):
+        return False
+    condition = site.resources(child_of(site, path)).get("w", {})
+    return condition.get("resource_status") == "CREATE_IN_PROGRESS"
+
+
+def test_a_parent_whose_child_is_deleted_meanwhile_has_failed(site, waiting):
+    assert site.ask("DELETE", child_of(site, waiting))[0] == 204
+    reason = site.wait_for(waiting, "CREATE_FAILED")["stack_status_reason"]
+    assert "resources.n: its stack is gone" in reason
+    assert site.ask("DELETE", waiting)[0] == 204
+    site.wait_for(waiting, "DELETE_COMPLETE")
+
+
+def test_a_parent_goes_on_when_its_child_was_updated_meanwhile(site, waiting):
+    child = child_of(site, waiting)
+    put(site, child, {"template": QUICK})
+    assert site.ask("POST", f"{child}/resources/h/signal", {})[0] == 200  # its act goes on
+    site.wait_for(waiting, "CREATE_COMPLETE")
+
+
+def test_a_parent_fails_when_its_child_was_updated_meanwhile_and_failed(site, waiting):
+    broken = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    put(site, child_of(site, waiting), {"template": template({"x": broken})})
+    reason = site.wait_for(waiting, "CREATE_FAILED")["stack_status_reason"]
+    assert "Test Resource failed x" in reason
