@@ -110,7 +110,7 @@ class Orchestration:
         return {each["resource_name"]: each for each in document["resources"]}
 
     def events(self, path: str) -> list[tuple[str, str]]:
-        """Return who was told of, and in which state, the oldest first."""
+        """Return who was told of, and in which state, the newest first."""
         _, document = self.ask("GET", f"{path}/events")
         return [(each["resource_name"], each["resource_status"]) for each in document["events"]]
 
