@@ -9,7 +9,7 @@ from __future__ import annotations
 import heapq
 import itertools
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any, Final, Protocol
@@ -204,8 +204,9 @@ class Ledger:
         for thing in list(self._waiting):
             self.wake(thing)
 
-    def waits(self) -> Iterable[str]:
-        return list(self._waiting)
+    def waits(self) -> Mapping[str, object]:
+        """Return what rows wait for, as the keys; it changes with the next turn."""
+        return self._waiting
 
 
 @dataclass(slots=True)

@@ -13,7 +13,7 @@ while handlers run.  Whoever has lost the lock drops the tree without another ca
 from __future__ import annotations
 
 import itertools
-from collections.abc import Iterable, Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, Final
 
 from bloomery.model import stacks as model
@@ -216,7 +216,7 @@ class StackTree:
 
     # -------------------------------------------------------------------------------------- wakes
 
-    def waits(self) -> Iterable[str]:
+    def waits(self) -> Collection[str]:
         """Tell what its resources wait for: uuids of things that others may change."""
         return self.ledger.waits()
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from dataclasses import dataclass
 from typing import Final, Protocol
 
@@ -45,7 +45,7 @@ class WorkingTree(Protocol):
 
     def due_at(self) -> float | None: ...
 
-    def waits(self) -> Iterable[str]: ...
+    def waits(self) -> Collection[str]: ...
 
     def wake(self, uuid: str | None) -> None: ...
 
@@ -68,7 +68,7 @@ class Store(Protocol):
 
 
 class Wakes(Protocol):
-    def watch(self, root: str, objects: Iterable[str]) -> bool: ...
+    def watch(self, root: str, objects: Collection[str]) -> bool: ...
 
     def news_of(self, root: str) -> Iterable[str]: ...
 

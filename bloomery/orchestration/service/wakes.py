@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
 from bloomery import errors
@@ -41,20 +41,25 @@ class WakeIndex:
     def is_empty(self) -> bool:
         return not self._roots
 
-    def watch(self, root: str, objects: Iterable[str]) -> bool:
-        """Note all that a tree waits for; True: some of it is new, and news to the tree."""
-        wanted = set(objects)
+    def watch(self, root: str, objects: Collection[str]) -> bool:
+        """Note all that a tree waits for; True: some of it is new, and news to the tree.
+
+        Called with thousands for each that ends, so that nothing is copied but what changes: a
+        difference from a dict takes a tenth of the time of making a set of it.
+        """
         with self._mutex:
-            before = self._waits.get(root, set())
-            if wanted == before:
-                return False
-            for uuid in wanted - before:
-                self._roots.setdefault(uuid, set()).add(root)
-            for uuid in before - wanted:
+            waits = self._waits.setdefault(root, set())
+            gone = waits.difference(objects)
+            waits -= gone
+            for uuid in gone:
                 self._forget(uuid, root)
-            self._waits[root] = wanted
-            self._news.setdefault(root, set()).update(wanted - before)
-            return bool(wanted - before)
+            new = set(objects) - waits if len(objects) > len(waits) else set()
+            waits |= new
+            for uuid in new:
+                self._roots.setdefault(uuid, set()).add(root)
+            if new:
+                self._news.setdefault(root, set()).update(new)
+            return bool(new)
 
     def _forget(self, uuid: str, root: str) -> None:
         roots = self._roots[uuid]
@@ -120,14 +125,13 @@ class EventTail:
             self._told = True
             self._change.notify()
 
-    def watch(self, root: str, objects: Iterable[str]) -> bool:
+    def watch(self, root: str, objects: Collection[str]) -> bool:
         """Wake a tree when anything happens to ``objects``; True: look at the new ones once more.
 
         What happened to them before this returns may not be told any more, all else is.
         """
-        wanted = set(objects)
-        is_new = self.index.watch(root, wanted)
-        if wanted:
+        is_new = self.index.watch(root, objects)
+        if objects:
             self._settle()
         return is_new
 
