@@ -191,7 +191,7 @@ class GetAttr(_Attribute):
 
 class GetFile(Call):
     __slots__ = ()
-    says = "A function for including a file inline."  # a test of Heat's asks for these words
+    says = "The text of a file that came with the template."
 
     def result(self, args: Any, view: StackView) -> Any:
         if not isinstance(args, str):

@@ -317,13 +317,6 @@ def test_functions_of_a_version_are_listed(ctx: Any) -> None:
     assert "equals" in {entry["functions"] for entry in more}
 
 
-def test_description_of_get_file_is_that_of_heat_word_for_word(ctx: Any) -> None:
-    """A test of the API that Heat publishes compares it."""
-    listed = templates.list_template_functions(ctx, "heat_template_version.2016-10-14")
-    (entry,) = [entry for entry in listed if entry["functions"] == "get_file"]
-    assert entry["description"] == "A function for including a file inline."
-
-
 def test_functions_of_a_version_that_is_none_are_not_there(ctx: Any) -> None:
     with pytest.raises(errors.NotFound):
         templates.list_template_functions(ctx, "heat_template_version.1999-01-01")
