@@ -223,13 +223,17 @@ class Holdings:
     def hold(self, row: Row, properties: Mapping[str, Any]) -> None:
         """Count what a resource holds from now on.  Raises RequestLimitExceeded for too much."""
         limits = row.context.limits
-        self.release(row)
-        self._sizes[row.uuid] = nodes, chars = shapes.size(dict(properties), limits)
-        self.nodes, self.chars = self.nodes + nodes, self.chars + chars
+        self.count(row, properties)
         if self.nodes > limits.stack_nodes:
             raise limits.exceeded("stack_nodes", "keys and values", "resources that hold more")
         if self.chars > limits.stack_chars:
             raise limits.exceeded("stack_chars", "characters", "resources that hold more")
+
+    def count(self, row: Row, properties: Mapping[str, Any]) -> None:
+        """Count what a resource holds that was taken before, however much that is."""
+        self.release(row)
+        self._sizes[row.uuid] = nodes, chars = shapes.size(dict(properties), row.context.limits)
+        self.nodes, self.chars = self.nodes + nodes, self.chars + chars
 
     def release(self, row: Row) -> None:
         """Count no more what a resource holds that is gone."""

@@ -12,10 +12,12 @@ while handlers run.  Whoever has lost the lock drops the tree without another ca
 
 from __future__ import annotations
 
+import contextlib
 import itertools
 from collections.abc import Collection, Mapping
 from typing import Any, Final
 
+from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import acts, events, orders
 from bloomery.orchestration.engine.children import EngineChildren
@@ -100,6 +102,8 @@ class StackTree:
         definitions = self.traversals.definition(stack, value.template_uuid)
         row = row_of(value, record_of(value, own), stack.context(), definitions)
         row.act, row.next_properties = act, following
+        with contextlib.suppress(errors.Failure):  # limits that were lowered since then
+            self.ledger.holdings.count(row, frozen)
         if row.stands:
             stack.rows[row.name] = row
         else:

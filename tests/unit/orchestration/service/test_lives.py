@@ -1,6 +1,7 @@
 """The lives of stacks that simulations tell, with rows: by one engine after another.
 
-What holds of a simulation in memory must hold of them, to the last event.
+What holds of a simulation in memory must hold of them, to the last event.  One test stays
+there: its two templates mean two kinds by one name, which an engine that reads rows cannot.
 """
 
 from __future__ import annotations
@@ -42,6 +43,33 @@ from tests.unit.orchestration.simulation.test_children import (  # noqa: F401  r
 )
 from tests.unit.orchestration.simulation.test_overriding import (  # noqa: F401  run here again
     test_a_template_in_the_place_of_a_type_may_hold_a_resource_of_that_type,
+)
+from tests.unit.orchestration.simulation.test_resource_actions import (  # noqa: F401  run here again
+    test_a_check_is_asked_until_it_says_true_and_may_ask_for_rest,
+    test_a_deletion_in_conflict_is_tried_again,
+    test_a_deletion_that_fails_fails_the_stack_and_may_be_asked_again,
+    test_a_failed_resource_that_is_as_wanted_and_stays_is_complete_again,
+    test_a_fault_of_the_simulation_itself_fails_the_stack,
+    test_a_kind_is_asked_again_once_its_values_are_known,
+    test_a_property_that_turns_out_wrong_fails_its_resource,
+    test_a_real_thing_in_error_is_deleted_and_made_again,
+    test_a_simulation_may_run_on_another_clock_and_tell_as_it_goes,
+    test_a_stack_that_could_not_be_deleted_takes_no_update,
+    test_a_template_that_is_refused_begins_nothing,
+    test_all_attributes_of_a_resource_come_as_a_map,
+    test_an_adopted_resource_is_looked_at_where_its_kind_can,
+    test_an_immutable_parameter_keeps_its_value,
+    test_an_output_that_cannot_be_told_spoils_no_other,
+    test_an_update_whose_values_cannot_be_read_fails_at_that_resource,
+    test_another_failure_is_final,
+    test_pseudo_parameters_know_the_stack,
+    test_the_wait_doubles_and_after_six_attempts_the_first_failure_is_told,
+    test_what_failed_before_it_had_values_is_deleted_without_its_kind,
+    test_what_failed_or_was_never_made_has_no_attributes_and_is_known_by_its_name,
+    test_what_is_not_there_can_neither_be_changed_nor_deleted,
+    test_what_resources_hold_is_counted_until_they_are_gone,
+    test_whatever_a_kind_raises_is_a_failure_of_the_resource,
+    test_who_waits_when_time_is_up_is_told_to_give_up_once,
 )
 from tests.unit.orchestration.simulation.test_traces import (  # noqa: F401  run here again
     test_a_change_seen_only_on_the_way_replaces_too,
