@@ -67,7 +67,7 @@ def test_strategies_have_no_effect_outside_of_files():
     )
 
 
-# heat-hot.md 8 and heat-wire-traps.md 39: what the API answers as HTTPBadRequest
+# what the API answers as HTTPBadRequest, before an engine sees it
 UNREADABLE: dict[str, tuple[Any, str]] = {
     "a flat map of parameters": ({"size": 3}, 'environment has wrong section "size". It may have'),
     "misspelt": ({"parameter": {}}, "Did you mean 'parameters'?"),
