@@ -15,8 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, TypeAlias
 
-from bloomery import errors
-from bloomery.orchestration import patterns
+from bloomery import errors, patterns
 from bloomery.orchestration.properties import custom
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext
 from bloomery.orchestration.properties.scalars import quoted

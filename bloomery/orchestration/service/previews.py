@@ -57,7 +57,7 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
         parameters=lists.parameters_of(definition),
         disable_rollback=arguments.disable_rollback is not False,
         timeout_mins=arguments.timeout_mins or None,
-        user=ctx.request.user,
+        user=ctx.request.user_name or ctx.request.user,
         tags=tuple(arguments.tags or ()),
         resources=list(_previewed(new.stack, identity, Secrecy(new.stack))),
         outputs=[

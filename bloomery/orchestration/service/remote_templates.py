@@ -14,8 +14,9 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 from bloomery import errors
+from bloomery.fetching import FetchRefused
 from bloomery.orchestration.limits import Limits
-from bloomery.orchestration.service.fetching import Fetcher, FetchRefused
+from bloomery.orchestration.service.fetching import Fetcher
 from bloomery.orchestration.template import environment, parse
 
 ADDRESSES: Final = ("http://", "https://")

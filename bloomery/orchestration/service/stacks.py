@@ -100,7 +100,7 @@ def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
         uuid=uuid,
         name=new.name,
         project=ctx.project,
-        user=ctx.request.user,
+        user=ctx.request.user_name or ctx.request.user,
         root_uuid=uuid,
         template_uuid=runtime.new_id(),
         credentials_uuid=runtime.new_id(),

@@ -6,9 +6,8 @@ from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 import bloomery
-from bloomery import errors
+from bloomery import errors, patterns
 from bloomery.model.stack_views import Json, StackArguments
-from bloomery.orchestration import patterns
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import resource_types
 from bloomery.orchestration.properties.schema import Status

@@ -17,8 +17,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, NamedTuple, TypeAlias
 
-from bloomery import errors
-from bloomery.orchestration import patterns
+from bloomery import errors, patterns
 from bloomery.orchestration.limits import LIMITS
 from bloomery.orchestration.properties import constraints, schema
 from bloomery.orchestration.properties.custom import CONSTRAINT_CONTEXT, ConstraintContext

@@ -15,8 +15,8 @@ from typing import Any
 
 import pytest
 
-from bloomery import errors
-from bloomery.orchestration import patterns, simulation
+from bloomery import errors, patterns
+from bloomery.orchestration import simulation
 from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.service import remote_templates

@@ -15,8 +15,7 @@ from yaql.language import contexts, conventions, exceptions, specs, yaqltypes
 from yaql.standard_library import collections, math, strings
 from yaql.standard_library import regex as expressions
 
-from bloomery import errors
-from bloomery.orchestration import patterns
+from bloomery import errors, patterns
 from bloomery.orchestration.limits import Limits
 from bloomery.orchestration.template.functions.yaql_meter import Meter
 

@@ -1,6 +1,6 @@
-"""Regular expressions that come from templates: bounded in size, memory and time.
+"""Regular expressions that come from users: bounded in size, memory and time.
 
-Templates are written for Python's ``re``, which cannot be stopped; ``regex`` can, but knows more
+They are written for Python's ``re``, which cannot be stopped; ``regex`` can, but knows more
 syntax (recursion, fuzzy matches) and unrolls ``(…){1000}`` while compiling.  So a pattern is read
 once before it is compiled: what ``re`` does not know is refused or made literal, as ``re`` has it,
 and a pattern that would unroll to more than ``_UNROLLED`` atoms is refused::
@@ -15,15 +15,36 @@ import functools
 import re
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Final, NoReturn, TypeVar
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final, NoReturn, Protocol, TypeVar
 
 from bloomery import errors
-from bloomery.orchestration.limits import Limits
 
 if TYPE_CHECKING:
     import regex
 
 _Result = TypeVar("_Result")
+
+
+class Limits(Protocol):
+    """Most characters of a pattern and of a text, and seconds of one match."""
+
+    @property
+    def pattern_chars(self) -> int: ...
+    @property
+    def pattern_text_chars(self) -> int: ...
+    @property
+    def pattern_s(self) -> float: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PlainLimits:
+    """Limits of those who have no others."""
+
+    pattern_chars: int
+    pattern_text_chars: int
+    pattern_s: float
+
 
 _UNROLLED: Final = 20_000  # atoms after counted repeats are written out: some 30 MiB
 _SHOWN: Final = 60  # of a pattern in a sentence

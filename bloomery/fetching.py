@@ -1,0 +1,163 @@
+"""GET of a URL that a user has named, sent by the service, and so with suspicion.
+
+    parts = fetching.checked("https://example.org/web.yaml")
+    connection = fetching.Connection(parts, addresses, time.monotonic() + 5.0)
+
+The request goes out from the network of the service.  So the address is looked at that is
+connected to, not the name: a name that resolves anew changes nothing.  Only http and https are
+spoken, nothing is followed here, and the connection ends when its time is over.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Sequence
+from typing import Any, Final, TypeAlias
+
+SCHEMES: Final = {"http": 80, "https": 443}
+CHUNK: Final = 65_536
+SAFE: Final = "/%:=&?~+!$,;'@()*[]"  # of a path and a query: stays as it is
+NAT64: Final = ipaddress.IPv6Network("64:ff9b::/96")
+
+Address: TypeAlias = ipaddress.IPv4Address | ipaddress.IPv6Address
+Resolve: TypeAlias = Callable[[str, int], Sequence[tuple[Any, ...]]]
+Addresses: TypeAlias = Callable[[str, int], Iterator[tuple[Any, ...]]]
+
+HEADERS: Final = {
+    "Accept": "*/*",
+    "Accept-Encoding": "identity",
+    "Connection": "close",
+    "User-Agent": "bloomery",
+}
+
+
+class FetchRefused(Exception):
+    """Why there is no text, in words for whoever named the URL."""
+
+
+def resolved(host: str, port: int) -> Sequence[tuple[Any, ...]]:
+    return socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+
+
+def embedded(address: Address) -> Address:
+    """Return the IPv4 address that an IPv6 address leads to, if it does."""
+    if isinstance(address, ipaddress.IPv4Address):
+        return address
+    if address in NAT64:
+        return ipaddress.IPv4Address(address.packed[-4:])
+    return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, address))[1]
+
+
+class Connection(http.client.HTTPConnection):
+    """A connection to a checked address, which ends when time is over, whatever it is doing.
+
+    Time-outs of sockets begin again with each byte; so a timer shuts the socket down.
+    """
+
+    def __init__(self, url: urllib.parse.SplitResult, addresses: Addresses, until_s: float) -> None:
+        """``addresses`` yields what ``getaddrinfo`` knows, without addresses off limits."""
+        host, port = str(url.hostname), url.port or SCHEMES[url.scheme]
+        super().__init__(host, port)
+        self._secure = url.scheme == "https"
+        self._addresses = addresses
+        self._until_s = until_s
+        self._timer: threading.Timer | None = None
+        self._guard: socket.socket | None = None
+
+    def connect(self) -> None:
+        plain = self._dialled()
+        self._guard = plain.dup()  # TLS takes the other one over
+        self._timer = threading.Timer(self._left_s(), _shut, [self._guard])
+        self._timer.daemon = True
+        self._timer.start()
+        if self._secure:
+            context = ssl.create_default_context()
+            self.sock = context.wrap_socket(plain, server_hostname=self.host)
+        else:
+            self.sock = plain
+
+    def _dialled(self) -> socket.socket:
+        fault = OSError("the name has no address")
+        for family, kind, protocol, _name, address in self._addresses(self.host, self.port):
+            plain = socket.socket(family, kind, protocol)
+            try:
+                plain.settimeout(self._left_s())
+                plain.connect(address)
+            except OSError as exc:
+                fault = exc
+                plain.close()
+            else:
+                return plain
+        raise fault
+
+    def _left_s(self) -> float:
+        if self.late():
+            raise TimeoutError
+        return self._until_s - time.monotonic()
+
+    def late(self) -> bool:
+        return time.monotonic() >= self._until_s
+
+    def end(self) -> None:
+        """Close all; ``close`` alone is called as soon as the headers of an answer are there."""
+        if self._timer is not None:
+            self._timer.cancel()
+        self.close()
+        if self._guard is not None:
+            self._guard.close()
+
+    def why(self, exc: Exception, too_slow: str) -> str:
+        """What is said of a fetch that failed; ``too_slow``: of one that took too long."""
+        if isinstance(exc, TimeoutError) or self.late():
+            return too_slow
+        if isinstance(exc, ssl.SSLCertVerificationError):
+            return f"the server's certificate is not trusted: {exc.verify_message}"
+        if isinstance(exc, socket.gaierror | UnicodeError):
+            return "the name of the server is not known"
+        if isinstance(exc, OSError):
+            return exc.strerror or "the connection broke off"
+        return "the server does not speak HTTP"
+
+
+def _shut(plain: socket.socket) -> None:
+    try:
+        plain.shutdown(socket.SHUT_RDWR)
+    except OSError:
+        """It is closed already."""
+
+
+def checked(url: str) -> urllib.parse.SplitResult:
+    """Return the parts of a URL that may be fetched."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+        host, _port = parts.hostname, parts.port
+    except ValueError as exc:
+        raise FetchRefused(f"this is no URL: {exc}") from exc
+    if parts.scheme not in SCHEMES:
+        raise FetchRefused(f"only URLs of http and https are fetched, not of {parts.scheme!r}")
+    if not host:
+        raise FetchRefused("the URL names no server")
+    if "@" in parts.netloc:
+        raise FetchRefused("leave user and password out of the URL")
+    return parts
+
+
+def target(url: urllib.parse.SplitResult) -> str:
+    path = urllib.parse.quote(url.path or "/", safe=SAFE)
+    return f"{path}?{urllib.parse.quote(url.query, safe=SAFE)}" if url.query else path
+
+
+def shown(url: str) -> str:
+    """The URL without what may be a secret in it: user, password, and the query."""
+    try:
+        parts = urllib.parse.urlsplit(url)
+    except ValueError:
+        return "from that URL"
+    host = parts.netloc.rpartition("@")[2]
+    return urllib.parse.urlunsplit((parts.scheme, host, parts.path, "", ""))[:200]
