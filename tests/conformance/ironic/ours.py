@@ -1,0 +1,39 @@
+"""A Bloomery of our own, with what the Ironic beside it has enabled."""
+
+from __future__ import annotations
+
+import contextlib
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery.cmd.service import Service
+from bloomery.conf import Conf
+from bloomery.conf.api import Api
+from bloomery.conf.default import Default
+from bloomery.state_dir import StateDir
+from tests.conformance.ironic import server
+from tests.kit.orchestration import QUIET
+
+ENABLED: Final[dict[str, Any]] = {
+    f"enabled_{kind}_interfaces": tuple(names.split(","))
+    for kind, names in server.INTERFACES.items()
+}
+
+
+@contextlib.contextmanager
+def running() -> Iterator[tuple[str, int]]:
+    """Yield the address of a fresh service in this process."""
+    default = Default(host="localhost", enabled_hardware_types=("fake-hardware",), **ENABLED)
+    conf = Conf(default=default, api=Api(port=0), conductor=QUIET)
+    with tempfile.TemporaryDirectory(prefix="bloomery-") as directory:
+        home = StateDir(Path(directory, "state"))
+        home.take()
+        service = Service(conf, home)
+        service.start()
+        try:
+            yield service.api.address
+        finally:
+            service.stop()
+            home.leave()
