@@ -1,4 +1,4 @@
-"""Who is asking: nobody in particular, or someone in an htpasswd file.
+"""Who is asking: nobody in particular, someone in an htpasswd file, or the bearer of a token.
 
 bcrypt costs a quarter of a second by design.  A login that was right is remembered by a keyed
 hash, so that it is paid once per process and password, not per request.  Checks are made by
@@ -24,15 +24,20 @@ from pathlib import Path
 from typing import Any, Final, Protocol
 
 import bcrypt
+import webob
 
 from bloomery import errors
-from bloomery.conf import Conf
 from bloomery.model.request import Request
 
 LOG = logging.getLogger(__name__)
 
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
-PUBLIC: Final = re.compile(r"/|/v1/?|/ext/v1/openapi\.json")  # routes that ask nobody's name
+# Routes that ask nobody's name: documents, and the calls of agents, as Ironic has them.
+DOCUMENTS: Final = re.compile(r"/|/v1/?|/ext/v1/openapi\.json")
+AGENT_CALLS: Final = re.compile(
+    r"/v1/(lookup|heartbeat/[a-z0-9-]+|continue_inspection)(\.json|\.xml)?/?"
+)
+PUBLIC: Final = re.compile(f"{DOCUMENTS.pattern}|{AGENT_CALLS.pattern}")
 MAX_REMEMBERED: Final = 1000
 MAX_CHECKS: Final = 32  # that may wait for each other
 DEFERRED: Final = "bloomery.login"  # in the environment: the Check, or None before there is one
@@ -51,16 +56,38 @@ class Malformed(Exception):
     """An Authorization header that is none."""
 
 
+class Refused(Exception):
+    """No token, or one that is worth nothing; ``response`` says so as identity services do."""
+
+    def __init__(self, response: webob.Response) -> None:
+        super().__init__()
+        self.response = response
+
+
 class Busy(Exception):
-    """Too many passwords wait to be checked."""
+    """Too many logins wait to be checked."""
+
+
+class IdentityUnavailable(Exception):
+    """The identity service cannot say whether a token is worth something."""
+
+
+UNAVAILABLE: Final = (
+    "cannot check the token: the identity service does not answer as it should; retry later, and "
+    "see the log of this service if it lasts"
+)
+RETRY_S: Final = "5"
 
 
 @dataclass(frozen=True, slots=True)
 class Check:
-    """A password that is being checked; ``outcome`` raises Unauthorized."""
+    """A login that is being checked; ``outcome`` raises what ``identify`` does.
 
-    logins: Logins
-    outcome: Future[None]
+    ``subject``: what is checked; a check of another is of no use.
+    """
+
+    subject: Any
+    outcome: Future[Any]
 
 
 class Deferred(Exception):
@@ -76,7 +103,9 @@ class Deferred(Exception):
 
 class Auth(Protocol):
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
-        """Return the request with who asks.  Raises Unauthorized, Malformed, Busy, Deferred.
+        """Return the request with who asks.
+
+        Raises Unauthorized, Malformed, Refused, Busy, IdentityUnavailable, Deferred.
 
         User, project, roles and scope come from here only; headers that claim them are ignored.
         """
@@ -136,7 +165,7 @@ class HttpBasic:
         if proof in logins.right:
             return name
         check = environ.get(DEFERRED)
-        if check is None or check.logins is not logins:
+        if check is None or check.subject is not logins:
             check = self._begin(logins, name, password, proof)
         if DEFERRED in environ and not check.outcome.done():
             raise Deferred(check)
@@ -157,7 +186,7 @@ class HttpBasic:
             if len(logins.checks) >= MAX_CHECKS:
                 raise Busy
             work = functools.partial(self._verify, logins, name, password, proof)
-            check = Check(logins=logins, outcome=self._pool.submit(work))
+            check = Check(subject=logins, outcome=self._pool.submit(work))
             logins.checks[proof] = check
         check.outcome.add_done_callback(lambda _: logins.checks.pop(proof, None))
         return check
@@ -250,17 +279,3 @@ def _credentials(header: str) -> tuple[str, bytes]:
         return name.decode(), password
     except ValueError as exc:  # not ASCII, not base64, not UTF-8
         raise Malformed from exc
-
-
-def chosen(conf: Conf) -> Auth:
-    """Return what [DEFAULT]auth_strategy asks for."""
-    if conf.default.auth_strategy == "http_basic":
-        checkers = max(1, conf.api.threads // 2)
-        return HttpBasic(Path(conf.default.http_basic_auth_user_file), checkers)
-    return NoAuth()
-
-
-def first_name(conf: Conf) -> str | None:
-    """Return the first name that may log in, for a client to begin with; None: nobody must."""
-    method = chosen(conf)
-    return next(iter(method.names), None) if isinstance(method, HttpBasic) else None

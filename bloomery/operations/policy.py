@@ -11,7 +11,7 @@ rule is looked at, as in Ironic.  Two rules are asked in every mode: those that 
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from typing import Any, Final
 
 from bloomery import errors
@@ -21,7 +21,7 @@ from bloomery.model.noun import Noun
 from bloomery.operations import lookup
 from bloomery.operations.context import Context
 from bloomery.operations.policy_engine import Target
-from bloomery.operations.policy_rules import MASKS
+from bloomery.operations.policy_rules import MASKS, STEP_RULES
 
 READ: Final = "baremetal:node:get"  # without it, a node is not there
 GUARDED: Final = ("last_error", "reservation", "driver_internal_info", "driver_info")
@@ -69,6 +69,23 @@ def hidden_fields(ctx: Context, owner: str | None, lessee: str | None) -> tuple[
     """Return the fields that the caller may not read of a node that may be read."""
     target = {"node.owner": owner, "node.lessee": lessee}
     return tuple(name for name in GUARDED if not may(ctx, f"{READ}:{name}", target))
+
+
+def authorize_steps(ctx: Context, node: Any, steps: Iterable[Any]) -> None:
+    """Return if the caller may have all of these steps run on the node, a row.
+
+    Asked of steps for which a policy file has a rule; what is no step is not looked at.
+    Raises Forbidden.
+    """
+    policies = ctx.services.policies
+    if not policies.enforced:
+        return
+    target = node_target(node)
+    for step in steps:
+        if isinstance(step, Mapping):
+            name = f"{step.get('interface')}.{step.get('step')}"
+            if not policies.allow_step(ctx.request, name, target):
+                raise _refused(ctx, f"{STEP_RULES}{name}")
 
 
 def node_target(node: Any) -> Target:
@@ -174,12 +191,13 @@ def authorize_new_record(ctx: Context, noun: Noun, body: Mapping[str, Any]) -> N
 
 def _authorize_owned(ctx: Context, noun: Noun, ident: str, *rules: str) -> None:
     """As ``authorize_record``, for what belongs to a project, or is public: for all to read."""
+    columns = [name for name in ("owner", "public") if name in noun.columns]
     with ctx.services.db.read() as conn:
-        record = records.find_row(conn, noun, ident, ("owner", "public"))
+        record = records.find_row(conn, noun, ident, columns)
     if record is None:
         raise noun.missing(ident)
     read, target = f"baremetal:{noun.policy}:get", owner_target(noun, record)
-    if not (record.public or may(ctx, read, target)):
+    if not (getattr(record, "public", False) or may(ctx, read, target)):
         _refused(ctx, read)
         raise noun.missing(ident)
     for rule in rules:
@@ -191,10 +209,10 @@ def owner_target(noun: Noun, record: Any) -> Target:
     return {f"{noun.policy}.owner": record.owner}
 
 
-def visible_records(ctx: Context, noun: Noun) -> str | None:
-    """Return the project that a list is limited to; see ``visible_project``."""
+def visible_records(ctx: Context, noun: Noun, owner: str | None = None) -> str | None:
+    """Return the project that a list is limited to: see ``visible_project``; ``owner``: asked."""
     if noun.of_node or "owner" in noun.columns:
-        return visible_project(ctx, noun.policy)
+        return visible_project(ctx, noun.policy, owner)
     authorize(ctx, f"baremetal:{noun.policy}:get")
     return None
 

@@ -6,8 +6,10 @@ A file is read again when it changes; one that is of no use leaves the last rule
 
 from __future__ import annotations
 
+import functools
 import logging
-from collections.abc import Mapping, Sequence
+import re
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
 
@@ -17,7 +19,7 @@ from bloomery.conf.api import POLICY_FILE
 from bloomery.model.request import Request
 from bloomery.operations import policy_files
 from bloomery.operations.policy_files import Check
-from bloomery.operations.policy_rules import MASKS, RULES, TYPE_RULES
+from bloomery.operations.policy_rules import MASKS, RULES, STEP_RULES, TYPE_RULES
 
 if TYPE_CHECKING:
     from oslo_policy.policy import Enforcer
@@ -25,29 +27,38 @@ if TYPE_CHECKING:
 LOG = logging.getLogger(__name__)
 
 Target = Mapping[str, str | None]
+Facts = tuple[tuple[str, Any], ...]
+DECISIONS: Final = 4096  # that are remembered, the latest
+_REMOTE: Final = re.compile(r"\bhttps?:")
 _NAMES: Final = [rule.name for rule in RULES]
 
 
 class Policies:
     """``enforced``: callers have roles, and each operation must be allowed to them."""
 
-    def __init__(self, conf: Conf, folders: Sequence[Path] = (), *, enforced: bool = False) -> None:
+    def __init__(
+        self, conf: Conf, folders: Sequence[Path] = (), *, enforced: bool | None = None
+    ) -> None:
         """``folders``: where files that are named without a place are looked for, in order.
+
+        ``enforced``: None: as [DEFAULT]auth_strategy has it.
 
         Raises CannotStart if a policy file is named and missing, or can't be used.
         """
-        self.enforced = enforced
+        self.enforced = conf.default.has_roles if enforced is None else enforced
         named = conf.oslo_policy
         self._file = _placed(named.policy_file, folders)
         self._dirs = [_placed(name, folders) for name in named.policy_dirs]
         self._constants = _constants(conf)
         self._signature: tuple[Any, ...] = ()
+        self._looked_for = ""
         self._enforcer: Enforcer | None = None
+        self._decide: Callable[[str, Facts, Facts], bool]
         if named.policy_file != POLICY_FILE and not self._file.is_file():
             raise errors.CannotStart(
                 reason=f"cannot find {self._file} ([oslo_policy]policy_file)",
             )
-        if enforced or self._files():
+        if self.enforced or self._files():
             self._load_at_start()
 
     @property
@@ -59,8 +70,8 @@ class Policies:
         """Ask the engine.  Where none is loaded, nobody is allowed: it is the masks that ask."""
         if self._enforcer is None:
             return False
-        self._reload_if_changed()
-        return self._allows(self._enforcer, request, rule, target)
+        self._reload_if_changed(request)
+        return self._decide(rule, _caller(request), tuple(target.items()))
 
     def allow_type(self, request: Request, type_name: str, target: Target) -> bool:
         """May the caller use a type of resource?  Rules for types are those of policy files.
@@ -68,16 +79,22 @@ class Policies:
         One for the type and one for each wildcard above it (``OS::Heat::*``) must all agree; a type
         without any is allowed.
         """
+        return self._allow_where_defined(request, type_rules(type_name), target)
+
+    def allow_step(self, request: Request, step: str, target: Target) -> bool:
+        """May the caller have a step run?  ``step``: interface.step; one without a rule is allowed.
+
+        Rules for steps are those of policy files, too.
+        """
+        return self._allow_where_defined(request, [f"{STEP_RULES}{step}"], target)
+
+    def _allow_where_defined(self, request: Request, rules: Sequence[str], target: Target) -> bool:
         if self._enforcer is None:
             return True
-        self._reload_if_changed()
-        rules = [rule for rule in type_rules(type_name) if rule in self._enforcer.rules]
-        return all(self._allows(self._enforcer, request, rule, target) for rule in rules)
-
-    def _allows(self, enforcer: Enforcer, request: Request, rule: str, target: Target) -> bool:
-        credentials = _credentials(request)
-        facts = credentials | self._constants | _without_none(target)
-        return bool(enforcer.enforce(rule, facts, credentials))
+        self._reload_if_changed(request)
+        defined = [rule for rule in rules if rule in self._enforcer.rules]
+        who, what = _caller(request), tuple(target.items())
+        return all(self._decide(rule, who, what) for rule in defined)
 
     def _files(self) -> list[Path]:
         """Return the policy files that there are, in the order in which they are read."""
@@ -91,8 +108,14 @@ class Policies:
         except (OSError, policy_files.Unusable) as exc:
             raise errors.CannotStart(reason=str(exc)) from exc
 
-    def _reload_if_changed(self) -> None:
-        """Two threads may both load: each gets the same rules."""
+    def _reload_if_changed(self, request: Request) -> None:
+        """Look at the files once for a request.
+
+        Two threads may both load: each gets the same rules.
+        """
+        if request.request_id == self._looked_for:
+            return
+        self._looked_for = request.request_id
         try:
             signature = _signature(self._files())
             if signature != self._signature:
@@ -105,12 +128,14 @@ class Policies:
         changed = policy_files.read([Path(name) for name, *_ in signature])
         rules: dict[str, Check] = {rule.name: rule.check for rule in RULES}
         rules.update(changed)
-        self._enforcer = _enforcer(rules)
+        self._enforcer = enforcer = _enforcer(rules)
+        decide = functools.partial(_decide, enforcer, self._constants)
+        self._decide = decide if _asks_others(rules) else functools.lru_cache(DECISIONS)(decide)
         self._signature = signature
         LOG.info("policy files: loaded %s", [name for name, *_ in signature] or "only defaults")
         asked = _NAMES if self.enforced else sorted(set(MASKS.values()))
         idle = changed.keys() - policy_files.effective(rules, asked)
-        _warn_of(sorted(name for name in idle if not (self.enforced and _is_of_type(name))))
+        _warn_of(sorted(name for name in idle if not (self.enforced and _is_of_files(name))))
 
 
 def type_rules(type_name: str) -> list[str]:
@@ -120,13 +145,14 @@ def type_rules(type_name: str) -> list[str]:
     return [f"{TYPE_RULES}{name}" for name in (type_name, *wildcards)]
 
 
-def _is_of_type(name: str) -> bool:
-    return name.startswith(TYPE_RULES)
+def _is_of_files(name: str) -> bool:
+    """Tell whether only policy files define rules of such a name."""
+    return name.startswith((TYPE_RULES, STEP_RULES))
 
 
 def _warn_of(names: Sequence[str]) -> None:
     """Say which rules of the files have no effect: a misspelt one might matter."""
-    unasked = [name for name in names if name in _NAMES or _is_of_type(name)]
+    unasked = [name for name in names if name in _NAMES or _is_of_files(name)]
     if unknown := [name for name in names if name not in unasked]:
         LOG.warning("policy files: no effect: %s; no rule has such a name", ", ".join(unknown))
     if unasked:
@@ -178,23 +204,38 @@ def _constants(conf: Conf) -> dict[str, str]:
     return {"config.service_project_name": conf.default.rbac_service_project_name}
 
 
-def _credentials(request: Request) -> dict[str, Any]:
-    """Return the caller as oslo.policy's checks know one.
+def _caller(request: Request) -> Facts:
+    """Return the caller as oslo.policy's checks know one."""
+    return (
+        ("roles", request.roles),
+        ("user_id", request.user),
+        ("user_domain_id", request.user_domain),
+        ("project_id", request.project),
+        ("project_name", request.project_name),
+        ("project_domain_id", request.project_domain),
+        ("domain_id", request.domain),
+        ("system_scope", request.system_scope),
+        ("is_admin_project", request.is_admin_project),
+    )
+
+
+def _decide(
+    enforcer: Enforcer, constants: Mapping[str, str], rule: str, caller: Facts, target: Facts
+) -> bool:
+    """Ask oslo.policy.  The same question has the same answer, as long as the rules are the same.
 
     What is not known is left out: a caller without a project is not of the project None.
     """
-    return {
-        "roles": list(request.roles),
-        **_without_none(
-            {
-                "user_id": request.user,
-                "project_id": request.project,
-                "project_name": request.project_name,
-                "system_scope": request.system_scope,
-            }
-        ),
-    }
+    credentials = _without_none(caller)
+    credentials["roles"] = list(credentials["roles"])
+    facts = credentials | dict(constants) | _without_none(target)
+    return bool(enforcer.enforce(rule, facts, credentials))
 
 
-def _without_none(facts: Target) -> dict[str, str]:
-    return {name: value for name, value in facts.items() if value is not None}
+def _without_none(facts: Facts) -> dict[str, Any]:
+    return {name: value for name, value in facts if value is not None}
+
+
+def _asks_others(rules: Mapping[str, Check]) -> bool:
+    """Does a check ask a server over HTTP, which may answer otherwise the next time?"""
+    return any(_REMOTE.search(str(check)) for check in rules.values())

@@ -53,6 +53,8 @@ _VOLUME_ADMIN: Final = _any(
 )
 _RUNBOOK_OWNER: Final = "project_id:%(runbook.owner)s"
 _RUNBOOK_MANAGER: Final = _any(MEMBER, f"role:manager and {_RUNBOOK_OWNER}", "role:service")
+_ALLOCATION_OWNER: Final = "project_id:%(allocation.owner)s"
+_ALLOCATION_MEMBER: Final = _any(MEMBER, f"role:member and {_ALLOCATION_OWNER}")
 NOBODY: Final = "!"
 # The rules that show secrets, by field of nodes: asked in every mode of login.
 MASKS: Final = {
@@ -115,10 +117,14 @@ _NODE: Final = (
     ("clear_maintenance", OPERATOR, "End maintenance"),
     ("get_boot_device", OWNER_ADMIN, "Read the boot device, and which are supported"),
     ("set_boot_device", OWNER_ADMIN, "Choose the boot device"),
+    ("inject_nmi", OWNER_ADMIN, "Interrupt the machine"),
+    ("get_indicator_state", TENANT_READER, "Read the lights of a machine"),
+    ("set_indicator_state", OWNER_MEMBER, "Switch the lights of a machine"),
     ("get_states", TENANT_READER, "Read the states of a node"),
     ("set_power_state", TENANT_MEMBER, "Power a node on or off, or reboot it"),
     ("set_boot_mode", TENANT_MEMBER, "Choose between BIOS and UEFI"),
     ("set_secure_boot", TENANT_MEMBER, "Turn secure boot on or off"),
+    ("set_raid_state", OWNER_MEMBER, "Set the RAID configuration to be made"),
     ("set_provision_state", OPERATOR, "Ask for a provision verb"),
     ("set_provision_state:clean_steps", OPERATOR, "Name the steps of a cleaning"),
     ("set_provision_state:service_steps", OPERATOR, "Name the steps of a servicing"),
@@ -127,6 +133,10 @@ _NODE: Final = (
     ("vif:list", TENANT_READER, "List attached virtual interfaces"),
     ("vif:attach", OPERATOR, "Attach a virtual interface"),
     ("vif:detach", OPERATOR, "Detach a virtual interface"),
+    ("vmedia:attach", TENANT_MEMBER, "Insert an image as virtual media"),
+    ("vmedia:detach", TENANT_MEMBER, "Eject virtual media"),
+    ("vmedia:get", TENANT_READER, "Read what virtual media there are"),
+    ("vendor_passthru", _ADMIN, "Call methods of the vendor interface of a node, or list them"),
     ("traits:list", TENANT_READER, "Read the traits of a node"),
     ("traits:set", OWNER_ADMIN, "Set or add traits"),
     ("traits:delete", OWNER_ADMIN, "Delete traits"),
@@ -143,6 +153,7 @@ STACK_READER: Final = _any(STACK_ADMIN, "role:reader and project_id:%(project_id
 STACK_MEMBER: Final = _any(STACK_ADMIN, "role:member and project_id:%(project_id)s")
 INSTANCE_OR_READER: Final = _any(STACK_READER, "role:heat_stack_user")
 TYPE_RULES: Final = "resource_types:"  # and the name of a type, or OS::Heat::*: those of a file
+STEP_RULES: Final = "baremetal:step:execute:"  # and interface.step: those of a policy file
 
 _STACKS: Final = {
     "stacks": (
@@ -216,7 +227,8 @@ _STACKS: Final = {
 
 RULES: Final = (
     *SHARED,
-    Rule("context_is_admin", _ADMIN, "Whoever may use the stacks of every project", ()),
+    Rule("context_is_admin", _any(_ADMIN, "role:admin and is_admin_project:True"),
+         "Whoever may use the stacks of every project", ()),
     *(Rule(f"{scope}:{name}", check, text, ())
       for scope, rules in _STACKS.items() for name, check, text in rules),
     *(Rule(f"baremetal:node:{name}", check, text,
@@ -235,20 +247,42 @@ RULES: Final = (
     Rule("baremetal:volume:get", TENANT_READER, "Read a volume connector or target"),
     Rule("baremetal:volume:list", ANY_READER, "List the volumes of the nodes of one's own project"),
     Rule("baremetal:volume:list_all", READER, "List the volumes of everybody"),
+    Rule("baremetal:volume:view_target_properties", _any(READER, "role:admin"),
+         "Read properties of volume targets, which tell how a volume is reached"),
     Rule("baremetal:volume:create", _VOLUME_ADMIN, "Add a connector or target to a node"),
     Rule("baremetal:volume:update", OPERATOR, "Change a connector or target"),
     Rule("baremetal:volume:delete", _VOLUME_ADMIN, "Delete a connector or target"),
     Rule("baremetal:deploy_template:get", READER, "Read deploy templates"),
     *(Rule(f"baremetal:deploy_template:{verb}", _any(_ADMIN, "rule:service_role"),
            f"{verb.capitalize()} a deploy template") for verb in ("create", "update", "delete")),
+    Rule("baremetal:inspection_rule:get", READER, "Read inspection rules"),
+    *(Rule(f"baremetal:inspection_rule:{verb}", _any(_ADMIN, "rule:service_role"),
+           f"{verb.capitalize()} an inspection rule") for verb in ("create", "update", "delete")),
     Rule("baremetal:chassis:get", READER, "Read chassis", SYSTEM),
     Rule("baremetal:chassis:create", _ADMIN, "Create a chassis", SYSTEM),
     Rule("baremetal:chassis:update", MEMBER, "Change a chassis", SYSTEM),
     Rule("baremetal:chassis:delete", _ADMIN, "Delete a chassis", SYSTEM),
     Rule("baremetal:driver:get", READER, "Read drivers", SYSTEM),
     Rule("baremetal:driver:get_properties", READER, "Read what a driver asks of nodes", SYSTEM),
+    Rule("baremetal:driver:get_raid_logical_disk_properties", READER,
+         "Read what a RAID configuration may hold", SYSTEM),
+    Rule("baremetal:driver:vendor_passthru", _ADMIN,
+         "Call methods of the vendor interface of a driver, or list them", SYSTEM),
+    Rule("baremetal:driver:ipa_lookup", "", "An agent looks its node up", ()),
+    Rule("baremetal:node:ipa_heartbeat", "", "An agent calls", ()),
+    Rule("baremetal:driver:ipa_continue_inspection", "", "An agent hands in an inventory", ()),
+    Rule("baremetal:events:post", _ADMIN, "Tell of what happened to a network port", SYSTEM),
     Rule("baremetal:shards:get", READER, "Count the nodes of each shard", SYSTEM),
     Rule("baremetal:conductor:get", READER, "Read conductors"),
+    Rule("baremetal:allocation:get", _any(READER, f"role:reader and {_ALLOCATION_OWNER}"),
+         "Read an allocation; without it, it is not there (404)"),
+    Rule("baremetal:allocation:list", ANY_READER, "List the allocations of one's project"),
+    Rule("baremetal:allocation:list_all", READER, "List the allocations of everybody"),
+    Rule("baremetal:allocation:create", _any(MEMBER, "role:member"),
+         "Ask for a node; it is one of one's own project, or lent to it"),
+    Rule("baremetal:allocation:create_restricted", MEMBER, "Ask for a node for another project"),
+    Rule("baremetal:allocation:update", _ALLOCATION_MEMBER, "Change name and extra"),
+    Rule("baremetal:allocation:delete", _ALLOCATION_MEMBER, "Give a node back"),
     Rule("baremetal:runbook:get", _any(READER, f"role:reader and {_RUNBOOK_OWNER}",
          "role:service"), "Read a runbook; without it, one that is not public is not there (404)"),
     Rule("baremetal:runbook:list", ANY_READER, "List public runbooks and those of one's project"),

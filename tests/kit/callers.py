@@ -1,6 +1,6 @@
-"""A service whose callers have roles, as those of keystone will; a test says who calls.
+"""A service whose callers have roles; a test says who calls.
 
-site = callers.Site(tmp_path)
+site = callers.Site(tmp_path)                   # or Site(tmp_path, identity): with real tokens
 site.become("owner", "reader")
 site.ask("GET", "/v1/nodes")
 """
@@ -10,19 +10,22 @@ from __future__ import annotations
 import dataclasses
 import itertools
 import re
+import uuid as uuids
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 import sqlalchemy as sa
 
-from bloomery.api import app
+from bloomery import conf
+from bloomery.api import app, auth_strategy
 from bloomery.conf import Conf
 from bloomery.db import tables
 from bloomery.model.request import Request
 from bloomery.operations.policy_engine import Policies
-from tests.fakes.client import Client
 from tests.functional import conftest as functional
+from tests.kit import documented
+from tests.kit.identity import DOMAIN, SYSTEM, Identity
 
 OWNER, LESSEE, STRANGER = "owner", "lessee", "stranger"
 PLACES = ("system", OWNER, LESSEE, STRANGER)
@@ -30,14 +33,16 @@ ROLES: dict[str, tuple[str, ...]] = {
     "nobody": (),
     "reader": ("reader",),
     "member": ("member", "reader"),
+    "manager": ("manager", "member", "reader"),
     "admin": ("admin", "manager", "member", "reader"),
+    "service": ("service",),
 }
 
 STEP = {"interface": "power", "step": "reboot", "args": {}, "priority": 1}
 
 
 class Claims:
-    """Stands where keystone's middleware will: it says who calls."""
+    """Stands where tokens are checked: it says who calls."""
 
     def __init__(self) -> None:
         self.caller: dict[str, Any] = {}
@@ -63,13 +68,15 @@ class Asked(Policies):
 class Site:
     """A service whose callers have roles."""
 
-    def __init__(self, path: Path) -> None:
+    def __init__(self, path: Path, identity: Identity | None = None) -> None:
+        """``identity``: who issues tokens, which are then checked; None: callers need none."""
         services, self.conductor = functional.build(path, Conf())
         self.policies = Asked(Conf(), [path], enforced=True)
         services = dataclasses.replace(services, policies=self.policies)
         self.claims = Claims()
+        self._identity, self._tokens, self._headers = identity, {}, {}  # type: ignore[var-annotated]
         self.db = services.db
-        self.api = Client(app.make_app(services, logins=self.claims))
+        self.api = documented.Client(app.make_app(services, logins=self._logins(path)))
         self.numbers = itertools.count(1)
         self.made: dict[str, dict[str, str]] = {}
 
@@ -77,9 +84,19 @@ class Site:
         self.policies.granted.clear()
         where = {"system_scope": "all"} if place == "system" else {"project": place}
         self.claims.caller = {"roles": ROLES[role], **where}
+        if self._identity is not None:
+            if (place, role) not in self._tokens:
+                self._tokens[place, role] = _token(self._identity, place, role)
+            self._headers = {"X-Auth-Token": self._tokens[place, role]}
 
-    def ask(self, method: str, path: str, body: Any = None) -> Any:
-        return self.api.ask(method, path, body)
+    def ask(self, method: str, path: str, body: Any = None, **more: Any) -> Any:
+        return self.api.ask(method, path, body, headers=self._headers, **more)
+
+    def _logins(self, path: Path) -> Any:
+        if self._identity is None:
+            return self.claims
+        file = self._identity.write_options(path / "bloomery.conf")
+        return auth_strategy.chosen(conf.load([file]), [file])
 
     def as_admin(self, method: str, path: str, body: Any = None) -> Any:
         self.become("system", "admin")
@@ -95,7 +112,8 @@ class Site:
 
     def _make(self, names: set[str]) -> dict[str, str]:
         found = {"driver": "fake-hardware", "hostname": functional.HOST, "setting": "Proc",
-                 "trait": "HW_CPU_X86_VMX", "vif": "a-vif", "mac": self.mac()}  # fmt: skip
+                 "trait": "HW_CPU_X86_VMX", "vif": "a-vif", "mac": self.mac(),
+                 "indicator": "led@system", "driver_method": "a_method"}  # fmt: skip
         node = found["node"] = self.node()
         if "trait" in names:
             self.as_admin("PUT", f"/v1/nodes/{node}/traits/{found['trait']}")
@@ -110,9 +128,12 @@ class Site:
              {"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0}),
             ("deploytemplate", "deploy_templates",
              {"name": f"CUSTOM_{next(self.numbers)}", "steps": [STEP]}),
+            ("inspectionrule", "inspection_rules",
+             {"actions": [{"op": "fail", "args": {"msg": "no"}}]}),
             ("runbook", "runbooks",
              {"name": f"book-{next(self.numbers)}", "owner": OWNER,
               "steps": [{"interface": "power", "step": "reboot", "order": 1}]}),
+            ("allocation", "allocations", {"resource_class": "large", "owner": OWNER}),
             ("chassis", "chassis", {}),
         ):  # fmt: skip
             if noun in names:
@@ -126,8 +147,10 @@ class Site:
     def node(self) -> str:
         node = self.as_admin("POST", "/v1/nodes", {"driver": "fake-hardware"}).json["uuid"]
         self.set(node, owner=OWNER, lessee=LESSEE)
-        self._insert("BIOS_SETTINGS", node_uuid=node, name="Proc", value="x")
+        self._insert("BIOS_SETTINGS", node_uuid=node, name="Proc", value="x", allowable_values="[]")
         self._insert("NODE_INVENTORY", node_uuid=node)
+        lists = {"candidate_nodes": "[]", "traits": "[]"}
+        self._insert("ALLOCATIONS", node_uuid=node, uuid=str(uuids.uuid4()), owner=OWNER, **lists)
         return str(node)
 
     def set(self, node: str, **values: Any) -> None:
@@ -148,6 +171,18 @@ class Site:
         self.db.transact(lambda conn: conn.execute(sa.delete(tables.NODE_HISTORY)))
         self._insert("NODE_HISTORY", uuid=entry, node_uuid=node)
         return entry
+
+
+def _token(identity: Identity, place: str, role: str) -> str:
+    user = f"{place}-{role}"
+    if place == "system":
+        return identity.token(user, SYSTEM, roles=_named(role))
+    project = {"id": place, "name": place, "domain": DOMAIN}
+    return identity.token(user, place, roles=_named(role), project=project)
+
+
+def _named(role: str) -> list[dict[str, str]]:
+    return [{"id": name, "name": name} for name in ROLES[role]]
 
 
 def _anything(column: Any) -> Any:

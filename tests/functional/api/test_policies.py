@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 
 import pytest
 
@@ -52,6 +53,14 @@ def test_hidden_node_and_missing_node_get_the_same_words(site):
         hidden, unknown = (site.ask("GET", f"/v1/nodes/{each}{path}") for each in (node, missing))
         assert hidden.status == unknown.status == 404
         assert hidden.said.replace(node, "") == unknown.said.replace(missing, "")
+
+
+@pytest.mark.parametrize("state", ["boot_mode", "secure_boot"])
+def test_who_may_not_is_told_so_before_the_version(site, state):
+    path = f"/v1/nodes/{site.node()}/states/{state}"
+    for role, status in (("reader", 403), ("admin", 404)):
+        site.become("system", role)
+        assert site.ask("PUT", path, {"target": "uefi"}, version=75).status == status
 
 
 @pytest.mark.parametrize(
@@ -189,3 +198,83 @@ def test_a_record_goes_to_no_node_that_its_owner_may_not_see(site):
         assert (refused.status, "no such node" in refused.said) == (400, True)
     site.become("system", "admin")
     assert site.ask("GET", f"/v1/portgroups/{group}").json["node_uuid"] == own
+
+
+def test_steps_on_child_nodes_ask_the_rules_of_each_child(site):
+    parent, own, other = site.node(), site.node(), site.node()
+    site.set(parent, provision_state="manageable")
+    site.set(own, parent_node=parent)
+    site.set(other, parent_node=parent, lessee="somebody")
+    step = {"interface": "power", "step": "power_on", "execute_on_child_nodes": True}
+    path = f"/v1/nodes/{parent}/states/provision"
+
+    def clean(**limit):
+        body = {"target": "clean", "clean_steps": [step | limit]}
+        return site.ask("PUT", path, body)
+
+    site.become(LESSEE, "admin")
+    refused = clean()
+    assert refused.status == 400
+    assert "some child nodes" in refused.said
+    assert other not in refused.said
+    hidden = clean(limit_child_node_execution=[own, other])
+    unknown = clean(limit_child_node_execution=[own, str(uuid.uuid4())])
+    assert hidden.status == unknown.status == 404
+    assert f"Node {other} could not be found" in hidden.said
+    assert clean(limit_child_node_execution=[own]).status == 202
+    site.become(OWNER, "member")
+    assert clean().status == 202
+
+
+@pytest.mark.parametrize("key", ["clean_steps", "service_steps", "deploy_steps", "runbook"])
+def test_a_step_that_has_a_rule_asks_it(tmp_path, key):
+    rule = '"baremetal:step:execute:power.reboot": "role:reboots"'
+    (tmp_path / "policy.yaml").write_text(rule)
+    site = Site(tmp_path)
+    verb, state = {
+        "clean_steps": ("clean", "manageable"), "service_steps": ("service", "active"),
+        "deploy_steps": ("active", "available"), "runbook": ("clean", "manageable"),
+    }[key]  # fmt: skip
+    node = site.node()
+
+    def ask(step="reboot"):
+        site.set(node, provision_state=state, target_provision_state=None, reservation=None)
+        entry = {"interface": "power", "step": step}
+        entry |= {"args": {}, "priority": 1} if key == "deploy_steps" else {}
+        value = "mine" if key == "runbook" else [entry]
+        return site.ask("PUT", f"/v1/nodes/{node}/states/provision", {"target": verb, key: value})
+
+    if key == "runbook":
+        step = {"interface": "power", "step": "reboot", "order": 1}
+        site.become(OWNER, "admin")
+        assert site.ask("POST", "/v1/runbooks", {"name": "mine", "steps": [step]}).status == 201
+        traits = {"traits": ["CUSTOM_A"]}
+        assert site.ask("PUT", "/v1/runbooks/mine/traits", traits).status == 204
+        assert site.as_admin("PUT", f"/v1/nodes/{node}/traits", traits).status == 204
+    site.become(OWNER, "admin")
+    refused = ask()
+    assert refused.status == 403
+    assert "baremetal:step:execute:power.reboot" in refused.said
+    assert key == "runbook" or ask("power_on").status == 202
+    site.claims.caller["roles"] = (*site.claims.caller["roles"], "reboots")
+    assert ask().status == 202
+    site.db.close()
+
+
+def test_properties_of_a_target_are_for_admins_and_readers_of_the_system(site):
+    node = site.node()
+    body = {"node_uuid": node, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0,
+            "properties": {"target_portal": "10.0.0.1"}}  # fmt: skip
+    target = site.as_admin("POST", "/v1/volume/targets", body).json["uuid"]
+    sees = {("system", "reader"): True, (OWNER, "member"): False, (OWNER, "admin"): True}
+    for (place, role), shown in sees.items():
+        site.become(place, role)
+        documents = [
+            site.ask("GET", f"/v1/volume/targets/{target}").json,
+            *site.ask("GET", "/v1/volume/targets?detail=true").json["targets"],
+            *site.ask("GET", "/v1/volume/targets?fields=properties").json["targets"],
+        ]
+        for document in documents:
+            assert (document["properties"] == body["properties"]) is shown
+            assert ("redacted_contents" in document["properties"]) is not shown
+        assert "properties" not in site.ask("GET", "/v1/volume/targets").json["targets"][0]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import itertools
 import json
 import os
 import subprocess
@@ -20,6 +21,7 @@ from bloomery.model.request import Request
 from bloomery.operations import policy
 from bloomery.operations.policy_engine import Policies
 from bloomery.operations.policy_rules import RULES
+from tests.kit import callers, ironic_roles
 
 POWER = "baremetal:node:set_power_state"
 TYPE = "resource_types:OS::Heat::Value"
@@ -46,6 +48,17 @@ def write(path, text):
 
 def test_names_of_rules_are_unique():
     assert len({rule.name for rule in RULES}) == len(RULES)
+
+
+@pytest.mark.parametrize("rule", [each.name for each in RULES if each.name in ironic_roles.TABLE])
+def test_defaults_are_those_of_ironic(enforced, rule):
+    of_places = {"node.owner": "owner", "node.lessee": "lessee", "allocation.owner": "owner",
+                 "runbook.owner": "owner"}  # fmt: skip
+    for place, role in itertools.product(ironic_roles.PLACES, callers.ROLES):
+        where = {"system_scope": "all"} if place == "system" else {"project": place}
+        request = caller(*callers.ROLES[role], **where)
+        expected = ironic_roles.allows(rule, place, role)
+        assert enforced.allow(request, rule, of_places) is expected, (place, role)
 
 
 def test_callers_without_roles_may_everything_but_see_secrets(tmp_path):
@@ -121,14 +134,17 @@ def test_folder_counts_after_the_file(tmp_path):
     assert not policy.may(context(policies, caller("one")), POWER)
 
 
-def test_changed_file_counts_at_once_and_a_broken_one_leaves_the_last(tmp_path, caplog):
+def test_changed_file_counts_at_the_next_request_and_a_broken_one_leaves_the_last(tmp_path, caplog):
     path = tmp_path / "policy.yaml"
     write(path, f"'{POWER}': role:one\n")
     policies = Policies(Conf(), [tmp_path], enforced=True)
-    ctx = context(policies, caller("two"))
-    assert not policy.may(ctx, POWER)
+
+    def may():
+        return policy.may(context(policies, caller("two")), POWER)
+
+    assert not may()
     write(path, f"'{POWER}': role:two\n")
-    assert policy.may(ctx, POWER)
+    assert may()
     for broken in (
         "{",
         "- a\n- b\n",
@@ -138,11 +154,27 @@ def test_changed_file_counts_at_once_and_a_broken_one_leaves_the_last(tmp_path, 
     ):
         write(path, broken)
         caplog.clear()
-        assert policy.may(ctx, POWER)
-        assert policy.may(ctx, POWER)
+        assert may()
+        assert may()
         assert sum("stay in force" in line for line in caplog.messages) == 1
     path.unlink()
-    assert not policy.may(ctx, POWER)
+    assert not may()
+
+
+@pytest.mark.parametrize(("check", "asked"), [("role:one", 2), ("role:one or http://x.test/", 4)])
+def test_the_same_question_is_asked_once_unless_another_server_answers_it(
+    tmp_path, monkeypatch, check, asked
+):
+    write(tmp_path / "policy.yaml", f"'{POWER}': {check}\n")
+    policies = Policies(Conf(), [tmp_path], enforced=True)
+    questions = []
+    enforce = policies._enforcer.enforce
+    monkeypatch.setattr(policies._enforcer, "enforce",
+                        lambda *args: questions.append(args) or enforce(*args))  # fmt: skip
+    for owner in ("p", "q", "p", "q"):
+        request = caller("one", project="p")
+        assert policies.allow(request, POWER, {"node.owner": owner})
+    assert len(questions) == asked
 
 
 @pytest.mark.parametrize(

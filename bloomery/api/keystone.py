@@ -1,0 +1,299 @@
+"""Who is asking, by tokens of an identity service (auth_strategy = keystone).
+
+keystonemiddleware checks a token and knows all about Keystone; its options are those of
+[keystone_authtoken], read by the package itself.  It is shown the tokens of a request, the method
+and the path, and nothing else of what a client sent; who asks is then read from the token and
+never from a header.  Two things are done around it:
+
+* it waits for the identity service in threads of its own, so that a slow one keeps nobody from
+  being served who is known already;
+* who a token stands for is remembered for token_cache_time, in one bounded table.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import hmac
+import importlib.util
+import logging
+import os
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from datetime import UTC, datetime
+from typing import Any, Final
+
+import cachetools
+import webob
+from keystoneauth1 import exceptions as ksa
+from keystoneauth1 import loading
+from keystonemiddleware import auth_token
+from oslo_config import cfg
+
+from bloomery import errors
+from bloomery.api import auth
+from bloomery.conf import KEYSTONE_GROUP
+from bloomery.model.request import Request
+
+LOG = logging.getLogger(__name__)
+
+MAX_REMEMBERED: Final = 10_000
+MAX_CHECKS: Final = 64  # that may wait for each other
+BESIDE_MEMCACHED_S: Final = 5  # what a process remembers of what memcached keeps for all
+# Not X-Storage-Token, which the package would take for the same.
+_OF_USER: Final = "HTTP_X_AUTH_TOKEN"
+_OF_SERVICE: Final = "HTTP_X_SERVICE_TOKEN"
+_PLACE: Final = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "AUTH_TYPE")
+_NO_CACHE: Final = "bloomery.no_token_cache"
+_CREDENTIALS: Final = "keystone.token_auth"
+_INFO: Final = "keystone.token_info"
+_PASSED: Final = 204  # what stands behind the package answers so
+_UNAVAILABLE: Final = 503
+_INCOMPLETE: Final = (
+    f"cannot check tokens: [{KEYSTONE_GROUP}]auth_type is not set; set auth_type = password, "
+    "auth_url, username, password, user_domain_id, project_name and project_domain_id there, of a "
+    "user that may validate tokens, or choose another [DEFAULT]auth_strategy"
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Who a token stands for; ``facts`` are fields of a Request.
+
+    ``expires_at`` is None where a service token lets an expired one pass.  ``is_restricted``: the
+    token is good for some requests only (access rules of an application credential).
+    """
+
+    facts: Mapping[str, Any]
+    expires_at: datetime | None
+    is_restricted: bool
+
+
+class _NoCache:
+    """What the package is handed in place of its own table in memory, which has no bound."""
+
+    def get(self, key: str) -> None:
+        return None
+
+    def set(self, key: str, value: bytes, time: int = 0) -> None:
+        """Keep nothing."""
+
+
+class Keystone:
+    """One API in front of which tokens are checked, by ``checkers`` threads of its own."""
+
+    def __init__(
+        self, config_files: Sequence[str], *, service_type: str, checkers: int = 4
+    ) -> None:
+        """``service_type``: of the API in the catalog, for tokens with access rules.
+
+        Raises CannotStart for options that cannot be used.
+        """
+        source = _options(config_files)
+        self.now: Callable[[], datetime] = functools.partial(datetime.now, UTC)
+        self._protocol = _protocol(source, service_type)
+        if not source[KEYSTONE_GROUP].auth_section:
+            _warn_of_unknown(source, config_files)
+        self._key = os.urandom(32)
+        self._mutex = threading.Lock()
+        self._callers: cachetools.TTLCache[bytes, Caller] = cachetools.TTLCache(
+            MAX_REMEMBERED, _keep_s(source[KEYSTONE_GROUP])
+        )
+        self._checks: dict[bytes, auth.Check] = {}
+        self._pool = ThreadPoolExecutor(max_workers=checkers, thread_name_prefix="token")
+
+    @property
+    def identity_url(self) -> str:
+        """Where clients log in."""
+        return str(self._protocol.www_authenticate_uri)
+
+    def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
+        shown = _shown(environ)
+        if not shown.get(_OF_USER):
+            raise auth.Refused(self._ask(shown))  # asks nobody else
+        caller = self._find(shown)
+        if caller is None:
+            check = self._check(shown, environ)
+            if auth.DEFERRED in environ and not check.outcome.done():
+                raise auth.Deferred(check)
+            caller = check.outcome.result()
+        return replace(request, **caller.facts)
+
+    def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> auth.Check:
+        """Have a token checked; the same request is not checked twice at a time."""
+        proof = self._proof(shown, *_PLACE)
+        check: auth.Check | None = environ.get(auth.DEFERRED)
+        if check is not None and check.subject == proof:
+            return check
+        with self._mutex:
+            check = self._checks.get(proof)
+            if check is not None:
+                return check
+            if len(self._checks) >= MAX_CHECKS:
+                raise auth.Busy
+            check = auth.Check(subject=proof, outcome=self._pool.submit(self._verify, shown))
+            self._checks[proof] = check
+        check.outcome.add_done_callback(functools.partial(self._forget_check, proof))
+        return check
+
+    def _forget_check(self, proof: bytes, _outcome: Future[Any]) -> None:
+        self._checks.pop(proof, None)
+
+    def _verify(self, shown: Mapping[str, Any]) -> Caller:
+        """Return whom the tokens stand for.  Raises Refused, IdentityUnavailable."""
+        caller = self._find(shown)  # another request may have brought it meanwhile
+        if caller is not None:
+            return caller
+        environ = dict(shown)
+        refusal = self._ask(environ)
+        if refusal is not None:
+            raise auth.Refused(refusal)
+        caller = _caller(environ)
+        proof = self._proof(shown, *(_PLACE if caller.is_restricted else ()))
+        with self._mutex:
+            self._callers[proof] = caller
+        return caller
+
+    def _ask(self, environ: dict[str, Any]) -> webob.Response | None:
+        """Return the refusal of the package; None if it lets the request pass."""
+        try:
+            response = webob.Request(environ).get_response(self._protocol)
+        except (ksa.ClientException, LookupError, TypeError, ValueError) as exc:
+            reason = f"{type(exc).__name__}: {exc}"
+            LOG.error("cannot check a token: %s", reason)  # noqa: TRY400  no fault of ours
+            raise auth.IdentityUnavailable from exc
+        if response.status_int == _UNAVAILABLE:
+            raise auth.IdentityUnavailable
+        return None if response.status_int == _PASSED else response
+
+    def _find(self, shown: Mapping[str, Any]) -> Caller | None:
+        """Return who is remembered for the tokens, whatever the request, or for this request."""
+        proofs = self._proof(shown), self._proof(shown, *_PLACE)
+        with self._mutex:
+            caller = self._callers.get(proofs[0]) or self._callers.get(proofs[1])
+        if caller is None or caller.expires_at is None:
+            return caller
+        return caller if caller.expires_at > self.now() else None
+
+    def _proof(self, shown: Mapping[str, Any], *place: str) -> bytes:
+        """Return what stands for tokens in memory, where no token itself is kept."""
+        names = (_OF_USER, _OF_SERVICE, *place)
+        text = "\0".join(str(shown.get(name, "")) for name in names)
+        return hmac.digest(self._key, text.encode("utf-8", "surrogateescape"), hashlib.sha256)
+
+
+def _pass(_environ: Mapping[str, Any], start_response: Any) -> Iterable[bytes]:
+    start_response(f"{_PASSED} No Content", [])
+    return []
+
+
+def _shown(environ: Mapping[str, Any]) -> dict[str, Any]:
+    """Return an environment of what the package is to see; tokens only if all are legible."""
+    shown = {name: environ[name] for name in _PLACE if name in environ}
+    tokens = {name: environ[name].strip() for name in (_OF_USER, _OF_SERVICE) if name in environ}
+    if all(token.isascii() and token.isprintable() for token in tokens.values()):
+        shown |= tokens
+    return shown | {
+        "SERVER_NAME": "localhost", "SERVER_PORT": "0", "wsgi.url_scheme": "http",
+        _NO_CACHE: _NoCache(),
+    }  # fmt: skip
+
+
+def _caller(environ: Mapping[str, Any]) -> Caller:
+    """Read who asks from the token itself.
+
+    The package also writes headers, and there a service token's scope takes the place of the
+    user's.
+    """
+    credentials = environ[_CREDENTIALS]
+    user = credentials.user
+    body = environ[_INFO]["token"]
+    return Caller(
+        facts={
+            "user": user.user_id,
+            "user_name": user.username,
+            "user_domain": user.user_domain_id,
+            "project": user.project_id,
+            "project_name": user.project_name,
+            "project_domain": user.project_domain_id,
+            "domain": user.domain_id,
+            "roles": tuple(user.role_names),
+            "is_admin_project": body.get("is_admin_project") is True,
+            "system_scope": "all" if user.system_scoped and user.system.get("all") else None,
+        },
+        expires_at=None if credentials.has_service_token else user.expires,
+        is_restricted=bool(
+            user.bind or body.get("application_credential", {}).get("access_rules") is not None
+        ),
+    )
+
+
+def _options(config_files: Sequence[str]) -> cfg.ConfigOpts:
+    source = cfg.ConfigOpts()
+    source(args=[], project="bloomery", default_config_files=list(config_files))
+    return source
+
+
+def _protocol(source: cfg.ConfigOpts, service_type: str) -> Any:
+    """Return the package's application.  Raises CannotStart."""
+    choices = {
+        "oslo_config_config": source,
+        "delay_auth_decision": False,  # who has no token is told so at once
+        "service_type": service_type,
+    }
+    try:
+        for group, options in auth_token.list_opts():
+            source.register_opts(options, group=group)
+        if not source[KEYSTONE_GROUP].auth_type and not source[KEYSTONE_GROUP].auth_section:
+            raise errors.CannotStart(reason=_INCOMPLETE)
+        _check_memcached(source[KEYSTONE_GROUP])
+        if not source[KEYSTONE_GROUP].memcached_servers:
+            choices["cache"] = _NO_CACHE
+        return auth_token.AuthProtocol(_pass, choices)
+    except (
+        cfg.Error,
+        ksa.ClientException,
+        auth_token.ConfigurationError,
+        OSError,
+        ValueError,
+    ) as exc:
+        reason = f"cannot use the options in [{KEYSTONE_GROUP}]: {' '.join(str(exc).split())}"
+        raise errors.CannotStart(reason=reason) from exc
+
+
+def _check_memcached(options: Any) -> None:
+    """Refuse to start without the package that talks to memcached: it would fail each request."""
+    module, package = "memcache", "python-memcached"
+    if options.memcache_sasl_enabled or options.memcache_tls_enabled:
+        module, package = "bmemcached", "python-binary-memcached"
+    if options.memcached_servers and importlib.util.find_spec(module) is None:
+        raise errors.CannotStart(
+            reason=f"cannot use [{KEYSTONE_GROUP}]memcached_servers: install {package}, or take "
+            "the option out",
+        )
+
+
+def _warn_of_unknown(source: cfg.ConfigOpts, config_files: Sequence[str]) -> None:
+    """Name the options in the files that have no effect: a misspelt one might matter."""
+    sections: dict[str, dict[str, list[str]]] = {}
+    for name in config_files:
+        cfg.ConfigParser(name, sections).parse()
+    names = [name.replace("-", "_") for name in sections.get(KEYSTONE_GROUP, ())]
+    ((_, options),) = auth_token.list_opts()
+    options += loading.get_auth_plugin_conf_options(source[KEYSTONE_GROUP].auth_type)
+    former = {
+        old.name.replace("-", "_")
+        for option in options
+        for old in option.deprecated_opts
+        if old.name
+    }
+    if idle := sorted(n for n in names if n not in source[KEYSTONE_GROUP] and n not in former):
+        LOG.warning("no effect: %s", ", ".join(f"[{KEYSTONE_GROUP}]{name}" for name in idle))
+
+
+def _keep_s(options: Any) -> int:
+    """Return for how long who a token stands for is remembered in this process, seconds."""
+    keep_s = max(0, options.token_cache_time)
+    return min(keep_s, BESIDE_MEMCACHED_S) if options.memcached_servers else keep_s
