@@ -31,6 +31,9 @@ from bloomery.db import engine, settings
 
 CLOUD: Final = "bloomery"
 _PROJECT: Final = "admin"  # that clients work in who have none of their own
+_HEADING: Final = (
+    "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
+)
 _KEY_ID: Final = "key_id"
 _CONDUCTOR: Final = "conductor"
 _ADVICE: Final = {
@@ -216,16 +219,25 @@ class StateDir:
         return errors.KeyMissing(key_id=key_id, path=str(self.key), problem=problem)
 
     def write_clouds(
-        self, url: str, orchestration_url: str, *, username: str | None = None
+        self,
+        url: str,
+        orchestration_url: str,
+        *,
+        username: str | None = None,
+        auth_url: str | None = None,
     ) -> Path:
         """Write what openstacksdk needs to find the APIs at these URLs; return the file.
 
         With ``username`` clients log in with HTTP basic authentication; the password is theirs
-        to give.  Without, the API asks for none.
+        to give.  With ``auth_url`` they log in at that identity service, with a name, a password
+        and a project that are all theirs to give.  Without either, the API asks for nothing.
         """
         with self._writing():
             fresh = self.clouds.with_suffix(".new")
-            fresh.write_text(_clouds(url, orchestration_url, username))
+            if auth_url is not None:
+                fresh.write_text(_clouds_of_identity(url, auth_url))
+            else:
+                fresh.write_text(_clouds(url, orchestration_url, username))
             fresh.replace(self.clouds)
         return self.clouds
 
@@ -267,8 +279,7 @@ def _clouds(url: str, orchestration_url: str, username: str | None) -> str:
     login = "" if username is None else f"      username: {json.dumps(username)}\n"
     hint = "" if username is None else _LOGIN_HINT
     return (
-        "# Written at each start. Point OS_CLIENT_CONFIG_FILE here and set OS_CLOUD=bloomery.\n"
-        f"{hint}"
+        f"{_HEADING}{hint}"
         "clouds:\n"
         f"  {CLOUD}:\n"
         f"    auth_type: {kind}\n"
@@ -277,4 +288,19 @@ def _clouds(url: str, orchestration_url: str, username: str | None) -> str:
         f"{login}"
         f"    baremetal_endpoint_override: {url}\n"
         f"    orchestration_endpoint_override: {stacks}\n"
+    )
+
+
+def _clouds_of_identity(url: str, auth_url: str) -> str:
+    """The orchestration API is found in the catalog, since its address holds the project."""
+    return (
+        f"{_HEADING}"
+        "# Name, password and project are yours to add: username, password, project_name,\n"
+        "# user_domain_name and project_domain_name below auth, or as OS_USERNAME and so on.\n"
+        "clouds:\n"
+        f"  {CLOUD}:\n"
+        "    auth_type: password\n"
+        "    auth:\n"
+        f"      auth_url: {auth_url}\n"
+        f"    baremetal_endpoint_override: {url}\n"
     )

@@ -123,8 +123,11 @@ class Connections:
         listener: socket.socket,
         handle: Callable[[Connection], None],
         limits: Limits,
+        secure: Callable[[socket.socket], socket.socket] | None = None,
     ) -> None:
+        """``secure`` makes of a client's socket one that speaks TLS; None: none does."""
         self.limits = limits
+        self._secure = secure
         self._listener = listener
         self._handle = handle
         self._bodies = Bodies(limits.bodies)
@@ -248,6 +251,8 @@ class Connections:
             client.setblocking(False)
             client.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
             deadline = time.monotonic() + self.limits.head_s
+            if self._secure is not None:
+                client = self._secure(client)
             connection = Connection(client, address, Reader(self._bodies), deadline)
             self._poll.register(connection.fd, _IN)
         except Exception:

@@ -9,21 +9,20 @@ from __future__ import annotations
 import dataclasses
 import re
 import time
-from collections.abc import Callable, Iterable
-from typing import Any, Final, TypeAlias
+from collections.abc import Iterable
+from typing import Any, Final
 from urllib.parse import parse_qsl
 
 import webob
 
-from bloomery.api import auth, bodies, replies, versions
+from bloomery.api import auth, auth_strategy, bodies, layers, replies, versions
 from bloomery.api.declare import KEY, Call
+from bloomery.api.layers import Wsgi
 from bloomery.conf.api import Api
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 from bloomery.operations import health
 from bloomery.operations.context import Services
-
-Wsgi: TypeAlias = Callable[[dict[str, Any], Callable[..., Any]], Iterable[bytes]]
 
 REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
 SUFFIX: Final = ".json"
@@ -33,6 +32,8 @@ MAX_WAIT_S: Final = 60.0
 _METHODS: Final = frozenset({"GET", "HEAD", "POST", "PUT", "PATCH", "DELETE"})
 _WAIT: Final = re.compile(r"\bwait=(\d{1,6})\b")
 _PROVISION: Final = re.compile(r"/states/provision/?\Z")
+_USUAL_PORTS: Final = {"http": ":80", "https": ":443"}
+_INSPECTION: Final = re.compile(r"/continue_inspection(\.json)?/?\Z")
 _OPAQUE: Final = "application/octet-stream"  # a type whose body Pecan leaves alone
 
 
@@ -49,8 +50,9 @@ class Middleware:
         """``logins``: who tells callers apart; None: whoever the configuration names."""
         self._inner = inner
         self._site = services
-        self._auth = logins or auth.chosen(services.conf)
+        self._auth = logins or auth_strategy.chosen(services.conf)
         self._plain: dict[str, Wsgi] = {"/healthz": self._alive, "/readyz": self._ready}
+        self._plain |= layers.healthcheck(services.conf)
         if metrics is not None:
             self._plain["/metrics"] = metrics
 
@@ -70,6 +72,11 @@ class Middleware:
             environ[KEY] = self._understood(request, environ)
         except auth.Unauthorized:
             return _unauthorized()
+        except auth.Refused as exc:
+            return exc.response
+        except auth.IdentityUnavailable:
+            again = [("Retry-After", auth.RETRY_S)]
+            return replies.second_form(503, auth.UNAVAILABLE, again)
         except auth.Busy:
             again = [("Retry-After", "1")]
             return replies.second_form(503, "Too many logins are being checked", again)
@@ -101,7 +108,7 @@ class Middleware:
             url=base_url(conf.public_endpoint, environ),
             version=version.minor,
             query=read_query(environ.get("QUERY_STRING", "")),
-            body=b"" if is_public else _body(conf, path, environ),  # nobody reads it there
+            body=b"" if auth.DOCUMENTS.fullmatch(path) else _body(conf, path, environ),
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
             suffix=_cut_suffix(environ, path, version),
         )
@@ -112,7 +119,8 @@ class Middleware:
         conf = self._site.conf.api
         return (
             f"{conf.max_json_body_size} KiB are allowed, "
-            f"{conf.max_json_body_size_provision} KiB for states/provision"
+            f"{conf.max_json_body_size_provision} KiB for states/provision, "
+            f"{conf.max_json_body_size_inspection} KiB for continue_inspection"
         )
 
     def _alive(self, environ: dict[str, Any], start_response: Any) -> Iterable[bytes]:
@@ -159,8 +167,9 @@ def base_url(public_endpoint: str | None, environ: dict[str, Any]) -> str:
     """Return the address of an API: the configured one, else as the client has it."""
     if public_endpoint:
         return public_endpoint.rstrip("/")
+    scheme = environ["wsgi.url_scheme"]
     host = environ.get("HTTP_HOST") or f"{environ['SERVER_NAME']}:{environ['SERVER_PORT']}"
-    return f"{environ['wsgi.url_scheme']}://{host}"
+    return f"{scheme}://{host.removesuffix(_USUAL_PORTS[scheme])}{environ['SCRIPT_NAME']}"
 
 
 def read_query(text: str) -> dict[str, Any]:
@@ -179,8 +188,11 @@ def read_query(text: str) -> dict[str, Any]:
 
 
 def _body(conf: Api, path: str, environ: dict[str, Any]) -> bytes:
-    big = _PROVISION.search(path) is not None
-    limit = conf.max_json_body_size_provision if big else conf.max_json_body_size
+    limit = conf.max_json_body_size
+    if _PROVISION.search(path):
+        limit = conf.max_json_body_size_provision
+    elif _INSPECTION.search(path):
+        limit = conf.max_json_body_size_inspection
     body = bodies.read(environ, limit * bodies.KIB)
     if body:
         bodies.check_depth(body, conf.max_json_body_depth)

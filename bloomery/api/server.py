@@ -19,11 +19,11 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.api import auth, bodies, connections, wsgi
+from bloomery.api import auth, bodies, connections, tls, wsgi
 from bloomery.api.bodies import KIB
 from bloomery.api.connections import Connection, Limits
+from bloomery.api.layers import Wsgi
 from bloomery.api.messages import Refusal
-from bloomery.api.middleware import Wsgi
 from bloomery.conf import Conf
 
 LOG = logging.getLogger(__name__)
@@ -55,12 +55,16 @@ class Server:
         """
         _check_exposure(conf)
         self._app, self._fault = app, fault
+        self._tls = tls.Tls(conf) if conf.api.enable_ssl_api else None
+        self._scheme = "http" if self._tls is None else "https"
         self._listener = _listener(conf, port_option)
-        self._base = wsgi.base(*self.address)
+        self._base = wsgi.base(*self.address, self._scheme)
         self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
         self._large = _OneByOne(self._ready)
         limits = limits or Limits(connections=most_connections())
-        self._connections = connections.Connections(self._listener, self._take, limits)
+        self._connections = connections.Connections(
+            self._listener, self._take, limits, self._tls.secure if self._tls else None
+        )
         self._loop = threading.Thread(target=self._connections.run, args=(STOP_S,), name="api")
         self._threads = [
             threading.Thread(target=self._work, name=f"api-{number}", daemon=True)
@@ -77,7 +81,16 @@ class Server:
     @property
     def url(self) -> str:
         host, port = self.address
-        return f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+        return (
+            f"{self._scheme}://[{host}]:{port}"
+            if ":" in host
+            else f"{self._scheme}://{host}:{port}"
+        )
+
+    def reload(self) -> None:
+        """Read the certificates again, if there are any."""
+        if self._tls is not None:
+            self._tls.reload()
 
     def start(self) -> None:
         """Begin to answer; returns at once."""
@@ -139,6 +152,8 @@ class Server:
             data = wsgi.refusal(message, message.refusal, self._fault(message.refusal))
             return self._connections.answer(connection, data, keep=False)
         environ = wsgi.environ(message, self._base, connection.address)
+        if not environ.get("HTTP_HOST"):  # then links say where the client has reached us
+            environ |= wsgi.name(connection.socket.getsockname())
         response = wsgi.Response()
         try:
             response.take(self._app(environ, response.start))

@@ -48,8 +48,8 @@ def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) ->
         "wsgi.input_terminated": message.is_chunked,
         DEFERRED: message.login,
     }
-    for name, value in message.headers:
-        key = _key(name)
+    for header, value in message.headers:
+        key = _key(header)
         if key in environment and key:
             environment[key] = f"{environment[key]},{value.decode('latin-1')}"
         elif key:
@@ -57,20 +57,25 @@ def environ(message: Message, base: Mapping[str, Any], peer: tuple[Any, ...]) ->
     return environment
 
 
-def base(host: str, port: int) -> dict[str, Any]:
+def base(host: str, port: int, scheme: str = "http") -> dict[str, Any]:
     """Return what all environments of one server have."""
     return {
         "SCRIPT_NAME": "",
-        "SERVER_NAME": host,
-        "SERVER_PORT": str(port),
+        **name((host, port)),
         "SERVER_SOFTWARE": SERVER,
         "wsgi.errors": sys.stderr,
         "wsgi.multiprocess": False,
         "wsgi.multithread": True,
         "wsgi.run_once": False,
-        "wsgi.url_scheme": "http",
+        "wsgi.url_scheme": scheme,
         "wsgi.version": (1, 0),
     }
+
+
+def name(address: tuple[Any, ...]) -> dict[str, str]:
+    """Return what an environment says of the address of a server."""
+    host, port = address[:2]
+    return {"SERVER_NAME": f"[{host}]" if ":" in host else host, "SERVER_PORT": str(port)}
 
 
 @functools.lru_cache(maxsize=512)

@@ -1,4 +1,4 @@
-"""A certificate for a BMC on loopback, which is its own authority."""
+"""A certificate for a server on loopback, which is its own authority."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 
-def certificate(folder: Path) -> tuple[str, str]:
+def certificate(folder: Path, serial: int = 1) -> tuple[str, str]:
     """Make a certificate of its own authority for loopback; return it and its key as files."""
     key = ec.generate_private_key(ec.SECP256R1())
     name = x509.Name([x509.NameAttribute(x509.NameOID.COMMON_NAME, "bmc")])
@@ -21,7 +21,7 @@ def certificate(folder: Path) -> tuple[str, str]:
         .subject_name(name)
         .issuer_name(name)
         .public_key(key.public_key())
-        .serial_number(1)
+        .serial_number(serial)
         .not_valid_before(now - dt.timedelta(days=1))
         .not_valid_after(now + dt.timedelta(days=1))
         .add_extension(

@@ -5,6 +5,7 @@ from __future__ import annotations
 import contextlib
 import errno
 import http.client
+import json
 import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -122,6 +123,50 @@ def test_odd_request_is_answered_and_the_next_one_served(serving, connect, raw):
         answer = connection.recv(65536)
     assert not answer.startswith(b"HTTP/1.1 5") or b"505" in answer[:20]
     assert asked(connect())[0].status == 200
+
+
+def links_of(serving, raw):
+    """Ask for the versions; return the address that they are said to be at."""
+    with socket.create_connection(serving.address, timeout=10) as connection:
+        connection.sendall(raw)
+        connection.shutdown(socket.SHUT_WR)
+        answer = b"".join(iter(lambda: connection.recv(65536), b""))
+    head, _, body = answer.partition(b"\r\n\r\n")
+    assert head.startswith(b"HTTP/1.1 200"), answer
+    return json.loads(body)["default_version"]["links"][0]["href"]
+
+
+@pytest.mark.parametrize(
+    ("raw", "host"),
+    [
+        (b"GET / HTTP/1.0\r\n\r\n", None),
+        (b"GET / HTTP/1.0\r\nHost:\r\n\r\n", None),
+        (b"GET / HTTP/1.1\r\nHost: \r\n\r\n", None),
+        (b"GET / HTTP/1.1\r\nHost: a.example\r\n\r\n", "a.example"),
+        (b"GET / HTTP/1.1\r\nHost: a.example:80\r\n\r\n", "a.example"),
+        (b"GET http://b.example:81/ HTTP/1.1\r\nHost: a.example\r\n\r\n", "b.example:81"),
+        (b"GET HTTP://b.example HTTP/1.1\r\nHost: a.example\r\n\r\n", "b.example"),
+    ],
+)
+def test_links_say_the_host_that_was_asked_or_where_it_was_reached(serving, raw, host):
+    reached = "{}:{}".format(*serving.address)
+    assert links_of(serving, raw) == f"http://{host or reached}/v1/"
+
+
+def test_url_as_a_whole_is_asked_as_its_path_is(serving, connect):
+    for path in ("/v1/nodes?limit=5", "/v1/nodes?", "?limit=x"):
+        answer, body = asked(connect(), path=f"http://a.example{path}")
+        plain, same = asked(connect(), path=path if path.startswith("/") else f"/{path}")
+        assert (answer.status, body) == (plain.status, same)
+
+
+@pytest.mark.parametrize(
+    "target", ["http://", "http:///v1", "http://me@a/v1", "ftp://a/v1", "http://a/v1#x", "a/v1"]
+)
+def test_url_of_something_else_is_refused(serving, target):
+    with socket.create_connection(serving.address, timeout=10) as raw:
+        raw.sendall(f"GET {target} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+        assert raw.recv(4096).startswith(b"HTTP/1.1 400")
 
 
 def test_stopped_server_listens_no_more(world):
