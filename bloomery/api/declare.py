@@ -28,10 +28,12 @@ from bloomery import errors, secrets
 from bloomery.api import arguments, bodies, replies, versions
 from bloomery.model.request import Request
 from bloomery.model.rules import attributes
+from bloomery.operations import policy
 from bloomery.operations.context import Context, Services
 
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
+REFUSED: Final = 400  # the status of an endpoint that refuses everybody
 KEY: Final = "bloomery.call"  # where it travels in the WSGI environment
 
 
@@ -71,6 +73,7 @@ class TooOld(Enum):
     NO_PAGE = (404, "routing")  # second form: the path does not exist for it
     NOT_FOUND = (404, "handler")
     NOT_ALLOWED = (405, "routing")
+    REFUSED = (405, "handler")
     NOT_ACCEPTABLE = (406, "handler")
 
 
@@ -119,10 +122,16 @@ class Schema:
 
 @dataclass(slots=True, kw_only=True)
 class Reply:
-    """An answer that is more than a document."""
+    """An answer that is more than a document.
+
+    ``status``: another one than declared; ``raw``: the body as it is sent, of ``content_type``.
+    """
 
     document: Any = None
     location: str | None = None
+    status: int | None = None
+    raw: bytes | None = None
+    content_type: str = JSON_TYPE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -130,7 +139,9 @@ class Endpoint:
     """A declaration.
 
     ``idents`` are the path arguments by name; ``extra_segment_status`` answers segments beyond
-    them.
+    them.  ``rule_first``: who may not do it to the node is told so (403) in older versions, too.
+    A ``status`` of REFUSED: it is there to say where else to ask, and refuses everybody.
+    ``also_in``: older versions that know it nevertheless.
     """
 
     rule: str
@@ -143,10 +154,15 @@ class Endpoint:
     idents: tuple[str, ...]
     optional_idents: int
     extra_segment_status: int
+    answers: str
+    rule_first: bool
+    also_in: tuple[int, ...]
 
     def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
         """Check the call against the declaration, call the method, shape its answer."""
-        if call.version < self.since:
+        if call.version < self.since and call.version not in self.also_in:
+            if self.rule_first:
+                policy.authorize_node(call.context, call.idents[0], self.rule)
             raise self._too_old(call)
         self._check_idents(call)
         values = self._arguments(call)
@@ -155,9 +171,12 @@ class Endpoint:
         headers = versions.headers(call.version)
         if reply.location is not None:
             headers.append(("Location", reply.location))
+        status = reply.status or self.status
+        if reply.raw is not None:
+            return replies.raw(reply.raw, reply.content_type, status, headers)
         if reply.document is None:
-            return replies.empty(self.status, headers)
-        return replies.document(reply.document, self.status, headers)
+            return replies.empty(status, headers)
+        return replies.document(reply.document, status, headers)
 
     def _too_old(self, call: Call) -> errors.Failure:
         if self.too_old is TooOld.NOT_ACCEPTABLE:
@@ -165,6 +184,8 @@ class Endpoint:
                 reason=f"cannot use this with API version 1.{call.version}: "
                 f"ask with version 1.{self.since} or newer",
             )
+        if self.too_old is TooOld.REFUSED:
+            return errors.MethodNotAllowed(allowed=f"those of API version 1.{self.since} or newer")
         return errors.NotFound(reason="Not Found")
 
     def _check_idents(self, call: Call) -> None:
@@ -175,9 +196,17 @@ class Endpoint:
             )
         if count > most:
             extra = call.idents[most]
-            if self.extra_segment_status == 404:
+            if self.extra_segment_status == 404 or not self._may_take(call):
                 raise errors.NotFound(reason=f"Not Found: nothing is called {extra} here")
             raise errors.Invalid(reason=f"Unexpected arguments: {extra}")
+
+    def _may_take(self, call: Call) -> bool:
+        """Whether Ironic would take what is too much for an argument, and refuse it as that.
+
+        Of what is read that is one segment at most, for fields; more crash it.
+        """
+        extra = len(call.idents) - len(self.idents)
+        return call.method != "GET" or ("fields" in self.query and extra == 1)
 
     def _arguments(self, call: Call) -> dict[str, Any]:
         if self.named is not None:
@@ -233,9 +262,17 @@ def endpoint(
     named: arguments.Args | None = None,
     body: Schema | None = None,
     extra_segment_status: int = 400,
+    rule_first: bool = False,
     idents: tuple[str, ...] | None = None,
+    answers: str = "object",
+    also_in: tuple[int, ...] = (),
 ) -> Callable[[Callable[..., Any]], Any]:
-    """Make a controller's method an endpoint; ``idents``: other names for its path arguments."""
+    """Make a controller's method an endpoint.
+
+    ``idents``: other names for its path arguments; ``answers``: the JSON type of its document;
+    "any": none is promised, and 202 may come instead.  ``also_in``: versions before ``since``
+    that know it, too.
+    """
 
     def declare(method: Callable[..., Any]) -> Any:
         own_idents, optional = _idents_of(method)
@@ -250,6 +287,9 @@ def endpoint(
             idents=idents or own_idents,
             optional_idents=optional,
             extra_segment_status=extra_segment_status,
+            rule_first=rule_first,
+            answers=answers,
+            also_in=also_in,
         )
 
         def answer(self: Any) -> webob.Response:

@@ -13,8 +13,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
-from bloomery.api import arguments, versions
-from bloomery.api.declare import JSON_TYPE, Endpoint
+from bloomery.api import arguments, auth, documents, versions
+from bloomery.api.declare import JSON_TYPE, REFUSED, Endpoint
 from bloomery.model.rules import attributes, patches
 
 Json: TypeAlias = dict[str, Any]
@@ -23,8 +23,10 @@ Declared: TypeAlias = Iterable[tuple[str, str, Endpoint]]  # HTTP method, path, 
 OPENAPI: Final = "3.1.0"
 TITLE: Final = "Bloomery: bare metal behind the API of OpenStack Ironic"
 ABOUT: Final = (
-    "The methods, arguments and bodies of every endpoint. Errors come in the form of Ironic: "
-    "error_message is a text that holds a JSON document."
+    "The methods, arguments, bodies and answers of every endpoint. Errors come in the form of "
+    "Ironic: error_message is a text that holds a JSON document; only bodies that are too large "
+    "or too deep are refused with that document itself. What an answer holds beyond what is "
+    "required depends on the microversion and on fields."
 )
 _TEXT: Final[Json] = {"type": "string"}
 _UUID: Final[Json] = {"type": "string", "format": "uuid"}
@@ -40,7 +42,7 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.array_or_null: {"type": ["array", "null"]},
     arguments.boolean: {"type": "boolean"},
     arguments.boolean_or_null: {"type": ["boolean", "null"]},
-    arguments.count: _INTEGER | {"minimum": 1},
+    arguments.count: {"type": "integer", "minimum": 1},
     arguments.direction: _TEXT | {"enum": ["asc", "desc"]},
     arguments.ident: _TEXT | _IDENT,
     arguments.ident_or_null: {"type": ["string", "null"], **_IDENT},
@@ -55,26 +57,98 @@ SHAPES: Final[Mapping[Callable[..., Any], Json]] = {
     arguments.uuid: _UUID,
     arguments.words: {"type": "array", "items": _TEXT},
 }
+_SPELLINGS: Final = r"^\s*(0*1\.0*[0-9]{1,3}|[Ll][Aa][Tt][Ee][Ss][Tt])?\s*$"
 _VERSION: Final[Json] = {
     "name": versions.NAME,
     "in": "header",
     "description": f"The microversion, 1.{versions.MIN} to 1.{versions.MAX}, or latest.",
-    "schema": {"type": "string", "pattern": r"^(1\.[0-9]{1,3}|latest)$"},
+    "schema": {
+        "type": "string",
+        "pattern": _SPELLINGS,
+    },
     "example": f"1.{versions.MAX}",
 }
-_FAULT: Final[Json] = {
-    "anyOf": [
-        {"type": "object", "required": ["error_message"], "properties": {"error_message": _TEXT}},
-        {
-            "type": "object",
-            "required": ["faultcode", "faultstring"],
-            "properties": {"faultcode": _TEXT, "faultstring": _TEXT},
-        },
-    ],
+_FIRST_FORM: Final[Json] = {
+    "type": "object",
+    "required": ["faultcode", "faultstring"],
+    "properties": {
+        "faultcode": _TEXT | {"enum": ["Client", "Server"]},
+        "faultstring": _TEXT,
+        "debuginfo": {"type": ["string", "null"]},
+    },
+    "additionalProperties": False,
 }
-_EVERYWHERE: Final = (400, 401, 403, 404, 406, 503)
+_SECOND_FORM: Final[Json] = {
+    "type": "object",
+    "required": ["code", "title", "description"],
+    "properties": {"code": {"type": "integer"}, "title": _TEXT, "description": _TEXT},
+    "additionalProperties": False,
+}
+_WRAPPED: Final[Json] = {
+    "type": "object",
+    "required": ["error_message"],
+    "properties": {
+        "error_message": _TEXT
+        | {
+            "contentMediaType": JSON_TYPE,
+            "contentSchema": {"anyOf": [_FIRST_FORM, _SECOND_FORM]},
+        }
+    },
+    "additionalProperties": False,
+}
+_FAULT: Final[Json] = {"anyOf": [_WRAPPED, _FIRST_FORM]}
+# What says that nobody logged in: to those with passwords, and as identity services do.
+_LOGIN: Final[Json] = {
+    "type": "object",
+    "required": ["error_message"],
+    "properties": {"error_message": _TEXT},
+    "additionalProperties": False,
+}
+_TOKEN_REFUSED: Final[Json] = {
+    "type": "object",
+    "required": ["error"],
+    "properties": {
+        "error": {
+            "type": "object",
+            "required": ["code", "title", "message"],
+            "properties": {"code": {"const": 401}, "title": _TEXT, "message": _TEXT},
+        }
+    },
+    "additionalProperties": False,
+}
+_CHALLENGE: Final = auth.CHALLENGE[0]
+_HEADERS: Final[Mapping[str, str]] = {
+    "Location": "Where what was made is, or where to look how it goes.",
+    "OpenStack-Request-Id": "Names this request in logs and notifications.",
+    "X-OpenStack-Request-Id": "The same.",
+    "Retry-After": "Seconds after which it may go.",
+    "Allow": "The methods of this path.",
+    _CHALLENGE: "How to log in: Basic, or Keystone with the address of the identity service.",
+    versions.NAME: "The microversion of this answer.",
+    **{name: f"1.{minor}" for name, minor in (
+        (versions.RANGE[0][0], versions.MIN), (versions.RANGE[1][0], versions.MAX),
+    )},
+}  # fmt: skip
+_OF_HANDLERS: Final = (versions.NAME, *(name for name, _ in versions.RANGE))
+_ALWAYS: Final = ("OpenStack-Request-Id", "X-OpenStack-Request-Id")
+_SECURITY: Final[Mapping[str, Json]] = {
+    "basic": {"type": "http", "scheme": "basic"},
+    "token": {"type": "apiKey", "in": "header", "name": "X-Auth-Token"},
+}
+_REFUSAL: Final[Json] = {"$ref": "#/components/schemas/Fault"}
+_BODIES: Final[Mapping[int, Json]] = {401: {"anyOf": [_LOGIN, _TOKEN_REFUSED]}}
+_EVERYWHERE: Final = (400, 401, 403, 404, 406, 431, 500, 503)
 _WRITING: Final = (405, 409, 413, 415)
+# Reads for which the node is locked, since its BMC is asked: 409 while somebody holds it.
+_LOCKING: Final = re.compile(r".*/management/(boot_device|indicators/{indicator})")
 _WITH_DOCUMENT: Final = (200, 201)
+_LOCATED: Final = (201, 202, 204)
+_TOLD_WITH: Final[Mapping[int, str]] = {
+    401: _CHALLENGE,
+    405: "Allow",
+    409: "Retry-After",
+    503: "Retry-After",
+}
 
 
 def document(declared: Declared) -> Json:
@@ -87,13 +161,25 @@ def document(declared: Declared) -> Json:
         "openapi": OPENAPI,
         "info": {"title": TITLE, "version": f"1.{versions.MAX}", "description": ABOUT},
         "servers": [{"url": "/"}],
+        "security": [{}, *({name: []} for name in _SECURITY)],
+        "x-openstack": _bounds(versions.MIN),
         "paths": paths,
         "components": {
             "parameters": {"Version": _VERSION},
-            "schemas": {"Fault": _FAULT},
+            "schemas": {"Fault": _FAULT, **documents.COMPONENTS},
             "responses": dict(_faults()),
+            "headers": {
+                name: {"description": text, "schema": _TEXT, "required": name == _CHALLENGE}
+                for name, text in _HEADERS.items()
+            },
+            "securitySchemes": dict(_SECURITY),
         },
     }
+
+
+def _bounds(since: int) -> Json:
+    """Return the microversions that know something, as OpenStack's own documents say it."""
+    return {"min-ver": f"1.{since}", "max-ver": f"1.{versions.MAX}"}
 
 
 def _spellings(path: str, endpoint: Endpoint) -> Iterator[str]:
@@ -109,9 +195,13 @@ def _operation(method: str, path: str, endpoint: Endpoint) -> Json:
         "operationId": "_".join([method.lower(), *re.findall(r"\w+", path)]),
         "x-policy": endpoint.rule,
         "x-since": f"1.{endpoint.since}",
+        **({"x-also": [f"1.{each}" for each in endpoint.also_in]} if endpoint.also_in else {}),
+        "x-openstack": _bounds(endpoint.since),
         "parameters": list(_parameters(path, endpoint)),
-        "responses": _responses(endpoint),
+        "responses": _responses(method, path, endpoint),
     }
+    if auth.PUBLIC.fullmatch(re.sub(r"{\w+}", "x", path)):
+        operation["security"] = []
     body = _body(endpoint)
     return operation if body is None else operation | {"requestBody": body}
 
@@ -171,25 +261,51 @@ def _sent(schema: Json, *, required: bool) -> Json:
     return {"required": required, "content": {JSON_TYPE: {"schema": schema}}}
 
 
-def _responses(endpoint: Endpoint) -> Json:
+def _responses(method: str, path: str, endpoint: Endpoint) -> Json:
     """Return the declared answer, and references to the refusals that may come instead."""
-    success: Json = {"description": HTTPStatus(endpoint.status).phrase}
-    if endpoint.status in _WITH_DOCUMENT:
-        success["content"] = {JSON_TYPE: {"schema": {"type": "object"}}}
-    writes = endpoint.body is not None or endpoint.status not in _WITH_DOCUMENT
-    refusals = [*_EVERYWHERE, *(_WRITING if writes else ())]
-    return {str(endpoint.status): success} | {
+    writes = endpoint.body is not None or endpoint.status not in (*_WITH_DOCUMENT, REFUSED)
+    may_change = writes or endpoint.answers == "any" or _LOCKING.fullmatch(path) is not None
+    refusals = {*_EVERYWHERE, *(_WRITING if may_change else ()), endpoint.too_old.value[0]}
+    answers = {} if endpoint.status == REFUSED else _successes(method, path, endpoint)
+    return answers | {
         str(status): {"$ref": f"#/components/responses/{status}"} for status in sorted(refusals)
     }
 
 
+def _successes(method: str, path: str, endpoint: Endpoint) -> Json:
+    success: Json = {
+        "description": HTTPStatus(endpoint.status).phrase,
+        "headers": _headers(*_ALWAYS, *_OF_HANDLERS, *_located(endpoint)),
+    }
+    answers: Json = {str(endpoint.status): success}
+    if endpoint.answers == "any":
+        headers = _headers(*_ALWAYS, *_OF_HANDLERS)
+        answers["202"] = {"description": HTTPStatus.ACCEPTED.phrase, "headers": headers}
+    elif endpoint.status in _WITH_DOCUMENT:
+        schema = documents.of(method, path) or {"type": endpoint.answers}
+        success["content"] = {JSON_TYPE: {"schema": schema}}
+    return answers
+
+
+def _located(endpoint: Endpoint) -> tuple[str, ...]:
+    return ("Location",) if endpoint.status in _LOCATED else ()
+
+
+def _headers(*names: str) -> Json:
+    return {name: {"$ref": f"#/components/headers/{name}"} for name in names}
+
+
 def _faults() -> Iterator[tuple[str, Json]]:
-    schema = {"$ref": "#/components/schemas/Fault"}
     for status in (*_EVERYWHERE, *_WRITING):
         yield (
             str(status),
             {
                 "description": HTTPStatus(status).phrase,
-                "content": {JSON_TYPE: {"schema": schema}},
+                "headers": _headers(*_ALWAYS, *_OF_HANDLERS, *_told_with(status)),
+                "content": {JSON_TYPE: {"schema": _BODIES.get(status, _REFUSAL)}},
             },
         )
+
+
+def _told_with(status: int) -> tuple[str, ...]:
+    return (_TOLD_WITH[status],) if status in _TOLD_WITH else ()

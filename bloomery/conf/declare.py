@@ -59,7 +59,9 @@ def options(declared: type[Any]) -> list[cfg.Opt]:
 
 def _opt(field: dataclasses.Field[Any], hint: Any) -> cfg.Opt:
     kind = _TYPES[hint]
-    default = field.default if field.default is not dataclasses.MISSING else {}
+    default: Any = (
+        field.default if field.default_factory is dataclasses.MISSING else field.default_factory()
+    )
     facts = field.metadata
     more: dict[str, Any] = {
         "help": facts["help"], "secret": facts["secret"], "sample_default": facts["sample"],

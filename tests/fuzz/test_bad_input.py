@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_documented, fuzz_hostile, fuzz_wire
+from tests.kit import fuzz_documented, fuzz_hostile, fuzz_wire, fuzzing
+
+LASTING_S = 1200
 
 pytestmark = pytest.mark.timeout(600)
 
 
+@pytest.mark.timeout(2 * LASTING_S)
 def test_requests_made_from_the_document(target, seed):
-    fuzz_documented.run(target, seed, examples=40)
+    fuzz_documented.run_for(target, seed, fuzzing.seconds(LASTING_S))
 
 
 def test_wrong_values_at_every_place(target, lots):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from tests.kit import fuzz_templates
+from tests.kit import fuzz_templates, fuzzing
 
 LASTING_S = 300
 
@@ -12,4 +12,4 @@ pytestmark = pytest.mark.timeout(900)
 
 
 def test_whatever_a_template_holds_only_named_errors_are_raised(seed):
-    fuzz_templates.run_for(seed, fuzz_templates.seconds(LASTING_S))
+    fuzz_templates.run_for(seed, fuzzing.seconds(LASTING_S))

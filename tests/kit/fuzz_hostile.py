@@ -17,9 +17,11 @@ from urllib.parse import quote, quote_from_bytes
 import hypothesis
 from hypothesis import strategies as st
 
-from bloomery.api import routing
+from bloomery.api import layers, routing
 from bloomery.api.controllers import root
 from bloomery.api.declare import Endpoint
+from bloomery.conf import Conf
+from bloomery.conf.web import Cors, Healthcheck, OsloMiddleware
 from bloomery.model.node import FIELDS as NODE_FIELDS
 from bloomery.model.nouns import BY_NAME
 from tests.kit import fuzzing
@@ -36,6 +38,10 @@ VALUES: list[Any] = [
     {"x/y~z": 1}, {"\0": 1}, {"\ud800": 1},
     [{"interface": "deploy", "step": "deploy", "args": {}, "priority": 1}],
     [{"interface": {}, "step": [], "args": 5, "priority": {}}],
+    [{"op": "set-attribute", "args": {"path": "extra/x", "value": "{node.__class__}"}}],
+    [{"op": "eq", "args": {"values": ["{0}", "{inventory[x]:>99999999}"]}, "multiple": "none"}],
+    [{"op": "matches", "args": ["{item}", "(a+)+$"], "loop": {"x": [DEEP]}}],
+    [{"op": [], "args": 5, "loop": 7}], {"op": "fail", "args": {"msg": "no"}},
     {"fake": {"fail": {"x": 1}}}, {"fake": {"delay": {"deploy": 1e308}}}, {"fake": []},
     {"capabilities": 5}, {"cpu_arch": [], "memory_mb": "x", "local_gb": -1}, {"traits": {}},
 ]  # fmt: skip
@@ -78,6 +84,17 @@ HEADERS: dict[str, list[str]] = {
     "HTTP_PREFER": ["wait=0", "wait=-1", "wait=x", "wait=", "respond-async", "\xff"],
     "HTTP_AUTHORIZATION": ["Basic", "Basic !!!", "Basic Og==", "Bearer x", "\xff", "Basic \xff"],
     "HTTP_HOST": ["", "\xff", "a" * 3000, "evil/..//", "[::1", "x:y:z", "a b", "{0}%s"],
+    "HTTP_ORIGIN": ["null", "*", "https://dashboard.example", "\xff", "a" * 3000],
+    "HTTP_ACCESS_CONTROL_REQUEST_METHOD": ["PATCH", "", "\xff"],
+    "HTTP_FORWARDED": [
+        "", "for=unknown", ";;=", "host=;proto=", 'for="[::1]:80";host="a:b:c"', "\xff", "=" * 900,
+    ],
+    "HTTP_X_FORWARDED_PROTO": ["https", "javascript", ",", "\xff"],
+    "HTTP_X_FORWARDED_HOST": ["", "a, b", "\xff", "[::1", '"'],
+    "HTTP_X_FORWARDED_FOR": [
+        "10.1.2.3, 192.0.2.1", "[2001:db8::1]:99", "unknown", "_x", "1.2.3.4:5", "::1", "\xff",
+    ],
+    "HTTP_X_FORWARDED_PREFIX": ["/", "//", "x/../y", "\xff", ","],
     "HTTP_X_HTTP_METHOD_OVERRIDE": ["DELETE", "\xff"],
     "HTTP_IF_NONE_MATCH": ["*", "\xff"],
     "HTTP_RANGE": ["bytes=0-0", "bytes=x"],
@@ -88,7 +105,17 @@ RIGHT: dict[str, Any] = {
     "driver": "fake-hardware", "address": "52:54:00:99:99:99", "target": "power on",
     "boot_device": "pxe", "id": "vif-1", "enabled": True, "type": "iqn", "connector_id": "x",
     "volume_type": "iscsi", "volume_id": "v", "boot_index": 0,
-    "name": "CUSTOM_F",
+    "name": "CUSTOM_F", "state": "on", "device_type": "cdrom",
+    "image_url": "http://images.test/a.iso",
+    "callback_url": "https://192.0.2.7:9999", "agent_token": "x", "agent_version": "11",
+    "inventory": {"interfaces": [{"mac_address": "52:54:00:99:99:98"}]},
+    "events": [
+        {
+            "event": "network.bind_port", "port_id": "00000000-0000-4000-8000-000000000001",
+            "mac_address": "52:54:00:99:99:99", "status": "ACTIVE",
+        },
+    ],
+    "actions": [{"op": "fail", "args": {"msg": "no"}}],
     "steps": [{"interface": "power", "step": "reboot", "args": {}, "priority": 1}],
 }  # fmt: skip
 AIMS = {"active": 2, "clean": 1, "service": 3, "rescue": 3, "rebuild": 3, "inspect": 1}
@@ -98,6 +125,11 @@ JSON = st.recursive(
     lambda inner: st.lists(inner, max_size=4) | st.dictionaries(TEXT, inner, max_size=4),
     max_leaves=12,
 )
+LAYERED = Conf(
+    cors=Cors(allowed_origin=("https://dashboard.example",)),
+    healthcheck=Healthcheck(enabled=True, allowed_source_ranges=("10.0.0.0/8", "2001:db8::/32")),
+    oslo_middleware=OsloMiddleware(enable_proxy_headers_parsing=True),
+)
 METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", "get", "X" * 200]
 
 
@@ -106,6 +138,7 @@ METHODS = ["GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS", "TRACE", 
 
 def misplace(target: fuzzing.Target, lots: random.Random, most: int) -> None:
     """Put ``most`` of the wrong values at every place of every body and query."""
+    target.lock_one()
     right = RIGHT | {"node_uuid": target.nodes[0]}
     for method, path, endpoint in ENDPOINTS:
         for verb, body in _bodies(path, endpoint, right):
@@ -127,14 +160,16 @@ def _bodies(path: str, endpoint: Endpoint, right: dict[str, Any]) -> Iterator[Pl
     if endpoint.named is not None:
         for verb in AIMS if path.endswith("/provision") else (right["target"],):
             aimed = right | {"target": verb}
-            needed = {name: aimed[name] for name, arg in endpoint.named.items() if arg.required}
+            needed = {
+                name: aimed.get(name, "x") for name, arg in endpoint.named.items() if arg.required
+            }
             yield from ((verb, _put(needed, name)) for name in endpoint.named)
     elif endpoint.body is None:
         return
     elif endpoint.body.source["type"] == "array":
         yield from (("", place) for place in _patches(_fields(path)))
     else:
-        needed = {name: right[name] for name in endpoint.body.source["required"]}
+        needed = {name: right.get(name, "x") for name in endpoint.body.source["required"]}
         yield from (("", _put(needed, name)) for name in endpoint.body.source["properties"])
 
 
@@ -185,7 +220,9 @@ def dumped(value: Any) -> bytes:
 
 
 def throw(target: fuzzing.Target, seed: int, examples: int) -> None:
-    """Send so many requests, each part of which may have gone wrong."""
+    """Send so many requests, each part of which may have gone wrong, past every layer there is."""
+    target.lock_one()
+    target.api._app = layers.around(target.app, LAYERED, ("X-Auth-Token",))
 
     @hypothesis.seed(seed)
     @fuzzing.settings(examples)

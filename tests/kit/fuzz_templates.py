@@ -15,7 +15,6 @@ from __future__ import annotations
 
 import contextlib
 import json
-import os
 import re
 import signal
 import time
@@ -45,11 +44,6 @@ BATCH: Final = 250  # cases between two looks at the clock
 CONTROL: Final = re.compile("[\0\ud800-\udfff]")
 
 T = TypeVar("T")
-
-
-def seconds(default: float) -> float:
-    """How long to draw, unless BLOOMERY_FUZZ_S says otherwise."""
-    return float(os.environ.get("BLOOMERY_FUZZ_S", default))
 
 
 def run(seed: int, batches: int, *, shrink: bool = True) -> Counter[str]:

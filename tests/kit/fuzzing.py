@@ -12,11 +12,12 @@ import contextlib
 import io
 import json
 import logging
+import os
 import re
 import traceback
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, TypeAlias
 from urllib.parse import unquote_to_bytes
 
 import hypothesis
@@ -30,8 +31,17 @@ from tests.kit.stories import Stage
 SECRET = "correct-horse-battery"  # in every node's driver_info; no answer may tell it
 WAITS = {"wait": {"deploy.deploy": -1}}
 FAILS = {"fail": ["deploy.deploy"]}
+ELSEWHERE = "host-elsewhere"  # holds the locked node
+HOLD = {"interface": "deploy", "step": "hold"}
+LOG = {"interface": "vendor", "step": "log_passthrough"}
+WAIT = {"interface": "vendor", "step": "trigger_servicewait"}
 STATES = {state.value for state in State}
 MOST_DOCUMENT = 1 << 20
+
+
+def seconds(default: float) -> float:
+    """How long to draw, unless BLOOMERY_FUZZ_S says otherwise."""
+    return float(os.environ.get("BLOOMERY_FUZZ_S", default))
 
 
 def settings(examples: int) -> hypothesis.settings:
@@ -55,6 +65,8 @@ class Target:
         self.told: Counter[int] = Counter()
         self.broken = Broken()
         self.nodes = [self._node(f"node-{n}", *how) for n, how in enumerate(STANDING)]
+        self.tokens = self._tokens()
+        self._change_some()
         self.ports = [self._port(node, n) for n, node in enumerate(self.nodes)]
         self.chassis = [self._post("chassis", {})]
         self.groups = [self._post("portgroups", {"node_uuid": node}) for node in self.nodes[:2]]
@@ -62,6 +74,11 @@ class Target:
         self.template = self._post("deploy_templates", {"name": "CUSTOM_T", "steps": [step]})
         step = {"interface": "power", "step": "reboot", "order": 1}
         self.runbook = self._post("runbooks", {"name": "book", "steps": [step]})
+        self.allocation = self._post("allocations", {"name": "wish", "resource_class": "x"})
+        condition = {"op": "!eq", "args": {"values": ["{node.name}", 5]}, "loop": [1]}
+        action = {"op": "set-attribute", "args": ["extra/rack", "{item}"], "loop": {"a": 1}}
+        rule = {"conditions": [condition], "actions": [action]}
+        self.rule = self._post("inspection_rules", rule)
         self.connectors = [
             self._post("volume/connectors", {"node_uuid": n, "type": "iqn", "connector_id": n})
             for n in self.nodes[:2]
@@ -80,6 +97,7 @@ class Target:
         logger.addHandler(target.broken)
         try:
             yield target
+            target.stage.site.set(target.nodes[-1], reservation=None)
             assert target.stage.nothing_is_left(), "a reservation is left"
         finally:
             logger.removeHandler(target.broken)
@@ -96,23 +114,48 @@ class Target:
             "volumeconnector": self.connectors,
             "volumetarget": self.targets,
             "deploytemplate": [self.template, "CUSTOM_T"],
+            "inspectionrule": [self.rule],
             "runbook": [self.runbook, "book"],
+            "allocation": [self.allocation, "wish"],
             "chassis": self.chassis,
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],
             "trait": ["CUSTOM_A", "HW_CPU_X86_VMX"],
             "vif": ["vif-1"],
+            "indicator": ["led@system", "led-0@chassis"],
+            "driver_method": ["second_method", "third_method_sync", "fourth_method_shared_lock"],
             "setting": ["virtualization"],
             "entry": [str(row["uuid"]) for row in self.stage.site.history(self.nodes[0])[:1]],
         }
 
     def _node(self, name: str, state: str, fake: dict[str, Any]) -> str:
         node = self.stage.enrol(fake, name=name, driver_info={"fake_password": SECRET})
-        for verb, there in WAYS[state]:
-            self.stage.ask(node, verb)
+        for verb, there, along in WAYS[state]:
+            self.stage.ask(node, verb, **along)
             self.stage.wait_for(node, there)
         self.api.put(f"/v1/nodes/{node}/traits", {"traits": ["CUSTOM_A"]})
         return node
+
+    def _tokens(self) -> dict[str, str]:
+        """Let the agents of nodes that wait for them ask for their tokens."""
+        lookups = {
+            node: self.api.get(f"/v1/lookup?node_uuid={node}")
+            for node in self.nodes
+            if self.stage.show(node)["provision_state"].endswith(("wait", "call-back"))
+        }
+        return {node: answer.json["config"]["agent_token"] for node, answer in lookups.items()}
+
+    def _change_some(self) -> None:
+        """Put a node into maintenance, retire one, protect one."""
+        maintained, retired, protected = self.nodes[-4:-1]
+        assert self.api.put(f"/v1/nodes/{maintained}/maintenance", {}).status == 202
+        self.stage.patch(retired, retired=True)
+        self.stage.patch(protected, protected=True)
+
+    def lock_one(self) -> None:
+        """Let another host hold the last node; from now on nobody waits for locks."""
+        self.stage.configure("conductor", node_locked_retry_attempts=0)
+        self.stage.site.set(self.nodes[-1], reservation=ELSEWHERE)
 
     def _port(self, node: str, number: int) -> str:
         address = f"52:54:00:00:00:{number:02x}"
@@ -210,14 +253,17 @@ def check(answer: Answer, method: str = "GET") -> None:
         assert answer.form in {"bare", "page"} or answer.said, answer.body
 
 
-WAYS: dict[str, list[tuple[str, str]]] = {
+Way: TypeAlias = list[tuple[str, str, dict[str, Any]]]  # verb, state it leads to, along with it
+WAYS: dict[str, Way] = {
     "enroll": [],
-    "manageable": [("manage", "manageable")],
+    "manageable": [("manage", "manageable", {})],
 }
-WAYS["available"] = [*WAYS["manageable"], ("provide", "available")]
-WAYS["active"] = [*WAYS["available"], ("active", "active")]
-WAYS["deploy failed"] = [*WAYS["available"], ("active", "deploy failed")]
-WAYS["wait call-back"] = [*WAYS["available"], ("active", "wait call-back")]
+WAYS["available"] = [*WAYS["manageable"], ("provide", "available", {})]
+WAYS["active"] = [*WAYS["available"], ("active", "active", {})]
+WAYS["deploy failed"] = [*WAYS["available"], ("active", "deploy failed", {})]
+WAYS["wait call-back"] = [*WAYS["available"], ("active", "wait call-back", {})]
+WAYS["clean hold"] = [*WAYS["manageable"], ("clean", "clean hold", {"clean_steps": [HOLD, LOG]})]
+WAYS["service wait"] = [*WAYS["active"], ("service", "service wait", {"service_steps": [WAIT]})]
 STANDING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("enroll", {}),
     ("manageable", {}),
@@ -225,4 +271,10 @@ STANDING: tuple[tuple[str, dict[str, Any]], ...] = (
     ("active", {}),
     ("deploy failed", FAILS),
     ("wait call-back", WAITS),
+    ("clean hold", {}),
+    ("service wait", {"wait": {"vendor.trigger_servicewait": -1}}),
+    ("manageable", {}),  # in maintenance; see _change_some
+    ("manageable", {}),  # retired
+    ("active", {}),  # protected
+    ("available", {}),  # locked by lock_one
 )

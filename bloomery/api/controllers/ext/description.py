@@ -6,9 +6,15 @@ import functools
 from collections.abc import Callable
 from typing import Any
 
-from bloomery.api import openapi, routing
+from bloomery.api import routing
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
+
+
+def _described(root: Callable[[], Rest]) -> dict[str, Any]:
+    from bloomery.api import openapi  # it takes its time to load, and few ask
+
+    return openapi.document(routing.endpoints(root()))
 
 
 class Openapi(Rest):
@@ -16,7 +22,7 @@ class Openapi(Rest):
 
     def __init__(self, root: Callable[[], Rest]) -> None:
         super().__init__()
-        self._document = functools.cache(lambda: openapi.document(routing.endpoints(root())))
+        self._document = functools.cache(functools.partial(_described, root))
 
     @endpoint(rule="public")
     def get(self, call: Call) -> dict[str, Any]:

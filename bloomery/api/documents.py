@@ -1,0 +1,225 @@
+"""What answers hold, as JSON schemas by the end of their path: for readers of the API's document.
+
+Nothing is checked by these but answers in tests.  What older versions lack, and what ``fields``
+leaves out, is optional: most properties are.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery.api.views import nodes as node_views
+from bloomery.model import conductor, hardware, history, node, nouns
+from bloomery.model.fields import Field, FieldTable
+from bloomery.model.noun import Noun
+
+Json = dict[str, Any]
+
+TEXT: Final[Json] = {"type": "string"}
+TEXT_OR_NULL: Final[Json] = {"type": ["string", "null"]}
+BOOLEAN: Final[Json] = {"type": "boolean"}
+OBJECT: Final[Json] = {"type": "object"}
+_KINDS: Final[Mapping[str, Json]] = {
+    "uuid": {"type": ["string", "null"]},
+    "text": {"type": ["string", "null"]},
+    "bool": {"type": ["boolean", "null"]},
+    "int": {"type": ["integer", "null"]},
+    "object": {"type": ["object", "null"]},
+    "list": {"type": ["array", "null"]},
+    "time": {"type": ["string", "null"], "format": "date-time"},
+}
+
+
+def _array(items: Json) -> Json:
+    return {"type": "array", "items": items}
+
+
+def _object(properties: Mapping[str, Json], *required: str) -> Json:
+    """Return the schema of an object that has these properties and no other."""
+    return {
+        "type": "object",
+        "properties": dict(properties),
+        "required": list(required),
+        "additionalProperties": False,
+    }
+
+
+def _mapping(values: Json) -> Json:
+    return {"type": "object", "additionalProperties": values}
+
+
+def _ref(name: str) -> Json:
+    return {"$ref": f"#/components/schemas/{name}"}
+
+
+LINKS: Final = _ref("Links")
+_LINK: Final = _object({"href": TEXT, "rel": TEXT, "type": TEXT}, "href", "rel")
+
+
+def _shown(fields: FieldTable, links: Mapping[str, Json] | None = None) -> Json:
+    """Return the schema of a document with these fields, and links."""
+    shapes = {field.name: _shape(field) for field in fields.values()}
+    return _object(shapes | {"links": LINKS} | (dict(links) if links else {}))
+
+
+def _shape(field: Field) -> Json:
+    shape = _KINDS[field.kind]
+    return shape if field.nullable or field.kind != "bool" else BOOLEAN
+
+
+def _page(plural: str, items: Json) -> Json:
+    return _object({plural: _array(items), "next": TEXT}, plural)
+
+
+def _component(noun: Noun) -> str:
+    """Return how the schema of a noun is called, such as InspectionRule."""
+    return noun.path.rpartition("/")[2].title().replace("_", "")
+
+
+def _item(noun: Noun) -> Json:
+    wraps = {name: _array(LINKS) if wraps > 1 else LINKS for name, wraps in noun.links.items()}
+    return _shown(noun.fields, wraps)
+
+
+_VERSION: Final = _object(
+    dict.fromkeys(("id", "status", "min_version", "version"), TEXT) | {"links": LINKS},
+    "id", "links", "status", "min_version", "version",
+)  # fmt: skip
+_DRIVER: Final[Json] = {
+    "type": "object",
+    "properties": {
+        "name": TEXT, "type": TEXT, "hosts": _array(TEXT), "links": LINKS, "properties": LINKS,
+    },
+    "patternProperties": {
+        "^default_[a-z]+_interface$": TEXT_OR_NULL,
+        "^enabled_[a-z]+_interfaces$": _array(TEXT),
+    },
+    "additionalProperties": False,
+}  # fmt: skip
+
+_HISTORY_ENTRY: Final = _shown(history.FIELDS, {"duration_seconds": {"type": ["number", "null"]}})
+
+COMPONENTS: Final[Mapping[str, Json]] = {
+    "Links": _array(_LINK),
+    "Node": _shown(
+        node.FIELDS,
+        {name: LINKS for name, _ in node_views.BELOW if name not in node.FIELDS},
+    ),
+    "Version": _VERSION,
+    "Driver": _DRIVER,
+    "Conductor": _shown(conductor.FIELDS),
+    "HistoryEntry": _HISTORY_ENTRY,
+    "BiosSetting": _shown(hardware.BIOS),
+    **{_component(noun): _item(noun) for noun in nouns.BY_NAME.values()},
+}
+
+_INTERFACE: Final = _object({"result": {"type": ["boolean", "null"]}, "reason": TEXT}, "result")
+_METHOD: Final[Json] = {"type": "object", "required": ["http_methods", "async", "description"]}
+_MENU: Final = dict.fromkeys(("connectors", "targets"), LINKS)
+_INDICATOR: Final = _object(
+    {"name": TEXT, "component": TEXT, "readonly": BOOLEAN, "states": _array(TEXT), "links": LINKS}
+)
+_ANY: Final[Json] = {}
+_OBJECT_OR_NULL: Final[Json] = {"type": ["object", "null"]}
+_WHY_TEXTS: Final = (
+    "name", "provision_state", "target_provision_state", "power_state", "target_power_state",
+)  # fmt: skip
+_WHY: Final = _object(
+    {
+        "uuid": TEXT,
+        **dict.fromkeys(_WHY_TEXTS, TEXT_OR_NULL),
+        "in_state_for_s": {"type": ["number", "null"]},
+        **dict.fromkeys(("maintenance", "lock", "step"), _OBJECT_OR_NULL),
+        "contact": _object({"agent": _ANY, "bmc": _OBJECT_OR_NULL}, "agent", "bmc"),
+        "last_error": _ANY,
+        "next_action": TEXT,
+    },
+    "uuid", "provision_state", "in_state_for_s", "contact", "next_action",
+)  # fmt: skip
+
+# The end of a path, and what GET answers there; {} stands for an ident.
+_ENDS: Final[Mapping[str, Json]] = {
+    "/v1": {
+        "type": "object",
+        "properties": {"id": TEXT, "links": LINKS, "media_types": OBJECT, "version": _VERSION},
+        "required": ["id", "links", "media_types", "version"],
+        "additionalProperties": LINKS,
+    },
+    "/validate": _mapping(_INTERFACE),
+    "/states": _shown(
+        {name: node.FIELDS[name] for name in node_views.STATES},
+    ),
+    "/states/console": _object(
+        {"console_enabled": BOOLEAN, "console_info": {"type": ["object", "null"]}},
+        "console_enabled", "console_info",
+    ),
+    "/management/boot_device": _object(
+        {"boot_device": TEXT_OR_NULL, "persistent": {"type": ["boolean", "null"]}},
+        "boot_device", "persistent",
+    ),
+    "/boot_device/supported": _object(
+        {"supported_boot_devices": _array(TEXT)}, "supported_boot_devices"
+    ),
+    "/management/indicators": _object({"indicators": _array(_INDICATOR)}, "indicators"),
+    "/management/indicators/{}": _object({"state": TEXT_OR_NULL}, "state"),
+    "/vendor_passthru/methods": _mapping(_METHOD),
+    "/nodes/{}/traits": _object({"traits": _array(TEXT)}, "traits"),
+    "/runbooks/{}/traits": _object({"traits": _array(TEXT)}, "traits"),
+    "/vifs": _object({"vifs": _array({"type": "object", "required": ["id"]})}, "vifs"),
+    "/history": _page("history", _ref("HistoryEntry")),
+    "/history/{}": _ref("HistoryEntry"),
+    "/bios": _object({"bios": _array(_ref("BiosSetting"))}, "bios"),
+    "/bios/{}": _mapping(_ref("BiosSetting")),
+    "/firmware": _object({"firmware": _array(_shown(hardware.FIRMWARE))}, "firmware"),
+    "/inventory": _object(
+        {"inventory": OBJECT, "plugin_data": {"type": ["object", "null"]}},
+        "inventory", "plugin_data",
+    ),
+    "/vmedia": _array(OBJECT),
+    "/children": _object({"children": _array(TEXT), "links": _LINK}, "children", "links"),
+    "/lookup": _object({"node": OBJECT, "config": OBJECT}, "node", "config"),
+    "/v1/continue_inspection/{}": _object({"node": OBJECT, "config": OBJECT, "uuid": TEXT}),
+    "/nodes/{}/allocation": _ref("Allocations"),
+    "/volume": _object(_MENU | {"links": LINKS}, "links", "connectors", "targets"),
+    "/shards": _object(
+        {"shards": _array(_object({"name": TEXT_OR_NULL, "count": {"type": "integer"}}))}, "shards"
+    ),
+    "/ext/v1/nodes/{}/why": _WHY,
+    "/nodes": _page("nodes", _ref("Node")),
+    "/nodes/detail": _page("nodes", _ref("Node")),
+    "/v1/nodes/{}": _ref("Node"),
+    "/drivers": _object({"drivers": _array(_ref("Driver"))}, "drivers"),
+    "/drivers/{}": _ref("Driver"),
+    "/drivers/{}/properties": _mapping(TEXT),
+    "/logical_disk_properties": _mapping(TEXT),
+    "/conductors": _page("conductors", _ref("Conductor")),
+    "/conductors/{}": _ref("Conductor"),
+    **{
+        f"/{noun.path}{end}": _page(noun.plural, _ref(_component(noun)))
+        for noun in nouns.BY_NAME.values()
+        for end in ("", "/detail")
+    },
+    **{f"/{noun.path}/{{}}": _ref(_component(noun)) for noun in nouns.BY_NAME.values()},
+}  # fmt: skip
+_ROOT: Final = _object(
+    {"name": TEXT, "description": TEXT, "default_version": _VERSION, "versions": _array(_VERSION)},
+    "name", "default_version", "versions",
+)  # fmt: skip
+
+
+def of(method: str, path: str) -> Json | None:
+    """Return the schema of an endpoint's document; None: not written down yet.
+
+    A POST to a collection answers the item, as PATCH of the item does.
+    """
+    if path == "/":
+        return _ROOT
+    end = re.sub(r"{\w+}", "{}", path)
+    if method == "POST":
+        end += "/{}"
+    if method not in ("GET", "POST", "PATCH"):
+        return None
+    matches = [each for each in _ENDS if end == each or end.endswith(each)]
+    return _ENDS[max(matches, key=len)] if matches else None
