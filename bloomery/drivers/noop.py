@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
-from bloomery.drivers import base
+from bloomery.drivers import base, steps
 
 
 class _Absent(base.Interface):
@@ -31,6 +31,17 @@ class NoDeploy(_Absent, base.Deploy):
     """For machines that are watched, powered and cleaned out of band, and never deployed."""
 
 
+class NoopDeploy(base.Deploy):
+    """Somebody else installs the machine: it is deployed as soon as it is asked to be."""
+
+    @steps.deploy_step(priority=100, resumable=True)
+    def deploy(self, task: base.DriverTask) -> None:
+        """Do nothing: what is to run is there."""
+
+    def take_over(self, task: base.DriverTask) -> None:
+        """Do nothing: nothing was prepared."""
+
+
 class NoFirmware(_Absent, base.Firmware):
     pass
 
@@ -40,8 +51,25 @@ class NoInspect(_Absent, base.Inspect):
         raise self.unsupported(task, "inspect_hardware")
 
 
+class NoopManagement(base.Management):
+    """Somebody else sets what the machine boots from: the network first, then its disk."""
+
+    def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
+        return ("pxe", "disk")
+
+    def set_boot_device(self, task: base.DriverTask, device: str, persistent: bool = False) -> None:
+        """Accept any device: nothing is set here."""
+
+    def get_boot_device(self, task: base.DriverTask) -> dict[str, Any]:
+        return {"boot_device": None, "persistent": None}
+
+
 class NoRaid(_Absent, base.Raid):
-    pass
+    def validate_raid_config(self, task: base.DriverTask, config: Mapping[str, Any]) -> None:
+        raise self.unsupported(task, "validate_raid_config")
+
+    def get_logical_disk_properties(self) -> None:
+        return None
 
 
 class NoRescue(_Absent, base.Rescue):

@@ -13,6 +13,7 @@ from typing import Any, Final
 
 from bloomery import clock, errors
 from bloomery.conf import Conf
+from bloomery.drivers import base
 from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.outcome import Again, Outcome, WaitForCall
 
@@ -20,6 +21,7 @@ _MOST = 1e8  # seconds: three years, which dates bear
 _SHAPES: Final[dict[str, type]] = {
     "delay": dict, "flap": dict, "wait": dict, "fail": list, "silent": list,
 }  # fmt: skip
+_OF_OTHERS: Final = frozenset({"vendor.trigger_servicewait"})
 _MOST_SHOWN = 100  # characters of a name in an error
 _SILENCE_S = 5.0  # how long a silent BMC keeps a caller before its time budget is spent
 _wall: Final = partial(datetime.now, UTC)
@@ -66,14 +68,22 @@ def answer(conf: Conf, task: DriverTask, kind: str, method: str) -> None:
 def agent_call(task: DriverTask) -> Heartbeat | None:
     """What the fake agent says by now: nothing before the time that it was told to take.
 
-    ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.
+    ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.  A step
+    that waits for somebody else is left alone, unless ``wait`` names it.
     """
-    since = task.node.provision_updated_at
-    waits_s = [s for s in _map(_script(task), "wait").values() if _is_number(s)]
-    if since is None or any(s < 0 for s in waits_s):
+    since, waits = task.node.provision_updated_at, _map(_script(task), "wait")
+    waits_s = [s for s in waits.values() if _is_number(s)]
+    if since is None or any(s < 0 for s in waits_s) or _waits_for_others(task, waits):
         return None
     is_over = _waited_s(task.node.uuid, since) >= max(waits_s, default=0)
     return Heartbeat(callback_url="fake://agent") if is_over else None
+
+
+def _waits_for_others(task: DriverTask, waits: Mapping[str, Any]) -> bool:
+    """Tell whether the step that waits is one that no agent of ours was told to end."""
+    shown = task.node.service_step
+    name = f"{shown.get('interface')}.{shown.get('step')}"
+    return name in _OF_OTHERS and not waits.keys() & {name, shown["interface"]}
 
 
 def _waited_s(node: str, since: datetime) -> float:
@@ -169,9 +179,55 @@ def _delay_s(conf: Conf, script: Mapping[str, Any], kind: str, method: str) -> f
     return own or _configured_s(getattr(conf.fake, f"{kind}_delay", "0"))
 
 
+def check_delay(conf: Conf, kind: str) -> None:
+    """Raise CannotStart for a delay of an interface that no clock could follow."""
+    name = f"{kind}_delay"
+    text = getattr(conf.fake, name, "0")
+    try:
+        seconds = [float(part) for part in text.split(",")]
+    except ValueError:
+        seconds = []
+    if not 1 <= len(seconds) <= 2 or not all(0 <= number <= _MOST for number in seconds):
+        raise errors.CannotStart(
+            reason=f'option [fake]{name} is {text!r}; it takes seconds, as "2", or the least and '
+            'the most of them, as "1,5"',
+        )
+
+
 def _configured_s(text: str) -> float:
     """Read "0", "n" or "a,b": b is drawn at random, nearer to a."""
     low, _, high = text.partition(",")
     if not high:
         return float(low)
     return random.triangular(float(low), float(high), float(low))  # noqa: S311  not a secret
+
+
+# ------------------------------------------------------------------------------- interfaces
+
+BEHAVES: Final[set[str]] = set()  # kinds and methods that a script may name: deploy, deploy.deploy
+
+
+class FakeInterface(base.Interface):
+    """Succeeds at once, unless it is told to be slow, to fail, to wait or to be silent."""
+
+    def __init_subclass__(cls, **more: Any) -> None:
+        super().__init_subclass__(**more)
+        BEHAVES.add(cls.kind)
+        BEHAVES.update(f"{cls.kind}.{method}" for method in dir(cls) if method[0] != "_")
+
+    def __init__(self, conf: Conf) -> None:
+        super().__init__(conf)
+        check_delay(conf, self.kind)
+
+    def validate(self, task: base.DriverTask) -> None:
+        check(task.driver_info, BEHAVES)
+
+    def act(
+        self, task: base.DriverTask, method: str, limit_s: float | None = None
+    ) -> Outcome | None:
+        """Behave in a step; None: go on.  ``limit_s``: longer than that is a failure."""
+        return act(self.conf, task, self.kind, method, limit_s)
+
+    def answer(self, task: base.DriverTask, method: str) -> None:
+        """Behave in a plain call."""
+        answer(self.conf, task, self.kind, method)

@@ -5,12 +5,21 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.conductor.states import ENDS_ON, WAIT_STATES
 from bloomery.conductor.states import Power as PowerState
-from bloomery.drivers import base, steps
+from bloomery.drivers import base, steps, vendor_methods
 from bloomery.drivers.fake import behaviour
+from bloomery.drivers.fake import configuration as _configuration  # noqa: F401  behaves by name
+from bloomery.drivers.fake.behaviour import FakeInterface
 from bloomery.outcome import DONE, Done, Outcome, WaitForCall
+
+_MEDIA: Final = "fake_virtual_media"  # in driver_internal_info: {device: address of the image}
+_DEVICES: Final = ("cdrom", "disk", "floppy")
+_INDICATORS: Final[Mapping[str, Mapping[str, base.Indicator]]] = {
+    "chassis": {"led-0": {"readonly": True, "states": ["off", "on"]}},
+    "system": {"led": {"readonly": False, "states": ["blinking", "off", "on"]}},
+}
 
 
 class FakeHardware(base.HardwareType):
@@ -21,10 +30,10 @@ class FakeHardware(base.HardwareType):
         "bios": ("fake", "no-bios"),
         "boot": ("fake",),
         "console": ("fake", "no-console"),
-        "deploy": ("fake",),
+        "deploy": ("fake", "noop"),
         "firmware": ("fake", "no-firmware"),
-        "inspect": ("fake", "no-inspect"),
-        "management": ("fake",),
+        "inspect": ("fake", "agent", "no-inspect"),
+        "management": ("fake", "noop"),
         "network": ("noop",),
         "power": ("fake",),
         "raid": ("fake", "no-raid"),
@@ -34,26 +43,10 @@ class FakeHardware(base.HardwareType):
     }
 
     def check_driver_info(self, driver_info: Mapping[str, Any]) -> None:
-        behaviour.check(driver_info, BEHAVES)
+        behaviour.check(driver_info, behaviour.BEHAVES)
 
 
-class _Fake(base.Interface):
-    def validate(self, task: base.DriverTask) -> None:
-        behaviour.check(task.driver_info, BEHAVES)
-
-    def act(
-        self,
-        task: base.DriverTask,
-        method: str,
-        limit_s: float | None = None,
-    ) -> Outcome | None:
-        return behaviour.act(self.conf, task, self.kind, method, limit_s)
-
-    def answer(self, task: base.DriverTask, method: str) -> None:
-        behaviour.answer(self.conf, task, self.kind, method)
-
-
-class FakePower(_Fake, base.Power):
+class FakePower(FakeInterface, base.Power):
     """The machine is in the state that was asked for last: it never differs from the row."""
 
     def get_power_state(self, task: base.DriverTask) -> str | None:
@@ -81,7 +74,7 @@ class FakePower(_Fake, base.Power):
         return tuple(PowerState.__members__.values())[:-1]
 
 
-class FakeManagement(_Fake, base.Management):
+class FakeManagement(FakeInterface, base.Management):
     def get_supported_boot_devices(self, task: base.DriverTask) -> Sequence[str]:
         return ("pxe",)
 
@@ -117,9 +110,63 @@ class FakeManagement(_Fake, base.Management):
         self.answer(task, "get_secure_boot_state")
         return task.node.secure_boot
 
+    def get_supported_indicators(
+        self, task: base.DriverTask, component: str | None = None
+    ) -> dict[str, dict[str, base.Indicator]]:
+        self.answer(task, "get_supported_indicators")
+        if component not in (None, *_INDICATORS):
+            raise errors.InvalidParameterValue(
+                reason=f"Invalid component {component}: fake hardware has {', '.join(_INDICATORS)}",
+            )
+        return {name: dict(_INDICATORS[name]) for name in _INDICATORS if component in (None, name)}
 
-class FakeBoot(_Fake, base.Boot):
+    def get_indicator_state(self, task: base.DriverTask, component: str, indicator: str) -> str:
+        """Return on, whichever light it is: fake ones cannot be switched, as in Ironic."""
+        names = self.get_supported_indicators(task, component)[component]
+        if indicator not in names:
+            raise errors.InvalidParameterValue(
+                reason=f"Invalid indicator {indicator} of {component}: it has {', '.join(names)}",
+            )
+        self.answer(task, "get_indicator_state")
+        return "on"
+
+    def get_virtual_media(self, task: base.DriverTask) -> list[dict[str, Any]]:
+        self.answer(task, "get_virtual_media")
+        inserted = task.node.driver_internal_info.get(_MEDIA) or {}
+        return [
+            {"media_types": [device], "inserted": device in inserted,
+             "image": inserted.get(device, "")}
+            for device in _DEVICES
+        ]  # fmt: skip
+
+    def attach_virtual_media(
+        self, task: base.DriverTask, device_type: str, image_url: str
+    ) -> Outcome | None:
+        pending = self.act(task, "attach_virtual_media")
+        if pending is None:
+            inserted = task.node.driver_internal_info.get(_MEDIA) or {}
+            task.node.driver_internal_info[_MEDIA] = inserted | {
+                device_type: secrets.mask_address(image_url)
+            }
+        return pending
+
+    def detach_virtual_media(
+        self, task: base.DriverTask, device_types: Sequence[str] | None = None
+    ) -> Outcome | None:
+        pending = self.act(task, "detach_virtual_media")
+        if pending is None:
+            inserted = task.node.driver_internal_info.pop(_MEDIA, None) or {}
+            left = {k: v for k, v in inserted.items() if device_types and k not in device_types}
+            if left:
+                task.node.driver_internal_info[_MEDIA] = left
+        return pending
+
+
+class FakeBoot(FakeInterface, base.Boot):
     capabilities = frozenset({"ipxe_boot", "pxe_boot"})
+
+    def validate_inspection(self, task: base.DriverTask) -> None:
+        self.answer(task, "validate_inspection")
 
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome | None:
         return self.act(task, "prepare_ramdisk")
@@ -134,7 +181,7 @@ class FakeBoot(_Fake, base.Boot):
         return self.act(task, "clean_up_instance")
 
 
-class FakeDeploy(_Fake, base.Deploy):
+class FakeDeploy(FakeInterface, base.Deploy):
     """One step; nothing is written anywhere.  A fake agent calls back for nodes that wait."""
 
     def periodics(self) -> Sequence[base.Periodic]:
@@ -170,19 +217,37 @@ class FakeDeploy(_Fake, base.Deploy):
         return self.act(task, "tear_down_service")
 
 
-class FakeInspect(_Fake, base.Inspect):
+class FakeInspect(FakeInterface, base.Inspect):
+    """Tells what ``driver_info["fake_inventory"]`` says, as an agent would; nothing without it."""
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        return self.conf.inspector.hooks
+
+    def get_properties(self) -> dict[str, str]:
+        return {"fake_inventory": "What an inspection sees, in the form of ironic-python-agent."}
+
+    def validate(self, task: base.DriverTask) -> None:
+        super().validate(task)
+        inventory = task.node.driver_info.get("fake_inventory")
+        if inventory is not None and not isinstance(inventory, dict):
+            raise errors.InvalidParameterValue(
+                reason="driver_info/fake_inventory takes an object, such as "
+                '{"interfaces": [{"name": "eth0", "mac_address": "52:54:00:00:00:01"}]}',
+            )
+
     def inspect_hardware(self, task: base.DriverTask) -> Outcome | None:
-        return self.act(task, "inspect_hardware") or Done()
+        outcome = self.act(task, "inspect_hardware")
+        inventory = task.node.driver_info.get("fake_inventory")
+        if outcome is not None or inventory is None:
+            return outcome or Done()
+        return Done(result={"inventory": {"inventory": inventory}})
 
     def abort(self, task: base.DriverTask) -> None:
         self.answer(task, "abort")
 
 
-class FakeBios(_Fake, base.Bios):
-    pass
-
-
-class FakeConsole(_Fake, base.Console):
+class FakeConsole(FakeInterface, base.Console):
     def start_console(self, task: base.DriverTask) -> None:
         self.answer(task, "start_console")
 
@@ -193,15 +258,7 @@ class FakeConsole(_Fake, base.Console):
         return {}
 
 
-class FakeFirmware(_Fake, base.Firmware):
-    pass
-
-
-class FakeRaid(_Fake, base.Raid):
-    pass
-
-
-class FakeRescue(_Fake, base.Rescue):
+class FakeRescue(FakeInterface, base.Rescue):
     def rescue(self, task: base.DriverTask) -> Outcome | None:
         return self.act(task, "rescue")
 
@@ -212,30 +269,40 @@ class FakeRescue(_Fake, base.Rescue):
         return self.act(task, "clean_up")
 
 
-class FakeStorage(_Fake, base.Storage):
-    pass
-
-
-class FakeVendor(_Fake, base.Vendor):
+class FakeVendor(FakeInterface, base.Vendor):
     def get_properties(self) -> dict[str, str]:
         return {"B1": "B1 description. Required.", "B2": "B2 description. Required."}
 
+    @vendor_methods.passthru(("POST",), description="Take its time, in the background.")
+    def second_method(self, task: base.DriverTask, bar: Any, **_: Any) -> Outcome | None:
+        return self.act(task, "second_method")
+
+    @vendor_methods.passthru(
+        ("POST",), async_call=False, description="Tell whether bar is the word meow."
+    )
+    def third_method_sync(self, task: base.DriverTask, bar: Any, **_: Any) -> bool:
+        self.answer(task, "third_method_sync")
+        return bool(bar == "meow")
+
+    @vendor_methods.passthru(
+        ("POST",),
+        require_exclusive_lock=False,
+        description="Take its time, beside whatever holds the node.",
+    )
+    def fourth_method_shared_lock(self, task: base.DriverTask, bar: Any, **_: Any) -> None:
+        self.answer(task, "fourth_method_shared_lock")
+
     @steps.clean_step(priority=1, resumable=True)
     @steps.service_step(resumable=True)
-    def log_passthrough(self, task: base.DriverTask) -> Outcome | None:
+    @vendor_methods.passthru(("POST",), description="Do nothing that would show.", resumable=True)
+    def log_passthrough(self, task: base.DriverTask, **_: Any) -> Outcome | None:
         """Do nothing that would show: the step that automated cleaning of fake nodes runs."""
         return self.act(task, "log_passthrough")
 
     @steps.service_step(resumable=True)
     def trigger_servicewait(self, task: base.DriverTask) -> Outcome | None:
-        """Wait until an operator, or an agent, moves the node on."""
+        """Wait until an agent that somebody lets call, or an operator, moves the node on.
+
+        The fake agent does so only where ``driver_info/fake/wait`` names this step.
+        """
         return self.act(task, "trigger_servicewait") or WaitForCall(reason="as the step says")
-
-
-_FAKES: Final = (
-    FakeBios, FakeBoot, FakeConsole, FakeDeploy, FakeFirmware, FakeInspect, FakeManagement,
-    FakePower, FakeRaid, FakeRescue, FakeStorage, FakeVendor,
-)  # fmt: skip
-BEHAVES: Final = frozenset(fake.kind for fake in _FAKES) | frozenset(
-    f"{fake.kind}.{method}" for fake in _FAKES for method in dir(fake) if method[0] != "_"
-)

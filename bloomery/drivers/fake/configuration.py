@@ -1,0 +1,153 @@
+"""Fake BIOS, firmware, RAID and storage: what a machine is configured to, kept in rows alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.drivers import base, steps
+from bloomery.drivers.fake.behaviour import FakeInterface
+from bloomery.outcome import DONE, Done, Outcome
+
+Json = dict[str, Any]
+_Mark = Callable[[Any], Any]
+
+_FLAGS: Final = {
+    "create_root_volume": "create the volume that the system boots from; default: true",
+    "create_nonroot_volumes": "create the other volumes; default: true",
+}
+_CREATE_ARGS: Final = {
+    name: {"description": text, "required": False} for name, text in _FLAGS.items()
+}
+_APPLY_ARGS: Final = {
+    "raid_config": {"description": "the volumes: as states/raid takes it", "required": True},
+    **_CREATE_ARGS,
+    "delete_existing": {
+        "description": "delete the volumes that are there; default: true",
+        "required": False,
+    },
+}
+_BIOS_ARGS: Final = {
+    "settings": {"description": "list of {name, value}", "required": True},
+}
+_FIRMWARE_ARGS: Final = {
+    "settings": {"description": "list of {component, url}, in this order", "required": True},
+}
+
+
+def _everywhere(argsinfo: Json | None = None) -> _Mark:
+    """Offer a method in cleaning, deployments and servicing, on request; no agent is needed."""
+
+    def mark(method: Any) -> Any:
+        out_of_band: Json = {"argsinfo": argsinfo, "requires_ramdisk": False, "resumable": True}
+        method = steps.clean_step(priority=0, **out_of_band)(method)
+        method = steps.deploy_step(priority=0, argsinfo=argsinfo, resumable=True)(method)
+        return steps.service_step(**out_of_band)(method)
+
+    return mark
+
+
+class FakeBios(FakeInterface, base.Bios):
+    """A BIOS whose settings are what was applied last."""
+
+    @_everywhere(_BIOS_ARGS)
+    def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
+        """Store the settings as those of the node, in place of those of before."""
+        entries = _entries("settings", settings, ("name", "value"))
+        applied = {entry["name"]: entry["value"] for entry in entries}
+        stored = [
+            {"name": name, "value": None if value is None else str(value)}
+            for name, value in applied.items()
+        ]
+        return self.act(task, "apply_configuration") or Done(result={"bios_settings": stored})
+
+    @_everywhere()
+    def factory_reset(self, task: base.DriverTask) -> Outcome:
+        """Forget all settings."""
+        return self.act(task, "factory_reset") or Done(result={"bios_settings": []})
+
+
+class FakeFirmware(FakeInterface, base.Firmware):
+    """Firmware that takes every update and stays as it is."""
+
+    @_everywhere(_FIRMWARE_ARGS)
+    def update(self, task: base.DriverTask, settings: Any) -> Outcome:
+        _entries("settings", settings, ("component", "url"))
+        return self.act(task, "update") or DONE
+
+
+class FakeRaid(FakeInterface, base.Raid):
+    """A controller whose volumes are ``raid_config`` of the node."""
+
+    @_everywhere(_CREATE_ARGS)
+    def create_configuration(
+        self,
+        task: base.DriverTask,
+        create_root_volume: bool = True,
+        create_nonroot_volumes: bool = True,
+    ) -> Outcome:
+        """Create the volumes of ``target_raid_config``."""
+        target = task.node.target_raid_config
+        if not target:
+            raise errors.MissingParameterValue(
+                reason=f"node {task.node.uuid} has no target_raid_config: PUT states/raid sets it",
+            )
+        return self._create(
+            task, "create_configuration", target, create_root_volume, create_nonroot_volumes
+        )
+
+    @_everywhere(_APPLY_ARGS)
+    def apply_configuration(
+        self,
+        task: base.DriverTask,
+        raid_config: Any,
+        create_root_volume: bool = True,
+        create_nonroot_volumes: bool = True,
+        delete_existing: bool = True,
+    ) -> Outcome:
+        """Create volumes that are named here, after those that are there, or in their place."""
+        self.validate_raid_config(task, raid_config)
+        kept = [] if delete_existing else _volumes(task.node.raid_config)
+        return self._create(
+            task, "apply_configuration", raid_config, create_root_volume, create_nonroot_volumes,
+            kept,
+        )  # fmt: skip
+
+    @_everywhere()
+    def delete_configuration(self, task: base.DriverTask) -> Outcome:
+        """Delete all volumes."""
+        return self.act(task, "delete_configuration") or Done(result={"node": {"raid_config": {}}})
+
+    def _create(
+        self, task: base.DriverTask, method: str, config: Mapping[str, Any], root: bool,
+        others: bool, kept: Sequence[Json] = (),
+    ) -> Outcome:  # fmt: skip
+        chosen = [v for v in _volumes(config) if (root if v.get("is_root_volume") else others)]
+        volumes = [*kept, *(volume for volume in chosen if volume not in kept)]
+        node = {"raid_config": {"logical_disks": volumes}}
+        return self.act(task, method) or Done(result={"node": node})
+
+
+class FakeStorage(FakeInterface, base.Storage):
+    """Volumes that are always there."""
+
+
+def _volumes(config: Mapping[str, Any]) -> list[Json]:
+    return list(config.get("logical_disks") or [])
+
+
+def _entries(name: str, value: Any, keys: Sequence[str]) -> list[Json]:
+    """Return an argument that is a list of objects with these keys, the first of them a text."""
+    if not isinstance(value, list) or not all(
+        isinstance(each, dict) and set(keys) <= set(each) for each in value
+    ):
+        raise errors.InvalidParameterValue(
+            reason=f"{name} takes a list of objects with {' and '.join(keys)}",
+        )
+    for each in value:
+        if not isinstance(each[keys[0]], str) or not 0 < len(each[keys[0]]) <= 255:
+            raise errors.InvalidParameterValue(
+                reason=f"{name}: {keys[0]} takes a text of 1 to 255 characters",
+            )
+    return list(value)
