@@ -11,27 +11,31 @@ from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import DELETE_ALLOWED_STATES, Power
 from bloomery.model.node import Node
+from bloomery.model.volume import VolumeTarget
 
 Json = dict[str, Any]
 
 
 def check_change(
-    _context: Context, _conn: sa.Connection, node: Node, _record: Any, changed: Json
+    _context: Context, _conn: sa.Connection, node: Node, record: Any, _changed: Json
 ) -> None:
-    """A change needs a machine that is known to be off: Ironic takes no other word for it."""
-    if changed and node.power_state != Power.OFF:
-        raise _refused("update volume", node)
+    """A patch, an empty one, too, needs a machine that is known to be off."""
+    if node.power_state != Power.OFF:
+        raise _refused(record, "update", node)
 
 
-def check_deletion(node: Node, _record: Any) -> None:
+def check_deletion(node: Node, record: Any) -> None:
     if node.power_state != Power.OFF and (node.provision_state not in DELETE_ALLOWED_STATES):
-        raise _refused("delete volume", node)
+        raise _refused(record, "deletion", node)
 
 
 RULES: Final = Rules(update=check_change, destroy=check_deletion)
 
 
-def _refused(action: str, node: Node) -> errors.InvalidStateRequested:
+def _refused(record: Any, action: str, node: Node) -> errors.InvalidStateRequested:
+    """Return the error; clients know the action by Ironic's words."""
+    noun = "volume target" if isinstance(record, VolumeTarget) else "volume connector"
     return errors.InvalidStateRequested(
-        action=action, node=node.uuid, state=node.power_state, advice=" Power it off first."
-    )
+        action=f"{noun} {action}", node=node.uuid, state=node.power_state,
+        advice=" Power it off first.",
+    )  # fmt: skip

@@ -9,6 +9,10 @@ from bloomery.conf.declare import option
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redfish:
+    inspection_hooks: tuple[str, ...] = option(
+        ("validate-interfaces", "ports", "architecture"),
+        "hooks that process what a BMC tells at inspection, in this order",
+    )
     connect_timeout: int = option(10, "seconds for a BMC to accept a connection", least=1)
     read_timeout: int = option(30, "seconds of silence after which an answer is given up", least=1)
     auth_type: str = option(
@@ -36,6 +40,9 @@ class Redfish:
     boot_mode_config_timeout: int = option(900, "seconds for a boot mode to take effect", least=0)
     post_boot_retry_attempts: int = option(6, "tries while a machine is in POST", least=1)
     post_boot_retry_delay: int = option(5, "seconds between them, at first", least=1)
+    raid_config_status_interval: int = option(
+        60, "seconds between two looks at a BMC that changes its volumes", least=1
+    )
     power_on_conflict_retry_attempts: int = option(6, "tries to switch on a busy BMC", least=1)
     power_on_conflict_retry_interval: int = option(10, "seconds between them", least=1)
 

@@ -91,6 +91,7 @@ class System:
         self.secure = False
         self.secure_next: bool | None = None
         self.led, self.asset = "Off", ""
+        self.drive_leds: dict[str, str] = {}  # by number; Off where nobody switched it
         self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0"}
         self.volumes: list[dict[str, Any]] = []
         self.volumes_made = 0

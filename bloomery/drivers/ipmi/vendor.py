@@ -1,4 +1,4 @@
-"""What only IPMI has: raw commands, and a reset of the BMC itself; as steps of any flow.
+"""What only IPMI has: raw commands, and a reset of the BMC itself; as steps and by name.
 
 Neither is repeated by itself: nobody knows what a raw command does twice.
 """
@@ -6,11 +6,13 @@ Neither is repeated by itself: nobody knows what a raw command does twice.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.drivers import base, steps
+from bloomery.drivers import base, steps, vendor_methods
 from bloomery.drivers.ipmi.hardware import IpmitoolInterface
+from bloomery.model.rules import attributes
 from bloomery.outcome import Again
 
 _BYTE: Final = re.compile(r"0[xX][0-9a-fA-F]{1,2}|[0-9]{1,3}")
@@ -29,10 +31,21 @@ _RESET: Final[dict[str, Any]] = {
 }
 
 
+def _check_raw(info: Mapping[str, Any]) -> None:
+    parse_bytes(info["raw_bytes"])
+
+
+def _check_reset(info: Mapping[str, Any]) -> None:
+    attributes.boolean("warm", info.get("warm", True))
+
+
 class IpmitoolVendor(IpmitoolInterface, base.Vendor):
     @steps.clean_step(priority=0, argsinfo=_RAW, requires_ramdisk=False)
     @steps.deploy_step(priority=0, argsinfo=_RAW)
     @steps.service_step(argsinfo=_RAW, requires_ramdisk=False)
+    @vendor_methods.passthru(
+        ("POST",), description="Send raw_bytes, such as 0x06 0x01, to the BMC.", check=_check_raw
+    )
     def send_raw(self, task: base.DriverTask, raw_bytes: str) -> Again | None:
         """Send the bytes; what the BMC answers with is not kept."""
         return self._send(task, "raw", *parse_bytes(raw_bytes))
@@ -40,11 +53,13 @@ class IpmitoolVendor(IpmitoolInterface, base.Vendor):
     @steps.clean_step(priority=0, argsinfo=_RESET, requires_ramdisk=False)
     @steps.deploy_step(priority=0, argsinfo=_RESET)
     @steps.service_step(argsinfo=_RESET, requires_ramdisk=False)
+    @vendor_methods.passthru(
+        ("POST",), description="Start the BMC anew; warm (true) or cold.", check=_check_reset
+    )
     def bmc_reset(self, task: base.DriverTask, warm: bool = True) -> Again | None:
         """Start the BMC anew; the machine runs on."""
-        if not isinstance(warm, bool):
-            raise errors.InvalidParameterValue(reason="argument warm must be true or false")
-        return self._send(task, "mc", "reset", "warm" if warm else "cold")
+        is_warm = attributes.boolean("warm", warm)
+        return self._send(task, "mc", "reset", "warm" if is_warm else "cold")
 
     def _send(self, task: base.DriverTask, *words: str) -> Again | None:
         bmc = self.bmc(task)

@@ -110,8 +110,15 @@ class Access:
         with self.gateway.guard(account.address, task, write=False) as call:
             return self._repeated(account, task, call, work)
 
-    def change(self, task: DriverTask, work: Callable[[Any], T], *, repeatable: bool = False) -> T:
-        """Let ``work`` change the node's system.
+    def change(
+        self,
+        task: DriverTask,
+        work: Callable[[Any], T],
+        *,
+        repeatable: bool = False,
+        secrets: tuple[str, ...] = (),
+    ) -> T:
+        """Let ``work`` change the node's system; ``secrets`` that it shows the BMC are not told.
 
         It is asked once, as nobody knows what became of it, unless it is ``repeatable``: done
         twice, it lands in the same place.  Then silence and a 5xx are answered as in ``read``.
@@ -121,30 +128,42 @@ class Access:
         account = self.account(task)
         with self.gateway.guard(account.address, task, write=True) as call:
             if repeatable:
-                return self._repeated(account, task, call, work)
-            return self._work(account, task, call, work)
+                return self._repeated(account, task, call, work, secrets)
+            return self._work(account, task, call, work, secrets)
 
     def _repeated(
-        self, account: Account, task: DriverTask, call: BmcCall, work: Callable[[Any], T]
+        self,
+        account: Account,
+        task: DriverTask,
+        call: BmcCall,
+        work: Callable[[Any], T],
+        secrets: tuple[str, ...] = (),
     ) -> T:
         """Do the work, once more if it failed and time is left; a suspect is asked once."""
         suspect = call.bmc.is_suspect
         try:
-            return self._work(account, task, call, work)
+            return self._work(account, task, call, work, secrets)
         except (errors.BmcUnreachable, errors.BmcRefused) as exc:
             enough_s = self.conf.redfish.connect_timeout
             if suspect or not _may_help(exc) or call.left_s() < enough_s:
                 raise
-        return self._work(account, task, call, work)
+        return self._work(account, task, call, work, secrets)
 
     def _work(
-        self, account: Account, task: DriverTask, call: BmcCall, work: Callable[[Any], T]
+        self,
+        account: Account,
+        task: DriverTask,
+        call: BmcCall,
+        work: Callable[[Any], T],
+        secrets: tuple[str, ...],
     ) -> T:
         from bloomery.drivers.redfish import refusals
 
         key = _key(account)
         login = self._enter(key, account)
-        translated = refusals.translating(account, task.node.uuid, login.tokens)
+        translated = refusals.translating(
+            account, task.node.uuid, lambda: (*secrets, *login.tokens())
+        )
         try:
             with login.turn(task, call), self.gateway.login(call.bmc, key, task), translated:
                 client = login.client(self.conf, call)

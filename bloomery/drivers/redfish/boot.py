@@ -35,6 +35,11 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
             if where.get(key) is not None:
                 _check_url(key, where[key])
 
+    def validate_inspection(self, task: base.DriverTask) -> None:
+        """Raise unless the agent's ISO is named."""
+        self.validate(task)
+        _require_agent(task)
+
     def check_machine(self, task: base.DriverTask) -> None:
         """Raise InvalidParameterValue for a machine without a virtual CD."""
         if not self.access.read(task, media.has_drive):
@@ -44,11 +49,7 @@ class RedfishVirtualMedia(RedfishInterface, base.Boot):
 
     def prepare_ramdisk(self, task: base.DriverTask, params: Mapping[str, str]) -> Outcome:
         """Boot the agent's ISO once."""
-        image = task.driver_info.get("deploy_iso")
-        if image is None:
-            raise errors.MissingParameterValue(
-                reason="driver_info/deploy_iso is missing: URL of the ISO with the agent",
-            )
+        image = _require_agent(task)
         return substeps.run_in_order(
             task,
             "redfish_boot",
@@ -157,6 +158,15 @@ def requested_mode(instance_info: Mapping[str, Any], properties: Mapping[str, An
         if mode in boot_device.MODES:
             return mode
     return None
+
+
+def _require_agent(task: base.DriverTask) -> Any:
+    image = task.driver_info.get("deploy_iso")
+    if image is None:
+        raise errors.MissingParameterValue(
+            reason="driver_info/deploy_iso is missing: URL of the ISO with the agent",
+        )
+    return image
 
 
 def _check_url(key: str, value: Any) -> None:

@@ -19,14 +19,14 @@ class RedfishHardware(base.HardwareType):
         "console": ("no-console",),
         "deploy": ("ramdisk",),
         "firmware": ("redfish", "no-firmware"),
-        "inspect": ("redfish", "no-inspect"),
-        "management": ("redfish",),
+        "inspect": ("redfish", "agent", "no-inspect"),
+        "management": ("redfish", "noop"),
         "network": ("noop",),
         "power": ("redfish",),
-        "raid": ("no-raid",),
+        "raid": ("redfish", "no-raid"),
         "rescue": ("no-rescue",),
         "storage": ("noop",),
-        "vendor": ("no-vendor",),
+        "vendor": ("redfish", "no-vendor"),
     }
 
 

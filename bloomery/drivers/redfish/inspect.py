@@ -1,10 +1,9 @@
 """Out-of-band inspection: what a machine is made of, as its BMC tells it.
 
-The result carries the inventory in the agents' shape, the node's properties with what was found
-merged in, and the addresses of its interfaces:
+The result carries the inventory in the agents' shape, of which hooks make ports, and the node's
+properties with what was found merged in:
 
-    {"inventory": {"inventory": {...}, "plugin_data": {}}, "node": {"properties": {...}},
-     "ports": ["52:54:00:00:00:01"]}
+    {"inventory": {"inventory": {...}, "plugin_data": {}}, "node": {"properties": {...}}}
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, Final, TypeAlias
 
 from bloomery import errors
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, reading
+from bloomery.drivers.redfish import boot_device, neighbours, reading
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Done
 
@@ -22,12 +21,18 @@ Json: TypeAlias = dict[str, Any]
 
 _ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
 _LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
+_PCI_HOOKS: Final = frozenset({"pci-devices", "accelerators"})
+_LLDP_HOOKS: Final = frozenset({"parse-lldp", "local-link-connection"})
 _REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
 
 
 class RedfishInspect(RedfishInterface, base.Inspect):
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        return self.conf.redfish.inspection_hooks
+
     def inspect_hardware(self, task: base.DriverTask) -> Done:
-        """Read everything in one call.
+        """Read the system in one call.
 
         What the operator has set in properties counts where the BMC does not tell.  Raises
         HardwareInspectionFailure for what must be there and neither says.
@@ -43,11 +48,26 @@ class RedfishInspect(RedfishInterface, base.Inspect):
             )
         return Done(
             result={
-                "inventory": {"inventory": inventory, "plugin_data": {}},
+                "inventory": {
+                    "inventory": inventory,
+                    "plugin_data": self._neighbours(task, inventory),
+                },
                 "node": {"properties": _merged(task.node.properties, facts, inventory)},
-                "ports": [nic["mac_address"] for nic in inventory["interfaces"]],
             },
         )
+
+    def _neighbours(self, task: base.DriverTask, inventory: Json) -> Json:
+        """Read PCI devices and LLDP, each only for the hooks that use it, in calls of their own."""
+        plugin_data: Json = {}
+        if not _PCI_HOOKS.isdisjoint(self.hooks):
+            plugin_data["pci_devices"] = self.access.read(task, neighbours.pci_devices)
+        if not _LLDP_HOOKS.isdisjoint(self.hooks):
+            parsed = self.access.read(task, neighbours.lldp)
+            names = {nic["mac_address"]: nic["name"] for nic in inventory["interfaces"]}
+            plugin_data["parsed_lldp"] = {
+                names[mac]: told for mac, told in parsed.items() if mac in names
+            }
+        return plugin_data
 
 
 def look(system: Any) -> Json:

@@ -1,13 +1,13 @@
-"""Boot device, boot mode, secure boot, sensors, NMI, vendor and health by Redfish."""
+"""Boot device and mode, secure boot, sensors, NMI, lights, media, vendor, health by Redfish."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from typing import Any
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.drivers import base
-from bloomery.drivers.redfish import boot_device, reading, reset, sensors
+from bloomery.drivers.redfish import boot_device, indicators, media, reading, reset, sensors
 from bloomery.drivers.redfish.bios_setting import BiosSetting
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Outcome
@@ -76,6 +76,49 @@ class RedfishManagement(RedfishInterface, base.Management):
 
     def inject_nmi(self, task: base.DriverTask) -> None:
         self.access.change(task, lambda system: reset.send(system, "Nmi"))
+
+    def get_supported_indicators(
+        self, task: base.DriverTask, component: str | None = None
+    ) -> dict[str, dict[str, base.Indicator]]:
+        def read(system: Any) -> dict[str, dict[str, base.Indicator]]:
+            facts: dict[str, dict[str, base.Indicator]] = {}
+            for light in indicators.of(system, component):
+                facts.setdefault(light.component, {})[light.name] = light.facts()
+            return facts
+
+        return self.access.read(task, read)
+
+    def get_indicator_state(self, task: base.DriverTask, component: str, indicator: str) -> str:
+        return self.access.read(
+            task, lambda system: indicators.find(system, component, indicator).read()
+        )
+
+    def set_indicator_state(
+        self, task: base.DriverTask, component: str, indicator: str, state: str
+    ) -> None:
+        def switch(system: Any) -> None:
+            indicators.find(system, component, indicator).switch(state)
+
+        self.access.change(task, switch, repeatable=True)
+
+    def get_virtual_media(self, task: base.DriverTask) -> list[dict[str, Any]]:
+        return self.access.read(task, media.show)
+
+    def attach_virtual_media(self, task: base.DriverTask, device_type: str, image_url: str) -> None:
+        """Have the image in a device; the BMC fetches it, so it must be a URL that it can reach."""
+        kinds = media.KINDS[device_type]
+        self.access.change(
+            task,
+            lambda system: media.insert(system, image_url, kinds),
+            repeatable=True,
+            secrets=secrets.in_address(image_url),
+        )
+
+    def detach_virtual_media(
+        self, task: base.DriverTask, device_types: Sequence[str] | None = None
+    ) -> None:
+        kinds = tuple(kind for each in device_types or () for kind in media.KINDS[each])
+        self.access.change(task, lambda system: media.eject(system, kinds), repeatable=True)
 
     def detect_vendor(self, task: base.DriverTask) -> str | None:
         return self.access.read(task, _vendor)

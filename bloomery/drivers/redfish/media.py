@@ -1,16 +1,23 @@
-"""Virtual media: which device of a system takes a CD, and what is in it."""
+"""Virtual media: which device of a system takes an image, and what is in it."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.drivers.redfish import reading
 
 NO_DRIVE: Final = (
     "its BMC offers no virtual CD or DVD: virtual media may need a licence, or a newer firmware"
 )
+
+
+# What is taken for what is asked for; the first is preferred.
+DISC: Final = ("CD", "DVD")
+KINDS: Final[Mapping[str, tuple[str, ...]]] = {
+    "cdrom": DISC, "disk": ("USBStick",), "floppy": ("Floppy",),
+}  # fmt: skip
 
 
 class MediaStays(Exception):
@@ -19,20 +26,20 @@ class MediaStays(Exception):
 
 def has_drive(system: Any) -> bool:
     """Tell whether the BMC offers a virtual CD or DVD at all; a few reads, nothing is changed."""
-    return next(_discs(system), None) is not None
+    return next(_takers(system, DISC), None) is not None
 
 
-def insert(system: Any, image: str) -> None:
-    """Have ``image`` in one CD device; the device that has it already is left alone.
+def insert(system: Any, image: str, kinds: tuple[str, ...] = DISC) -> None:
+    """Have ``image`` in one device of these kinds; the device that has it already is left alone.
 
     The next device is tried when one refuses with a 4xx; the last one's refusal is raised.
     Raises InvalidParameterValue where there is no such device.
     """
     import sushy
 
-    devices = list(_discs(system))
+    devices = list(_takers(system, kinds))
     if not devices:
-        raise errors.InvalidParameterValue(reason=NO_DRIVE)
+        raise errors.InvalidParameterValue(reason=NO_DRIVE if kinds == DISC else _lacks(kinds))
     if any(device.inserted and device.image == image for device in devices):
         return
     refusal: Any = None
@@ -88,18 +95,37 @@ def eject(system: Any, kinds: tuple[str, ...] = ()) -> list[str]:
     """Eject whatever is in devices of these kinds (none named: all); return the devices."""
     ejected = []
     for device in _devices(system):
-        names = {kind.value for kind in device.media_types}
-        if device.inserted and (not kinds or names & set(kinds)):
+        if device.inserted and (not kinds or _kinds(device) & set(kinds)):
             _take_out(device)
             ejected.append(str(device.identity))
     return ejected
 
 
-def _discs(system: Any) -> Iterator[Any]:
-    """The devices that take a disc, those for CDs first."""
-    devices = [(device, {kind.value for kind in device.media_types}) for device in _devices(system)]
-    yield from (device for device, kinds in devices if "CD" in kinds)
-    yield from (device for device, kinds in devices if "DVD" in kinds and "CD" not in kinds)
+def show(system: Any) -> list[dict[str, Any]]:
+    """Return what each device takes, and what is in it."""
+    return [
+        {
+            "media_types": sorted(_kinds(device)),
+            "inserted": bool(device.inserted),
+            "image": secrets.mask_address(device.image or ""),
+        }
+        for device in _devices(system)
+    ]
+
+
+def _lacks(kinds: tuple[str, ...]) -> str:
+    return f"its BMC offers no virtual {' or '.join(kinds)}"
+
+
+def _kinds(device: Any) -> set[str]:
+    return {kind.value for kind in device.media_types or ()}
+
+
+def _takers(system: Any, kinds: tuple[str, ...]) -> Iterator[Any]:
+    """The devices that take one of ``kinds``, those for the first kind first."""
+    devices = [(device, _kinds(device)) for device in _devices(system)]
+    for at, kind in enumerate(kinds):
+        yield from (d for d, taken in devices if kind in taken and not taken & {*kinds[:at]})
 
 
 def _devices(system: Any) -> Iterator[Any]:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.lab.bmc import ROOT, SimulatedBmc
-from bloomery.lab.refusal import Refusal, missing
+from bloomery.lab.refusal import Refusal, checked, missing, needed
 from bloomery.lab.resources import services
+from bloomery.lab.resources.systems import LEDS
 from bloomery.lab.routing import (
     HEALTHY,
     NO_CONTENT,
@@ -52,8 +53,17 @@ def show_drive(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
         "@odata.type": "#Drive.v1_7_0.Drive",
         "Id": number, "Name": f"Drive {number}", "CapacityBytes": size_gib << 30,
         "MediaType": "SSD", "Protocol": "SAS", "Model": "LAB-DISK", "Manufacturer": "Lab",
-        "SerialNumber": f"D{number}", "IndicatorLED": "Off", "Status": HEALTHY,
+        "SerialNumber": f"D{number}", "Status": HEALTHY,
+        "IndicatorLED": bmc.system(ident).drive_leds.get(number, "Off"),
     }  # fmt: skip
+
+
+@route("PATCH", "/Systems/*/Storage/1/Drives/*")
+def change_drive(bmc: SimulatedBmc, ask: Ask, ident: str, number: str) -> Answer:
+    system = bmc.system(ident)
+    item(system.spec.disks_gib, number)
+    system.drive_leds[number] = needed(checked(ask.body, {"IndicatorLED": LEDS}), "IndicatorLED")
+    return NO_CONTENT
 
 
 @route("GET", "/Systems/*/Storage/1/Volumes")

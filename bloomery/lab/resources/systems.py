@@ -44,6 +44,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "Boot": _boot(system),
         **{k: ref(f"{path}/{k}") for k in (
             "Bios", "SecureBoot", "Storage", "EthernetInterfaces", "Processors")},
+        "PCIeDevices": [ref(f"/Chassis/{ident}/PCIeDevices/0")],
         "VirtualMedia": ref(f"/Managers/{ident}/VirtualMedia"),
         "Links": {"ManagedBy": [ref(f"/Managers/{ident}")], "Chassis": [ref(f"/Chassis/{ident}")]},
         "Actions": actions(

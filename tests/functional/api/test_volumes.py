@@ -163,9 +163,9 @@ def test_lists_are_filtered_by_node_and_paged(world, node):
 def test_the_root_and_a_node_say_where_volumes_are(api, node):
     root = api.get(V).json
     assert set(root) == {"links", "connectors", "targets"}
-    assert root["connectors"][0]["href"] == f"http://api.test{V}/connectors/"
+    assert root["connectors"][0]["href"] == f"http://api.test{V}/connectors"
     below = api.get("/v1/nodes/web-1/volume").json
-    assert below["targets"][0]["href"] == f"http://api.test/v1/nodes/{node}/volume/targets/"
+    assert below["targets"][0]["href"] == f"http://api.test/v1/nodes/{node}/volume/targets"
     assert api.get("/v1/nodes/web-1/volume/targets").status == 404  # by UUID only
     assert api.get(f"/v1/nodes/{node}").json["volume"][0]["href"].endswith(f"/{node}/volume")
     assert api.post(f"/v1/nodes/{node}/volume/targets", DISK | {"node_uuid": node}).status == 400

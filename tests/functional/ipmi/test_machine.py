@@ -131,7 +131,8 @@ def test_raw_commands_and_a_reset_of_the_bmc_are_steps(stage, node):
     stage.site.provision(node, "clean", steps=[RAW, reset(warm=False)], disable_ramdisk=False)
     stage.site.wait_for_state(node, "manageable", "clean failed")
     assert stage.show(node)["last_error"] is None
-    assert [name for name, _ in stage.steps(node, "clean")][1:3] == [
+    names = [name for name, _ in stage.steps(node, "clean")]
+    assert [name for name in names if name.startswith("vendor.")] == [
         "vendor.send_raw", "vendor.bmc_reset",
     ]  # fmt: skip
 
@@ -140,6 +141,54 @@ def test_what_the_bmc_refuses_fails_the_step(stage, node):
     stage.ask(node, "clean", clean_steps=[reset()])  # ipmi_sim knows no warm reset
     stage.wait_for(node, "clean failed")
     assert "refused: MC reset command failed: Invalid command" in stage.show(node)["last_error"]
+
+
+def passthru(stage, node, method, **info):
+    answer = stage.api.post(f"/v1/nodes/{node}/vendor_passthru/{method}", info)
+    if answer.status == 202:
+        stage.wait_until_free(node)
+    return answer
+
+
+def test_raw_commands_and_a_reset_of_the_bmc_are_called_by_name(stage, node):
+    methods = stage.api.get(f"/v1/nodes/{node}/vendor_passthru/methods").json
+    assert set(methods) == {"send_raw", "bmc_reset"}
+    answer = passthru(stage, node, "send_raw", raw_bytes=RAW["args"]["raw_bytes"])
+    assert (answer.status, answer.body) == (202, b"")
+    assert passthru(stage, node, "bmc_reset", warm="false").status == 202
+    assert stage.show(node)["last_error"] is None
+    assert stage.steps(node, "vendor") == [("vendor.passthru", "done")] * 2
+
+
+def test_what_the_bmc_refuses_of_a_call_is_told_in_last_error(stage, node):
+    assert passthru(stage, node, "bmc_reset", warm=True).status == 202
+    assert "refused: MC reset command failed" in stage.show(node)["last_error"]
+
+
+@pytest.mark.parametrize(
+    ("method", "info", "told"),
+    [
+        ("send_raw", {}, "Parameter 'raw_bytes' not passed"),
+        ("send_raw", {"raw_bytes": "0x100 1"}, "raw_bytes must be two bytes or more"),
+        ("bmc_reset", {"warm": "maybe"}, "Invalid warm"),
+        ("bmc_reset", {"cold": True}, "Parameter 'cold' is none of method 'bmc_reset'"),
+    ],
+)
+def test_a_call_of_no_use_is_refused_before_anything_is_sent(stage, node, method, info, told):
+    answer = passthru(stage, node, method, **info)
+    assert (answer.status, told in answer.said) == (400, True), answer.said
+
+
+def test_an_nmi_is_asked_of_the_bmc(stage, node):
+    answer = stage.api.put(f"/v1/nodes/{node}/management/inject_nmi", {})  # ipmi_sim has none
+    assert answer.status == 500
+    assert "refused: Set Chassis Power Control to Diag failed" in answer.said
+
+
+def test_lights_and_media_are_none_of_ipmi(stage, node):
+    for path in ("management/indicators", "vmedia"):
+        answer = stage.api.get(f"/v1/nodes/{node}/{path}")
+        assert (answer.status, "Driver ipmi does not support" in answer.said) == (400, True)
 
 
 def test_why_tells_of_the_bmc(stage, machine, node):

@@ -168,6 +168,29 @@ def test_what_a_machine_is_made_of_is_read_as_far_as_it_is_told(stage, node) -> 
     assert [part["component"] for part in parts] == ["bmc"]
 
 
+def test_lights_are_switched(stage, node) -> None:
+    path = f"/v1/nodes/{node}/management/indicators"
+    names = [each["name"] for each in stage.api.get(path).json["indicators"]]
+    assert {name.rpartition("@")[2] for name in names} >= {"system", "chassis"}
+    for name in names:
+        for state in ("on", "off", "blinking"):
+            answer = stage.api.put(f"{path}/{name}", {"state": state})
+            assert answer.status == 204, (name, answer.body)
+            assert stage.api.get(f"{path}/{name}").json == {"state": state}
+
+
+def test_media_are_inserted_shown_and_ejected(stage, node, iso) -> None:
+    path = f"/v1/nodes/{node}/vmedia"
+    before = stage.api.get(path).json
+    assert stage.api.post(path, {"device_type": "cdrom", "image_url": iso}).status == 204
+    stage.wait_until_free(node)
+    assert stage.show(node)["last_error"] is None
+    assert [each["inserted"] for each in stage.api.get(path).json].count(True) == 1
+    assert stage.api.delete(path).status == 204
+    stage.wait_until_free(node)
+    assert stage.api.get(path).json == before
+
+
 def test_sensors_are_read(address, system) -> None:
     task = FakeTask({"redfish_address": address, "redfish_system_id": system})
     found = RedfishManagement(Conf()).get_sensors_data(task)

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.conductor.periodics.power_sync import PowerSync
 from tests.functional.redfish.conftest import manageable
+from tests.kit.waiting import wait_for
 
 
 @pytest.fixture
@@ -69,3 +71,12 @@ def test_a_system_without_an_id_is_looked_for_once(stage, machine, asked) -> Non
     assert taken(asked, machine) == [*LOGIN, "GET /Systems", *VERIFY]
     stage.power(node, "power on")
     assert "GET /Systems" not in taken(asked, machine)
+
+
+def test_a_look_of_power_sync_tells_the_health_as_well(stage, machine, asked) -> None:
+    node = manageable(stage, machine)
+    asked.clear()
+    PowerSync(stage.site.runtime).run()
+    wait_for(lambda: stage.show(node)["health"] == "OK", "the health to be recorded")
+    stage.wait_until_free(node)
+    assert taken(asked, machine) == ["GET /Systems/ID"]

@@ -44,9 +44,18 @@ def test_a_machine_that_may_run_keeps_its_volumes(
     assert stage.api.patch(path, CHANGE).status == patched
     extra = stage.api.get(path).json["extra"]
     same = [{"op": "replace", "path": "/extra", "value": extra}]
-    assert stage.api.patch(path, same).status == 200
+    assert stage.api.patch(path, same).status == patched
     assert stage.api.delete(path).status == deleted
     assert stage.api.get(path).status == (404 if deleted == 204 else 200)
+
+
+@pytest.mark.parametrize(("plural", "body"), [("connectors", IQN), ("targets", DISK)])
+def test_what_a_running_machine_refuses_has_a_name(stage: Any, node: str, plural: str, body: Any):
+    path = add(stage, plural, body, node_uuid=node)
+    stage.site.set(node, power_state="power on", provision_state="active")
+    noun = f"volume {plural.removesuffix('s')}"
+    assert f'"{noun} update"' in stage.api.patch(path, CHANGE).said
+    assert f'"{noun} deletion"' in stage.api.delete(path).said
 
 
 def test_secrets_of_a_target_are_sealed_and_only_drivers_read_them(stage: Any, node: str):

@@ -239,7 +239,7 @@ def test_a_restart_without_a_clear_answer_is_asked_again(power, task, machine):
     machine.bmc.faults.add(kind="status", status=503, path="Reset")
     turns_of(power, task, "rebooting", 1)
     task.turn += 1
-    assert power.set_power_state(task, "rebooting") == DONE
+    wait_for(lambda: power.set_power_state(task, "rebooting") == DONE, "the restart")
     assert orders(machine) == ["reset On", "reset ForceRestart"]
 
 

@@ -1,0 +1,102 @@
+"""Lights of a machine by Redfish: of the system, its chassis and its drives.
+
+A resource says Lit, Off or Blinking in ``IndicatorLED``; newer ones say true or false in
+``LocationIndicatorActive``.  Source: DMTF DSP0268; the former is deprecated since 2020.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.drivers import base
+from bloomery.drivers.redfish import reading
+
+COMPONENTS: Final = ("system", "chassis", "disk")
+_LED: Final = "IndicatorLED"
+_LOCATION: Final = "LocationIndicatorActive"
+_WORDS: Final = {"blinking": "Blinking", "off": "Off", "on": "Lit"}
+_STATES: Final = {word: state for state, word in _WORDS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Light:
+    """One light: ``name`` within its component, and the resource of sushy's that has it."""
+
+    component: str
+    name: str
+    resource: Any
+
+    @property
+    def blinks(self) -> bool:
+        return self.resource.json.get(_LED) is not None
+
+    def facts(self) -> base.Indicator:
+        states = list(_WORDS) if self.blinks else ["off", "on"]
+        return {"readonly": False, "states": states}
+
+    def read(self) -> str:
+        document = self.resource.json
+        if self.blinks:
+            return _STATES.get(document[_LED], "unknown")
+        return "on" if document[_LOCATION] else "off"
+
+    def switch(self, state: str) -> None:
+        """Raises InvalidParameterValue for a state that the light does not have."""
+        allowed = self.facts()["states"]
+        if state not in allowed:
+            raise errors.InvalidParameterValue(
+                reason=f"Invalid state {state[:40]} of {self.name}@{self.component}: "
+                f"it takes {', '.join(allowed)}",
+            )
+        value: Any = _WORDS[state] if self.blinks else state == "on"
+        document = {_LED if self.blinks else _LOCATION: value}
+        resource = self.resource
+        resource._conn.patch(resource.path, data=document, etag=resource._get_etag())  # noqa: SLF001
+        resource.invalidate()
+
+
+def of(system: Any, component: str | None = None) -> Iterator[Light]:
+    """Yield the lights of a machine.  Raises InvalidParameterValue for an unknown component."""
+    if component not in (None, *COMPONENTS):
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid component {component[:40]}: redfish has {', '.join(COMPONENTS)}",
+        )
+    for kind in COMPONENTS:
+        if component in (None, kind):
+            for name, resource in _NAMED[kind](system):
+                if _LED in resource.json or isinstance(resource.json.get(_LOCATION), bool):
+                    yield Light(component=kind, name=name, resource=resource)
+
+
+def find(system: Any, component: str, name: str) -> Light:
+    """Return one light.  Raises MissingParameterValue for one that the machine lacks."""
+    names = []
+    for light in of(system, component):
+        if light.name == name:
+            return light
+        names.append(light.name)
+    raise errors.MissingParameterValue(
+        reason=f"Unknown indicator {name[:80]} of {component}: "
+        f"the machine has {', '.join(names) or 'none'}",
+    )
+
+
+def _systems(system: Any) -> Iterator[tuple[str, Any]]:
+    yield str(system.uuid or system.identity), system
+
+
+def _chassis(system: Any) -> Iterator[tuple[str, Any]]:
+    for each in reading.chassis(system):
+        yield str(each.uuid or each.identity), each
+
+
+def _drives(system: Any) -> Iterator[tuple[str, Any]]:
+    for storage in reading.optional(lambda: list(reading.each(system.storage))) or ():
+        for drive in reading.drives([storage]):
+            yield f"{storage.identity}:{drive.identity}", drive
+
+
+_NAMED: Final = {"system": _systems, "chassis": _chassis, "disk": _drives}

@@ -1,0 +1,88 @@
+"""What a BMC tells around the system itself: PCI functions, and switches at its network ports.
+
+Each takes a request per device, so that it is read only for hooks that use it.
+Source: DMTF DSP0268, PCIeDevice, PCIeFunction, NetworkAdapter and Port.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Final, TypeAlias
+
+from bloomery.drivers.redfish import reading
+
+Json: TypeAlias = dict[str, Any]
+
+_IDS: Final = {
+    "vendor_id": "VendorId", "product_id": "DeviceId", "class": "ClassCode",
+    "revision": "RevisionId", "subsystem_id": "SubsystemId",
+    "subsystem_vendor_id": "SubsystemVendorId",
+}  # fmt: skip
+_LLDP: Final = {
+    "switch_chassis_id": "ChassisId",
+    "switch_port_id": "PortId",
+    "switch_system_name": "SystemName",
+    "switch_system_description": "SystemDescription",
+    "switch_mgmt_addresses": "ManagementAddressIPv4",
+}
+
+
+def pci_devices(system: Any) -> list[Json]:
+    """Return the PCI functions as ironic-python-agent has them: IDs of hexadecimal digits."""
+    return [
+        device
+        for function in _functions(system)
+        if (device := _plain(function)).keys() >= {"vendor_id", "product_id"}
+    ]
+
+
+def _functions(system: Any) -> Iterator[Json]:
+    for device in _listed(system, system.json, "PCIeDevices"):
+        yield from _listed(system, device, "PCIeFunctions") or _listed(
+            system, device.get("Links") or {}, "PCIeFunctions"
+        )
+
+
+def _listed(system: Any, document: Json, name: str) -> list[Json]:
+    """Return documents that a property lists itself, or whose collection it links to."""
+    value = document.get(name)
+    if not isinstance(value, list):
+        return list(reading.members(system, document, name))
+    paths = [link["@odata.id"] for link in value if isinstance(link, dict) and "@odata.id" in link]
+    documents = (reading.optional(reading.fetch, system, path) for path in paths)
+    return [each for each in documents if each]
+
+
+def _plain(function: Json) -> Json:
+    return {
+        name: value.lower().removeprefix("0x")
+        for name, source in _IDS.items()
+        if isinstance(value := function.get(source), str) and value
+    }
+
+
+def lldp(system: Any) -> dict[str, Json]:
+    """Return what the switch of each network port tells, by the port's MAC address."""
+    neighbours: dict[str, Json] = {}
+    for chassis in reading.chassis(system):
+        for adapter in reading.members(system, chassis.json, "NetworkAdapters"):
+            for port in reading.members(system, adapter, "Ports"):
+                neighbours |= _neighbour(port)
+    return neighbours
+
+
+def _neighbour(port: Json) -> dict[str, Json]:
+    ethernet = port.get("Ethernet")
+    if not isinstance(ethernet, dict) or not isinstance(ethernet.get("LLDPReceive"), dict):
+        return {}
+    received = ethernet["LLDPReceive"]
+    parsed: Json = {
+        name: received[source]
+        for name, source in _LLDP.items()
+        if isinstance(received.get(source), str) and received[source]
+    }
+    if "switch_mgmt_addresses" in parsed:
+        parsed["switch_mgmt_addresses"] = [parsed["switch_mgmt_addresses"]]
+    addresses = ethernet.get("AssociatedMACAddresses")
+    macs = [mac.lower() for mac in addresses if isinstance(mac, str)] if addresses else []
+    return dict.fromkeys(macs, parsed) if parsed else {}

@@ -1,0 +1,208 @@
+"""RAID by Redfish: volumes are deleted and created one after another, in as many turns as it takes.
+
+What is still to be done stands in ``driver_internal_info``, and a volume whose drives are those of
+one that is there is not asked for again: so the steps may be repeated.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from bloomery import clock, errors
+from bloomery.drivers import base, raid_config, steps
+from bloomery.drivers.redfish import volumes
+from bloomery.drivers.redfish.hardware import RedfishInterface
+from bloomery.outcome import Again, Done, Outcome
+
+Json = dict[str, Any]
+
+_MEMORY: Final = "redfish_raid"
+_LIMIT_S: Final = 24 * 3600.0  # for one step: large volumes take hours
+_FLAGS: Final = {
+    "create_root_volume": "create the volume with is_root_volume",
+    "create_nonroot_volumes": "create the other volumes",
+    "delete_existing": "delete the volumes that are there before",
+}
+_CREATE_ARGS: Final = {
+    name: {"description": text, "required": False} for name, text in _FLAGS.items()
+}
+_APPLY_ARGS: Final = {
+    "raid_config": {"description": "the volumes, as states/raid takes them", "required": True},
+    **_CREATE_ARGS,
+}
+
+
+def _out_of_band(argsinfo: Json | None = None) -> Callable[[Any], Any]:
+    """Offer a method in cleaning, deployments and servicing, on request; no agent is needed."""
+
+    def mark(method: Any) -> Any:
+        facts: Json = {"argsinfo": argsinfo, "requires_ramdisk": False, "resumable": True}
+        method = steps.clean_step(priority=0, **facts)(method)
+        method = steps.deploy_step(priority=0, argsinfo=argsinfo, resumable=True)(method)
+        return steps.service_step(**facts)(method)
+
+    return mark
+
+
+class RedfishRaid(RedfishInterface, base.Raid):
+    def validate_raid_config(self, task: base.DriverTask, config: Mapping[str, Any]) -> None:
+        raid_config.check(config)
+        volumes.check(config)
+
+    @_out_of_band(_CREATE_ARGS)
+    def create_configuration(
+        self,
+        task: base.DriverTask,
+        create_root_volume: bool = True,
+        create_nonroot_volumes: bool = True,
+        delete_existing: bool = False,
+    ) -> Outcome:
+        """Create the volumes of ``target_raid_config``."""
+        target = task.node.target_raid_config
+        if not target:
+            raise errors.MissingParameterValue(
+                reason=f"node {task.node.uuid} has no target_raid_config: PUT states/raid sets it",
+            )
+        disks = _chosen(target, root=create_root_volume, others=create_nonroot_volumes)
+        return self._make(task, disks, delete_existing=delete_existing)
+
+    @_out_of_band(_APPLY_ARGS)
+    def apply_configuration(
+        self,
+        task: base.DriverTask,
+        raid_config: Any,
+        create_root_volume: bool = True,
+        create_nonroot_volumes: bool = False,
+        delete_existing: bool = False,
+    ) -> Outcome:
+        """Create volumes that are named here."""
+        self.validate_raid_config(task, raid_config)
+        disks = _chosen(raid_config, root=create_root_volume, others=create_nonroot_volumes)
+        return self._make(task, disks, delete_existing=delete_existing)
+
+    @_out_of_band()
+    def delete_configuration(self, task: base.DriverTask) -> Outcome:
+        """Delete all volumes."""
+        return self._make(task, [], delete_existing=True)
+
+    def _make(self, task: base.DriverTask, disks: list[Json], *, delete_existing: bool) -> Outcome:
+        """Take a turn; what cannot be leaves no memory behind."""
+        try:
+            return _Change(self, task, disks, delete_existing=delete_existing).take_turn()
+        except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
+            task.node.driver_internal_info.pop(_MEMORY, None)
+            raise
+
+
+def _chosen(config: Mapping[str, Any], *, root: bool, others: bool) -> list[Json]:
+    return [d for d in config["logical_disks"] if (root if d.get("is_root_volume") else others)]
+
+
+class _Change:
+    """One step under way: its position stands in the node's ``driver_internal_info``.
+
+    ``delete``: paths of volumes; ``create``: requests, None until they are planned; ``monitors``:
+    tasks of the BMC that have not ended; ``restart``: what was asked for applies at the next boot.
+    """
+
+    def __init__(
+        self,
+        interface: RedfishRaid,
+        task: base.DriverTask,
+        disks: list[Json],
+        *,
+        delete_existing: bool,
+    ) -> None:
+        self._access, self._task, self._disks = interface.access, task, disks
+        self._pause_s = float(interface.conf.redfish.raid_config_status_interval)
+        request = json.dumps([disks, delete_existing], sort_keys=True)
+        digest = hashlib.sha256(request.encode()).hexdigest()[:16]
+        memory = task.node.driver_internal_info.get(_MEMORY)
+        if memory is None or memory["asked"] != digest:
+            until = clock.now() + timedelta(seconds=_LIMIT_S)
+            memory = {
+                "asked": digest, "delete": None if delete_existing else [], "create": None,
+                "monitors": [], "restart": False, "until": until.isoformat(),
+            }  # fmt: skip
+            task.node.driver_internal_info[_MEMORY] = memory
+        self._memory: Json = memory
+
+    def take_turn(self) -> Outcome:
+        """Go on until something takes its time.  Raises StepFailure, BmcRefused, BmcUnreachable."""
+        while (work := self._next()) is not None:
+            outcome = work()
+            if outcome is not None and not isinstance(outcome, Done):
+                return outcome
+            self._task.save()
+        config = self._access.read(self._task, volumes.shown)
+        del self._task.node.driver_internal_info[_MEMORY]
+        return Done(result={"node": {"raid_config": config}})
+
+    def _next(self) -> Callable[[], Outcome | None] | None:
+        memory = self._memory
+        if memory["monitors"] and not memory["restart"]:
+            return self._poll
+        if memory["delete"] is None:
+            return self._plan_deletion
+        if memory["delete"]:
+            return self._delete
+        if memory["restart"] and not memory["create"]:
+            return self._restart
+        if memory["create"] is None:
+            return self._plan_creation
+        return self._create if memory["create"] else None
+
+    def _plan_deletion(self) -> None:
+        existing = self._access.read(self._task, volumes.existing)
+        self._memory["delete"] = [volume.path for volume in existing]
+
+    def _plan_creation(self) -> None:
+        requests = self._access.read(self._task, lambda system: volumes.plan(system, self._disks))
+        self._memory["create"] = requests
+
+    def _delete(self) -> None:
+        path = self._memory["delete"][0]
+        collection = path.rpartition("/")[0]
+
+        def work(system: Any) -> tuple[str | None, str | None]:
+            when = volumes.apply_time_of(system, collection)
+            return when, volumes.delete(system, path, when)
+
+        self._note(*self._access.change(self._task, work, repeatable=True))
+        del self._memory["delete"][0]
+
+    def _create(self) -> None:
+        request = self._memory["create"][0]
+        monitor = self._access.change(
+            self._task, lambda system: volumes.create(system, request), repeatable=True
+        )
+        self._note(volumes.when(request), monitor)
+        del self._memory["create"][0]
+
+    def _note(self, when: str | None, monitor: str | None) -> None:
+        if monitor is not None:
+            self._memory["monitors"].append(monitor)
+        if when == volumes.ON_RESET:
+            self._memory["restart"] = True
+
+    def _restart(self) -> Outcome | None:
+        outcome = self._task.driver.power.reboot(self._task)
+        if isinstance(outcome, Done):
+            self._memory["restart"] = False
+        return outcome
+
+    def _poll(self) -> Outcome | None:
+        """Look at the first task that has not ended."""
+        monitor = self._memory["monitors"][0]
+        if self._access.read(self._task, lambda system: volumes.is_over(system, monitor)):
+            del self._memory["monitors"][0]
+            return None
+        if clock.now() >= datetime.fromisoformat(self._memory["until"]):
+            raise errors.StepFailure(
+                reason=f"the BMC has not changed its volumes within {_LIMIT_S / 3600:g} h",
+            )
+        return Again(after_s=self._pause_s, reason="the BMC changes its volumes")

@@ -1,0 +1,339 @@
+"""RAID volumes of a machine by Redfish: which there are, and which drives new ones are made of.
+
+Source: DMTF DSP0268, Storage, Drive, Volume, and DSP0266, @Redfish.OperationApplyTime.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final, NamedTuple
+
+from bloomery import errors
+from bloomery.drivers.redfish import reading
+
+Json = dict[str, Any]
+
+_GIB: Final = 1 << 30
+_APPLY: Final = "@Redfish.OperationApplyTime"
+ON_RESET: Final = "OnReset"
+
+
+class Level(NamedTuple):
+    """A RAID level: Redfish's word, least drives, by what their number grows, drives of overhead.
+
+    ``most``: drives that it takes at most; ``mirrored``: half of them hold copies.
+    """
+
+    word: str
+    least: int
+    step: int = 1
+    overhead: int = 0
+    mirrored: bool = False
+    most: int = 1_000
+
+    def capacity(self, count: int, drive_bytes: int) -> int:
+        data = count // 2 if self.mirrored else count - self.overhead
+        return data * drive_bytes
+
+
+LEVELS: Final[Mapping[str, Level]] = {
+    "0": Level("RAID0", 1),
+    "1": Level("RAID1", 2, mirrored=True, most=2),
+    "5": Level("RAID5", 3, overhead=1),
+    "6": Level("RAID6", 4, overhead=2),
+    "1+0": Level("RAID10", 4, step=2, mirrored=True),
+    "5+0": Level("RAID50", 6, step=2, overhead=2),
+    "6+0": Level("RAID60", 8, step=2, overhead=4),
+}
+_NAMES: Final = {level.word: name for name, level in LEVELS.items()}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Drive:
+    path: str
+    ident: str
+    capacity_bytes: int
+    media: str
+    protocol: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Volume:
+    path: str
+    controller: str
+    name: str | None
+    raid_type: str | None
+    capacity_bytes: int | None
+    drives: frozenset[str]
+
+
+@dataclass(slots=True, kw_only=True)
+class Controller:
+    """A Storage: ``raid_types`` that it makes (empty: it does not tell), ``apply_time`` to ask for.
+
+    ``taken``: paths of drives that volumes are made of.
+    """
+
+    ident: str
+    names: tuple[str, ...]
+    collection: str
+    raid_types: frozenset[str]
+    apply_time: str | None
+    drives: list[Drive]
+    taken: set[str] = field(default_factory=set)
+
+
+# -------------------------------------------------------------------------------- what there is
+
+
+def existing(system: Any) -> list[Volume]:
+    """Return the volumes that are RAID, of all controllers."""
+    return [volume for storage in _storages(system) for volume in _volumes(storage)]
+
+
+def _storages(system: Any) -> Iterator[Any]:
+    yield from reading.optional(lambda: list(reading.each(system.storage))) or ()
+
+
+def _volumes(storage: Any) -> Iterator[Volume]:
+    collection = reading.optional(lambda: storage.volumes)
+    for each in reading.each(collection) if collection is not None else ():
+        document = each.json
+        raid_type = document.get("RAIDType")
+        if raid_type is None and document.get("VolumeType") == "RawDevice":
+            continue  # a drive by itself
+        links = (document.get("Links") or {}).get("Drives") or ()
+        yield Volume(
+            path=each.path, controller=str(storage.identity), name=document.get("Name"),
+            raid_type=raid_type, capacity_bytes=document.get("CapacityBytes"),
+            drives=frozenset(link["@odata.id"] for link in links),
+        )  # fmt: skip
+
+
+def shown(system: Any) -> Json:
+    """Return ``raid_config`` of a node: its volumes in the words of Ironic."""
+    volumes = [_shown(volume) for volume in existing(system)]
+    return {"logical_disks": volumes} if volumes else {}
+
+
+def _shown(volume: Volume) -> Json:
+    facts: Json = {"controller": volume.controller, "physical_disks": _idents(volume.drives)}
+    if volume.name:
+        facts["volume_name"] = volume.name
+    if volume.raid_type in _NAMES:
+        facts["raid_level"] = _NAMES[volume.raid_type]
+    if volume.capacity_bytes:
+        facts["size_gb"] = volume.capacity_bytes // _GIB
+    return facts
+
+
+def _idents(paths: Iterable[str]) -> list[str]:
+    return sorted(path.rstrip("/").rpartition("/")[2] for path in paths)
+
+
+def _controllers(system: Any) -> list[Controller]:
+    controllers = []
+    for storage in _storages(system):
+        collection = reading.optional(lambda storage=storage: storage.volumes)
+        if collection is None:
+            continue
+        parts = [each for each in storage.json.get("StorageControllers") or () if each]
+        types = {kind for part in parts for kind in part.get("SupportedRAIDTypes") or ()}
+        names = [storage.name, *(part.get("Name") for part in parts)]
+        controllers.append(
+            Controller(
+                ident=str(storage.identity),
+                names=tuple(str(name) for name in (storage.identity, *names) if name),
+                collection=collection.path,
+                raid_types=frozenset(types),
+                apply_time=apply_time(collection.json),
+                drives=[_drive(drive) for drive in reading.drives([storage])],
+                taken={path for volume in _volumes(storage) for path in volume.drives},
+            )
+        )
+    return controllers
+
+
+def apply_time(document: Mapping[str, Any]) -> str | None:
+    """Return when a change of these volumes can be asked for: at once, if that is offered."""
+    support = document.get(f"{_APPLY}Support") or {}
+    offered = support.get("SupportedValues") or ()
+    return next((time for time in ("Immediate", ON_RESET) if time in offered), None)
+
+
+def apply_time_of(system: Any, collection: str) -> str | None:
+    """Return ``apply_time`` of the collection at a path."""
+    return apply_time(reading.optional(reading.fetch, system, collection) or {})
+
+
+def when(request: Mapping[str, Any]) -> str | None:
+    """Return when a request of ``plan`` applies; None: the BMC does not tell."""
+    time: str | None = request["payload"].get(_APPLY)
+    return time
+
+
+def _drive(drive: Any) -> Drive:
+    document = drive.json
+    return Drive(
+        path=drive.path, ident=str(drive.identity),
+        capacity_bytes=int(document.get("CapacityBytes") or 0),
+        media=str(document.get("MediaType") or "").lower(),
+        protocol=str(document.get("Protocol") or "").lower(),
+    )  # fmt: skip
+
+
+# --------------------------------------------------------------------------- what is to be made
+
+
+def check(config: Mapping[str, Any]) -> None:
+    """Raise InvalidParameterValue for what Ironic's schema allows and Redfish does not make."""
+    for number, disk in enumerate(config["logical_disks"]):
+        where = f"logical_disks/{number}"
+        if disk["raid_level"] not in LEVELS:
+            raise errors.InvalidParameterValue(
+                reason=f"{where}/raid_level: redfish makes {', '.join(LEVELS)}, "
+                f"not {disk['raid_level']}",
+            )
+        if disk.get("share_physical_disks"):
+            raise errors.InvalidParameterValue(
+                reason=f"{where}/share_physical_disks: redfish makes each volume of whole drives",
+            )
+        if any(isinstance(each, dict) for each in disk.get("physical_disks") or ()):
+            raise errors.InvalidParameterValue(
+                reason=f"{where}/physical_disks: redfish takes Ids of drives, not hints",
+            )
+
+
+def plan(system: Any, disks: Sequence[Json]) -> list[Json]:
+    """Return the requests that make ``disks``: {"collection", "payload", "drives"}, sized first.
+
+    Raises StepFailure where the free drives do not do.
+    """
+    controllers = _controllers(system)
+    ordered = sorted(disks, key=lambda disk: disk["size_gb"] == "MAX")
+    return [_request(controllers, disk) for disk in ordered]
+
+
+def _request(controllers: Sequence[Controller], disk: Json) -> Json:
+    for controller in controllers:
+        named = disk.get("controller")
+        level = LEVELS[disk["raid_level"]]
+        makes = not controller.raid_types or level.word in controller.raid_types
+        if named not in (None, *controller.names) or not makes:
+            continue
+        for drives in _groups(controller, disk):
+            chosen = [drive.path for drive in _take(level, disk, drives)]
+            if chosen:
+                controller.taken.update(chosen)
+                return _payload(controller, level, disk, chosen)
+    raise errors.StepFailure(
+        reason=f"no controller has free drives for a volume of RAID level {disk['raid_level']} and "
+        f"size_gb {disk['size_gb']}: it has {_told(controllers)}",
+    )
+
+
+def _told(controllers: Sequence[Controller]) -> str:
+    free = [
+        f"{controller.ident}:{drive.ident} ({drive.capacity_bytes // _GIB} GiB)"
+        for controller in controllers
+        for drive in controller.drives
+        if drive.path not in controller.taken
+    ]
+    return ", ".join(free[:20]) or "none"
+
+
+def _groups(controller: Controller, disk: Json) -> Iterator[list[Drive]]:
+    """Yield the free drives that fit, those of one kind together, the smallest first."""
+    named = disk.get("physical_disks")
+    kinds: dict[tuple[str, str], list[Drive]] = {}
+    for drive in sorted(controller.drives, key=lambda drive: drive.capacity_bytes):
+        fits = (
+            drive.path not in controller.taken
+            and (not named or drive.ident in named or drive.path in named)
+            and disk.get("disk_type") in (None, drive.media)
+            and disk.get("interface_type") in (None, drive.protocol)
+        )
+        if fits:
+            kinds.setdefault((drive.media, drive.protocol), []).append(drive)
+    yield from kinds.values()
+
+
+def _take(level: Level, disk: Json, drives: Sequence[Drive]) -> list[Drive]:
+    """Return the fewest of ``drives`` that hold the size, the smallest of those; []: none do."""
+    named = disk.get("number_of_physical_disks") or len(disk.get("physical_disks") or ()) or None
+    size = 0 if disk["size_gb"] == "MAX" else disk["size_gb"] * _GIB
+    for count in range(level.least, min(level.most, len(drives)) + 1, level.step):
+        for at in range(len(drives) - count + 1) if named in (None, count) else ():
+            if level.capacity(count, drives[at].capacity_bytes) >= size:
+                return list(drives[at : at + count])
+    return []
+
+
+def _payload(controller: Controller, level: Level, disk: Json, drives: Sequence[str]) -> Json:
+    payload: Json = {
+        "RAIDType": level.word,
+        "Links": {"Drives": [{"@odata.id": path} for path in drives]},
+    }
+    if disk.get("volume_name"):
+        payload["Name"] = disk["volume_name"]
+    if disk["size_gb"] != "MAX" and disk["size_gb"]:
+        payload["CapacityBytes"] = disk["size_gb"] * _GIB
+    if controller.apply_time:
+        payload[_APPLY] = controller.apply_time
+    return {"collection": controller.collection, "payload": payload, "drives": list(drives)}
+
+
+# ------------------------------------------------------------------------------------ asking
+
+
+def create(system: Any, request: Json) -> str | None:
+    """Ask for a volume, unless its drives are those of one already; return what to wait for.
+
+    None: it is there.  So it may be asked for again when nobody knows what became of it.
+    """
+    if any(volume.drives == set(request["drives"]) for volume in existing(system)):
+        return None
+    connection = system.root._conn  # noqa: SLF001
+    return _monitor(connection.post(request["collection"], data=request["payload"]))
+
+
+def delete(system: Any, path: str, when: str | None) -> str | None:
+    """Ask for a volume to be gone, which it may be already; return what to wait for."""
+    import sushy
+
+    connection = system.root._conn  # noqa: SLF001
+    try:
+        return _monitor(connection.delete(path, data={_APPLY: when} if when else None))
+    except sushy.exceptions.ResourceNotFoundError:
+        return None
+
+
+def _monitor(answer: Any) -> str | None:
+    """Return the path of the task that the BMC has begun, if it has."""
+    if answer.status_code != 202:
+        return None
+    where = answer.headers.get("Location") or answer.json()["@odata.id"]
+    return str(urllib.parse.urlsplit(where).path)
+
+
+_FAILED: Final = ("Exception", "Killed", "Cancelled", "Interrupted")
+
+
+def is_over(system: Any, monitor: str) -> bool:
+    """Tell whether a task of the BMC's has ended well.  Raises StepFailure if it has not."""
+    import sushy
+
+    try:
+        answer = system.root._conn.get(monitor)  # noqa: SLF001
+    except sushy.exceptions.ResourceNotFoundError:
+        return True  # BMCs forget tasks that have ended
+    if answer.status_code == 202:
+        return False
+    task = answer.json() if answer.content else {}
+    if task.get("TaskState") in _FAILED or task.get("TaskStatus") == "Critical":
+        messages = [each.get("Message") for each in task.get("Messages") or () if each]
+        reasons = "; ".join(str(each) for each in messages if each)
+        raise errors.StepFailure(reason=f"the BMC could not change the volumes: {reasons[:300]}")
+    return task.get("TaskState") in (None, "Completed")
