@@ -1,0 +1,182 @@
+"""Marks that let operators call a method of a vendor interface through the API, and the calls.
+
+    class Acme(base.Vendor):
+        @vendor_methods.passthru(("POST",), description="Blink all lights of the machine.")
+        def blink(self, task: base.DriverTask, times: int = 3) -> None: ...
+
+        @vendor_methods.driver_passthru(("GET",), async_call=False)
+        def list_models(self) -> list[str]: ...
+
+The arguments of a call are those of the method by name.  One without a default must be there and be
+neither empty, nor 0, nor false, as in Ironic; others than the method has are refused, unless it
+takes ``**others``: then only ``self`` and ``task`` are.  A synchronous method returns JSON, or with
+``attach`` bytes; what an asynchronous one returns is dropped, but for ``Again``, after which it is
+called again.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+from bloomery import errors
+
+M = TypeVar("M", bound=Callable[..., Any])
+Json = dict[str, Any]
+
+HTTP_METHODS: Final = ("GET", "POST", "PUT", "PATCH", "DELETE")
+_RESERVED: Final = frozenset({"self", "task"})  # what the conductor passes: no caller may
+_MOST_SHOWN: Final = 100  # characters of a name that a client made up
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorMethod:
+    """What is known of a method that operators may call.
+
+    ``attribute`` is its name in Python; ``check`` looks at the arguments before anything is done.
+    """
+
+    name: str
+    attribute: str
+    http_methods: tuple[str, ...]
+    async_call: bool
+    attach: bool
+    require_exclusive_lock: bool
+    resumable: bool
+    description: str
+    required: tuple[str, ...]
+    optional: tuple[str, ...]
+    takes_others: bool
+    check: Callable[[Mapping[str, Any]], object] | None
+
+    def shown(self) -> Json:
+        """Return what the list of methods says of it."""
+        return {
+            "async": self.async_call,
+            "attach": self.attach,
+            "description": self.description,
+            "http_methods": list(self.http_methods),
+            "require_exclusive_lock": self.require_exclusive_lock,
+        }
+
+
+def passthru(
+    http_methods: tuple[str, ...],
+    *,
+    method: str | None = None,
+    async_call: bool = True,
+    description: str = "",
+    attach: bool = False,
+    require_exclusive_lock: bool = True,
+    resumable: bool = False,
+    check: Callable[[Mapping[str, Any]], object] | None = None,
+) -> Callable[[M], M]:
+    """Let a method be called for a node: ``def name(self, task, **args) -> JSON``.
+
+    ``method``: the name in the API, if not that in Python.  ``async_call``: the caller gets 202 at
+    once, and a failure goes to the node's last_error.  ``require_exclusive_lock``: else it runs
+    beside whatever holds the node, and must not change the node.  ``resumable``: may be called
+    again after a crash.  ``check``: raises InvalidParameterValue for arguments of no use.
+    """
+    return _mark(
+        "vendor_mark", http_methods, method, async_call=async_call, attach=attach,
+        description=description, require_exclusive_lock=require_exclusive_lock,
+        resumable=resumable, check=check,
+    )  # fmt: skip
+
+
+def driver_passthru(
+    http_methods: tuple[str, ...],
+    *,
+    method: str | None = None,
+    async_call: bool = True,
+    description: str = "",
+    attach: bool = False,
+    check: Callable[[Mapping[str, Any]], object] | None = None,
+) -> Callable[[M], M]:
+    """Let a method be called for a driver, without a node: ``def name(self, **args) -> JSON``."""
+    return _mark(
+        "driver_vendor_mark", http_methods, method, async_call=async_call, attach=attach,
+        description=description, require_exclusive_lock=False, resumable=False, check=check,
+    )  # fmt: skip
+
+
+def _mark(
+    mark: str, http_methods: tuple[str, ...], name: str | None, **facts: Any
+) -> Callable[[M], M]:
+    unknown = set(http_methods) - set(HTTP_METHODS)
+    if unknown or not http_methods:
+        raise ValueError(f"http_methods must be some of {', '.join(HTTP_METHODS)}")
+
+    def declare(method: M) -> M:
+        own = ("self",) if mark == "driver_vendor_mark" else ("self", "task")
+        parameters = list(inspect.signature(method).parameters.values())[len(own) :]
+        plain = [each for each in parameters if each.kind is not each.VAR_KEYWORD]
+        declared = VendorMethod(
+            name=name or method.__name__,
+            attribute=method.__name__,
+            http_methods=http_methods,
+            required=tuple(each.name for each in plain if each.default is each.empty),
+            optional=tuple(each.name for each in plain if each.default is not each.empty),
+            takes_others=len(plain) < len(parameters),
+            **facts,
+        )
+        setattr(method, mark, declared)
+        return method
+
+    return declare
+
+
+def of_nodes(cls: type) -> Mapping[str, VendorMethod]:
+    """Return by name what a class of vendor interfaces offers for nodes."""
+    return _marked(cls, "vendor_mark")
+
+
+def of_drivers(cls: type) -> Mapping[str, VendorMethod]:
+    """Return by name what a class of vendor interfaces offers for drivers."""
+    return _marked(cls, "driver_vendor_mark")
+
+
+def _marked(cls: type, mark: str) -> Mapping[str, VendorMethod]:
+    marks = (getattr(getattr(cls, name, None), mark, None) for name in dir(cls))
+    return {each.name: each for each in marks if each is not None}
+
+
+def choose(
+    methods: Mapping[str, VendorMethod], name: str, http_method: str, info: Mapping[str, Any]
+) -> VendorMethod:
+    """Return the method of a call.  Raises InvalidParameterValue, MissingParameterValue."""
+    method = methods.get(name)
+    if method is None:
+        known = ", ".join(sorted(methods)) or "none"
+        raise errors.InvalidParameterValue(
+            reason=f"No handler for method {name[:_MOST_SHOWN]}: the vendor interface has {known}",
+        )
+    if http_method not in method.http_methods:
+        raise errors.InvalidParameterValue(
+            reason=f"The method {name} does not support HTTP {http_method}: "
+            f"it takes {', '.join(method.http_methods)}",
+        )
+    _check_arguments(method, info)
+    if method.check is not None:
+        method.check(info)
+    return method
+
+
+def _check_arguments(method: VendorMethod, info: Mapping[str, Any]) -> None:
+    for name in method.required:
+        if not info.get(name):
+            raise errors.MissingParameterValue(
+                reason=f"Parameter '{name}' not passed to method '{method.name}'.",
+            )
+    known = {*method.required, *method.optional}
+    others = sorted(set(info) - known)
+    if others and method.takes_others:
+        others = [name for name in others if name in _RESERVED]
+    if others:
+        raise errors.InvalidParameterValue(
+            reason=f"Parameter '{others[0][:_MOST_SHOWN]}' is none of method '{method.name}': "
+            f"it takes {', '.join(sorted(known)) or 'none'}",
+        )

@@ -1,0 +1,19 @@
+"""A call of a vendor method, as the API hands it to a conductor."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class VendorCall:
+    """``method`` by its name, offered for ``http_method``; ``info``: its arguments."""
+
+    method: str
+    http_method: str
+    info: dict[str, Any]
+
+    @property
+    def purpose(self) -> str:
+        return f"vendor method {self.method}"
