@@ -1,0 +1,117 @@
+"""What agents in ramdisks ask: /v1/lookup, /v1/heartbeat/<node>, /v1/continue_inspection.
+
+No login is asked for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.api import arguments
+from bloomery.api.arguments import Arg
+from bloomery.api.declare import Call, Schema, TooOld, endpoint
+from bloomery.api.routing import Rest
+from bloomery.api.views import ramdisk as views
+from bloomery.operations import agents
+
+SINCE: Final = 22
+TOKEN_SINCE: Final = 62
+LOOKUP: Final[arguments.Args] = {
+    "addresses": Arg(arguments.words),
+    "node_uuid": Arg(arguments.uuid),
+}
+HEARTBEAT: Final[arguments.Args] = {
+    "callback_url": Arg(arguments.text, required=True),
+    "agent_version": Arg(arguments.text_or_null),
+    "agent_token": Arg(arguments.text_or_null),
+    "agent_verify_ca": Arg(arguments.text_or_null),
+    "agent_status": Arg(arguments.text_or_null),
+    "agent_status_message": Arg(arguments.text_or_null),
+}
+# Since when agents may say more; an older one that says it is refused with 400.
+FIELDS_SINCE: Final[Mapping[str, int]] = {
+    "agent_version": 36, "agent_verify_ca": 68, "agent_status": 72, "agent_status_message": 72,
+}  # fmt: skip
+INSPECTION_SINCE: Final = 84
+MOST_INTERFACES: Final = 1000  # no machine has as many
+INSPECTOR: Final = 1  # the version of those who still call as ironic-inspector was called
+INVENTORY: Final = Schema(
+    thing="inventory",
+    source={
+        "type": "object",
+        "properties": {
+            "inventory": {
+                "type": "object",
+                "properties": {
+                    "bmc_address": {"type": ["string", "null"]},
+                    "bmc_v6address": {"type": ["string", "null"]},
+                    "interfaces": {
+                        "type": "array",
+                        "minItems": 1,
+                        "maxItems": MOST_INTERFACES,
+                        "items": {
+                            "type": "object",
+                            "properties": {"mac_address": {"type": "string"}},
+                            "required": ["mac_address"],
+                        },
+                    },
+                },
+                "required": ["interfaces"],
+            },
+        },
+        "required": ["inventory"],
+    },
+)
+
+
+class Lookup(Rest):
+    since: ClassVar[int] = SINCE
+
+    @endpoint(
+        rule="baremetal:driver:ipa_lookup", since=SINCE, too_old=TooOld.NOT_FOUND, query=LOOKUP
+    )
+    def get_all(
+        self, call: Call, *, addresses: tuple[str, ...] = (), node_uuid: str | None = None
+    ) -> dict[str, Any]:
+        """Tell an agent which node it runs on, its configuration, and once its token."""
+        makes_token = call.version >= TOKEN_SINCE
+        node = agents.lookup(call.context, addresses, node_uuid, makes_token=makes_token)
+        return views.document(call, node)
+
+
+class Heartbeat(Rest):
+    since: ClassVar[int] = SINCE
+
+    @endpoint(
+        rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202, too_old=TooOld.NOT_FOUND,
+        named=HEARTBEAT,
+    )  # fmt: skip
+    def post(self, call: Call, node: str, **fields: str | None) -> None:
+        """Hear that an agent runs, and where its own API is."""
+        for name, since in FIELDS_SINCE.items():
+            if fields.get(name) and call.version < since:
+                raise errors.InvalidParameterValue(reason=f'Field "{name}" not recognised')
+        agents.heartbeat(call.context, node, agents.Heartbeat(**fields))  # type: ignore[arg-type]
+
+
+class ContinueInspection(Rest):
+    """Since 1.84, and in 1.1 for those who called ironic-inspector."""
+
+    since: ClassVar[int] = INSPECTION_SINCE
+
+    @endpoint(
+        rule="baremetal:driver:ipa_continue_inspection", since=INSPECTION_SINCE,
+        also_in=(INSPECTOR,), too_old=TooOld.NOT_FOUND, status=202, body=INVENTORY,
+        query={"node_uuid": Arg(arguments.uuid)},
+    )  # fmt: skip
+    def post(
+        self, call: Call, *, body: dict[str, Any], node_uuid: str | None = None
+    ) -> dict[str, Any]:
+        """Take what an agent has found out; the inspection that waits goes on."""
+        is_new = call.version >= INSPECTION_SINCE
+        if not is_new and node_uuid is not None:
+            raise errors.NotFound(reason=f"API version 1.{INSPECTION_SINCE} or newer is required")
+        node = agents.continue_inspection(call.context, body, node_uuid, makes_token=is_new)
+        return views.document(call, node) if is_new else {"uuid": node.row.uuid}

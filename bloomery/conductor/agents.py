@@ -1,0 +1,215 @@
+"""Agents in ramdisks: their tokens, certificates and calls.
+
+An agent looks its node up once and is given a token, which it shows with every call.  A token
+belongs to one session of an agent: what ends the session (a flow that begins or ends, a power
+change) drops it, with the agent's URL and certificate.  Tokens are sealed in the row.
+"""
+
+from __future__ import annotations
+
+import hmac
+import logging
+import os
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.conductor import enrollment, flows, runner, states, task_manager, tasks
+from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.conductor.states import State
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.workers import Slot
+from bloomery.db import nodes
+from bloomery.drivers.base import Heartbeat
+from bloomery.model.node import Node
+from bloomery.model.request import Request
+from bloomery.model.rules import agents
+from bloomery.model.step import find_parked
+
+LOG = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+_TOKEN_BYTES: Final = 32
+_CERTIFICATE: Final = "agent_verify_ca"  # in driver_internal_info: the path of its file
+
+
+# ------------------------------------------------------------------------------------ tokens
+
+
+def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
+    """Return a new token for the node's agent, or stars if it has one already.
+
+    It needs no lock: an agent looks its node up while a flow holds it, too.
+    """
+    token = os.urandom(_TOKEN_BYTES).hex()
+    sealed = runtime.sealer.seal_under(nodes.AGENT_TOKEN, token)
+    is_new = runtime.db.transact(lambda conn: nodes.add_agent_token(conn, node_uuid, sealed))
+    if not is_new:
+        LOG.warning("node %s: an agent asks for a token, and one was given out before", node_uuid)
+    return token if is_new else secrets.MASK
+
+
+def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
+    """Raise unless ``token`` is the one that the node's agent was given."""
+    sealed = node.driver_internal_info.get(nodes.AGENT_TOKEN)
+    expected = runtime.sealer.open(sealed) if sealed else None
+    if not (isinstance(expected, str) and isinstance(token, str)) or not hmac.compare_digest(
+        expected.encode(), token.encode()
+    ):
+        raise errors.InvalidParameterValue(
+            reason=f"cannot take a heartbeat for node {node.uuid}: its agent_token is missing or "
+            "is not the one that lookup has given out",
+        )
+
+
+# ------------------------------------------------------------------------------- certificates
+
+
+def _check_certificate(node: Node, text: str | None) -> None:
+    """Raise if the agent shows another certificate than before in this session."""
+    path = node.driver_internal_info.get(_CERTIFICATE)
+    if text is None or not path:
+        return
+    try:
+        before = Path(path).read_text()
+    except (OSError, UnicodeDecodeError):
+        return  # it is written anew
+    if before != text:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot take a heartbeat for node {node.uuid}: its agent_verify_ca is not the "
+            "certificate that the agent has shown before",
+        )
+
+
+def _keep_certificate(task: TaskManager, text: str | None) -> None:
+    """Write the certificate to ``[agent]certificates_path``/UUID.crt, whole or not at all."""
+    folder = task.runtime.conf.agent.certificates_path
+    if text is None:
+        return
+    if folder is None:
+        raise errors.Unavailable(reason="[agent]certificates_path names no folder")
+    path = Path(folder) / f"{task.node.uuid}.crt"
+    fresh = path.with_suffix(".new")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        fresh.write_text(text)
+        fresh.replace(path)
+    except OSError as exc:
+        raise errors.Unavailable(
+            reason=f"cannot keep the certificate of node {task.node.uuid}: {exc.strerror}",
+            log=f"{path}: {exc}",
+        ) from exc
+    task.node.driver_internal_info[_CERTIFICATE] = str(path)
+
+
+def drop_certificate(runtime: ConductorRuntime, node_uuid: str) -> None:
+    """Remove the certificate of a node that is gone; what cannot be removed is a warning."""
+    folder = runtime.conf.agent.certificates_path
+    if folder is None:
+        return
+    try:
+        (Path(folder) / f"{node_uuid}.crt").unlink(missing_ok=True)
+    except OSError as exc:
+        LOG.warning("node %s: cannot remove its agent's certificate: %s", node_uuid, exc)
+
+
+# --------------------------------------------------------------------------------- heartbeats
+
+
+def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str | None) -> None:
+    """Check an agent's call, and go on with the flow that waited for it.
+
+    A node in another state is left alone, and so is a busy one whose agent called before: the
+    agent calls again.  See ``rpc.contract`` for what is raised.
+    """
+    runtime = context.runtime
+    _check_call(runtime, heartbeat)
+    with runtime.db.read() as conn:
+        node = nodes.get(conn, node_uuid)
+    _check_token(runtime, node, token)
+    _check_certificate(node, heartbeat.verify_ca)
+    if node.provision_state not in _states(runtime, node):
+        LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
+        return
+    with runtime.workers.slot(allow_reserved=False) as slot:
+        try:
+            task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
+        except errors.NodeLocked:
+            if "agent_url" not in node.driver_internal_info:
+                raise
+            LOG.info("node %s: busy; the next heartbeat will do", node_uuid)
+            return
+        with task:
+            _check_token(runtime, task.node, token)
+            agents.require_same_url(task.node.driver_internal_info, heartbeat.callback_url)
+            _take(task, slot, heartbeat)
+
+
+def _check_call(runtime: ConductorRuntime, heartbeat: Heartbeat) -> None:
+    if heartbeat.agent_version is None and heartbeat.status is None:
+        raise errors.InvalidParameterValue(
+            reason="cannot take a heartbeat without agent_version: send the agent's version",
+        )
+    url = heartbeat.callback_url
+    if runtime.conf.agent.require_tls and url and not url.startswith("https://"):
+        raise errors.InvalidParameterValue(
+            reason="cannot take a callback_url that is not https ([agent]require_tls)",
+        )
+
+
+def _states(runtime: ConductorRuntime, node: Node) -> frozenset[State]:
+    is_fast = agents.is_fast_track(node.driver_info, runtime.conf.deploy.fast_track)
+    return states.FASTTRACK_HEARTBEAT_STATES if is_fast else states.HEARTBEAT_STATES
+
+
+def _take(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
+    _keep_certificate(task, heartbeat.verify_ca)
+    flows.note_agent(task, heartbeat)
+    if task.node.provision_state not in states.HEARTBEAT_RESUMES_STATES:
+        task.save()
+    elif not task.node.maintenance:
+        flows.go_on(task, slot, heartbeat)
+    elif task.runtime.conf.conductor.allow_provisioning_in_maintenance:
+        task.save()
+    else:
+        _fail_in_maintenance(task, slot)
+
+
+def _fail_in_maintenance(task: TaskManager, slot: Slot) -> None:
+    """End the flow of a node that was put into maintenance while it waited for its agent."""
+    node, runs = task.node, flows.open_runs(task)
+    task.save()
+    if runs:
+        sentence = (
+            f"Node {node.uuid}: cannot go on from {node.provision_state} in maintenance "
+            "([conductor]allow_provisioning_in_maintenance)"
+        )
+        task.spawn_after(runner.launch_failure, slot, flows.load(task, runs), sentence)
+
+
+# --------------------------------------------------------------------------------- inspection
+
+
+def continue_inspection(
+    runtime: ConductorRuntime, request: Request, node_uuid: str, inventory: Json, plugin_data: Json
+) -> None:
+    """Go on with the inspection that waits for this inventory, which is stored with the move."""
+    with tasks.order(runtime, request, node_uuid, "continue_inspection") as (task, slot):
+        state = task.node.provision_state
+        runs = flows.open_runs(task)
+        if state == State.INSPECTWAIT and find_parked(runs) is not None:
+            _require_in_band(task)
+            args = {"inventory": inventory, "plugin_data": plugin_data}
+            runner.resume(task, slot, "resume", flows.load(task, runs), args)
+        elif state == State.ENROLL and runtime.conf.auto_discovery.enabled and not runs:
+            _require_in_band(task)
+            enrollment.start_discovery(task, slot, inventory, plugin_data)
+        else:
+            LOG.warning("node %s: an inventory in %s is refused", node_uuid, state)
+            raise errors.NotFound(reason="cannot find a node that waits for this inventory")
+
+
+def _require_in_band(task: TaskManager) -> None:
+    inspect = task.driver.inspect
+    if not inspect.in_band:
+        raise inspect.unsupported(task, "continue_inspection")

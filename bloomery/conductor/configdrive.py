@@ -1,0 +1,96 @@
+"""Config drives: a small image beside an instance's disk, from which cloud-init learns who it is.
+
+    configdrive.image_of(node, {"meta_data": {"hostname": "web-1"}, "user_data": "#cloud-config"})
+    # "H4sIAAAA...": the base64 text of a gzipped ISO 9660 image whose label is config-2
+
+Network data are taken as they come: no network interface here knows better.
+Source: OpenStack's metadata format 2012-08-10; ECMA-119 with Joliet and Rock Ridge.
+"""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import io
+from collections.abc import Mapping
+from typing import Any, Final
+
+import orjson
+
+from bloomery import errors
+from bloomery.model.node import Node
+
+Json = dict[str, Any]
+
+MOST_MIB: Final = 64  # of the image: agents make no larger partition for it
+_LABEL: Final = "config-2"
+_VERSIONS: Final = ("2012-08-10", "latest")
+_FILES: Final = {
+    "meta_data": "meta_data.json",
+    "network_data": "network_data.json",
+    "user_data": "user_data",
+    "vendor_data": "vendor_data2.json",
+}
+
+
+def image_of(node: Node, configdrive: Json | str) -> str:
+    """Return what is stored: a URL or the text of an image as it is, an object as an image.
+
+    Raises InvalidParameterValue for an image that is too large.
+    """
+    if isinstance(configdrive, str):
+        if "://" not in configdrive:
+            _refuse_large(len(configdrive) * 3 // 4)
+        return configdrive
+    image = _iso(_contents(node, configdrive))
+    _refuse_large(len(image))
+    return base64.b64encode(gzip.compress(image, mtime=0)).decode()
+
+
+def _refuse_large(size: int) -> None:
+    if size > MOST_MIB << 20:
+        raise errors.InvalidParameterValue(
+            reason=f"configdrive takes at most {MOST_MIB} MiB, and this one has "
+            f"{size / (1 << 20):.1f}; name a URL, or let the instance fetch what is large",
+        )
+
+
+def _contents(node: Node, document: Json) -> dict[str, bytes]:
+    """Return the files by name; what is left out, or empty, has none, but for the meta data."""
+    meta_data = {"uuid": node.uuid, "name": node.name} | document.get("meta_data", {})
+    parts = document | {"meta_data": meta_data}
+    return {name: _encoded(parts[part]) for part, name in _FILES.items() if parts.get(part)}
+
+
+def _encoded(part: Any) -> bytes:
+    return part.encode("utf-8", "replace") if isinstance(part, str) else orjson.dumps(part)
+
+
+def _iso(contents: Mapping[str, bytes]) -> bytes:
+    import pycdlib  # most sites build none
+
+    iso = pycdlib.PyCdlib()
+    iso.new(interchange_level=3, joliet=3, rock_ridge="1.09", vol_ident=_LABEL)
+    _add_directory(iso, "/openstack")
+    for version in _VERSIONS:
+        _add_directory(iso, f"/openstack/{version}")
+        for name, content in contents.items():
+            path = f"/openstack/{version}/{name}"
+            iso.add_fp(
+                io.BytesIO(content), len(content), iso_path=f"{_plain(path)};1", rr_name=name,
+                joliet_path=path,
+            )  # fmt: skip
+    image = io.BytesIO()
+    iso.write_fp(image)
+    iso.close()
+    return image.getvalue()
+
+
+def _add_directory(iso: Any, path: str) -> None:
+    iso.add_directory(_plain(path), rr_name=path.rpartition("/")[2], joliet_path=path)
+
+
+def _plain(path: str) -> str:
+    """Return a path as ISO 9660 alone has it; readers see those of Rock Ridge or Joliet."""
+    folder, _, name = path.upper().rpartition("/")
+    return f"{folder.replace('-', '_')}/{name if '.' in name else name.replace('-', '_')}"

@@ -1,0 +1,179 @@
+"""The inspect interface ``agent``: an agent boots, and tells what its machine is made of.
+
+The boot interface boots it where it can; elsewhere the machine boots from the network, where
+somebody else serves the agent.  The node waits until the agent posts to /v1/continue_inspection.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+import logging
+import socket
+from collections.abc import Iterator
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+from oslo_utils import strutils
+
+from bloomery import errors
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, substeps
+from bloomery.outcome import Done, Outcome, WaitForCall
+
+LOG = logging.getLogger(__name__)
+
+ADDRESSES: Final = "lookup_bmc_addresses"  # in driver_internal_info: of the BMC, to find the node
+_MANAGED: Final = "inspector_manage_boot"  # there, too: the boot interface has booted the agent
+_WAITS: Final = "waits for the inventory of an agent"
+
+
+class AgentInspect(base.Inspect):
+    in_band = True
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        return self.conf.inspector.hooks
+
+    def get_properties(self) -> dict[str, str]:
+        return {
+            _MANAGED: "False: the agent is booted from the network, by somebody else. Optional.",
+        }
+
+    def validate(self, task: base.DriverTask) -> None:
+        """Raise if the boot interface must boot the agent, and cannot."""
+        self._manages_boot(task)
+
+    def inspect_hardware(self, task: base.DriverTask) -> Outcome:
+        """Boot the agent, and wait for it."""
+        info = task.node.driver_internal_info
+        if not task.turn:
+            info[_MANAGED] = self._manages_boot(task)
+            info[ADDRESSES] = sorted(_bmc_addresses(task))
+        boot = self._boot_ramdisk if info.get(_MANAGED) else _boot_from_network
+        outcome = substeps.run_in_order(
+            task,
+            "agent_inspect",
+            lambda: _off(task),
+            lambda: boot(task),
+            lambda: _on(task),
+            lambda: WaitForCall(reason=_WAITS, then="same"),
+        )
+        if isinstance(outcome, WaitForCall):
+            info.pop("agent_inspect", None)
+        return outcome
+
+    def finish(self, task: base.DriverTask) -> Outcome:
+        """Take the agent's boot away, and switch off, or restart what may not be off."""
+        outcome = substeps.run_in_order(
+            task, "agent_inspect", lambda: _clean_up_boot(task), lambda: self._switch_off(task)
+        )
+        if isinstance(outcome, Done):
+            _forget(task)
+        return outcome
+
+    def abort(self, task: base.DriverTask) -> Outcome:
+        """Take the agent's boot away, and switch off."""
+        return self.finish(task)
+
+    def _manages_boot(self, task: base.DriverTask) -> bool:
+        """Tell whether the boot interface boots the agent.
+
+        Raises UnsupportedDriverExtension, and what it lacks, where it must and cannot.
+        """
+        own = strutils.bool_from_string(task.driver_info.get(_MANAGED), default=True)
+        required = own and self.conf.inspector.require_managed_boot
+        try:
+            task.driver.boot.validate_inspection(task)
+        except errors.Invalid:
+            if required:
+                raise
+            return False
+        return own
+
+    def _boot_ramdisk(self, task: base.DriverTask) -> Outcome | None:
+        return task.driver.boot.prepare_ramdisk(task, self._kernel_parameters())
+
+    def _kernel_parameters(self) -> dict[str, str]:
+        """Return where the agent finds us; one that has its own parameters needs none."""
+        url = self.conf.api.public_endpoint
+        if url is None:
+            return {}
+        root = url.rstrip("/").removesuffix("/v1")
+        return {
+            "ipa-api-url": root,
+            "ipa-inspection-callback-url": f"{root}/v1/continue_inspection",
+        }
+
+    def _switch_off(self, task: base.DriverTask) -> Outcome | None:
+        if not self.conf.inspector.power_off:
+            return None
+        if task.node.disable_power_off:
+            return task.driver.power.reboot(task)
+        return task.driver.power.set_power_state(task, PowerState.OFF)
+
+
+def _off(task: base.DriverTask) -> Outcome | None:
+    """What may not be off boots the agent with a restart."""
+    if task.node.disable_power_off:
+        return None
+    return task.driver.power.set_power_state(task, PowerState.OFF)
+
+
+def _on(task: base.DriverTask) -> Outcome | None:
+    if task.node.disable_power_off:
+        return task.driver.power.reboot(task)
+    return task.driver.power.set_power_state(task, PowerState.ON)
+
+
+def _boot_from_network(task: base.DriverTask) -> None:
+    task.driver.management.set_boot_device(task, "pxe", persistent=False)
+
+
+def _clean_up_boot(task: base.DriverTask) -> Outcome | None:
+    if task.node.driver_internal_info.get(_MANAGED):
+        return task.driver.boot.clean_up_ramdisk(task)
+    return None
+
+
+def _forget(task: base.DriverTask) -> None:
+    """Drop what is only of use while the node waits."""
+    for name in (ADDRESSES, _MANAGED):
+        task.node.driver_internal_info.pop(name, None)
+
+
+# -------------------------------------------------------------- by which BMC the node is found
+
+
+def _bmc_addresses(task: base.DriverTask) -> set[str]:
+    """Return the IP addresses and names of the node's BMC, loopback left out."""
+    return {
+        address
+        for name, value in task.driver_info.items()
+        if name.endswith("_address") and isinstance(value, str) and not _is_bridged(task, name)
+        for address in _addresses_of(value)
+        if not _is_loopback(address)
+    }
+
+
+def _is_bridged(task: base.DriverTask, name: str) -> bool:
+    """Behind a bridge many nodes share the address."""
+    return name.startswith("ipmi_") and task.driver_info.get("ipmi_bridging", "no") != "no"
+
+
+def _addresses_of(value: str) -> Iterator[str]:
+    try:
+        host = (urlsplit(value).hostname or "") if "//" in value else value.strip("[]")
+        sockets: list[Any] = socket.getaddrinfo(host, None, proto=socket.IPPROTO_TCP)
+    except (OSError, ValueError) as exc:
+        LOG.warning("cannot resolve the BMC address %s: %s", value, exc)
+        return
+    yield host
+    for *_family, address in sockets:
+        yield str(address[0])
+
+
+def _is_loopback(address: str) -> bool:
+    try:
+        return ipaddress.ip_address(address).is_loopback
+    except ValueError:
+        return address == "localhost"

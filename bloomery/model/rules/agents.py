@@ -1,0 +1,35 @@
+"""What the API and the conductor ask of agents alike."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from oslo_utils import strutils
+
+from bloomery import errors
+from bloomery.model.rules import idents
+
+
+def is_fast_track(driver_info: Mapping[str, Any], default: bool) -> bool:
+    """Tell whether an agent may run on the node before a flow begins.
+
+    ``driver_info/fast_track`` of the node beats ``default``, which is [deploy]fast_track.
+    """
+    own = driver_info.get("fast_track")
+    return default if own is None else strutils.bool_from_string(own)
+
+
+def valid_addresses(addresses: Iterable[Any]) -> list[str]:
+    """Return the MAC addresses as they are stored, each once; whatever is none is left out."""
+    return list(dict.fromkeys(idents.mac(each) for each in addresses if idents.is_mac(each)))
+
+
+def require_same_url(internal_info: Mapping[str, Any], callback_url: str) -> None:
+    """Raise Invalid if the agent has named another URL before in this session."""
+    known = internal_info.get("agent_url")
+    if known is not None and known != callback_url:
+        raise errors.Invalid(
+            reason="cannot take this callback_url: the agent of the node has named another one "
+            "before",
+        )

@@ -1,0 +1,272 @@
+"""What agents in ramdisks ask: which node am I on, here I am, this is what I have found out.
+
+Anybody may call: what an agent proves itself with is the token that its first lookup was given.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import uuid as uuids
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+from urllib.parse import urlsplit
+
+import orjson
+
+from bloomery import errors, secrets
+from bloomery.conductor import states
+from bloomery.db import nodes as db
+from bloomery.model.rules import agents as rules
+from bloomery.operations import lookup as nodes
+from bloomery.operations import policy
+from bloomery.operations.context import Context
+
+LOG = logging.getLogger(__name__)
+
+Json = dict[str, Any]
+
+AUTO_DISCOVERED: Final = "auto_discovered"  # in plugin_data, as in Ironic
+STATUSES: Final = ("start", "end", "error")
+SHOWN: Final = ("uuid", "properties", "instance_info", "driver_internal_info")
+_SHOWN_ADDRESSES: Final = 8  # in a line of the log
+_COLUMNS: Final = (
+    *SHOWN, "driver", "conductor_group", "provision_state", "driver_info", "management_interface",
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AgentNode:
+    """The node of an agent: a row of ``SHOWN`` and more, and the token that it gets, if any."""
+
+    row: Any
+    token: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Heartbeat:
+    """What an agent says when it calls; see ``rpc.contract``."""
+
+    callback_url: str
+    agent_version: str | None = None
+    agent_token: str | None = None
+    agent_verify_ca: str | None = None
+    agent_status: str | None = None
+    agent_status_message: str | None = None
+
+
+def lookup(
+    ctx: Context, addresses: Sequence[str], node_uuid: str | None, *, makes_token: bool
+) -> AgentNode:
+    """Return the node of an agent, by UUID, else by the MAC addresses of its ports.
+
+    ``makes_token``: the agent is one that knows tokens; it gets one the first time, stars later.
+    Raises IncompleteLookup (400); NotFound, which does not tell whether there is such a node.
+    """
+    policy.authorize(ctx, "baremetal:driver:ipa_lookup")
+    require_enabled(ctx)
+    macs = rules.valid_addresses(addresses)
+    if not macs and node_uuid is None:
+        raise errors.IncompleteLookup
+    row = _find(ctx, macs, node_uuid)
+    if ctx.services.conf.api.restrict_lookup and not _may_run_agent(ctx, row):
+        LOG.warning("node %s: a lookup in %s is refused", row.uuid, row.provision_state)
+        raise _not_found()
+    return show(ctx, row, makes_token=makes_token)
+
+
+def show(ctx: Context, row: Any, *, makes_token: bool) -> AgentNode:
+    """Return what an agent is told of its node, after a token was made for it where it gets one."""
+    if not makes_token:
+        has_token = f'"{db.AGENT_TOKEN}"' in row.driver_internal_info
+        return AgentNode(row=row, token=secrets.MASK if has_token else None)
+    with nodes.no_host_is_a_bad_request():
+        conductor = nodes.conductor_of(ctx, row)
+    token = conductor.get_node_with_token(ctx.request, row.uuid)["agent_token"]
+    return AgentNode(row=nodes.row(ctx, row.uuid, _COLUMNS), token=token)
+
+
+def require_enabled(ctx: Context) -> None:
+    """Raise NotAuthorized where no agents are to call."""
+    if not ctx.services.conf.api.enable_ramdisk_endpoints:
+        raise errors.NotAuthorized(
+            reason="cannot answer agents here: [api]enable_ramdisk_endpoints is false"
+        )
+
+
+def _find(ctx: Context, macs: Sequence[str], node_uuid: str | None) -> Any:
+    uuids = [node_uuid] if node_uuid is not None else _uuids_with(ctx, macs)
+    if len(uuids) != 1:
+        LOG.warning("a lookup by %s finds %s nodes", _few(macs), len(uuids))
+        raise _not_found()
+    with ctx.services.db.read() as conn:
+        row = db.find_row(conn, uuids[0], _COLUMNS)
+    if row is None:
+        LOG.warning("a lookup finds no node %s", node_uuid)
+        raise _not_found()
+    return row
+
+
+def _uuids_with(ctx: Context, macs: Sequence[str]) -> list[str]:
+    with ctx.services.db.read() as conn:
+        return db.list_with_addresses(conn, macs)
+
+
+def _few(addresses: Sequence[str]) -> str:
+    """Return addresses for a line of the log, which stays one line however many there are."""
+    rest = len(addresses) - _SHOWN_ADDRESSES
+    shown = ", ".join(address[:64] for address in addresses[:_SHOWN_ADDRESSES])
+    return f"{shown} and {rest} more" if rest > 0 else shown
+
+
+def _not_found() -> errors.NotFound:
+    return errors.NotFound(reason="cannot find a node that waits for this agent")
+
+
+def _may_run_agent(ctx: Context, row: Any) -> bool:
+    driver_info = orjson.loads(row.driver_info)
+    is_fast = rules.is_fast_track(driver_info, ctx.services.conf.deploy.fast_track)
+    allowed = states.FASTTRACK_LOOKUP_ALLOWED_STATES if is_fast else states.LOOKUP_ALLOWED_STATES
+    return row.provision_state in allowed
+
+
+def heartbeat(ctx: Context, ident: str, call: Heartbeat) -> None:
+    """Pass an agent's call on to the node's conductor.
+
+    Raises NodeNotFound; Invalid (400): no URL, another one than before, no token, an unknown
+    status; and what the conductor raises.
+    """
+    policy.authorize(ctx, "baremetal:node:ipa_heartbeat")
+    require_enabled(ctx)
+    node = nodes.row(ctx, ident, _COLUMNS)
+    callback = _callback_url(call.callback_url)
+    rules.require_same_url(orjson.loads(node.driver_internal_info), callback)
+    if call.agent_token is None:
+        raise errors.InvalidParameterValue(
+            reason="cannot take a heartbeat without agent_token: lookup gives it out",
+        )
+    if call.agent_status not in (None, *STATUSES):
+        raise errors.InvalidParameterValue(
+            reason=f"cannot take this agent_status: it is one of {', '.join(STATUSES)}",
+        )
+    with nodes.no_host_is_a_bad_request():
+        conductor = nodes.conductor_of(ctx, node)
+    conductor.heartbeat(
+        ctx.request, node.uuid, callback, call.agent_version, call.agent_token,
+        call.agent_verify_ca, call.agent_status, call.agent_status_message,
+    )  # fmt: skip
+
+
+def _callback_url(text: str) -> str:
+    """Return the URL as it is stored; "" is an agent that cannot be called."""
+    try:
+        parts = urlsplit(text)
+        is_url = parts.scheme in ("http", "https") and bool(parts.hostname)
+    except ValueError:
+        is_url = False
+    if text and not is_url:
+        raise errors.InvalidParameterValue(
+            reason="cannot take this callback_url: it must be an http or https URL, or empty",
+        )
+    return parts.geturl() if text else text
+
+
+# --------------------------------------------------------------------------------- inspection
+
+
+def continue_inspection(
+    ctx: Context, data: Json, node_uuid: str | None, *, makes_token: bool
+) -> AgentNode:
+    """Hand the inventory in ``data`` to the node that waits for it; return that node.
+
+    ``data``: {"inventory": {...}} and what came beside it.  The node is found by UUID and by the
+    MAC addresses of its ports, or by its BMC; an unknown one may be enrolled ([auto_discovery]).
+    Raises Invalid (400): nothing to look up by; NotFound, which does not tell why.
+    """
+    policy.authorize(ctx, "baremetal:driver:ipa_continue_inspection")
+    require_enabled(ctx)
+    inventory = data["inventory"]
+    plugin_data = {name: value for name, value in data.items() if name != "inventory"}
+    macs = rules.valid_addresses(nic["mac_address"] for nic in inventory["interfaces"])
+    bmcs = [inventory[name] for name in ("bmc_address", "bmc_v6address") if inventory.get(name)]
+    if not macs and not bmcs and node_uuid is None:
+        raise errors.Invalid(
+            reason="cannot look the node up: the inventory has no MAC address and no BMC address"
+        )
+    uuid = _find_inspected(ctx, macs, bmcs, node_uuid)
+    discovered = uuid is None
+    if uuid is None:
+        uuid, plugin_data[AUTO_DISCOVERED] = _discover(ctx), True
+    node = show(ctx, nodes.row(ctx, uuid, _COLUMNS), makes_token=makes_token)
+    with nodes.no_host_is_a_bad_request():
+        conductor = nodes.conductor_of(ctx, node.row)
+    try:
+        conductor.continue_inspection(ctx.request, uuid, inventory, plugin_data)
+    except errors.Failure:
+        if discovered:
+            with contextlib.suppress(errors.Failure):
+                conductor.destroy_node(ctx.request, uuid)
+        raise
+    return node
+
+
+def _find_inspected(
+    ctx: Context, macs: Sequence[str], bmcs: Sequence[str], node_uuid: str | None
+) -> str | None:
+    """Return the UUID of the node that all that is known leads to; None: nothing leads to any."""
+    by_mac = _uuids_with(ctx, macs) if macs else []
+    waiting = _bmcs_of_waiting(ctx)
+    by_bmc = [uuid for uuid, known in waiting.items() if not known.isdisjoint(bmcs)]
+    candidates = set(by_mac) | ({node_uuid} if node_uuid is not None else set())
+    if not candidates:
+        candidates = set(by_bmc)
+    elif by_bmc and candidates.isdisjoint(by_bmc):
+        candidates |= set(by_bmc)
+    if not candidates:
+        return None
+    uuid = candidates.pop()
+    if candidates or uuid not in waiting:
+        LOG.warning("an inventory of %s, %s is refused: node %s does not wait for it, or others "
+                    "fit as well", _few(macs), _few(bmcs), uuid)  # fmt: skip
+        raise _not_found()
+    return uuid
+
+
+def _bmcs_of_waiting(ctx: Context) -> dict[str, set[str]]:
+    """Return the nodes in inspect wait, with the addresses of their BMCs."""
+    query = db.Query(
+        columns=("uuid", "driver_internal_info"),
+        equal={"provision_state": states.State.INSPECTWAIT},
+    )
+    with ctx.services.db.read() as conn:
+        waiting = db.list_rows(conn, query)
+    return {
+        row.uuid: set(orjson.loads(row.driver_internal_info).get("lookup_bmc_addresses") or ())
+        for row in waiting
+    }
+
+
+def _discover(ctx: Context) -> str:
+    """Enrol a node for an agent that nobody knows; the agent is not told why it cannot be."""
+    conf = ctx.services.conf
+    if not conf.auto_discovery.enabled:
+        LOG.warning("an inventory fits no node, and [auto_discovery]enabled is false")
+        raise _not_found()
+    values = {
+        "uuid": str(uuids.uuid4()), "driver": conf.auto_discovery.driver,
+        "inspect_interface": "agent", "provision_state": states.State.ENROLL,
+        "conductor_group": conf.default.default_conductor_group,
+        "resource_class": conf.default.default_resource_class,
+    }  # fmt: skip
+    try:
+        conductor = ctx.services.rpc.conductor_for_node(
+            driver=str(values["driver"]), group=str(values["conductor_group"]),
+            uuid=str(values["uuid"]),
+        )  # fmt: skip
+        conductor.create_node(ctx.request, values)
+    except errors.Failure as exc:
+        LOG.warning("cannot enrol the node of an agent ([auto_discovery]): %s", secrets.brief(exc))
+        raise _not_found() from exc
+    LOG.info("node %s: enrolled for an agent that nobody knew", values["uuid"])
+    return str(values["uuid"])

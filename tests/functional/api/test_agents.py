@@ -1,0 +1,90 @@
+"""Calls of agents, as the API alone decides on them: no login, versions, and events."""
+
+from __future__ import annotations
+
+import bcrypt
+import pytest
+
+from bloomery.api import auth
+from bloomery.conf import Conf
+from bloomery.conf.default import Default
+from tests.kit.agent import Agent
+
+PORT = "00000000-0000-4000-8000-000000000001"
+MAC = "52:54:00:00:00:01"
+EVENT = {
+    "event": "network.bind_port", "port_id": PORT, "mac_address": MAC, "status": "ACTIVE",
+}  # fmt: skip
+
+
+@pytest.fixture
+def conf(tmp_path):
+    """Callers prove who they are; agents cannot."""
+    path = tmp_path / "htpasswd"
+    path.write_text("ann:" + bcrypt.hashpw(b"secret", bcrypt.gensalt(rounds=4)).decode())
+    return Conf(default=Default(auth_strategy="http_basic", http_basic_auth_user_file=str(path)))
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/v1/lookup", "/v1/lookup/", "/v1/lookup.json", "/v1/heartbeat/web-1",
+        f"/v1/heartbeat/{PORT}.json", "/v1/continue_inspection", "/", "/v1", "/v1/",
+    ],
+)  # fmt: skip
+def test_agents_are_asked_for_no_login(path):
+    assert auth.PUBLIC.fullmatch(path)
+
+
+@pytest.mark.parametrize(
+    "path",
+    [
+        "/lookup", "/v1/lookup/x", "/v1/heartbeat", "/v1/heartbeat/", "/v1/heartbeat/a/b",
+        "/v1/heartbeat/WEB", "/v1/nodes", "/v1/events", "/v1/continue_inspection/x",
+        "/v1/heartbeat/a%2Fnodes", "/v1/nodes/v1/lookup",
+    ],
+)  # fmt: skip
+def test_nobody_else_gets_past_the_login_so(path):
+    assert auth.PUBLIC.fullmatch(path) is None
+
+
+def test_a_lookup_needs_no_login_and_all_else_does(api):
+    assert Agent(api, [MAC]).try_to_look_up().status == 404
+    assert api.post("/v1/heartbeat/web-1", {"callback_url": ""}).status == 404
+    assert api.post("/v1/continue_inspection", {}).status == 400
+    assert api.get("/v1/nodes").status == 401
+    assert api.post("/v1/events", {"events": [EVENT]}).status == 401
+
+
+class TestEvents:
+    @pytest.fixture
+    def conf(self):
+        return Conf()
+
+    @pytest.mark.parametrize("kind", ["bind_port", "unbind_port", "delete_port"])
+    def test_events_are_taken(self, api, kind):
+        event = EVENT | {
+            "event": f"network.{kind}", "device_id": None, "binding:host_id": PORT,
+            "binding:vnic_type": "baremetal",
+        }  # fmt: skip
+        answer = api.post("/v1/events", {"events": [EVENT, event]})
+        assert (answer.status, answer.body) == (204, b"")
+
+    @pytest.mark.parametrize(
+        "body",
+        [
+            {}, {"events": []}, {"events": {}}, {"events": [{}]}, {"events": [EVENT], "x": 1},
+            {"events": [EVENT | {"event": "network.nonsense"}]},
+            {"events": [EVENT | {"port_id": "x"}]}, {"events": [EVENT | {"mac_address": "x"}]},
+            {"events": [EVENT | {"device_id": "x"}]}, {"events": [EVENT | {"x": 1}]},
+            {"events": [EVENT | {"binding:host_id": 5}]}, {"events": [EVENT | {"status": None}]},
+        ],
+    )  # fmt: skip
+    def test_events_that_are_none_are_refused(self, api, body):
+        assert api.post("/v1/events", body).status == 400
+
+    def test_older_clients_know_no_events(self, api):
+        assert api.post("/v1/events", {"events": [EVENT]}, version=53).status == 404
+        assert api.get("/v1/events", version=53).status == 405
+        assert api.get("/v1/heartbeat", version=1).status == 405
+        assert api.get("/v1/continue_inspection", version=1).status == 405

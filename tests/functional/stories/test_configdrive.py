@@ -1,0 +1,79 @@
+"""A config drive comes along with a deployment, and nobody reads it afterwards."""
+
+from __future__ import annotations
+
+import base64
+import gzip
+import json
+
+import pytest
+
+from bloomery.conductor import configdrive
+
+SECRET = "hunter2-in-user-data"
+OBJECT = {"user_data": SECRET, "meta_data": {"hostname": "web"}}
+
+
+@pytest.fixture
+def node(stage):
+    return stage.bring_to("available")
+
+
+def stored(stage, node):
+    """The config drive as a driver gets it."""
+    sealed = stage.site.node(node).instance_info["configdrive"]
+    assert "$sealed" in sealed
+    return stage.site.runtime.sealer.open({"configdrive": sealed})["configdrive"]
+
+
+def test_an_object_becomes_an_image_that_is_sealed_and_masked(stage, node):
+    stage.ask(node, "active", configdrive=OBJECT)
+    shown = stage.wait_for(node, "active")
+    image = gzip.decompress(base64.b64decode(stored(stage, node)))
+    assert SECRET.encode() in image
+    assert shown["instance_info"]["configdrive"] == "******"
+    assert SECRET not in json.dumps(stage.site.everything(), default=str)
+    stage.ask(node, "rebuild", configdrive={"user_data": "other"})
+    stage.wait_for(node, "active")
+    assert SECRET.encode() not in gzip.decompress(base64.b64decode(stored(stage, node)))
+    stage.ask(node, "deleted")
+    assert stage.wait_for(node, "available")["instance_info"] == {}
+
+
+def test_an_image_is_built_while_the_node_is_free_and_never_in_vain(stage, node, monkeypatch):
+    holders, build = [], configdrive.image_of
+
+    def image_of(built_for, document):
+        holders.append(stage.site.node(node).reservation)
+        return build(built_for, document)
+
+    monkeypatch.setattr(configdrive, "image_of", image_of)
+    stage.ask(node, "active", configdrive=OBJECT)
+    stage.wait_for(node, "active")
+    assert holders == [None]
+    assert stage.try_to(node, "active", configdrive=OBJECT).status == 400
+    assert holders == [None]
+
+
+@pytest.mark.parametrize("text", ["http://images/drive", "QUJD"])
+def test_a_text_is_kept(stage, node, text):
+    stage.ask(node, "active", configdrive=text)
+    stage.wait_for(node, "active")
+    assert stored(stage, node) == text
+
+
+@pytest.mark.parametrize("empty", ["", {}, None])
+def test_an_empty_one_keeps_what_is_there(stage, node, empty):
+    stage.ask(node, "active", configdrive="QUJD")
+    stage.wait_for(node, "active")
+    stage.ask(node, "rebuild", configdrive=empty)
+    stage.wait_for(node, "active")
+    assert stored(stage, node) == "QUJD"
+
+
+def test_one_that_is_too_large_moves_nothing(stage, node):
+    answer = stage.try_to(node, "active", configdrive={"user_data": "x" * (33 << 20)})
+    assert answer.status == 400
+    assert "configdrive takes at most 64 MiB" in answer.said
+    assert stage.standing(node) == ("available", None)
+    assert stage.site.node(node).instance_info == {}
