@@ -1,0 +1,206 @@
+"""An inventory comes in, from a BMC or an agent: hooks, rules, and what is stored of them.
+
+    outcome = inspection.process(task, inventory, plugin_data)
+
+The outcome is that of the flow's step: the node's fields, ports, traits and the inventory are
+written in the transaction that ends it.  Until then nothing has changed but the node's name, where
+a rule sets it: that is taken first.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import inspection_rules
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.conf import Conf
+from bloomery.db import hardware, nodes, records
+from bloomery.db.tables import PORTS
+from bloomery.inspection import builtin, calls, engine, hooks
+from bloomery.inspection import draft as drafts
+from bloomery.inspection.draft import Draft
+from bloomery.model.node import COLUMNS, PATCHABLE, SECRET_OBJECTS, Node
+from bloomery.model.nouns import PORT
+from bloomery.model.port import Port
+from bloomery.model.rules import nodes as rules
+from bloomery.outcome import Done
+
+Json = dict[str, Any]
+_LOCK: Final = frozenset(
+    {"id", "uuid", "created_at", "updated_at", "reservation", "reserved_for", "reserved_at",
+     "lock_generation"}
+)  # fmt: skip
+_FIELDS: Final = (*(name for name in COLUMNS if name not in _LOCK), "traits")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Stored:
+    """What of an inspection goes into other rows than the node's.
+
+    ``traits``: those that the node has from now on; None: as they are.  ``data``: None where no
+    inventory is kept.
+    """
+
+    new_ports: Sequence[Port]
+    changed_ports: Mapping[str, Json]
+    removed_ports: Sequence[str]
+    traits: Sequence[str] | None
+    data: Json | None
+
+
+def process(
+    task: TaskManager, inventory: Json, plugin_data: Json, fields: Mapping[str, Any] | None = None
+) -> Done:
+    """Return what becomes of the node by this inventory, as the outcome of a step.
+
+    ``plugin_data``: what came beside the inventory.  ``fields``: of the node, as its driver has
+    set them.  Call it in a worker, under the node's exclusive lock; no hardware is asked.
+    Raises HardwareInspectionFailure with nothing changed.
+    """
+    runtime = task.runtime
+    with runtime.db.read() as conn:
+        ports: list[Port] = records.list_where(conn, PORT, node_uuid=task.node.uuid)
+    draft = Draft.of(task.node, ports, inventory, plugin_data)
+    for name, value in (fields or {}).items():
+        setattr(draft.node, name, value)
+    hooks.run(hooks.pipeline(task.driver.inspect.hooks), draft, runtime.conf.inspector)
+    _apply_rules(task, draft)
+    try:
+        _settle(task, draft.node)
+    except (errors.Invalid, errors.Conflict) as exc:
+        raise errors.HardwareInspectionFailure(reason=str(exc)) from exc
+    _take_names(task, draft)
+    return Done(result=_result(task, ports, draft))
+
+
+def _apply_rules(task: TaskManager, draft: Draft) -> None:
+    """Run the rules of the operator's file and those of the database, as they are now."""
+    conf = task.runtime.conf.inspection_rules
+    built_in = builtin.load(conf.built_in_rules) if conf.built_in_rules else ()
+    with task.runtime.db.read() as conn:
+        stored = inspection_rules.list_opened(conn, task.runtime.sealer)
+    powers = engine.Powers(
+        mask_secrets=conf.mask_secrets, reveal=task.runtime.sealer.open, call=calls.Caller.of(conf)
+    )
+    engine.run([*built_in, *stored], draft, powers)
+
+
+def _settle(task: TaskManager, node: Node) -> None:
+    """Bring the fields that rules have set in line with each other, and seal their secrets.
+
+    Raises Invalid.
+    """
+    before, runtime = task.node, task.runtime
+    changed = {n: getattr(node, n) for n in PATCHABLE if getattr(node, n) != getattr(before, n)}
+    changed = rules.with_consequences(before, changed)
+    for name in changed.keys() & SECRET_OBJECTS:
+        changed[name] = runtime.sealer.seal(changed[name])
+    for name, value in changed.items():
+        setattr(node, name, value)
+    if changed.keys() & (rules.INTERFACE_FIELDS | {"driver"}):
+        try:
+            runtime.registry.fill_and_check(node)
+        except errors.Failure as exc:
+            raise errors.Invalid(reason=str(exc)) from exc
+    if "driver_info" in changed:
+        hardware_type = runtime.registry.types.get(node.driver)
+        if hardware_type is not None:
+            hardware_type.check_driver_info(node.driver_info)
+
+
+def _take_names(task: TaskManager, draft: Draft) -> None:
+    """Refuse names that others have; the node's own is taken at once, so that it stays free."""
+    names = [port.name for port in draft.all_ports if port.name is not None]
+    with task.runtime.db.read() as conn:
+        others: list[Port] = records.list_where(conn, PORT, name=names) if names else []
+    ours = {port.uuid for port in draft.all_ports}
+    for port in others:
+        if port.uuid not in ours:
+            raise errors.HardwareInspectionFailure(reason=f"a port named {port.name} exists")
+    if len(set(names)) < len(names):
+        raise errors.HardwareInspectionFailure(reason="two ports of the node would have one name")
+    if draft.node.name != task.node.name:
+        _take_node_name(task, draft.node.name)
+
+
+def _take_node_name(task: TaskManager, name: str | None) -> None:
+    former, task.node.name = task.node.name, name
+    try:
+        task.save()
+    except errors.DuplicateName as exc:
+        task.node.name = former
+        raise errors.HardwareInspectionFailure(reason=str(exc)) from exc
+
+
+def _result(task: TaskManager, ports: Sequence[Port], draft: Draft) -> Json:
+    changed = {
+        name: value
+        for name in _FIELDS
+        if (value := getattr(draft.node, name)) != getattr(task.node, name)
+    }
+    before = {port.uuid: port for port in ports}
+    changes = {port.uuid: drafts.changed_fields(before[port.uuid], port) for port in draft.ports}
+    data = {
+        "inventory": draft.inventory,
+        "plugin_data": {n: v for n, v in draft.plugin_data.items() if n != "logs"},
+    }
+    stored = Stored(
+        new_ports=draft.new_ports,
+        changed_ports={uuid: fields for uuid, fields in changes.items() if fields},
+        removed_ports=[port.uuid for port in draft.removed_ports],
+        traits=changed.get("traits"),
+        data=None if task.runtime.conf.inventory.data_backend == "none" else data,
+    )
+    return {"node": changed, "inspection": stored}
+
+
+def store(conn: sa.Connection, node_uuid: str, stored: Stored) -> None:
+    """Write it.  A port, or a port's name, that somebody else has got meanwhile stays theirs."""
+    for uuid in stored.removed_ports:
+        records.delete(conn, PORT, uuid)
+    names = [fields.get("name") for fields in stored.changed_ports.values()]
+    names += [port.name for port in stored.new_ports]
+    foreign = _taken(conn, PORTS.c.name, names, node_uuid)
+    for uuid, fields in stored.changed_ports.items():
+        is_foreign = fields.get("name") in foreign
+        records.update(conn, PORT, uuid, {**fields, "name": None} if is_foreign else fields)
+    addresses = _taken(conn, PORTS.c.address, [port.address for port in stored.new_ports])
+    for port in stored.new_ports:
+        if port.address not in addresses:
+            name = None if port.name in foreign else port.name
+            records.insert(conn, PORT, dataclasses.replace(port, name=name))
+    if stored.traits is not None:
+        nodes.remove_traits(conn, node_uuid, None)
+        nodes.add_traits(conn, node_uuid, stored.traits)
+    if stored.data is not None:
+        hardware.replace_inventory(conn, node_uuid, stored.data)
+
+
+def _taken(
+    conn: sa.Connection, column: sa.Column[str], values: Sequence[str | None], but_of: str = ""
+) -> set[str]:
+    """Return which of ``values`` ports have, those of the node ``but_of`` left out."""
+    texts = [value for value in values if value is not None]
+    query = sa.select(column).where(column.in_(texts), PORTS.c.node_uuid != but_of)
+    return set(conn.execute(query).scalars()) if texts else set()
+
+
+def check_options(conf: Conf) -> None:
+    """Raise CannotStart for hooks or built-in rules that no inspection could use."""
+    for option, names in (
+        ("[inspector]hooks", conf.inspector.hooks),
+        ("[redfish]inspection_hooks", conf.redfish.inspection_hooks),
+    ):
+        try:
+            hooks.pipeline(names)
+        except errors.HardwareInspectionFailure as exc:
+            reason = f"cannot use {option}: {exc.facts['reason']}"
+            raise errors.CannotStart(reason=reason) from exc
+    if conf.inspection_rules.built_in_rules:
+        builtin.load(conf.inspection_rules.built_in_rules)

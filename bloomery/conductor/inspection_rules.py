@@ -1,0 +1,54 @@
+"""Inspection rules as rows: a sensitive one stays so, and what it does is sealed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.conductor.records import Rules
+from bloomery.conductor.runtime import Context
+from bloomery.db import records
+from bloomery.model import inspection_rule
+from bloomery.model.inspection_rule import InspectionRule
+from bloomery.model.nouns import INSPECTION_RULE
+from bloomery.secrets import Sealer
+
+Json = dict[str, Any]
+_SECRETS: Final = ("conditions", "actions")
+
+
+def list_opened(conn: sa.Connection, sealer: Sealer) -> list[InspectionRule]:
+    """Return every rule, in no order of priority, ready to be used.  Raises KeyMissing."""
+    rules: list[InspectionRule] = records.list_where(conn, INSPECTION_RULE)
+    for rule in rules:
+        for name in _SECRETS:
+            setattr(rule, name, sealer.open(getattr(rule, name)))
+    return rules
+
+
+def check_new(context: Context, _conn: sa.Connection, rule: InspectionRule) -> None:
+    if rule.sensitive:
+        for name, value in _sealed(context, rule, _SECRETS).items():
+            setattr(rule, name, value)
+
+
+def check_change(
+    context: Context, _conn: sa.Connection, _node: Any, rule: InspectionRule, changed: Json
+) -> None:
+    sensitive = changed.get("sensitive", rule.sensitive)
+    inspection_rule.check_sensitive(rule, sensitive)
+    if sensitive:
+        for name in _SECRETS:
+            setattr(rule, name, changed.get(name, getattr(rule, name)))
+        names = [name for name in _SECRETS if name in changed or not rule.sensitive]
+        changed |= _sealed(context, rule, names)
+
+
+def _sealed(context: Context, rule: InspectionRule, names: Iterable[str]) -> Json:
+    sealer = context.runtime.sealer
+    return {name: sealer.seal_under("secret", getattr(rule, name)) for name in names}
+
+
+RULES: Final = Rules(create=check_new, update=check_change)

@@ -1,0 +1,202 @@
+"""The operators of actions: each changes the draft of an inspection."""
+
+from __future__ import annotations
+
+import dataclasses
+import logging
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+import orjson
+
+from bloomery import errors, secrets
+from bloomery.inspection import paths
+from bloomery.inspection.draft import Draft
+from bloomery.model import node as node_model
+from bloomery.model import port as port_model
+from bloomery.model.node import Node
+from bloomery.model.port import Port
+from bloomery.model.rules import nodes as node_rules
+from bloomery.model.rules.attributes import Checker
+
+Json = dict[str, Any]
+LOG = logging.getLogger(__name__)
+
+_MOST_BYTES: Final = 1 << 20  # of a field that rules have changed, as JSON
+_PORTS: Final = Checker("port", port_model.FIELDS)
+_NODE_PARTS: Final = {f.name: f for f in dataclasses.fields(Node)}
+_PORT_PARTS: Final = {f.name: f for f in dataclasses.fields(Port)}
+NODE_FIELDS: Final = node_model.PATCHABLE - {"instance_uuid", "chassis_uuid", "parent_node"}
+PORT_FIELDS: Final = frozenset(
+    {"extra", "pxe_enabled", "local_link_connection", "physical_network", "is_smartnic", "name",
+     "description", "vendor", "category"}
+)  # fmt: skip
+
+
+# ------------------------------------------------------------------------------ to tell somebody
+
+
+def _fail(_draft: Draft, msg: str) -> None:
+    raise errors.HardwareInspectionFailure(reason=msg)
+
+
+def _log(draft: Draft, msg: str, level: str = "info") -> None:
+    line = " ".join(str(secrets.mask(msg)).split())
+    LOG.log(getattr(logging, level.upper()), "node %s: %s", draft.node.uuid, line)
+
+
+# ------------------------------------------------------------------------------------ of the node
+
+
+def _set_attribute(draft: Draft, path: str, value: Any) -> None:
+    _change_node(draft, path, lambda holder, names: paths.put(holder, names, value))
+
+
+def _extend_attribute(draft: Draft, path: str, value: Any, unique: bool = False) -> None:
+    _change_node(
+        draft, path, lambda holder, names: paths.extend(holder, names, value, unique=unique)
+    )
+
+
+def _del_attribute(draft: Draft, path: str) -> None:
+    _change_node(draft, path, paths.remove)
+
+
+def _change_node(draft: Draft, path: str, change: Callable[[Json, list[str]], None]) -> None:
+    changed = _changed("node", draft.node, path, NODE_FIELDS, change)
+    for name, value in changed.items():
+        stored = _default(_NODE_PARTS[name]) if value is None else node_rules.stored(name, value)
+        setattr(draft.node, name, stored)
+
+
+def _changed(
+    thing: str,
+    record: Any,
+    path: str,
+    fields: frozenset[str],
+    change: Callable[[Json, list[str]], None],
+) -> Json:
+    """Return the field that a path leads into, changed in place; None: it is gone.
+
+    The draft shares nothing with anybody, and one that is refused is thrown away.  Raises Invalid.
+    """
+    names = paths.parse(path)
+    name = names[0]
+    if name not in fields:
+        raise errors.Invalid(
+            reason=f"cannot change {name[:255]} of a {thing}: rules may change "
+            f"{', '.join(sorted(fields))}",
+        )
+    holder = {name: getattr(record, name)}
+    change(holder, names)
+    value = holder.get(name)
+    if isinstance(value, dict | list) and len(orjson.dumps(value)) > _MOST_BYTES:
+        raise errors.Invalid(reason=f"{name} would be larger than {_MOST_BYTES >> 10} KiB")
+    return {name: value}
+
+
+def _default(field: dataclasses.Field[Any]) -> Any:
+    """Return what a field is when nobody sets it."""
+    if field.default_factory is not dataclasses.MISSING:
+        return field.default_factory()
+    if field.default is dataclasses.MISSING:
+        raise errors.Invalid(reason=f"{field.name} cannot be removed")
+    return field.default
+
+
+def _set_capability(draft: Draft, name: str, value: Any) -> None:
+    draft.set_capability(_capability("name", name), _capability("value", str(value)))
+
+
+def _unset_capability(draft: Draft, name: str) -> None:
+    draft.set_capability(name, None)
+
+
+def _capability(what: str, text: str) -> str:
+    if "," in text or (what == "name" and ":" in text) or not text.strip():
+        raise errors.Invalid(
+            reason=f"cannot take {text[:255]!r} as the {what} of a capability: it takes a text "
+            "without commas, and a name none of colons",
+        )
+    return text.strip()
+
+
+def _add_trait(draft: Draft, name: str) -> None:
+    node_rules.check_trait(name)
+    traits = tuple(sorted({*draft.node.traits, name}))
+    if len(traits) > node_rules.MOST_TRAITS:
+        raise errors.Invalid(reason=f"a node has at most {node_rules.MOST_TRAITS} traits")
+    draft.node.traits = traits
+
+
+def _remove_trait(draft: Draft, name: str) -> None:
+    draft.node.traits = tuple(trait for trait in draft.node.traits if trait != name)
+
+
+# ------------------------------------------------------------------------------------ of the data
+
+
+def _set_plugin_data(draft: Draft, path: str, value: Any) -> None:
+    paths.put(draft.plugin_data, paths.parse(path), value)
+
+
+def _extend_plugin_data(draft: Draft, path: str, value: Any, unique: bool = False) -> None:
+    paths.extend(draft.plugin_data, paths.parse(path), value, unique=unique)
+
+
+def _unset_plugin_data(draft: Draft, path: str) -> None:
+    paths.remove(draft.plugin_data, paths.parse(path))
+
+
+# -------------------------------------------------------------------------------------- of a port
+
+
+def _set_port_attribute(draft: Draft, port_id: str, path: str, value: Any) -> None:
+    _change_port(draft, port_id, path, lambda holder, names: paths.put(holder, names, value))
+
+
+def _extend_port_attribute(
+    draft: Draft, port_id: str, path: str, value: Any, unique: bool = False
+) -> None:
+    _change_port(
+        draft,
+        port_id,
+        path,
+        lambda holder, names: paths.extend(holder, names, value, unique=unique),
+    )
+
+
+def _del_port_attribute(draft: Draft, port_id: str, path: str) -> None:
+    _change_port(draft, port_id, path, paths.remove)
+
+
+def _change_port(
+    draft: Draft, port_id: str, path: str, change: Callable[[Json, list[str]], None]
+) -> None:
+    """Change a field of a port, which is named by its UUID or its address."""
+    idents = (port_id, port_id.lower())
+    port = next((p for p in draft.all_ports if p.uuid == port_id or p.address in idents), None)
+    if port is None:
+        raise errors.Invalid(reason=f"the node has no port {port_id[:255]}")
+    for name, value in _changed("port", port, path, PORT_FIELDS, change).items():
+        stored = _default(_PORT_PARTS[name]) if value is None else _PORTS.cleaned(name, value)
+        setattr(port, name, stored)
+
+
+OPERATORS: Final[Mapping[str, Callable[..., None]]] = {
+    "fail": _fail,
+    "log": _log,
+    "set-attribute": _set_attribute,
+    "extend-attribute": _extend_attribute,
+    "del-attribute": _del_attribute,
+    "set-capability": _set_capability,
+    "unset-capability": _unset_capability,
+    "add-trait": _add_trait,
+    "remove-trait": _remove_trait,
+    "set-plugin-data": _set_plugin_data,
+    "extend-plugin-data": _extend_plugin_data,
+    "unset-plugin-data": _unset_plugin_data,
+    "set-port-attribute": _set_port_attribute,
+    "extend-port-attribute": _extend_port_attribute,
+    "del-port-attribute": _del_port_attribute,
+}

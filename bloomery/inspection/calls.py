@@ -1,0 +1,149 @@
+"""The action api-call: a GET to wherever a rule says, bounded in time and size.
+
+Whoever writes rules may reach the network of the service, but not the service itself: loopback
+and link-local addresses, where metadata and neighbours listen, are refused unless the operator
+allows them.  Redirects are not followed, and what is answered is read and forgotten.
+"""
+
+from __future__ import annotations
+
+import http.client
+import ipaddress
+import time
+import urllib.parse
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors, fetching
+from bloomery.conf.inspection import InspectionRules
+from bloomery.fetching import Address, Connection, FetchRefused, Resolve
+
+_MOST_TIMEOUT_S: Final = 60.0  # of one try
+_MOST_RETRIES: Final = 10
+_MOST_PAUSE_S: Final = 30.0
+_MOST_HEADERS: Final = 50
+_TOTAL_S: Final = 300.0  # of all calls of one inspection, which keep a worker
+_TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+
+
+class _TryAgain(Exception):
+    """A failure that another try may mend."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Caller:
+    """Does the api-calls of one inspection, all of them before ``until_s`` of the clock."""
+
+    conf: InspectionRules
+    until_s: float
+    sleep: Callable[[float], None] = time.sleep
+    resolve: Resolve = fetching.resolved
+
+    @classmethod
+    def of(cls, conf: InspectionRules) -> Caller:
+        return cls(conf=conf, until_s=time.monotonic() + _TOTAL_S)
+
+    def __call__(
+        self,
+        *,
+        url: str,
+        headers: Mapping[str, Any] | None = None,
+        proxies: Mapping[str, Any] | None = None,
+        timeout: float = 5,
+        retries: int = 3,
+        backoff_factor: float = 0.3,
+    ) -> None:
+        """GET ``url``, again after pauses that double; raises Invalid unless it answers 2xx."""
+        if proxies:
+            raise errors.Invalid(reason="api-call takes no proxies here: leave them out")
+        lines = _checked_headers(headers or {})
+        timeout_s = min(float(timeout) or 1.0, _MOST_TIMEOUT_S)
+        pauses = [backoff_factor * 2**n for n in range(min(retries, _MOST_RETRIES))]
+        try:
+            self._repeat(fetching.checked(url), lines, timeout_s, pauses)
+        except FetchRefused as exc:
+            raise errors.Invalid(reason=f"cannot call {fetching.shown(url)}: {exc}") from exc
+
+    def _repeat(
+        self,
+        url: urllib.parse.SplitResult,
+        headers: Mapping[str, str],
+        timeout_s: float,
+        pauses: Sequence[float],
+    ) -> None:
+        for pause_s in [*pauses, None]:
+            now_s = time.monotonic()
+            if now_s >= self.until_s:
+                raise FetchRefused("the calls of the rules together take longer than they may")
+            try:
+                self._ask(url, headers, min(now_s + timeout_s, self.until_s))
+            except _TryAgain as exc:
+                if pause_s is None:
+                    raise FetchRefused(str(exc)) from exc
+                self.sleep(min(pause_s, _MOST_PAUSE_S))
+            else:
+                return
+
+    def _ask(
+        self, url: urllib.parse.SplitResult, headers: Mapping[str, str], until_s: float
+    ) -> None:
+        """Ask once.  Raises FetchRefused, or _TryAgain, unless the answer is 2xx and short."""
+        connection = Connection(url, self._addresses, until_s)
+        answer: http.client.HTTPResponse | None = None
+        try:
+            connection.request("GET", fetching.target(url), headers={**fetching.HEADERS, **headers})
+            answer = connection.getresponse()
+            self._read(answer, connection)
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            raise _TryAgain(connection.why(exc, "it takes longer than its timeout")) from exc
+        finally:
+            if answer is not None:
+                answer.close()
+            connection.end()
+        if answer.status in _TRANSIENT:
+            raise _TryAgain(f"the server answers {answer.status}")
+        if not 200 <= answer.status < 300:
+            raise FetchRefused(f"the server answers {answer.status}")
+
+    def _read(self, answer: http.client.HTTPResponse, connection: Connection) -> None:
+        size = 0
+        while chunk := answer.read1(fetching.CHUNK):
+            size += len(chunk)
+            if size > self.conf.api_call_most_bytes:
+                raise FetchRefused("its answer is longer than api_call_most_bytes")
+        if connection.late():
+            raise TimeoutError
+
+    def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
+        """Yield what ``getaddrinfo`` knows of ``host``, without addresses that are off limits."""
+        nowhere = True
+        for entry in self.resolve(host, port):
+            address = ipaddress.ip_address(str(entry[4][0]).partition("%")[0])
+            if self.conf.api_call_allow_local or not _is_local(fetching.embedded(address)):
+                nowhere = False
+                yield entry
+        if nowhere:
+            raise FetchRefused(
+                "it leads to the machine itself or to a link-local address; an operator may allow "
+                "that with [inspection_rules]api_call_allow_local"
+            )
+
+
+def _checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
+    lines = {str(name): str(value) for name, value in headers.items()}
+    text = "".join([*lines, *lines.values()])
+    if len(lines) > _MOST_HEADERS or any(c in text for c in "\r\n\0") or not text.isascii():
+        raise errors.Invalid(
+            reason=f"headers takes up to {_MOST_HEADERS} of one line of ASCII characters each",
+        )
+    return lines
+
+
+def _is_local(address: Address) -> bool:
+    return (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+        or address.is_multicast
+    )

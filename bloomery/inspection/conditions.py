@@ -1,0 +1,198 @@
+"""The operators of conditions: plain functions of their arguments."""
+
+from __future__ import annotations
+
+import ipaddress
+import itertools
+import operator
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, Final
+
+from oslo_utils import strutils
+
+from bloomery import errors, patterns
+from bloomery.inspection import formats
+from bloomery.inspection.formats import Scope
+from bloomery.model.rules import inspection
+
+Json = dict[str, Any]
+LIMITS: Final = patterns.PlainLimits(
+    pattern_chars=1_000, pattern_text_chars=formats.MOST_CHARS, pattern_s=0.5
+)
+_NUMBER: Final = re.compile(r"[+-]?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]{1,3})?")
+_EMPTY: Final = ("", "None", "[]", "{}")
+
+
+def holds(condition: Json, scope: Scope) -> bool:
+    """Tell whether a condition holds, its loop and its inversion included.  Raises Invalid."""
+    items = loop_of(condition, scope)
+    if items is None:
+        return _check(condition, scope)
+    multiple = condition.get("multiple", "any")
+    if multiple in ("first", "last"):
+        items = items[:1] if multiple == "first" else items[-1:]
+    results = (_check(condition, scope.with_item(item)) for item in items)
+    return all(results) if multiple == "all" else any(results)
+
+
+def loop_of(item: Json, scope: Scope) -> list[Any] | None:
+    """Return what a condition or an action loops over; None: it does not.
+
+    Of an object, its keys.  A text names a list or an object: "{inventory[disks]}".
+    """
+    loop = item.get("loop")
+    if loop is None:
+        return None
+    if isinstance(loop, str):
+        try:
+            loop = formats.data(loop, scope)
+        except formats.Unresolved:
+            return []
+        if not isinstance(loop, list | dict):
+            raise errors.Invalid(
+                reason=f"loop takes a list or an object, not {type(loop).__name__}",
+            )
+    return list(loop)
+
+
+def arguments_of(item: Json, table: inspection.Arguments, scope: Scope) -> Json:
+    """Return the arguments of a condition or an action by name, their texts formatted."""
+    arguments = inspection.named(table, item["args"])
+    return {name: formats.value(each, scope) for name, each in arguments.items()}
+
+
+def _check(condition: Json, scope: Scope) -> bool:
+    op = condition["op"]
+    name = op.removeprefix("!").strip()
+    table = inspection.CONDITIONS[name]
+    with scope.budget.timed():
+        if name == "is-empty":
+            result = _is_empty(inspection.named(table, condition["args"])["value"], scope)
+        else:
+            result = OPERATORS[name](**arguments_of(condition, table, scope))
+    return result is not op.startswith("!")
+
+
+def _is_empty(template: Any, scope: Scope) -> bool:
+    """What cannot be resolved is nothing, and so is empty."""
+    scope.budget.take()
+    if not isinstance(template, str):
+        return str(template) in _EMPTY
+    try:
+        return formats.resolved(template, scope) in _EMPTY
+    except formats.Unresolved:
+        return True
+
+
+def _pairwise(
+    test: Callable[[Any, Any], bool], forced: Callable[[Any, Any], bool]
+) -> Callable[..., bool]:
+    """Return an operator that holds if each value and the next one pass ``test``.
+
+    ``forced``: the test of plain texts, where a rule wants its values to be such.
+    """
+
+    def compare(values: list[Any], force_strings: bool = False) -> bool:
+        if force_strings:
+            texts = [str(each) for each in values]
+            return all(forced(one, other) for one, other in itertools.pairwise(texts))
+        return all(test(one, other) for one, other in itertools.pairwise(values))
+
+    return compare
+
+
+def _equal(one: Any, other: Any) -> bool:
+    """Formats make text of everything: a text equals a number, or a flag, that reads the same."""
+    if isinstance(one, str) is isinstance(other, str):
+        return bool(one == other)
+    text, plain = (one, other) if isinstance(one, str) else (other, one)
+    if isinstance(plain, int | float) and not isinstance(plain, bool):
+        return _number(text) == plain
+    return text == str(plain)
+
+
+def _less(one: Any, other: Any) -> bool:
+    """Order two values; texts that both read as numbers are numbers."""
+    low, high = _number(one), _number(other)
+    try:
+        return bool(one < other) if low is None or high is None else low < high
+    except TypeError:
+        kinds = " and ".join(type(each).__name__ for each in (one, other))
+        raise errors.Invalid(reason=f"cannot order {kinds}") from None
+
+
+def _number(value: Any) -> float | int | None:
+    if isinstance(value, str):
+        if len(value) > 32 or _NUMBER.fullmatch(value) is None:
+            return None
+        return float(value) if set(value) & set(".eE") else int(value)
+    return value if isinstance(value, int | float) and not isinstance(value, bool) else None
+
+
+def _is_true(value: Any) -> bool:
+    return _truth(value) is True
+
+
+def _is_false(value: Any) -> bool:
+    return _truth(value) is False
+
+
+def _truth(value: Any) -> bool | None:
+    """Return the meaning of a word; None: it means neither.  Other values are what Python says."""
+    if not isinstance(value, str):
+        return bool(value)
+    try:
+        return bool(strutils.bool_from_string(value, strict=True))
+    except ValueError:
+        return False if value == "None" else None
+
+
+def _in_net(address: str, subnet: str) -> bool:
+    try:
+        network = ipaddress.ip_network(subnet, strict=False)
+    except ValueError as exc:
+        raise errors.Invalid(reason=f"subnet: {exc}") from None
+    try:
+        return ipaddress.ip_address(address) in network
+    except ValueError:
+        return False
+
+
+def _matches(value: Any, regex: str) -> bool:
+    return _search(regex, value, lambda pattern, text, s: pattern.fullmatch(text, timeout=s))
+
+
+def _contains(value: Any, regex: str) -> bool:
+    return _search(regex, value, lambda pattern, text, s: pattern.search(text, timeout=s))
+
+
+def _search(regex: str, value: Any, use: Callable[[Any, str, float], Any]) -> bool:
+    text = str(value)
+    try:
+        match = patterns.bounded(
+            regex, text, LIMITS, lambda pattern, limit_s: use(pattern, text, limit_s)
+        )
+    except errors.StackValidationFailed as exc:  # what patterns raise, whoever asks
+        raise errors.Invalid(reason=str(exc.facts["reason"])) from None
+    return match is not None
+
+
+def _one_of(value: Any, values: list[Any] | str) -> bool:
+    if isinstance(values, str):
+        raise errors.Invalid(reason="values takes a list")
+    return any(_equal(value, each) for each in values)
+
+
+OPERATORS: Final[Mapping[str, Callable[..., bool]]] = {
+    "eq": _pairwise(_equal, operator.eq),
+    "lt": _pairwise(_less, operator.lt),
+    "gt": _pairwise(lambda one, other: _less(other, one), operator.gt),
+    "is-none": lambda value: str(value) == "None",
+    "is-true": _is_true,
+    "is-false": _is_false,
+    "in-net": _in_net,
+    "matches": _matches,
+    "contains": _contains,
+    "one-of": _one_of,
+}

@@ -1,0 +1,128 @@
+"""Inspection rules at work: the highest priority first, each on what the ones before it have left.
+
+    engine.run(rules, draft, engine.Powers(mask_secrets="always", reveal=sealer.open, call=fetch))
+
+A rule acts if all its conditions hold.  Whatever it cannot do fails the inspection, in a sentence
+that names the rule and the action.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+from bloomery import errors
+from bloomery.inspection import actions, conditions
+from bloomery.inspection.draft import Draft
+from bloomery.inspection.formats import Budget, Scope
+from bloomery.model import node as node_model
+from bloomery.model.inspection_rule import InspectionRule
+from bloomery.model.node import Node
+from bloomery.model.rules import inspection
+
+Json = dict[str, Any]
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Powers:
+    """What rules may reach beyond the draft.
+
+    ``mask_secrets``: whose secrets are stars, as the option says.  ``reveal`` opens sealed ones.
+    ``call`` does the action api-call with its arguments; it raises Invalid.
+    """
+
+    mask_secrets: str
+    reveal: Callable[[Any], Any]
+    call: Callable[..., None]
+
+
+def run(rules: Iterable[InspectionRule], draft: Draft, powers: Powers) -> None:
+    """Apply the rules to the draft.  Raises HardwareInspectionFailure."""
+    budget = Budget()
+    draft.unshare()
+    for rule in sorted(rules, key=lambda rule: -rule.priority):
+        reads = powers.mask_secrets == "never" or (
+            powers.mask_secrets == "sensitive" and rule.sensitive
+        )
+        reveal = powers.reveal if reads else None
+        if _holds(rule, draft, budget, reveal):
+            LOG.info("node %s: inspection rule %s applies", draft.node.uuid, rule.uuid)
+            _act(rule, draft, budget, reveal, powers)
+
+
+def _holds(
+    rule: InspectionRule, draft: Draft, budget: Budget, reveal: Callable[[Any], Any] | None
+) -> bool:
+    scope = _scope(draft, budget, reveal)
+    for place, condition in enumerate(rule.conditions):
+        with _naming(rule, "condition", place, condition["op"]):
+            if not conditions.holds(condition, scope):
+                return False
+    return True
+
+
+def _act(
+    rule: InspectionRule,
+    draft: Draft,
+    budget: Budget,
+    reveal: Callable[[Any], Any] | None,
+    powers: Powers,
+) -> None:
+    """Run every action, once or for each item, on the data as the one before has left it."""
+    for place, action in enumerate(rule.actions):
+        with _naming(rule, "action", place, action["op"]):
+            with budget.timed():
+                items = conditions.loop_of(action, _scope(draft, budget, reveal))
+            for item in [None] if items is None else items:
+                scope = _scope(draft, budget, reveal)
+                with budget.timed():
+                    _run_action(
+                        action, draft, scope if items is None else scope.with_item(item), powers
+                    )
+
+
+def _run_action(action: Json, draft: Draft, scope: Scope, powers: Powers) -> None:
+    op = action["op"]
+    arguments = conditions.arguments_of(action, inspection.ACTIONS[op], scope)
+    if op == "api-call":
+        powers.call(**arguments)
+    else:
+        actions.OPERATORS[op](draft, **arguments)
+
+
+def _scope(draft: Draft, budget: Budget, reveal: Callable[[Any], Any] | None) -> Scope:
+    names = {
+        "node": _shown(draft.node),
+        "inventory": draft.inventory,
+        "plugin_data": draft.plugin_data,
+    }
+    return Scope(names=names, budget=budget, reveal=reveal)
+
+
+def _shown(node: Node) -> Json:
+    """Return the node as formats see it: the attributes of the API."""
+    return {name: getattr(node, name, None) for name in node_model.FIELDS}
+
+
+@contextlib.contextmanager
+def _naming(rule: InspectionRule, kind: str, place: int, op: str) -> Iterator[None]:
+    """Say of what is refused in the block which rule it was, and which part of it.
+
+    Of a sensitive rule nothing more is said, but for what its action ``fail`` says.
+    """
+    name = f"{rule.uuid} ({rule.description})" if rule.description else rule.uuid
+    try:
+        yield
+    except errors.HardwareInspectionFailure as exc:
+        raise errors.HardwareInspectionFailure(
+            reason=f"{exc.facts['reason']} (inspection rule {name})"
+        ) from exc
+    except errors.Failure as exc:
+        why = "its data are not shown, as it is sensitive" if rule.sensitive else str(exc)
+        raise errors.HardwareInspectionFailure(
+            reason=f"inspection rule {name}, {kind} {place} ({op}): {why}"
+        ) from exc

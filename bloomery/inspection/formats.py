@@ -1,0 +1,178 @@
+"""Format strings of rules, over plain data alone.
+
+    text("{node.name} has {inventory[cpu][count]:>4}", scope)
+
+``.name`` and ``[name]`` are the same: a key of an object, or the place in a list.  Nothing of
+Python is reached through them, whatever a rule says.  What cannot be resolved leaves its text as
+it is, as in Ironic.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+import string
+import time
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors, secrets
+
+MASK: Final = "***"
+MOST_CHARS: Final = 65_536  # of one text that is made
+_MOST_WIDTH: Final = 256
+_FIELD: Final = re.compile(r"(?P<first>\w+)(?P<rest>(?:\.\w[\w-]*|\[[^\[\]]*\])*)")
+_STEP: Final = re.compile(r"\.(?P<name>\w[\w-]*)|\[(?P<key>[^\[\]]*)\]")
+_SPEC: Final = re.compile(r"(?:.?[<>^])?[ +-]?0?(?P<width>\d*),?(?:\.(?P<digits>\d+))?[a-zA-Z%]?")
+_CONVERSIONS: Final[Mapping[str, Callable[[Any], str]]] = {"s": str, "r": repr, "a": ascii}
+
+
+class Unresolved(Exception):
+    """A field that the data has nothing for, or a format that nobody can follow."""
+
+
+class Budget:
+    """How much work the rules of one inspection may do, counted, so that none can hang it."""
+
+    def __init__(self, steps: int = 200_000, chars: int = 32 << 20, seconds: float = 20.0) -> None:
+        self._steps, self._chars, self._seconds = steps, chars, seconds
+
+    def take(self, chars: int = 0) -> None:
+        """Count one step, and the characters that it made.  Raises Invalid when it is spent."""
+        self._steps -= 1
+        self._chars -= chars
+        self._check()
+
+    @contextlib.contextmanager
+    def timed(self) -> Iterator[None]:
+        """Count the processor time of the block.  Raises Invalid when it is spent."""
+        began_s = time.thread_time()
+        yield
+        self._seconds -= time.thread_time() - began_s
+        self._check()
+
+    def _check(self) -> None:
+        if self._steps < 0 or self._chars < 0 or self._seconds < 0:
+            raise errors.Invalid(
+                reason="the rules loop over too much, or make texts that are too long",
+            )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scope:
+    """What the formats of a rule may name.
+
+    ``reveal`` opens sealed secrets, which only nodes have; None: secrets read as stars.
+    """
+
+    names: Mapping[str, Any]
+    budget: Budget
+    reveal: Callable[[Any], Any] | None = None
+
+    def with_item(self, item: Any) -> Scope:
+        return Scope(names={**self.names, "item": item}, budget=self.budget, reveal=self.reveal)
+
+
+def value(template: Any, scope: Scope) -> Any:
+    """Return ``template`` with every text in it formatted, at any depth."""
+    scope.budget.take()
+    if isinstance(template, str):
+        return text(template, scope)
+    if isinstance(template, list):
+        return [value(each, scope) for each in template]
+    if isinstance(template, dict):
+        return {name: value(inner, scope) for name, inner in template.items()}
+    return template
+
+
+def text(template: str, scope: Scope) -> str:
+    """Return the text formatted; as it is where that cannot be."""
+    scope.budget.take(len(template))
+    try:
+        return resolved(template, scope)
+    except Unresolved:
+        return template
+
+
+def resolved(template: str, scope: Scope) -> str:
+    """Return the text formatted.  Raises Unresolved."""
+    parts, size = [], 0
+    try:
+        for literal, field, spec, conversion in string.Formatter().parse(template):
+            parts.append(literal)
+            if field is not None:
+                parts.append(_formatted(look_up(field, scope), spec or "", conversion))
+            size += sum(map(len, parts[-2:]))
+            if size > MOST_CHARS:
+                raise Unresolved(template)
+    except ValueError as exc:  # a brace alone, or an odd format
+        raise Unresolved(template) from exc
+    scope.budget.take(size)
+    return "".join(parts)
+
+
+def data(template: str, scope: Scope) -> Any:
+    """Return the value itself that a text such as "{inventory[disks]}" names.
+
+    Raises Unresolved for any other text.
+    """
+    try:
+        fields = list(string.Formatter().parse(template))
+    except ValueError as exc:
+        raise Unresolved(template) from exc
+    if len(fields) != 1 or fields[0][0] or not fields[0][1] or fields[0][2] or fields[0][3]:
+        raise Unresolved(template)
+    return look_up(fields[0][1], scope)
+
+
+def look_up(field: str, scope: Scope) -> Any:
+    """Return what a field names, its secrets as stars unless the rule may read them."""
+    match = _FIELD.fullmatch(field)
+    if match is None or match["first"] not in scope.names:
+        raise Unresolved(field)
+    part = scope.names[match["first"]]
+    for step in _STEP.finditer(match["rest"]):
+        key = step["name"] if step["key"] is None else step["key"]
+        if scope.reveal is None and secrets.is_secret_key(key):
+            return MASK
+        part = _child(part, key)
+    if scope.reveal is None:
+        return _masked(part)
+    return scope.reveal(part) if match["first"] == "node" else part
+
+
+def _child(container: Any, key: str) -> Any:
+    if isinstance(container, dict) and secrets.SEALED not in container and key in container:
+        return container[key]
+    if isinstance(container, list | tuple) and key.isascii() and key.isdecimal():
+        place = int(key[:9])
+        if place < len(container):
+            return container[place]
+    raise Unresolved(key)
+
+
+def _masked(part: Any) -> Any:
+    """Return data with what looks like a secret as stars, at any depth."""
+    if isinstance(part, dict):
+        if secrets.SEALED in part:
+            return MASK
+        return {
+            name: MASK if secrets.is_secret_key(str(name)) else _masked(inner)
+            for name, inner in part.items()
+        }
+    return [_masked(each) for each in part] if isinstance(part, list | tuple) else part
+
+
+def _formatted(part: Any, spec: str, conversion: str | None) -> str:
+    match = _SPEC.fullmatch(spec)
+    if match is None or any(int(match[n] or 0) > _MOST_WIDTH for n in ("width", "digits")):
+        raise Unresolved(spec)
+    if conversion is not None:
+        if conversion not in _CONVERSIONS:
+            raise Unresolved(conversion)
+        part = _CONVERSIONS[conversion](part)
+    try:
+        return format(part, spec) if spec else str(part)
+    except (TypeError, ValueError, OverflowError) as exc:
+        raise Unresolved(spec) from exc

@@ -1,0 +1,87 @@
+"""The hooks of inspection, and how a configured list of them runs.
+
+They are found through the entry points ``bloomery.inspection.hooks``.  A hook that raises what
+nobody named fails the inspection with its own name: a plug-in breaks one node, not the service.
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+from collections.abc import Callable, Sequence
+from typing import Any, Final, TypeAlias
+
+import stevedore
+
+from bloomery import errors
+from bloomery.conf.inspection import Inspector
+from bloomery.inspection.base import Changes, Hook, Inspection
+from bloomery.inspection.draft import Draft
+
+LOG = logging.getLogger(__name__)
+GROUP: Final = "bloomery.inspection.hooks"
+Pipeline: TypeAlias = tuple[tuple[str, Hook], ...]
+
+
+@functools.lru_cache(maxsize=16)
+def pipeline(names: tuple[str, ...]) -> Pipeline:
+    """Return the hooks of these names, in this order.
+
+    Raises HardwareInspectionFailure for a name that nothing has, and for a hook that stands
+    before one that it needs, or without it.
+    """
+    manager: Any = stevedore.ExtensionManager(GROUP, invoke_on_load=False)
+    installed = {extension.name: extension.plugin for extension in manager}
+    hooks: list[tuple[str, Hook]] = []
+    for name in names:
+        if name not in installed:
+            raise errors.HardwareInspectionFailure(
+                reason=f"there is no inspection hook {name}: installed are "
+                f"{', '.join(sorted(installed))}",
+            )
+        hook = installed[name]()
+        _check_order(name, hook, [before for before, _ in hooks])
+        hooks.append((name, hook))
+    return tuple(hooks)
+
+
+def _check_order(name: str, hook: Hook, before: Sequence[str]) -> None:
+    missing = [required for required in hook.requires if required not in before]
+    if missing:
+        raise errors.HardwareInspectionFailure(
+            reason=f"inspection hook {name} needs {', '.join(missing)} before it in the list",
+        )
+
+
+def run(hooks: Pipeline, draft: Draft, conf: Inspector) -> None:
+    """Let every hook prepare, then every hook process.  Raises HardwareInspectionFailure."""
+    for name, hook in hooks:
+        _apply(name, hook.preprocess, draft, conf)
+    for name, hook in hooks:
+        _apply(name, hook.process, draft, conf)
+
+
+def _apply(
+    name: str, work: Callable[[Inspection], Changes | None], draft: Draft, conf: Inspector
+) -> None:
+    try:
+        changes = work(_shown(draft, conf))
+        if changes is not None:
+            draft.apply(changes)
+    except errors.Failure:
+        raise
+    except Exception as exc:
+        LOG.exception("node %s: inspection hook %s broke", draft.node.uuid, name)
+        raise errors.HardwareInspectionFailure(
+            reason=f"inspection hook {name} cannot use the data: {type(exc).__name__}",
+        ) from exc
+
+
+def _shown(draft: Draft, conf: Inspector) -> Inspection:
+    return Inspection(
+        node=draft.node,
+        ports=tuple(draft.all_ports),
+        inventory=draft.inventory,
+        plugin_data=draft.plugin_data,
+        conf=conf,
+    )

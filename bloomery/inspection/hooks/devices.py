@@ -1,0 +1,182 @@
+"""Hooks around disks, PCI devices and what the tool hardware-detect has measured."""
+
+from __future__ import annotations
+
+import functools
+from collections import Counter
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.inspection import reading
+from bloomery.inspection.base import Changes, Hook, Inspection
+
+Json = dict[str, Any]
+_GIB: Final = 1 << 30
+_MOST_DATA: Final = 100_000  # lines of what hardware-detect measured
+
+
+class RootDevice(Hook):
+    """properties.local_gb, and plugin_data.root_disk, by the node's root device hints.
+
+    Without hints it is the disk that the agent chose.
+    """
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        hints = inspection.node.properties.get("root_device")
+        disk = _hinted(inspection, hints) if hints else inspection.plugin_data.get("root_disk")
+        size = reading.number(disk, "size") if isinstance(disk, dict) else None
+        if size is None:
+            return None
+        spared_gib = 1 if inspection.conf.disk_partitioning_spacing else 0
+        size_gib = max(size // _GIB - spared_gib, 0)
+        return Changes(properties={"local_gb": size_gib}, plugin_data={"root_disk": disk})
+
+
+def _hinted(inspection: Inspection, hints: Any) -> Json:
+    from ironic_lib import utils  # the meaning of hints is Ironic's; heavy, and rarely needed
+
+    disks = reading.objects(inspection.inventory, "disks")
+    try:
+        disk: Json | None = utils.match_root_device_hints(disks, hints)
+    except (TypeError, ValueError, KeyError, AttributeError) as exc:
+        raise errors.HardwareInspectionFailure(
+            reason=f"cannot compare the disks with properties/root_device: {exc}",
+        ) from exc
+    if disk is None:
+        raise errors.HardwareInspectionFailure(
+            reason=f"none of {len(disks)} disks is what properties/root_device asks for",
+        )
+    return disk
+
+
+class RaidDevice(Hook):
+    """The root device of a RAID that was made between two inspections: the disk that is new.
+
+    extra.block_devices keeps the serial numbers for the next time.
+    """
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        node = inspection.node
+        serials = [
+            serial
+            for disk in reading.objects(inspection.inventory, "disks")
+            if (serial := reading.text(disk, "serial"))
+        ]
+        if not serials:
+            return None
+        seen = Changes(extra={"block_devices": {"serials": serials}})
+        before = reading.part(node.extra, "block_devices").get("serials")
+        if not isinstance(before, list) or node.properties.get("root_device"):
+            return seen
+        new = [serial for serial in serials if serial not in before]
+        if len(new) > 1:
+            raise errors.HardwareInspectionFailure(
+                reason=f"cannot tell the root device: {len(new)} disks are new since the last "
+                "inspection; set properties/root_device",
+            )
+        hint = {"root_device": {"serial": new[0]}} if new else {}
+        return Changes(extra=seen.extra, properties=hint)
+
+
+class PciDevices(Hook):
+    """A capability for each alias of [inspector]pci_device_alias: how many devices there are."""
+
+    def process(self, inspection: Inspection) -> Changes:
+        counts = Counter(_pci_ids(inspection))
+        capabilities: dict[str, str | None] = {}
+        for entry in inspection.conf.pci_device_alias:
+            vendor, product, alias = _alias(entry)
+            count = counts[vendor.lower(), product.lower()]
+            capabilities[alias] = str(count) if count else None
+        return Changes(capabilities=capabilities)
+
+
+def _alias(entry: str) -> tuple[str, str, str]:
+    parts = entry.split(":", 2)
+    if len(parts) != 3:
+        raise errors.HardwareInspectionFailure(
+            reason=f"[inspector]pci_device_alias takes entries vendor:product:alias, not {entry!r}",
+        )
+    return parts[0], parts[1], parts[2]
+
+
+def _pci_ids(inspection: Inspection) -> list[tuple[str, str]]:
+    return [
+        (str(device.get("vendor_id")).lower(), str(device.get("product_id")).lower())
+        for device in reading.objects(inspection.plugin_data, "pci_devices")
+    ]
+
+
+class Accelerators(Hook):
+    """properties.accelerators: the PCI devices that are known to be such."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        known = _known_accelerators(inspection.conf.known_accelerators)
+        accelerators = [
+            known[ids] | {"pci_address": device.get("bus")}
+            for ids, device in zip(
+                _pci_ids(inspection),
+                reading.objects(inspection.plugin_data, "pci_devices"),
+                strict=True,
+            )
+            if ids in known
+        ]
+        return Changes(properties={"accelerators": accelerators}) if accelerators else None
+
+
+_ACCELERATORS: Final = (
+    ("10de", "1db4", "GPU", "NVIDIA Tesla V100 PCIe 16GB"),
+    ("10de", "1db6", "GPU", "NVIDIA Tesla V100 PCIe 32GB"),
+    ("10de", "1eb8", "GPU", "NVIDIA Tesla T4"),
+    ("10de", "20b0", "GPU", "NVIDIA A100 SXM4 40GB"),
+    ("10de", "20b5", "GPU", "NVIDIA A100 PCIe 80GB"),
+    ("10de", "2331", "GPU", "NVIDIA H100 PCIe 80GB"),
+)
+
+
+@functools.lru_cache(maxsize=4)
+def _known_accelerators(path: str | None) -> Mapping[tuple[str, str], Json]:
+    """Return the accelerators by vendor and device ID: those of a file, or some that are usual.
+
+    The file: {pci_devices: [{vendor_id, device_id, type, device_info}, ...]}.
+    """
+    names = ("vendor_id", "device_id", "type", "device_info")
+    listed = [dict(zip(names, row, strict=True)) for row in _ACCELERATORS]
+    if path is not None:
+        import yaml  # most sites have no such file
+
+        try:
+            listed = reading.objects(yaml.safe_load(Path(path).read_bytes()), "pci_devices")
+        except (OSError, yaml.YAMLError) as exc:
+            raise errors.HardwareInspectionFailure(
+                reason=f"cannot read [inspector]known_accelerators = {path}: {exc}",
+            ) from exc
+    return {
+        (str(each.get("vendor_id")).lower(), str(each.get("device_id")).lower()): each
+        for each in listed
+    }
+
+
+class ExtraHardware(Hook):
+    """plugin_data.extra: what hardware-detect sends as lines in ``data``, as an object."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        lines = inspection.plugin_data.get("data")
+        if not isinstance(lines, list):
+            return None
+        extra: Json = {}
+        for line in lines[:_MOST_DATA]:
+            if isinstance(line, list) and len(line) == 4:
+                kind, name, key, value = line
+                part = extra.setdefault(str(kind), {}).setdefault(str(name), {})
+                part[str(key)] = _measured(value)
+        return Changes(plugin_data={"extra": extra, "data": None})
+
+
+def _measured(value: Any) -> Any:
+    """Return a number where the tool has written one as text."""
+    if isinstance(value, str) and value.isascii() and value.isdecimal() and len(value) < 19:
+        return int(value)
+    return value

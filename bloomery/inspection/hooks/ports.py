@@ -1,0 +1,141 @@
+"""Hooks around network interfaces: which ones count, and the ports that come of them."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.inspection import reading
+from bloomery.inspection.base import Changes, Hook, Inspection
+from bloomery.model.rules import idents
+
+Json = dict[str, Any]
+VALIDATE: Final = "validate-interfaces"
+
+
+class RamdiskError(Hook):
+    """Fails the inspection of a node whose agent says that it has failed."""
+
+    def preprocess(self, inspection: Inspection) -> None:
+        error = inspection.plugin_data.get("error")
+        if error:
+            raise errors.HardwareInspectionFailure(reason=f"the agent reports: {error}")
+
+
+class ValidateInterfaces(Hook):
+    """Sorts the interfaces out.
+
+    plugin_data gets ``all_interfaces`` and ``valid_interfaces``, interfaces by name with
+    ``pxe_enabled``, and ``macs``, the addresses of the valid ones.
+    """
+
+    def preprocess(self, inspection: Inspection) -> Changes:
+        booted = boot_address(inspection.inventory)
+        interfaces = {
+            str(nic["name"]): nic | {"mac_address": mac, "pxe_enabled": mac == booted}
+            for nic in reading.objects(inspection.inventory, "interfaces")
+            if (mac := _address(nic)) is not None and nic.get("name")
+        }
+        if not interfaces:
+            raise errors.HardwareInspectionFailure(
+                reason="the inventory has no network interface with a name and a MAC address",
+            )
+        choice = inspection.conf.add_ports
+        valid = {
+            name: nic
+            for name, nic in interfaces.items()
+            if not _is_loopback(name, nic) and _is_chosen(nic, choice, booted)
+        }
+        if not valid:
+            raise errors.HardwareInspectionFailure(
+                reason=f"no interface of {', '.join(sorted(interfaces))} is one that "
+                f"[inspector]add_ports = {choice} takes",
+            )
+        return Changes(
+            plugin_data={
+                "all_interfaces": interfaces,
+                "valid_interfaces": valid,
+                "macs": [nic["mac_address"] for nic in valid.values()],
+            },
+        )
+
+
+def boot_address(inventory: Json) -> str | None:
+    """Return the MAC address that the machine booted from, where the inventory tells it.
+
+    PXE writes it as 01-52-54-00-12-34-56, the first part being the kind of hardware.
+    """
+    interface = reading.text(reading.part(inventory, "boot"), "pxe_interface")
+    if interface is None:
+        return None
+    plain = interface.lower().replace("-", ":")
+    return plain[3:] if plain.count(":") == 6 else plain
+
+
+def _address(nic: Json) -> str | None:
+    address = reading.text(nic, "mac_address")
+    return address.lower() if address is not None and idents.is_mac(address) else None
+
+
+def ip_of(nic: Json) -> ipaddress.IPv4Address | ipaddress.IPv6Address | None:
+    """Return the first address of an interface that is one; a zone or a prefix is left out."""
+    for name in ("ipv4_address", "ipv6_address"):
+        address = reading.text(nic, name)
+        if address is not None:
+            try:
+                return ipaddress.ip_address(address.partition("%")[0].partition("/")[0])
+            except ValueError:
+                continue
+    return None
+
+
+def _is_loopback(name: str, nic: Json) -> bool:
+    address = ip_of(nic)
+    return name == "lo" or (address is not None and address.is_loopback)
+
+
+def _is_chosen(nic: Json, choice: str, booted: str | None) -> bool:
+    if choice == "active":
+        return ip_of(nic) is not None
+    return choice != "pxe" or booted is None or bool(nic["pxe_enabled"])
+
+
+class Ports(Hook):
+    """Creates ports of valid interfaces, and keeps the others in step as the options say."""
+
+    requires: ClassVar[tuple[str, ...]] = (VALIDATE,)
+
+    def process(self, inspection: Inspection) -> Changes:
+        conf, data = inspection.conf, inspection.plugin_data
+        has_boot_nic = boot_address(inspection.inventory) is not None
+        added = data["valid_interfaces"] if conf.add_ports != "disabled" else {}
+        return Changes(
+            new_ports={nic["mac_address"]: _port(nic, has_boot_nic) for nic in added.values()},
+            ports=_pxe_flags(inspection) if has_boot_nic and conf.update_pxe_enabled else {},
+            removed_ports=_superfluous(inspection),
+        )
+
+
+def _port(nic: Json, has_boot_nic: bool) -> Json:
+    """Return the fields of a new port; nobody knowing what boots, each port may."""
+    client = reading.text(nic, "client_id")
+    return {
+        "pxe_enabled": bool(nic["pxe_enabled"]) if has_boot_nic else True,
+        "extra": {"client-id": client} if client else {},
+    }
+
+
+def _pxe_flags(inspection: Inspection) -> Mapping[str, Json]:
+    booted = boot_address(inspection.inventory)
+    return {port.address: {"pxe_enabled": port.address == booted} for port in inspection.ports}
+
+
+def _superfluous(inspection: Inspection) -> frozenset[str]:
+    keep, data = inspection.conf.keep_ports, inspection.plugin_data
+    if keep == "all":
+        return frozenset()
+    present = {nic["mac_address"] for nic in data["all_interfaces"].values()}
+    kept = present if keep == "present" else set(data["macs"])
+    return frozenset(port.address for port in inspection.ports if port.address not in kept)

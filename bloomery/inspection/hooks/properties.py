@@ -1,0 +1,51 @@
+"""Hooks that set one property, or some capabilities, of what the inventory says."""
+
+from __future__ import annotations
+
+from bloomery.inspection import reading
+from bloomery.inspection.base import Changes, Hook, Inspection
+
+
+class Architecture(Hook):
+    """properties.cpu_arch; what the inventory does not say, nobody sets."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        architecture = reading.text(reading.part(inspection.inventory, "cpu"), "architecture")
+        return Changes(properties={"cpu_arch": architecture}) if architecture else None
+
+
+class Cpus(Hook):
+    """properties.cpus."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        count = reading.number(reading.part(inspection.inventory, "cpu"), "count")
+        return Changes(properties={"cpus": count}) if count is not None else None
+
+
+class Memory(Hook):
+    """properties.memory_mb."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        size_mib = reading.number(reading.part(inspection.inventory, "memory"), "physical_mb")
+        return Changes(properties={"memory_mb": size_mib}) if size_mib is not None else None
+
+
+class BootMode(Hook):
+    """The capability boot_mode."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        boot = reading.part(inspection.inventory, "boot")
+        mode = reading.text(boot, "current_boot_mode")
+        return Changes(capabilities={"boot_mode": mode}) if mode else None
+
+
+class CpuCapabilities(Hook):
+    """A capability for each flag of the CPU that [inspector]cpu_capabilities knows."""
+
+    def process(self, inspection: Inspection) -> Changes | None:
+        flags = reading.part(inspection.inventory, "cpu").get("flags")
+        flags = flags if isinstance(flags, list) else []
+        names = inspection.conf.cpu_capabilities
+        return Changes(
+            capabilities={name: "true" for flag, name in names.items() if flag in flags},
+        )
