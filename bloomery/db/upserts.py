@@ -3,18 +3,13 @@
 from __future__ import annotations
 
 import functools
+import importlib
 from collections.abc import Sequence
+from types import ModuleType
 from typing import Any, Final
 
 import sqlalchemy as sa
-from sqlalchemy.dialects import mysql, postgresql, sqlite
 
-_DIALECTS: Final[dict[str, Any]] = {
-    "mysql": mysql.dialect,
-    "mariadb": mysql.dialect,
-    "postgresql": postgresql.dialect,
-    "sqlite": sqlite.dialect,
-}
 _MYSQL: Final = frozenset({"mysql", "mariadb"})
 
 
@@ -67,9 +62,13 @@ def insert_or_renew(
 
 
 def _insert(dialect: str, table: sa.Table, columns: tuple[str, ...]) -> Any:
-    inserts: dict[str, Any] = {"postgresql": postgresql.insert, "sqlite": sqlite.insert}
     values: dict[str, Any] = {name: sa.bindparam(name) for name in columns}
-    return inserts.get(dialect, mysql.insert)(table).values(values).inline()
+    return _dialect(dialect).insert(table).values(values).inline()
+
+
+def _dialect(name: str) -> ModuleType:
+    """Import the dialect that is in use: the others would cost each start and stay in memory."""
+    return importlib.import_module(f"sqlalchemy.dialects.{'mysql' if name in _MYSQL else name}")
 
 
 def _text(dialect: str, table: sa.Table, columns: tuple[str, ...], upsert: Any) -> sa.TextClause:
@@ -78,7 +77,7 @@ def _text(dialect: str, table: sa.Table, columns: tuple[str, ...], upsert: Any) 
     SQLAlchemy keeps no rendered INSERT that has a word on conflicts: rendering it each time was
     two fifths of what a small stack costs.
     """
-    rendered = str(upsert.compile(dialect=_DIALECTS[dialect](paramstyle="named")))
+    rendered = str(upsert.compile(dialect=_dialect(dialect).dialect(paramstyle="named")))
     types = [sa.bindparam(name, type_=table.c[name].type) for name in columns]
     return sa.text(rendered).bindparams(*types)
 

@@ -1,0 +1,68 @@
+"""Who waits for the worker that looks for nodes."""
+
+from __future__ import annotations
+
+import threading
+from collections import deque
+from dataclasses import dataclass
+
+from bloomery.model.request import Request
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Entry:
+    """An allocation that wants a node; ``attempt``: 1 the first time.
+
+    ``faults``: how often the database refused to look for one.
+    """
+
+    uuid: str
+    request: Request
+    attempt: int = 1
+    faults: int = 0
+
+
+class AllocationQueue:
+    """Who waits for the worker, and whether there is one.  Safe to use from any thread."""
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._entries: deque[Entry] = deque()
+        self._queued: set[str] = set()
+        self._served = self._closed = False
+
+    def add(self, entry: Entry) -> bool:
+        """Append an entry, unless its allocation is here; True: a worker must be started."""
+        with self._mutex:
+            if self._closed or entry.uuid in self._queued:
+                return False
+            self._queued.add(entry.uuid)
+            return self._append(entry)
+
+    def add_again(self, entry: Entry) -> bool:
+        """Append an entry that was served in vain; True: a worker must be started."""
+        with self._mutex:
+            return not self._closed and self._append(entry)
+
+    def _append(self, entry: Entry) -> bool:
+        self._entries.append(entry)
+        starts, self._served = not self._served, True
+        return starts
+
+    def next(self) -> Entry | None:
+        """Return who is next; None: the worker may go."""
+        with self._mutex:
+            if self._entries and not self._closed:
+                return self._entries.popleft()
+            self._served = False
+            return None
+
+    def forget(self, uuid: str) -> None:
+        """An allocation is settled: it may be added anew."""
+        with self._mutex:
+            self._queued.discard(uuid)
+
+    def close(self) -> None:
+        """Serve nobody any more: the rows remember."""
+        with self._mutex:
+            self._closed = True

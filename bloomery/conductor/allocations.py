@@ -1,0 +1,153 @@
+"""Allocations as records: created, with or without their node, and deleted with what they hold.
+
+Looking for a node is the work of ``allocator``.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import allocator, row_updates
+from bloomery.conductor.row_updates import CrudEvent
+from bloomery.conductor.runtime import Context
+from bloomery.conductor.writes import EncodedWrite
+from bloomery.db import allocations, records
+from bloomery.model import allocation as rules
+from bloomery.model.allocation import Allocation, AllocationState
+from bloomery.model.node import Node
+from bloomery.model.nouns import ALLOCATION
+
+Json = dict[str, Any]
+
+
+# ------------------------------------------------------------------------------------- create
+
+
+def create(context: Context, values: Json, node_uuid: str | None) -> None:
+    """Store an allocation.  One commit; its node is looked for afterwards, unless it is named."""
+    allocation = Allocation(**values, conductor_affinity=context.runtime.host)
+    event = CrudEvent(
+        context, ALLOCATION.name, allocation.uuid, "create", {"name": allocation.name}
+    )
+    event.snapshot_request(values)
+
+    def work(conn: sa.Connection) -> None:
+        records.insert(conn, ALLOCATION, allocation)
+        event.snapshot_stored(allocation)(conn)
+
+    with event.publishing():
+        if node_uuid is not None:
+            _backfill(context, allocation, node_uuid, event)
+            return
+        context.runtime.db.transact(work)
+    allocator.enqueue(context, allocation.uuid)
+
+
+def _backfill(context: Context, allocation: Allocation, node_uuid: str, event: CrudEvent) -> None:
+    """Store an allocation with the active node that it stands for.
+
+    Raises NodeAssociated; and AllocationFailed where the node is not as the allocation says: the
+    allocation is stored all the same, in error, as Ironic does it.
+    """
+
+    def work(conn: sa.Connection, node: Node) -> errors.Failure | None:
+        if node.instance_uuid not in (None, allocation.uuid):
+            raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+        obstacles = rules.backfill_obstacles(allocation, node)
+        if obstacles:
+            failure = errors.AllocationFailed(uuid=allocation.uuid, reason=obstacles)
+            allocation.state, allocation.last_error = AllocationState.ERROR, str(failure)
+            records.insert(conn, ALLOCATION, allocation)
+            return failure
+        records.insert(conn, ALLOCATION, allocation)
+        allocations.bind(conn, allocation, node)
+        allocation.state, allocation.node_uuid = AllocationState.ACTIVE, node.uuid
+        event.snapshot_stored(allocation)(conn)
+        return None
+
+    failure = row_updates.change(context, node_uuid, work)
+    if failure is not None:
+        raise failure
+
+
+# ------------------------------------------------------------------------------------- delete
+
+
+class _Bound(Exception):
+    """The allocation got its node meanwhile."""
+
+
+def destroy(context: Context, uuid: str) -> None:
+    """Delete an allocation; its node is free again.  One commit.
+
+    Raises AllocationNotFound, NodeLocked, InvalidState where the node is in use.
+    """
+    event = CrudEvent(context, ALLOCATION.name, uuid, "delete")
+
+    def work(conn: sa.Connection, node: Node | None) -> None:
+        allocation = records.get(conn, ALLOCATION, uuid, for_update=True)
+        if node is None and allocation.node_uuid is not None:
+            raise _Bound
+        event.snapshot_deletion(allocation)
+        if node is not None:
+            rules.check_removable(node, uuid)
+            allocations.unbind(conn, node.uuid)
+        records.delete(conn, ALLOCATION, uuid)
+        event(conn)
+
+    with event.publishing():
+        try:
+            _destroy(context, uuid, work)
+        except _Bound:
+            _destroy(context, uuid, work)  # it keeps that node for good
+
+
+def _destroy(context: Context, uuid: str, work: Any) -> None:
+    db = context.runtime.db
+    with db.read() as conn:
+        node_uuid = records.get(conn, ALLOCATION, uuid).node_uuid
+    if node_uuid is None:
+        db.transact(lambda conn: work(conn, None))
+    else:
+        row_updates.change(context, node_uuid, work)
+
+
+# ----------------------------------------------------------------------- what its node goes through
+
+
+def follow(context: Context, conn: sa.Connection, node: Node, changed: Json) -> None:
+    """Do to a node's allocation what follows from a patch that was applied to the node's row.
+
+    An instance that is taken away takes its allocation along.  Raises InvalidState where the
+    node's state, or the owner of the allocation, does not allow the patch.
+    """
+    if node.allocation_uuid is None:
+        return
+    if "owner" in changed and allocations.owner_of(conn, node.allocation_uuid) is not None:
+        raise errors.InvalidState(
+            reason=f"cannot change the owner of node {node.uuid}: its allocation "
+            f"{node.allocation_uuid} has an owner; delete that first",
+        )
+    if "allocation_uuid" in changed:
+        rules.check_instance_removable(node)
+        release(context, node)(conn)
+
+
+def release(context: Context, node: Node) -> EncodedWrite:
+    """Return the write that deletes the allocation of a node whose instance goes, if it has one.
+
+    The rows that tell of it have no snapshot: Ironic sends no notification.
+    """
+    uuid = node.allocation_uuid
+    if uuid is None:
+        return lambda _conn: None
+    event = CrudEvent(context, ALLOCATION.name, uuid, "delete", {"node": node.uuid})
+
+    def write(conn: sa.Connection) -> None:
+        if records.delete(conn, ALLOCATION, uuid):
+            event(conn)
+
+    return write

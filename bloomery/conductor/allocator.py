@@ -1,0 +1,192 @@
+"""Looks for nodes: allocations queue here, and one worker serves them, first come, first served.
+
+The rows are the truth: an allocation is in state ``allocating`` until the transaction that gives
+it a node, or says why there is none.  The queue only says which rows to look at, so what a crash
+leaves is found again by their state (``adopt``).  Nodes that somebody holds are waited for: the
+allocation comes again after a while, by a timer, and no thread sleeps.
+"""
+
+from __future__ import annotations
+
+import logging
+from dataclasses import replace
+from typing import Final
+
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
+from bloomery.conductor.allocation_queue import Entry
+from bloomery.conductor.runtime import ConductorRuntime, Context
+from bloomery.db import allocations, events, records
+from bloomery.db.allocations import Criteria
+from bloomery.model.allocation import Allocation, AllocationState
+from bloomery.model.nouns import ALLOCATION
+from bloomery.model.request import Request
+
+LOG = logging.getLogger(__name__)
+
+_RETRY_S: Final = 1.0  # where no worker is free, or the database refuses
+_MOST_FAULTS: Final = 5  # of the database for one allocation: it may be the query that is wrong
+
+
+def enqueue(context: Context, uuid: str) -> None:
+    """Let a node be looked for.  Returns at once; nothing happens if the allocation is queued."""
+    _add(context.runtime, Entry(uuid=uuid, request=context.request))
+
+
+def adopt(runtime: ConductorRuntime) -> int:
+    """Queue every allocation that nobody looks after; return how many have no node yet.
+
+    Those of conductors that are off line become ours by one UPDATE.
+    """
+    uuids = runtime.db.transact(lambda conn: allocations.adopt(conn, runtime.host))
+    for uuid in uuids:
+        _add(runtime, Entry(uuid=uuid, request=Request.new()))
+    return len(uuids)
+
+
+def _add(runtime: ConductorRuntime, entry: Entry) -> None:
+    if runtime.allocations.add(entry):
+        _start(runtime)
+
+
+def _add_again(runtime: ConductorRuntime, entry: Entry) -> None:
+    if runtime.allocations.add_again(entry):
+        _start(runtime)
+
+
+def _start(runtime: ConductorRuntime) -> None:
+    """Start the worker, now or later: the queue counts on one, and asks for no other."""
+    try:
+        runtime.workers.spawn(_serve, runtime)
+    except errors.NoFreeConductorWorker:
+        runtime.timers.after(_RETRY_S, _start, runtime)
+    except RuntimeError as exc:  # no thread to be had, or the pool has stopped
+        LOG.warning("allocations: no worker started: %s", secrets.brief(exc))
+        runtime.timers.after(_RETRY_S, _start, runtime)
+
+
+def _serve(runtime: ConductorRuntime) -> None:
+    """Look for nodes until the queue is empty; no failure ends it, or nobody would be served."""
+    while (entry := runtime.allocations.next()) is not None:
+        try:
+            _serve_entry(runtime, entry)
+        except Exception as exc:  # noqa: BLE001  the supervisor: the others must not wait for this one
+            LOG.warning("allocation %s: not looked at: %s", entry.uuid, secrets.brief(exc))
+            faults = entry.faults + isinstance(exc, sa.exc.SQLAlchemyError)
+            again = replace(entry, faults=faults)
+            runtime.timers.after(_RETRY_S, _add_again, runtime, again)
+
+
+def _serve_entry(runtime: ConductorRuntime, entry: Entry) -> None:
+    """Look for a node once; an allocation that has to wait comes again by a timer."""
+    if _allocate_or_fail(runtime, entry):
+        runtime.allocations.forget(entry.uuid)
+        return
+    again = replace(entry, attempt=entry.attempt + 1, faults=0)
+    pause_s = runtime.conf.conductor.node_locked_retry_interval
+    runtime.timers.after(pause_s, _add_again, runtime, again)
+
+
+def _allocate_or_fail(runtime: ConductorRuntime, entry: Entry) -> bool:
+    """Look for a node; a fault of ours fails the allocation.  True: it is settled.
+
+    Raises DatabaseBusy and SQLAlchemyError, which may pass.  A database that refuses this
+    allocation again and again, but can store that it failed, does not stand still: then it fails.
+    """
+    try:
+        return allocate(runtime, entry)
+    except errors.DatabaseBusy:
+        raise
+    except Exception as exc:
+        if isinstance(exc, sa.exc.SQLAlchemyError) and entry.faults + 1 < _MOST_FAULTS:
+            raise
+        LOG.error("allocation %s failed\n%s", entry.uuid, secrets.trace(exc))  # noqa: TRY400
+        _fail(runtime, entry, f"unexpected error: {secrets.brief(exc)}")
+        runtime.on_events_written()
+        return True
+
+
+# --------------------------------------------------------------------------------- one allocation
+
+
+def allocate(runtime: ConductorRuntime, entry: Entry) -> bool:
+    """Give an allocation a node, or say why it gets none.  True: it is settled, one way or other.
+
+    One transaction looks for the node, takes it and writes both rows.
+    """
+    try:
+        is_settled = runtime.db.transact(lambda conn: _take(conn, runtime, entry))
+        is_settled = is_settled or _fail_or_wait(runtime, entry)
+    except errors.AllocationNotFound:
+        return True
+    except errors.InstanceAssociated as exc:
+        _fail(runtime, entry, secrets.brief(exc).rstrip("."))
+        is_settled = True
+    runtime.on_events_written()
+    return is_settled
+
+
+def _take(conn: sa.Connection, runtime: ConductorRuntime, entry: Entry) -> bool:
+    """Take a node; False: there is none to be had now."""
+    allocation: Allocation = records.get(conn, ALLOCATION, entry.uuid, for_update=True)
+    if allocation.state != AllocationState.ALLOCATING:
+        return True
+    node = allocations.find_free(conn, Criteria.of(allocation))
+    if node is None:
+        return False
+    allocations.bind(conn, allocation, node)
+    _insert_event(conn, runtime, entry, node=node.uuid)
+    return True
+
+
+def _fail_or_wait(runtime: ConductorRuntime, entry: Entry) -> bool:
+    """Say why there is no node; True: for good.  Nodes that somebody holds are waited for.
+
+    Looks at all nodes of the class, and therefore outside of a transaction.
+    """
+    is_last = entry.attempt >= runtime.conf.conductor.node_locked_retry_attempts
+    with runtime.db.read() as conn:
+        criteria = Criteria.of(records.get(conn, ALLOCATION, entry.uuid))
+        count = allocations.count_suitable(conn, criteria)
+        reason = "" if count else _why_none(conn, criteria)
+    if count and not is_last:
+        reason = f"waits for a node: other work holds all {count} suitable nodes"
+        runtime.db.transact(lambda conn: allocations.wait(conn, entry.uuid, reason))
+        return False
+    _fail(runtime, entry, reason or f"other work holds all {count} suitable nodes")
+    return True
+
+
+def _why_none(conn: sa.Connection, criteria: Criteria) -> str:
+    """Return, in Ironic's words, what no node has."""
+    if criteria.traits and allocations.count_suitable(conn, replace(criteria, traits=())):
+        return f"no suitable nodes have the requested traits {', '.join(criteria.traits)}"
+    kind = f"match the resource class {criteria.resource_class}"
+    if criteria.candidate_nodes:
+        return f"none of the requested nodes are available and {kind}"
+    return f"no available nodes {kind}"
+
+
+def _fail(runtime: ConductorRuntime, entry: Entry, reason: str) -> None:
+    sentence = str(errors.AllocationFailed(uuid=entry.uuid, reason=reason))
+
+    def work(conn: sa.Connection) -> None:
+        if allocations.end(conn, entry.uuid, AllocationState.ERROR, last_error=sentence):
+            _insert_event(conn, runtime, entry, last_error=sentence)
+
+    runtime.db.transact(work)
+
+
+def _insert_event(
+    conn: sa.Connection, runtime: ConductorRuntime, entry: Entry, **facts: str
+) -> None:
+    """Write the event row, for the log: Ironic has no such notification."""
+    failed = "last_error" in facts
+    event = events.Event(
+        object=ALLOCATION.name, object_uuid=entry.uuid, action="allocate",
+        status="error" if failed else "end", level="error" if failed else "info",
+        publisher=f"ironic-conductor.{runtime.host}", request_id=entry.request.request_id,
+        facts=facts,
+    )  # fmt: skip
+    events.insert(conn, [events.encode(event)])

@@ -1,0 +1,135 @@
+"""Allocations: who asks for a node of some kind, and gives it back."""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Sequence
+from typing import Any
+
+from bloomery import errors
+from bloomery.db import allocations as db
+from bloomery.db import records as rows
+from bloomery.model.noun import checked
+from bloomery.model.nouns import ALLOCATION
+from bloomery.model.rules import attributes
+from bloomery.model.rules import nodes as node_rules
+from bloomery.operations import lookup, policy
+from bloomery.operations.context import Context
+
+Json = dict[str, Any]
+_MISSING = frozenset({"uuid", "owner"})  # "" is as good as none
+_NODE = ("uuid", "driver", "conductor_group", "instance_uuid", "resource_class", "owner", "lessee")
+
+
+# ------------------------------------------------------------------------------------- create
+
+
+def create(ctx: Context, body: Json) -> str:
+    """Ask for a node; return the UUID of the allocation, whose node is looked for from now on.
+
+    With ``node`` in the body it stands for what that node, which is active, does already.
+    ``body`` has passed the schema.
+    """
+    policy.authorize(ctx, "baremetal:allocation:create")
+    attributes.refuse_sealed_in(body)
+    body = {name: value for name, value in body.items() if value or name not in _MISSING}
+    values = {name: value for name, value in _owned(ctx, body).items() if value is not None}
+    node = _node(ctx, values.pop("node", None))
+    values = {name: checked(ALLOCATION, name, value) for name, value in values.items()}
+    values["resource_class"] = _resource_class(values.get("resource_class"), node)
+    if "candidate_nodes" in values:
+        values["candidate_nodes"] = _candidates(ctx, values["candidate_nodes"])
+    if node is None:
+        values = {"uuid": str(uuids.uuid4())} | values
+        ctx.services.rpc.any_conductor().create_allocation(ctx.request, values, None)
+    else:
+        _backfill(ctx, values, node)
+    return str(values["uuid"])
+
+
+def _owned(ctx: Context, body: Json) -> Json:
+    """Return the body with its owner: who speaks for a project asks for that project."""
+    own = ctx.request.project
+    if not ctx.services.policies.enforced or ctx.request.system_scope == "all":
+        return body
+    if body.get("owner") not in (None, own):
+        policy.authorize(ctx, "baremetal:allocation:create_restricted")
+        return body
+    return body | {"owner": own}
+
+
+def _node(ctx: Context, ident: str | None) -> Any:
+    """Return the node that the body names; None: one is to be looked for."""
+    if not ident:
+        return None
+    uuid = lookup.uuid_in_body(ctx, ident, "node")
+    policy.authorize_named(ctx, uuid, node_rules.no_such_node("node", ident))
+    return lookup.row(ctx, uuid, _NODE)
+
+
+def _resource_class(resource_class: str | None, node: Any) -> str | None:
+    if resource_class:
+        return resource_class
+    if node is None:
+        raise errors.MissingParameterValue(
+            reason="Missing mandatory parameter: resource_class, the class of the node to look "
+            "for; only an allocation for a given node goes without",
+        )
+    return str(node.resource_class) if node.resource_class else None
+
+
+def _candidates(ctx: Context, idents: Sequence[str]) -> list[str]:
+    """Return the UUIDs of the nodes that a body names, in its order."""
+    with ctx.services.db.read() as conn:
+        uuid_of = db.find_uuids(conn, idents)
+    for ident in idents:
+        hidden = node_rules.no_such_node("candidate_nodes", ident)
+        if ident not in uuid_of:
+            raise hidden
+        policy.authorize_named(ctx, uuid_of[ident], hidden)
+    return [uuid_of[ident] for ident in idents]
+
+
+def _backfill(ctx: Context, values: Json, node: Any) -> None:
+    values.setdefault("uuid", node.instance_uuid or str(uuids.uuid4()))
+    if node.instance_uuid not in (None, values["uuid"]):
+        raise errors.NodeAssociated(node=node.uuid, instance=node.instance_uuid)
+    with lookup.no_host_is_a_bad_request():
+        conductor = lookup.conductor_of(ctx, node)
+    conductor.create_allocation(ctx.request, values, node.uuid)
+
+
+# ------------------------------------------------------------------------------------- delete
+
+
+def destroy(ctx: Context, ident: str) -> None:
+    """Delete an allocation; the conductor decides whether its node's state allows that."""
+    policy.authorize_record(ctx, ALLOCATION, ident, "delete")
+    with ctx.services.db.read() as conn:
+        allocation = rows.find_row(conn, ALLOCATION, ident, ("uuid", "node_uuid"))
+    if allocation is None:
+        raise errors.AllocationNotFound(allocation=ident)
+    _conductor(ctx, allocation.node_uuid).destroy_allocation(ctx.request, allocation.uuid)
+
+
+def _conductor(ctx: Context, node_uuid: str | None) -> Any:
+    """Return the conductor of the allocation's node, any where it has none."""
+    if node_uuid is None:
+        return ctx.services.rpc.any_conductor()
+    return lookup.conductor_of(ctx, lookup.row(ctx, node_uuid))
+
+
+# ------------------------------------------------------------------------------- that of a node
+
+
+def uuid_of_node(ctx: Context, ident: str) -> str:
+    """Return the UUID of a node's allocation.
+
+    Raises NodeNotFound, and NodeHasNoAllocation also where the caller may not read it.
+    """
+    node = policy.readable_node(ctx, ident)
+    with ctx.services.db.read() as conn:
+        uuid = db.find_of_node(conn, node)
+    if uuid is None:
+        raise errors.NodeHasNoAllocation(node=ident)
+    return uuid
