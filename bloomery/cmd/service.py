@@ -18,7 +18,7 @@ from time import monotonic
 from typing import Self
 
 from bloomery import errors
-from bloomery.api import app, auth, scrape, server
+from bloomery.api import app, auth_strategy, scrape, server
 from bloomery.api.orchestration import faults
 from bloomery.cmd import stacks, threads
 from bloomery.conductor import lease, lifecycle
@@ -51,7 +51,8 @@ class Service:
             self.db = home.open_database(conf.database)
             built.callback(self.db.close)
             prepare_schema(self.db, home)
-            self.conf = named(conf, home.name_conductor(self.db, conf.default.host))
+            conf = named(conf, home.name_conductor(self.db, conf.default.host))
+            self.conf = placed(conf, home.path)
             self._build(config_files)
             built.pop_all()
 
@@ -69,21 +70,25 @@ class Service:
         runtime = lifecycle.build(conf, self.db, sealer, on_events_written=self.relay.wake)
         self.conductor = lifecycle.ConductorService(runtime)
         rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
-        policies = Policies(conf, [*(Path(name).parent for name in config_files), self._home.path])
+        folders = [*(Path(name).parent for name in config_files), self._home.path]
+        policies = Policies(conf, folders)
         self.services = Services(
             db=self.db, rpc=rpc, conf=conf, policies=policies, sealer=sealer,
             engine=self.stacks.contract,
         )  # fmt: skip
-        self._build_fronts(auth.chosen(conf))
+        self._build_fronts(config_files)
 
-    def _build_fronts(self, logins: auth.Auth) -> None:
-        """Bind the addresses of both APIs; a login of one is remembered by the other."""
+    def _build_fronts(self, config_files: Sequence[str]) -> None:
+        """Bind the addresses of both APIs."""
+        logins = auth_strategy.chosen(self.conf, config_files)
+        self._identity_url = auth_strategy.identity_url(logins)
+        of_stacks = auth_strategy.for_stacks(self.conf, logins, config_files)
         server.raise_descriptor_limit()
         metrics = scrape.make(self._watched())
         self.api = server.Server(app.make_app(self.services, metrics, logins), self.conf)
         try:
             self.orchestration_api = server.Server(
-                stacks.late_app(self.services, logins),
+                stacks.late_app(self.services, of_stacks),
                 stacks.front_conf(self.conf),
                 port_option="--orchestration-port",
                 fault=faults.unparsed,
@@ -157,12 +162,18 @@ class Service:
             started.pop_all()
         self._write_clouds()
 
+    def reload(self) -> None:
+        """Read certificates again: new connections get what is in their files now."""
+        self.api.reload()
+        self.orchestration_api.reload()
+
     def _write_clouds(self) -> None:
         """Tell clients where the API is; they may be told by hand, so a failure is a warning."""
         try:
             self._home.write_clouds(
-                self.url, self.orchestration_url, username=auth.first_name(self.conf)
-            )
+                self.url, self.orchestration_url,
+                username=auth_strategy.first_name(self.conf), auth_url=self._identity_url,
+            )  # fmt: skip
         except errors.CannotStart as exc:
             LOG.warning("serving without a fresh %s: %s", self._home.clouds, exc)
 
@@ -199,6 +210,14 @@ class Service:
 
 def named(conf: Conf, host: str) -> Conf:
     return dataclasses.replace(conf, default=dataclasses.replace(conf.default, host=host))
+
+
+def placed(conf: Conf, state_dir: Path) -> Conf:
+    """Return the configuration with folders in the state dir where it names none."""
+    if conf.agent.certificates_path is not None:
+        return conf
+    agent = dataclasses.replace(conf.agent, certificates_path=str(state_dir / "certificates"))
+    return dataclasses.replace(conf, agent=agent)
 
 
 def prepare_schema(db: Database, home: StateDir) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import logging
+import threading
+import time
 from collections.abc import Callable
 from typing import Final
 
@@ -11,8 +13,12 @@ from bloomery.conductor.runner import FlowFailure
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.model.node import Node
+from bloomery.outcome import Again, Outcome
 
 LOG = logging.getLogger(__name__)
+
+_MOST_TURNS: Final = 2  # changes of power that a clean-up may take the time of
+_NEVER: Final = threading.Event()
 
 
 # -------------------------------------------------------------------------- after a failure
@@ -31,6 +37,21 @@ def tidy(task: TaskManager, call: Callable[[TaskManager], object]) -> str | None
         LOG.warning("node %s: cannot clean up: %s", task.node.uuid, secrets.brief(exc))
         return secrets.brief(exc)
     return None
+
+
+def tidy_in_turns(task: TaskManager, call: Callable[[TaskManager], Outcome | None]) -> str | None:
+    """As ``tidy``, for a call that may answer Again: this worker waits for its turns."""
+    ends = time.monotonic() + _MOST_TURNS * task.runtime.conf.conductor.power_state_change_timeout
+
+    def run(task: TaskManager) -> None:
+        task.turn = 0
+        outcome = call(task)
+        while isinstance(outcome, Again) and time.monotonic() < ends:
+            _NEVER.wait(outcome.after_s)
+            task.turn += 1
+            outcome = call(task)
+
+    return tidy(task, run)
 
 
 def call_operator(node: Node, failure: FlowFailure, fault: str) -> None:
@@ -60,6 +81,7 @@ _ASYNC: Final = (
     "cleaning_reboot", "deployment_reboot", "servicing_reboot",
     "skip_current_clean_step", "skip_current_deploy_step", "skip_current_service_step",
     "cleaning_polling", "deployment_polling", "servicing_polling",
+    "redfish_raid",  # the plan of a step: the next flow makes its own
 )  # fmt: skip
 _KEYS_OF: Final = {
     "deploy": (
@@ -79,21 +101,10 @@ _KEYS_OF: Final = {
         "deploy_boot_mode",
     ),
 }  # fmt: skip
-_POWER: Final = (
-    "agent_url", "agent_cached_deploy_steps", "agent_cached_clean_steps", "agent_verify_ca",
-    "agent_start_attempted",
-)  # fmt: skip
 
 
-def wipe_internal_info(node: Node, *flows: str) -> None:
+def wipe_internal_info(task: TaskManager, *flows: str) -> None:
     """Forget what these flows left, the agent's token and URL, and all flags."""
+    info, task.ends_agent_session = task.node.driver_internal_info, True
     for key in (*_AGENT, *_ASYNC, *(key for flow in flows for key in _KEYS_OF[flow])):
-        node.driver_internal_info.pop(key, None)
-
-
-def wipe_agent_at_power_change(node: Node) -> None:
-    """Forget an agent that a power action ends; a token made in advance stays."""
-    for key in _POWER:
-        node.driver_internal_info.pop(key, None)
-    if not node.driver_internal_info.get("agent_secret_token_pregenerated"):
-        node.driver_internal_info.pop("agent_secret_token", None)
+        info.pop(key, None)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import cleaning, cleanup, console, rescue, steps
+from bloomery.conductor import allocations, cleaning, cleanup, configdrive, console, rescue, steps
 from bloomery.conductor.runner import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
+from bloomery.conductor.writes import Write
 from bloomery.db import records
 from bloomery.model.node import Node
 from bloomery.model.nouns import DEPLOY_TEMPLATE
@@ -22,7 +23,10 @@ from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
 
 _PREPARE: Final = internal_step("deploy", "prepare")
+_NO_STEPS: Final = internal_step("deploy", "no_steps")
+_CORE: Final = "deploy.deploy"
 _TEAR_DOWN: Final = internal_step("deploy", "tear_down")
+_MOST_LESSEE: Final = 255  # characters
 _RESCUED: Final = (State.RESCUEWAIT, State.RESCUE, State.UNRESCUEFAIL, State.RESCUEFAIL)
 
 
@@ -62,13 +66,37 @@ def _check_deployable(task: TaskManager) -> None:
         ) from exc  # fmt: skip
 
 
+def with_image(node: Node, arguments: ProvisionArguments) -> ProvisionArguments:
+    """Return the arguments with the config drive as it is stored; the node may be free.
+
+    An image of many MiB takes seconds, so nobody may wait for the node meanwhile.
+    Raises InvalidParameterValue for an image that is too large.
+    """
+    if not arguments.configdrive:
+        return arguments
+    return replace(arguments, configdrive=configdrive.image_of(node, arguments.configdrive))
+
+
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Set the node's fields for a deployment that begins."""
+    """Set the node's fields for a deployment that begins; ``with_image`` came before."""
     node = task.node
-    cleanup.wipe_internal_info(node, "deploy")
-    if arguments.configdrive is not None:
+    cleanup.wipe_internal_info(task, "deploy")
+    _lease(task)
+    if arguments.configdrive:
         sealed = task.runtime.sealer.seal_under("configdrive", arguments.configdrive)
         node.instance_info = node.instance_info | {"configdrive": sealed}
+
+
+def _lease(task: TaskManager) -> None:
+    """Lease a node without a lessee to the project that its instance is for, until it goes."""
+    conf, node = task.runtime.conf.conductor, task.node
+    if not conf.automatic_lessee or node.lessee is not None:
+        return
+    own = node.instance_info.get("project_id")
+    project = own if conf.automatic_lessee_source == "instance" else task.context.request.project
+    if isinstance(project, str) and 0 < len(project) <= _MOST_LESSEE:
+        node.lessee = project
+        node.driver_internal_info["automatic_lessee"] = True
 
 
 def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
@@ -77,11 +105,28 @@ def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]
     Priority 0 switches a step off; steps that no interface offers are left out, as an agent
     may offer them later.
     """
-    by_name = {step.name: step for step in steps.available_steps(task, "deploy")}
+    available = steps.available_steps(task, "deploy")
     user_steps = [*_template_steps(task), *arguments.steps]
-    for step in steps.validated_user_steps(task, "deploy", user_steps, tolerant=True):
-        by_name[step.name] = step
-    return [_PREPARE, *steps.by_priority(by_name.values(), "deploy")]
+    if user_steps:
+        overriding = steps.validated_user_steps(task, "deploy", user_steps, tolerant=True)
+        _refuse_core(overriding)
+        by_name = {step.name: step for step in (*available, *overriding)}
+        available = list(by_name.values())
+    planned = steps.by_priority(available, "deploy")
+    return [_PREPARE, *planned] if planned or not user_steps else [_PREPARE, _NO_STEPS]
+
+
+def _refuse_core(overriding: Sequence[Step]) -> None:
+    """The core step may be switched off, and not be moved."""
+    if any(step.name == _CORE and step.priority for step in overriding):
+        raise errors.InvalidParameterValue(
+            reason=f"deploy step {_CORE} is the core of a deployment: its priority can be 0 only, "
+            "which switches it off",
+        )
+
+
+def _fail_without_steps(task: TaskManager) -> None:
+    raise errors.StepFailure(reason="no deploy step is left: all have priority 0")
 
 
 def _template_steps(task: TaskManager) -> list[steps.UserStep]:
@@ -112,21 +157,21 @@ def _prepare(task: TaskManager) -> Outcome | None:
 
 
 def _finish_deploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    cleanup.wipe_internal_info(task.node, "deploy")
+    cleanup.wipe_internal_info(task, "deploy")
     task.node.conductor_affinity = task.runtime.host
     return Transition(event="done")
 
 
 def _fail_deploy(task: TaskManager, failure: FlowFailure) -> Transition:
     clean_up(task)
-    cleanup.wipe_internal_info(task.node, "deploy")
+    cleanup.wipe_internal_info(task, "deploy")
     return Transition(event="fail", last_error=failure.sentence)
 
 
 DEPLOY: Final = Phase(
     name="deploy",
     shows="deploy_step",
-    own_steps={"prepare": _prepare},
+    own_steps={"prepare": _prepare, "no_steps": _fail_without_steps},
     finish=_finish_deploy,
     fail=_fail_deploy,
     history_name=lambda _node: "deployment",
@@ -163,24 +208,29 @@ def _tear_down(task: TaskManager, *, rescued: bool = False) -> Outcome | None:
     return task.driver.deploy.tear_down(task)
 
 
-def _forget_instance(node: Node) -> None:
+def _forget_instance(task: TaskManager) -> tuple[Write, ...]:
+    """Empty the fields of the instance; returns what joins the transaction: its allocation goes."""
+    node = task.node
+    writes = (allocations.release(task.context, node),)
     node.instance_info = {}
     node.instance_uuid = node.instance_name = node.allocation_uuid = None
     if node.driver_internal_info.pop("automatic_lessee", False):
         node.lessee = None
     node.deploy_step, node.service_step = {}, {}
-    cleanup.wipe_internal_info(node, "deploy", "service", "instance")
+    cleanup.wipe_internal_info(task, "deploy", "service", "instance")
+    return writes
 
 
 def _finish_undeploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    _forget_instance(task.node)
-    cleanup.wipe_internal_info(task.node, "clean")
-    return Transition(event="clean", then=(cleaning.CLEAN, cleaning.automatic_steps(task)))
+    writes = _forget_instance(task)
+    cleanup.wipe_internal_info(task, "clean")
+    then = (cleaning.CLEAN, cleaning.automatic_steps(task))
+    return Transition(event="clean", writes=writes, then=then)
 
 
 def _fail_undeploy(task: TaskManager, failure: FlowFailure) -> Transition:
-    _forget_instance(task.node)
-    return Transition(event="fail", last_error=failure.sentence)
+    writes = _forget_instance(task)
+    return Transition(event="fail", last_error=failure.sentence, writes=writes)
 
 
 UNDEPLOY: Final = Phase(

@@ -5,11 +5,14 @@ Such a flow moves no provision state, may be repeated, and says on the node what
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any, Final
 
+from oslo_utils import strutils
+
 from bloomery import errors, secrets
-from bloomery.conductor import cleanup, runner, states, writes
+from bloomery.conductor import power_change, runner, states, writes
 from bloomery.conductor.notification_utils import (
     emit_power_set_notification,
     emit_power_state_corrected_notification,
@@ -19,12 +22,11 @@ from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite
-from bloomery.db import rows
+from bloomery.db import nodes
+from bloomery.model.node import Node
 from bloomery.model.rules import verbs
-from bloomery.model.step import internal_step
+from bloomery.model.step import Step, internal_step
 from bloomery.outcome import DONE, Done, Outcome
-
-_REBOOTS: Final = (Power.REBOOT, Power.SOFT_REBOOT)
 
 
 def _with_result(outcome: Outcome | None, result: Mapping[str, Any]) -> Outcome:
@@ -47,10 +49,12 @@ def start_power(
     timeout_s: float | None = None,
     *,
     keep_error: bool = False,
+    before: Sequence[Step] = (),
 ) -> None:
     """Let a flow begin that brings the node to power state ``target``; ``check`` it before.
 
     ``keep_error``: the node's last_error tells of something that is not over.
+    ``before``: what ``steps_of_relatives`` has planned.
     """
     task.node.target_power_state = Power.ON if target in states.ENDS_ON else Power.OFF
     task.node.last_error = task.node.last_error if keep_error else None
@@ -58,7 +62,7 @@ def start_power(
         timeout_s = float(task.runtime.conf.conductor.soft_power_off_timeout)
     step = internal_step("power", "change", {"target": target, "timeout_s": timeout_s})
     started = emit_power_set_notification(task.context, task.node, "start", target)
-    runner.start(task, slot, POWER, step, _undo_power, started)
+    runner.start(task, slot, POWER, step, _undo_power, started, before=before)
 
 
 def check(task: TaskManager, target: str) -> None:
@@ -74,18 +78,56 @@ def check(task: TaskManager, target: str) -> None:
         )
 
 
+def steps_of_relatives(task: TaskManager, target: str) -> list[Step]:
+    """Return the steps that bring the nodes above or below to power before this one changes.
+
+    A child without a power supply of its own has no power while its parent has none: the parent
+    goes on first, and children go off first.  Raises ParentNodeLocked, ChildNodeLocked, and
+    PowerStateFailure for a child that may not be switched off.
+    """
+    if target == Power.ON:
+        return _of_parent(task)
+    return _of_children(task) if target == Power.OFF else []
+
+
+def _of_parent(task: TaskManager) -> list[Step]:
+    node = task.node
+    if node.parent_node is None or not _takes_power_from_parent(node):
+        return []
+    with task.runtime.db.read() as conn:
+        row = nodes.find_row(conn, node.parent_node, ("uuid", "power_state", "reservation"))
+    if row is None or row.uuid == node.uuid or row.power_state == Power.ON:
+        return []
+    if row.reservation is not None:
+        raise errors.ParentNodeLocked(node=node.uuid, parent=row.uuid, holder=row.reservation)
+    return [_on_other(row.uuid, "power_on")]
+
+
+def _of_children(task: TaskManager) -> list[Step]:
+    node = task.node
+    with task.runtime.db.read() as conn:
+        children = nodes.list_children(conn, node.uuid)
+    live = [c for c in children if c.uuid != node.uuid and c.power_state != Power.OFF]
+    dependent = [child for child in live if _takes_power_from_parent(child)]
+    for child in dependent:
+        verbs.refuse_power_off(child, Power.OFF)
+        if child.reservation is not None:
+            raise errors.ChildNodeLocked(node=node.uuid, child=child.uuid, holder=child.reservation)
+    return [_on_other(child.uuid, "power_off") for child in dependent]
+
+
+def _takes_power_from_parent(node: Node) -> bool:
+    own = node.driver_info.get("has_dedicated_power_supply", False)
+    return not strutils.bool_from_string(own)
+
+
+def _on_other(uuid: str, step: str) -> Step:
+    return replace(internal_step("power", step), child=uuid)
+
+
 def _change(task: TaskManager, target: str, timeout_s: float | None) -> Outcome:
     """Ask the hardware, unless it is there already."""
-    node, power, result = task.node, task.driver.power, {"to_power": target}
-    end_state = Power.ON if target in states.ENDS_ON else Power.OFF
-    if target not in _REBOOTS and task.turn == 0 and power.get_power_state(task) == end_state:
-        node.power_state = end_state
-        return Done(result=result)
-    cleanup.wipe_agent_at_power_change(node)
-    node.driver_internal_info["last_power_state_change"] = rows.now().isoformat()
-    if target == Power.REBOOT:
-        return _with_result(power.reboot(task, timeout_s), result)
-    return _with_result(power.set_power_state(task, target, timeout_s), result)
+    return _with_result(power_change.change(task, target, timeout_s), {"to_power": target})
 
 
 def _finish_power(task: TaskManager, result: Mapping[str, Any]) -> Transition:
@@ -100,13 +142,14 @@ def _fail_power(task: TaskManager, failure: FlowFailure) -> Transition:
 
 def _undo_power(exc: Exception, flow: Flow) -> None:
     """No worker came: the node is as it was, and says why."""
-    journal = _give_up(flow.task, flow.runs[0].step.args, secrets.brief(exc))
+    journal = _give_up(flow.task, flow.runs[-1].step.args, secrets.brief(exc))
     flow.task.save(flow.cancelled, *journal)
 
 
 def _give_up(task: TaskManager, args: Mapping[str, Any], sentence: str) -> list[EncodedWrite]:
+    target = args.get("target", task.node.target_power_state)  # another node's step has none
     task.node.target_power_state, task.node.last_error = None, sentence
-    failed = emit_power_set_notification(task.context, task.node, "error", args["target"])
+    failed = emit_power_set_notification(task.context, task.node, "error", target)
     return [failed, _history(task, sentence, "power")]
 
 

@@ -29,7 +29,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bloomery import clock, errors, secrets
-from bloomery.conductor import states, steps, writes
+from bloomery.conductor import child_steps, states, steps, writes
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -172,9 +172,13 @@ def start(
     step: Step,
     undo: Callable[[Exception, Flow], None],
     *journal: Write,
+    before: Sequence[Step] = (),
 ) -> None:
-    """Begin a flow of one step that moves no provision state; ``undo``: no worker came."""
-    flow = plan(task, phase, [step])
+    """Begin a flow of one step that moves no provision state; ``undo``: no worker came.
+
+    ``before``: steps on other nodes that must be done first.
+    """
+    flow = plan(task, phase, [*before, step])
     task.save(*flow.opening, *journal)
     task.set_spawn_error_hook(undo, flow)
     task.spawn_after(launch, slot, flow)
@@ -187,19 +191,26 @@ def load(task: TaskManager, phase: Phase, runs: list[StepRun]) -> Flow:
     return Flow(task, phase, runs[0].flow, runs, at)
 
 
-def resume(task: TaskManager, slot: Slot, event: str, flow: Flow) -> None:
+def resume(
+    task: TaskManager, slot: Slot, event: str, flow: Flow, args: Mapping[str, Any] | None = None
+) -> None:
     """Leave the wait state by ``event`` and go on: the same step again, or the next one.
 
     Called by whoever was waited for (an agent, an operator); the lock goes over to the flow.
+    ``args``: what the same step is called with from now on.
     """
     run = flow.standing_at
+    values: dict[str, Any] = {"deadline_at": None}
+    if args is not None:
+        run.step = replace(run.step, args=dict(args))
+        values["args"] = rows.dump(run.step.args)
     again = run.state == Run.WAITING and run.resume_then == "same"
     ends_here = not again and _was_aborted(flow, run)
     if again:
         task.turn = 1
     run.deadline_at = None  # that of the wait
     stays = again or ends_here
-    journal = [flow.mark(run, Run.RUNNING, deadline_at=None)] if stays else _step_on(flow, run)
+    journal = [flow.mark(run, Run.RUNNING, **values)] if stays else _step_on(flow, run)
     task.process_event(
         event,
         callback=launch_failure if ends_here else launch,
@@ -289,9 +300,13 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
     task, step = flow.task, run.step
     if step == _NOTHING:
         return DONE
-    if step.internal:
+    if step.internal and step.child is None:
         return flow.phase.own_steps[step.step](task, **step.args) or DONE
     opened = replace(step, args=task.runtime.sealer.open(step.args)) if step.args else step
+    if step.argsinfo is not None:  # those of a servicing were not looked at before
+        steps.check_args(opened, opened.args)
+    if step.child is not None:
+        return child_steps.run(task, opened)
     if step.step in steps.RESERVED:
         return steps.RESERVED[step.step](task, **opened.args)
     return task.driver.interface(step.interface).run_step(task, opened)
@@ -362,8 +377,10 @@ def _history(flow: Flow, end: str) -> list[DeferredWrite]:
         plain = name.replace("_", " ")
         text = {
             "start": f"Starting {plain} with steps={shown}",
-            "end": f"{plain.capitalize()} completed successfully with steps={shown}",
+            "end": f"{plain.title()} completed successfully with steps={shown}",
         }[end]
+        if task.runtime.conf.conductor.log_step_flows_to_syslog:
+            LOG.info("node %s: %s", task.node.uuid, text)
         return writes.history_entry(task.context, task.node, text, event_type=f"{name}_{end}")
 
     return [DeferredWrite(encode)]
@@ -460,7 +477,8 @@ def _silent_since(flow: Flow, ends: datetime) -> datetime:
 def _has_answered(flow: Flow, since: datetime) -> bool:
     """Tell whether the node's BMC has answered since; one that cannot be named has not."""
     try:
-        return flow.task.driver.power.has_answered(flow.task, since)
+        task = flow.task.child or flow.task
+        return task.driver.power.has_answered(task, since)
     except errors.Failure:
         return False
 
@@ -543,7 +561,10 @@ def _tolerated(flow: Flow, run: StepRun, exc: Exception) -> bool:
 
 
 def _sentence(flow: Flow, run: StepRun, exc: Exception) -> str:
-    what = flow.phase.name if run.step.internal else f"{flow.phase.name} step {run.step.name}"
+    own = run.step.internal and run.step.child is None
+    what = flow.phase.name if own else f"{flow.phase.name} step {run.step.name}"
+    if run.step.child:
+        what += f" on {'other' if run.step.internal else 'child'} node {run.step.child}"
     borne = ""
     if isinstance(exc, errors.BmcUnreachable) and run.deadline_at is not None:
         lasted_s = (clock.now() - _silent_since(flow, run.deadline_at)).total_seconds()

@@ -26,7 +26,7 @@ def check(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Set the node's fields for a service that begins."""
-    cleanup.wipe_internal_info(task.node, "service")
+    cleanup.wipe_internal_info(task, "service")
     task.node.driver_internal_info["service_disable_ramdisk"] = arguments.disable_ramdisk
 
 
@@ -52,7 +52,7 @@ def _tear_down(task: TaskManager) -> Outcome | None:
 
 
 def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
-    cleanup.wipe_internal_info(task.node, "service")
+    cleanup.wipe_internal_info(task, "service")
     return Transition(event="done")
 
 
@@ -61,7 +61,7 @@ def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
     cleanup.call_operator(task.node, failure, "service failure")
     if task.runtime.conf.conductor.poweroff_in_servicefail:
         cleanup.power_off(task)
-    cleanup.wipe_internal_info(task.node, "service")
+    cleanup.wipe_internal_info(task, "service")
     return Transition(event="fail", last_error=failure.sentence)
 
 

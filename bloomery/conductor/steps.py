@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor import ports
+from bloomery.conductor import inspection, power_change, writes
 from bloomery.conductor.states import Power
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import EncodedWrite
-from bloomery.db import hardware
-from bloomery.model.node import STEP_INTERFACES
+from bloomery.db import hardware, nodes
+from bloomery.drivers.base import Driver
+from bloomery.model.node import STEP_INTERFACES, Node
+from bloomery.model.rules import attributes
+from bloomery.model.rules import steps as step_rules
 from bloomery.model.step import Step
 from bloomery.outcome import DONE, Again, Hold, Outcome, WaitForCall
 
@@ -30,6 +33,7 @@ _ORDER: Final[dict[str, Mapping[str, int]]] = {
         )
     },
 }  # fmt: skip
+_MOST_WAIT_S: Final = 1e9
 _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
 
@@ -38,8 +42,7 @@ _DEFAULT_ORDER: Final = {name: 7 - i for i, name in enumerate(STEP_INTERFACES)}
 
 def available_steps(task: TaskManager, phase: str) -> list[Step]:
     """Return every step that the node's interfaces offer in ``phase``, in no order."""
-    order = _ORDER.get(phase, _DEFAULT_ORDER)
-    return [step for kind in order for step in task.driver.interface(kind).steps(phase)]
+    return task.driver.steps(phase, _ORDER.get(phase, _DEFAULT_ORDER))
 
 
 def by_priority(steps: Iterable[Step], phase: str) -> list[Step]:
@@ -59,21 +62,25 @@ def validated_user_steps(
 ) -> list[Step]:
     """Return the steps that a user asked for, in the user's order, with their arguments sealed.
 
+    A step for the nodes below comes once for each of them.
     Raises StepNotFound, InvalidParameterValue (arguments); ``tolerant``: unknown steps are
     left out instead.
     """
-    steps_by_name = _known_steps(task, phase, user_steps)
-    unknown = [name for name in map(_name, user_steps) if name not in steps_by_name]
+    planned: list[Step] = []
+    unknown: dict[_Place, list[str]] = {}
+    for user_step, place in _placed(task, phase, user_steps):
+        step = place.find(user_step)
+        if step is None:
+            unknown.setdefault(place, []).append(_name(user_step))
+        else:
+            planned.append(_with_args(task, step, user_step))
     if unknown and not tolerant:
+        place, names = next(iter(unknown.items()))
         raise errors.StepNotFound(
-            verb=phase, node=task.node.uuid, steps=", ".join(unknown),
-            offered=", ".join(sorted(steps_by_name)) or "none",
+            verb=phase, node=place.child or task.node.uuid, steps=", ".join(names),
+            offered=", ".join(sorted(place.offered)) or "none",
         )  # fmt: skip
-    return [
-        _with_args(task, steps_by_name[_name(user_step)], user_step)
-        for user_step in user_steps
-        if _name(user_step) in steps_by_name
-    ]
+    return planned
 
 
 def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) -> list[Step]:
@@ -81,43 +88,127 @@ def raw_user_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]
 
     Those fail at their turn, so that the steps before them still run.
     """
-    steps_by_name = _known_steps(task, phase, user_steps)
     steps = []
-    for user_step in user_steps:
-        unknown = Step(interface=user_step["interface"], step=user_step["step"])
+    for user_step, place in _placed(task, phase, user_steps):
+        unknown = Step(interface=user_step["interface"], step=user_step["step"], child=place.child)
+        step = place.find(user_step) or unknown
         args = task.runtime.sealer.seal(dict(user_step.get("args") or {}))
-        steps.append(replace(steps_by_name.get(_name(user_step), unknown), args=args))
+        steps.append(replace(step, args=args))
     return steps
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False)
+class _Place:
+    """A node that steps run on, the flow's own or a ``child``, and what it offers by name."""
+
+    child: str | None
+    offered: Mapping[str, Step]
+
+    def find(self, user_step: UserStep) -> Step | None:
+        """Return the step as the node offers it: one of its interfaces, or of the conductor."""
+        if user_step["step"] in RESERVED:
+            step: Step | None = _reserved(user_step)
+        else:
+            step = self.offered.get(_name(user_step))
+        if step is None or self.child is None:
+            return step
+        return replace(step, child=self.child, requires_ramdisk=False)
+
+
+def _placed(
+    task: TaskManager, phase: str, user_steps: Sequence[UserStep]
+) -> Iterator[tuple[UserStep, _Place]]:
+    """Yield each step with each node that it is to run on.
+
+    Raises InvalidParameterValue for what no child could run, and for more steps than a flow has.
+    """
+    own = _Place(child=None, offered=_offered(task.driver, phase))
+    children: dict[str, Node] = {}
+    places: dict[str, _Place] = {}
+    number = 0
+    for user_step in user_steps:
+        on_children = bool(user_step.get("execute_on_child_nodes"))
+        if on_children and not children:
+            children = _children(task)
+        chosen = _chosen(task, user_step, children) if on_children else []
+        for uuid in chosen:
+            places[uuid] = places.get(uuid) or _place_below(task, phase, children[uuid])
+        number += len(chosen) if on_children else 1
+        _check_number(task, number)
+        for place in [places[uuid] for uuid in chosen] if on_children else [own]:
+            yield user_step, place
+
+
+def _check_number(task: TaskManager, number: int) -> None:
+    if number > step_rules.MOST_STEPS:
+        raise errors.InvalidParameterValue(
+            reason=f"a flow of node {task.node.uuid} has at most {step_rules.MOST_STEPS} steps, "
+            "and one for each child node that is asked is too many",
+        )
+
+
+def _offered(driver: Driver, phase: str) -> dict[str, Step]:
+    return {step.name: step for step in driver.steps(phase, _ORDER.get(phase, _DEFAULT_ORDER))}
+
+
+def _children(task: TaskManager) -> dict[str, Node]:
+    with task.runtime.db.read() as conn:
+        return {child.uuid: child for child in nodes.list_children(conn, task.node.uuid)}
+
+
+def _place_below(task: TaskManager, phase: str, child: Node) -> _Place:
+    try:
+        driver = task.runtime.registry.driver_of(child)
+    except errors.Failure as exc:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot run steps on child node {child.uuid}: {exc}",
+        ) from exc
+    return _Place(child=child.uuid, offered=_offered(driver, phase))
+
+
+def _chosen(task: TaskManager, user_step: UserStep, children: Mapping[str, Node]) -> list[str]:
+    """Return the children that the step names, in its order; all where it has no such list.
+
+    The API always sends one, of the children that the caller may let steps run on.
+    """
+    if user_step["step"] in RESERVED and user_step["step"] not in ON_CHILDREN:
+        raise errors.InvalidParameterValue(
+            reason=f"step {_name(user_step)} cannot run on child nodes: of the conductor's own "
+            f"steps {', '.join(ON_CHILDREN)} can",
+        )
+    uuids = user_step.get("limit_child_node_execution", list(children))
+    if strangers := [uuid for uuid in uuids if uuid not in children]:
+        raise errors.InvalidParameterValue(
+            reason=f"limit_child_node_execution of step {_name(user_step)} names "
+            f"{strangers[0]}, which is no child of node {task.node.uuid}",
+        )
+    return list(dict.fromkeys(uuids))
 
 
 def _name(user_step: UserStep) -> str:
     return f"{user_step['interface']}.{user_step['step']}"
 
 
-def _known_steps(task: TaskManager, phase: str, user_steps: Sequence[UserStep]) -> dict[str, Step]:
-    """The steps by name: those of the interfaces, and those of the conductor on any of them."""
-    steps_by_name = {step.name: step for step in available_steps(task, phase)}
-    for user_step in user_steps:
-        if user_step["step"] in RESERVED:
-            steps_by_name[_name(user_step)] = Step(
-                interface=user_step["interface"],
-                step=user_step["step"],
-                abortable=True,
-                requires_ramdisk=False,
-                argsinfo=_RESERVED_ARGSINFO.get(user_step["step"]),
-                resumable=True,
-            )
-    return steps_by_name
+def _reserved(user_step: UserStep) -> Step:
+    """Return a step of the conductor's own, which every interface has."""
+    return Step(
+        interface=user_step["interface"],
+        step=user_step["step"],
+        abortable=True,
+        requires_ramdisk=False,
+        argsinfo=_RESERVED_ARGSINFO.get(user_step["step"]),
+        resumable=True,
+    )
 
 
 def _with_args(task: TaskManager, step: Step, user_step: UserStep) -> Step:
     args = dict(user_step.get("args") or {})
-    _check_args(step, args)
+    check_args(step, args)
     priority = int(user_step.get("priority", step.priority))
     return replace(step, args=task.runtime.sealer.seal(args), priority=priority)
 
 
-def _check_args(step: Step, args: Mapping[str, Any]) -> None:
+def check_args(step: Step, args: Mapping[str, Any]) -> None:
     """Raise InvalidParameterValue for arguments that the step does not know, or lacks."""
     argsinfo = step.argsinfo or {}
     unexpected = sorted(set(args) - set(argsinfo))
@@ -134,29 +225,49 @@ def _check_args(step: Step, args: Mapping[str, Any]) -> None:
 
 
 def _power_on(task: TaskManager) -> Outcome:
-    return task.driver.power.set_power_state(task, Power.ON)
+    return power_change.change(task, Power.ON)
 
 
 def _power_off(task: TaskManager) -> Outcome:
-    return task.driver.power.set_power_state(task, Power.OFF)
+    return power_change.change(task, Power.OFF)
 
 
 def _reboot(task: TaskManager) -> Outcome:
-    return task.driver.power.reboot(task)
+    return power_change.change(task, Power.REBOOT)
 
 
 def _hold(task: TaskManager) -> Outcome:
     return Hold(reason="a hold step: unhold the node to go on, or abort")
 
 
-def _wait(task: TaskManager, seconds: float | None = None) -> Outcome:
+def _wait(task: TaskManager, seconds: Any = None) -> Outcome:
     """Wait so many seconds, or for the next call of the agent."""
     if seconds is None:
         return WaitForCall(reason="a wait step: goes on when the agent calls")
     if task.turn:
         return DONE
-    limit_s = task.runtime.conf.conductor.max_conductor_wait_step_seconds
-    return Again(after_s=min(float(seconds), limit_s), reason=f"a wait step of {seconds} s")
+    asked_s, limit_s = (
+        _seconds(seconds),
+        task.runtime.conf.conductor.max_conductor_wait_step_seconds,
+    )
+    if asked_s > limit_s:
+        text = (
+            f"A wait step of {asked_s:g} s waits {limit_s} s alone: "
+            "[conductor]max_conductor_wait_step_seconds"
+        )
+        task.save(writes.history_entry(task.context, task.node, text, event_type="wait"))
+    return Again(after_s=min(asked_s, limit_s), reason=f"a wait step of {asked_s:g} s")
+
+
+def _seconds(value: Any) -> float:
+    """Return how long a user wants to wait.  Raises InvalidParameterValue."""
+    is_number = isinstance(value, int | float) and not isinstance(value, bool)
+    if not (is_number and 0 <= value <= _MOST_WAIT_S):
+        raise errors.InvalidParameterValue(
+            reason="seconds of a wait step takes a number of at least 0, not "
+            f"{type(value).__name__} {attributes.shortened(repr(value))}",
+        )
+    return float(value)
 
 
 # By the same name on every interface, in any list that a user gives.
@@ -167,6 +278,7 @@ RESERVED: Final[dict[str, Callable[..., Outcome]]] = {
     "hold": _hold,
     "wait": _wait,
 }
+ON_CHILDREN: Final = ("power_on", "power_off", "reboot")
 _RESERVED_ARGSINFO: Final[dict[str, dict[str, Any]]] = {
     "wait": {"seconds": {"description": "how long; left out: until the agent calls"}},
 }
@@ -174,20 +286,20 @@ _RESERVED_ARGSINFO: Final[dict[str, dict[str, Any]]] = {
 
 # ------------------------------------------------------------------------------ their results
 
+
 _STORES: Final[dict[str, Callable[..., None]]] = {
-    "inventory": hardware.replace_inventory,
     "bios_settings": hardware.replace_bios_settings,
     "firmware": hardware.replace_firmware,
-    "ports": ports.add_missing,
+    "inspection": inspection.store,
 }
 
 
 def store_result(task: TaskManager, result: Mapping[str, Any]) -> list[EncodedWrite]:
     """Set the node's fields that a step's result names; return the writes for its other parts.
 
-    ``node``: fields of the node itself, set at once; ``inventory``: {"inventory": ...,
-    "plugin_data": ...}; ``bios_settings`` and ``firmware``: lists of rows; ``ports``: MAC
-    addresses.  The writes belong into the transaction that ends the step.
+    ``node``: fields of the node itself, set at once; ``inspection``: what ``inspection.process``
+    has made; ``bios_settings`` and ``firmware``: lists of rows.  The writes belong into the
+    transaction that ends the step.
     """
     for name, value in result.get("node", {}).items():
         setattr(task.node, name, value)

@@ -18,7 +18,9 @@ from bloomery.db.tables import NODES, STEP_RUNS
 from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
-_STEP_FACTS = ("priority", "abortable", "requires_ramdisk", "argsinfo", "resumable", "internal")
+_STEP_FACTS = (
+    "priority", "abortable", "requires_ramdisk", "argsinfo", "resumable", "internal", "child",
+)  # fmt: skip
 
 
 _INSERT = sa.insert(STEP_RUNS)
@@ -103,6 +105,15 @@ def skip_rest(conn: sa.Connection, flow: str) -> None:
 def cancel(conn: sa.Connection, flow: str) -> None:
     """Mark every step of a flow that never began."""
     conn.execute(sa.update(STEP_RUNS).where(_T.flow == flow).values(state=Run.SKIPPED))
+
+
+def forget_args(conn: sa.Connection, node_uuid: str, phases: Sequence[str]) -> None:
+    """Drop the arguments of a node's steps in these phases: they are large, and of no more use."""
+    conn.execute(
+        sa.update(STEP_RUNS)
+        .where(_T.node_uuid == node_uuid, _T.phase.in_(phases), _T.args != rows.EMPTY_OBJECT)
+        .values(args=rows.EMPTY_OBJECT),
+    )
 
 
 def give_up(conn: sa.Connection, node_uuid: str) -> None:

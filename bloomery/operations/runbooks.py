@@ -19,10 +19,14 @@ Json = dict[str, Any]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What a runbook asks a verb to do."""
+    """What a runbook asks a verb to do.
+
+    ``of_project``: no administrator wrote it, so that each of its steps must be allowed.
+    """
 
     steps: list[Json]
     disable_ramdisk: bool
+    of_project: bool
 
 
 def plan(ctx: Context, ident: str, node_uuid: str) -> Plan:
@@ -30,10 +34,10 @@ def plan(ctx: Context, ident: str, node_uuid: str) -> Plan:
 
     Raises RunbookNotFound, InvalidRunbook.
     """
+    policy.authorize_record(ctx, RUNBOOK, ident, "use")
     with ctx.services.db.read() as conn:
         runbook = db.get(conn, RUNBOOK, ident)
         node_traits = nodes.traits_of(conn, node_uuid)
-    policy.authorize(ctx, "baremetal:runbook:use", policy.owner_target(RUNBOOK, runbook))
     if not runbook.traits:
         raise errors.InvalidRunbook(runbook=ident, reason="it has no traits configured")
     if not set(runbook.traits) & set(node_traits):
@@ -44,6 +48,7 @@ def plan(ctx: Context, ident: str, node_uuid: str) -> Plan:
     return Plan(
         steps=[{name: step[name] for name in step if name != "order"} for step in opened],
         disable_ramdisk=runbook.disable_ramdisk,
+        of_project=runbook.owner is not None and not runbook.public,
     )
 
 

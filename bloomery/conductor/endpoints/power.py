@@ -29,7 +29,8 @@ class PowerEndpoints:
     ) -> None:
         with tasks.order(self.runtime, request, node_uuid, new_state) as (task, slot):
             power.check(task, new_state)
-            power.start_power(task, slot, new_state, timeout_s)
+            before = power.steps_of_relatives(task, new_state)
+            power.start_power(task, slot, new_state, timeout_s, before=before)
 
     def change_node_boot_mode(self, request: Request, node_uuid: str, new_mode: str) -> None:
         with tasks.order(self.runtime, request, node_uuid, "mode") as (task, slot):

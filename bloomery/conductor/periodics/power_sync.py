@@ -139,6 +139,7 @@ class PowerSync:
             node = task.node
             if node.reservation or not _is_idle(node):
                 return
+            task.reads = {}  # the health stands in the document that tells the power
             try:
                 task.driver.power.validate(task)
                 if uuid not in self._suspects and task.driver.power.is_suspect(task):
@@ -162,6 +163,7 @@ class PowerSync:
             self._failed(task, count, "the BMC cannot tell the power state")
         elif actual == node.power_state:
             self._failures.pop(node.uuid, None)
+            self._note_health(task)
             self._forget_error(task)
         elif actual is not None:
             self._differs(task, actual, count)
@@ -174,6 +176,28 @@ class PowerSync:
             task.upgrade_lock(purpose="power sync", retry=False)
             task.node.last_error = None
             task.save()
+
+    def _note_health(self, task: TaskManager) -> None:
+        """Record the machine's health where it has changed, and tell the history of it."""
+        if not self._runtime.conf.conductor.enable_health_monitoring:
+            return
+        try:
+            health = task.driver.management.get_node_health(task)
+        except errors.Failure as unknown:
+            LOG.debug("node %s: no health: %s", task.node.uuid, secrets.brief(unknown))
+            return
+        if health == task.node.health:
+            return
+        task.upgrade_lock(purpose="health", retry=False)
+        sentence = (
+            f"health of the machine: {task.node.health or 'unknown'} -> {health or 'unknown'}"
+        )
+        task.node.health = health
+        entry = writes.history_entry(
+            task.context, task.node, sentence, event_type="monitoring",
+            failed=health not in (None, "OK"),
+        )  # fmt: skip
+        task.save(entry)
 
     def _failed(self, task: TaskManager, count: int, why: str) -> None:
         self._failures[task.node.uuid] = count

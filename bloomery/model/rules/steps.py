@@ -65,6 +65,12 @@ def checked(name: str, validator: Any, steps: list[Json]) -> list[Json]:
         where = "/".join(str(part) for part in exc.instance_path)
         message = attributes.shortened(attributes.explained(exc))
         raise errors.Invalid(reason=f"Schema error for {name}: {where}: {message}") from None
+    for place, step in enumerate(steps):
+        if step.get("limit_child_node_execution") and not step.get("execute_on_child_nodes"):
+            raise errors.Invalid(
+                reason=f"{name}/{place}: limit_child_node_execution needs execute_on_child_nodes: "
+                "true; without it the step runs on the node itself",
+            )
     return steps
 
 

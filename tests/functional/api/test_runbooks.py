@@ -49,7 +49,7 @@ def test_runbook_is_answered_whole_its_secrets_masked(api, runbook):
         ({"owner": "p"}, 115, 400),
         ({"traits": ["CUSTOM_A"]}, 115, 400),
         ({"description": "x" * 256}, 115, 400),
-        ({"name": "CUSTOM_A", "description": "x"}, 111, 406),
+        ({"name": "CUSTOM_A", "description": "x"}, 111, 400),
     ],
     ids=str,
 )
@@ -105,3 +105,9 @@ def test_older_clients_see_no_runbooks(api, runbook):
         assert api.ask(method, path, {}, version=91).status == 405
     assert api.get(f"{R}/{runbook['uuid']}/traits", version=111).status == 404
     assert "runbooks" not in api.get("/v1", version=91).json
+
+
+def test_a_trait_in_the_path_and_traits_in_the_body_are_not_both_taken(api, runbook):
+    path = f"{R}/{runbook['uuid']}/traits"
+    assert api.put(f"{path}/CUSTOM_A", {"traits": ["CUSTOM_A"]}).status == 400
+    assert api.get(path).json["traits"] == []

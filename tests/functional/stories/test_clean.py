@@ -99,6 +99,14 @@ def test_held_node_goes_on_when_unheld_and_the_agent_calls(stage, node):
     ]  # fmt: skip
 
 
+def test_node_in_maintenance_is_not_cleaned(stage, node):
+    stage.site.set(node, maintenance=True)
+    body = {"target": "clean", "clean_steps": [LOG]}
+    answer = stage.api.put(f"/v1/nodes/{node}/states/provision", body)
+    assert (answer.status, "maintenance" in answer.said) == (400, True)
+    assert stage.standing(node) == ("manageable", None)
+
+
 def test_held_node_is_left_alone_by_agents_and_by_time(stage, node):
     clean(stage, node, HOLD, state="clean hold")
     stage.let_agents_call(node, "clean hold")
@@ -180,3 +188,23 @@ def test_without_steps_it_is_refused(stage, node):
     assert stage.try_to(node, "clean").status == 400
     assert stage.try_to(node, "clean", clean_steps=[]).status == 400
     assert stage.standing(node) == ("manageable", None)
+
+
+@pytest.mark.parametrize(("seconds", "entries"), [(0, 0), (0.01, 0), (5, 1)])
+def test_wait_is_cut_to_what_the_operator_allows_and_the_history_says_so(
+    make_stage, seconds, entries
+):
+    stage = make_stage(max_conductor_wait_step_seconds=1 if seconds < 1 else 0)
+    node = stage.bring_to("manageable")
+    wait = {"interface": "deploy", "step": "wait", "args": {"seconds": seconds}}
+    clean(stage, node, wait, state="manageable")
+    history = stage.api.get(f"/v1/nodes/{node}/history?detail=true").json["history"]
+    cut = [row["event"] for row in history if "max_conductor_wait_step_seconds" in row["event"]]
+    assert len(cut) == entries
+
+
+@pytest.mark.parametrize("seconds", ["soon", -1, True, [1], {}, 1e300])
+def test_wait_of_no_length_fails_by_name(stage, node, seconds):
+    wait = {"interface": "deploy", "step": "wait", "args": {"seconds": seconds}}
+    shown = clean(stage, node, wait, state="clean failed")
+    assert "seconds of a wait step takes a number" in shown["last_error"]

@@ -45,9 +45,26 @@ def test_configdrive_is_sealed_where_it_is_stored_and_masked_where_it_is_shown(s
 
 
 def test_steps_of_the_request_override_those_of_the_driver(stage, node):
-    stage.ask(node, "active", deploy_steps=[step("deploy", "deploy", 0)])
+    off = [step("deploy", "deploy", 0)]
+    stage.ask(node, "active", deploy_steps=[*off, step("bios", "factory_reset", 9)])
     stage.wait_for(node, "active")
-    assert stage.steps(node, "deploy") == [("deploy.prepare", "done")]
+    assert stage.steps(node, "deploy") == [
+        ("deploy.prepare", "done"), ("bios.factory_reset", "done"),
+    ]  # fmt: skip
+
+
+def test_a_deployment_without_steps_fails(stage, node):
+    stage.ask(node, "active", deploy_steps=[step("deploy", "deploy", 0)])
+    shown = stage.wait_for(node, "deploy failed")
+    assert "no deploy step is left" in shown["last_error"]
+    assert stage.care(node) == (False, None)
+
+
+def test_the_core_step_is_not_moved(stage, node):
+    answer = stage.try_to(node, "active", deploy_steps=[step("deploy", "deploy", 50)])
+    assert answer.status == 400
+    assert "its priority can be 0 only" in answer.said
+    assert stage.standing(node) == ("available", None)
 
 
 def test_unknown_step_is_left_out(stage, node):
@@ -220,9 +237,12 @@ def test_templates_of_the_instances_traits_override_the_driver_and_the_request_o
     stage.ask(node, "active")
     stage.wait_for(node, "active")
     assert stage.steps(node, "deploy") == [("deploy.prepare", "done"), ("power.power_on", "done")]
-    stage.ask(node, "rebuild", deploy_steps=[step("power", "power_on", 0)])
+    others = [step("power", "power_on", 0), step("bios", "factory_reset", 9)]
+    stage.ask(node, "rebuild", deploy_steps=others)
     stage.wait_for(node, "active")
-    assert stage.steps(node, "deploy")[-1] == ("deploy.prepare", "done")
+    assert stage.steps(node, "deploy")[-2:] == [
+        ("deploy.prepare", "done"), ("bios.factory_reset", "done"),
+    ]  # fmt: skip
 
 
 def test_a_step_of_two_templates_and_a_trait_that_the_node_lacks_are_refused(stage, node):

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import datetime as dt
+
 import pytest
 
 from bloomery import errors
@@ -43,7 +45,8 @@ def test_each_target_ends_where_it_should(stage, node, target):
     assert stage.told(node)[-2:] == ["power_set.start", "power_set.end"]
     assert changes(stage, node) == [(target, None), (target, ENDS[target])]
     assert stage.facts(node, "power_set")[0]["target_power_state"] == ENDS[target]
-    assert "last_power_state_change" in shown["driver_internal_info"]
+    changed_at = shown["driver_internal_info"]["last_power_state_change"]
+    assert dt.datetime.fromisoformat(changed_at).tzinfo is None
     assert stage.standing(node) == ("manageable", None)
 
 

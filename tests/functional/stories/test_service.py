@@ -134,6 +134,7 @@ def test_abort_in_wait_leads_back_to_active(make_stage):
 
 
 def test_step_that_is_not_abortable_is_the_last_one(stage, node):
+    stage.behave(node, wait={"vendor.trigger_servicewait": 0})
     service(stage, node, WAIT, LOG, state="service wait")
     stage.ask(node, "abort")
     assert stage.standing(node) == ("service wait", "active")
@@ -143,7 +144,28 @@ def test_step_that_is_not_abortable_is_the_last_one(stage, node):
     assert stage.care(node) == (False, None)
 
 
-def test_agent_carries_on_what_waits(stage, node):
+@pytest.mark.parametrize(
+    ("args", "sentence"),
+    [
+        ({}, "missing arguments: settings"),
+        ({"settings": [], "x": 1}, "unexpected arguments: x"),
+    ],
+)
+def test_arguments_are_looked_at_before_the_step_runs(stage, node, args, sentence):
+    step = {"interface": "bios", "step": "apply_configuration", "args": args}
+    shown = service(stage, node, step, state="service failed")
+    assert f"step bios.apply_configuration has {sentence}" in shown["last_error"]
+    assert stage.care(node) == (True, "service failure")
+
+
+def test_wait_that_nobody_ends_goes_on(stage, node):
+    service(stage, node, WAIT, LOG, state="service wait")
+    stage.let_agents_call(node, "service wait")
+    assert stage.standing(node) == ("service wait", "active")
+
+
+def test_agent_that_is_told_to_carries_on_what_waits(stage, node):
+    stage.behave(node, wait={"vendor.trigger_servicewait": 0})
     service(stage, node, WAIT, LOG, state="service wait")
     stage.let_agents_call(node, "active")
     assert [state for _, state in stage.steps(node, "service")] == ["done"] * 4

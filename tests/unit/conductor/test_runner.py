@@ -285,7 +285,7 @@ def test_a_flow_that_waits_for_a_call_lets_go_and_goes_on_with_it(
     assert parked.target_provision_state == "active"
     wait_for(lambda: site.runtime.node_locks.held == 0, "the gate to open")
     assert "deploy_two" not in script.calls
-    site.order("heartbeat", node, "http://agent", "1.0", None, None)
+    site.agent_calls(node)
     site.wait_for_state(node, "active")
     assert script.calls.count("deploy_one") == calls
     assert script.calls.count("deploy_two") == 1
@@ -299,7 +299,7 @@ def test_a_flow_that_is_held_waits_for_an_operator(site: Site, script: Script):
     site.wait_for_state(node, "deploy hold")
     site.provision(node, "unhold")
     site.wait_for_state(node, "wait call-back")
-    site.order("heartbeat", node, "http://agent", "1.0", None, None)
+    site.agent_calls(node)
     site.wait_for_state(node, "active")
     assert script.calls.count("deploy_two") == 1
 

@@ -23,7 +23,11 @@ TRAITS: Final = {"traits": Arg(arguments.array_or_null)}
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:
-    """To older clients a name is a trait."""
+    """To older clients a name is a trait, and a description an unknown key."""
+    if call.version < TRAITS_SINCE and "description" in body:
+        raise errors.Invalid(
+            reason=f"Schema error for runbook: description needs version 1.{TRAITS_SINCE}"
+        )
     views.admit_body(call, noun, body)
     if call.version < TRAITS_SINCE:
         rules.check_trait(body["name"])
@@ -54,6 +58,10 @@ class Traits(Rest):
                 )
             runbooks.set_traits(call.context, runbook, traits)
             return Reply()
+        if traits is not None:
+            raise errors.Invalid(
+                reason="give the trait in the path, or a list of traits in the body, not both",
+            )
         runbooks.add_trait(call.context, runbook, trait)
         return Reply(location=call.at(f"runbooks/{runbook}/traits/{trait}"))
 

@@ -10,6 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics import lanes
 from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
+from bloomery.drivers.fake.hardware import FakeManagement
 from tests.kit.bmc import UNREACHABLE, FakeBmc
 from tests.kit.clock import HandClock
 from tests.kit.stories import full_pool
@@ -489,3 +490,54 @@ def test_node_that_somebody_takes_meanwhile_is_left_alone(rack, bmc):
 
 def test_nothing_to_do_is_nothing(rack):
     rack.run()
+
+
+# ------------------------------------------------------------------------------------- health
+
+
+@pytest.fixture
+def healths(monkeypatch):
+    """What the next looks read of the machine's health; an error is raised."""
+    told = ["OK"]
+
+    def read(_interface, _task):
+        if isinstance(told[-1], Exception):
+            raise told[-1]
+        return told[-1]
+
+    monkeypatch.setattr(FakeManagement, "get_node_health", read)
+    return told
+
+
+def told_of_health(rack, node):
+    entries = rack.site.history(node)
+    return [(e["severity"], e["event"]) for e in entries if e["event_type"] == "monitoring"]
+
+
+def test_the_health_is_recorded_and_each_change_is_told(rack, healths):
+    node = rack.node()
+    rack.run(2)
+    assert rack.site.node(node).health == "OK"
+    healths.append("Critical")
+    rack.run(2)
+    assert rack.site.node(node).health == "Critical"
+    assert told_of_health(rack, node) == [
+        ("INFO", "health of the machine: unknown -> OK"),
+        ("ERROR", "health of the machine: OK -> Critical"),
+    ]
+    assert rack.site.node(node).last_error is None
+
+
+def test_a_machine_whose_health_is_not_told_keeps_what_it_had(rack, healths):
+    node = rack.node()
+    rack.run()
+    healths.append(UNREACHABLE)
+    rack.run()
+    assert (rack.site.node(node).health, rack.care(node)) == ("OK", (False, None))
+
+
+def test_health_is_not_asked_for_where_it_is_not_wanted(make_rack, healths):
+    rack = make_rack(enable_health_monitoring=False)
+    node = rack.node()
+    rack.run()
+    assert rack.site.node(node).health is None

@@ -1,0 +1,105 @@
+"""Nodes below others that take their power from them."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def family(stage):
+    parent = stage.enrol()
+    return parent, [stage.enrol(parent_node=parent), stage.enrol(parent_node=parent)]
+
+
+def powers(stage, *nodes):
+    return [stage.show(node)["power_state"] for node in nodes]
+
+
+def test_a_child_that_goes_on_brings_its_parent_on_first(stage, family):
+    parent, (child, other) = family
+    shown = stage.power(child, "power on")
+    assert (shown["power_state"], shown["last_error"]) == ("power on", None)
+    assert powers(stage, parent, other) == ["power on", None]
+    assert stage.steps(child, "power") == [("power.power_on", "done"), ("power.change", "done")]
+    assert stage.told(parent)[-2:] == ["power_set.start", "power_set.end"]
+    assert stage.told(child) == ["create.start", "create.end", "power_set.start", "power_set.end"]
+    stage.power(child, "power off")
+    stage.power(child, "power on")
+    assert stage.steps(child, "power")[3:] == [("power.change", "done")], "the parent was on"
+
+
+@pytest.mark.parametrize("target", ["rebooting", "soft rebooting"])
+def test_a_child_that_restarts_asks_no_parent(stage, family, target):
+    parent, (child, _) = family
+    stage.power(child, target)
+    assert powers(stage, parent, child) == [None, "power on"]
+
+
+def test_a_parent_that_goes_off_takes_its_children_off_first(stage, family):
+    parent, children = family
+    stage.power(children[0], "power on")
+    stage.power(children[1], "power on")
+    stage.power(parent, "power off")
+    assert powers(stage, parent, *children) == ["power off"] * 3
+    stage.power(parent, "power on")
+    assert powers(stage, *children) == ["power off"] * 2
+
+
+def test_who_has_a_power_supply_of_its_own_is_left_alone(stage, family):
+    parent, (child, _) = family
+    stage.patch(child, **{"driver_info.has_dedicated_power_supply": True})
+    stage.power(child, "power on")
+    assert powers(stage, parent, child) == [None, "power on"]
+    stage.power(parent, "power off")
+    assert powers(stage, parent, child) == ["power off", "power on"]
+
+
+@pytest.mark.parametrize("target", ["soft power off", "power off"])
+def test_a_soft_power_off_asks_no_child(stage, family, target):
+    parent, (child, _) = family
+    stage.power(child, "power on")
+    stage.power(parent, target)
+    assert powers(stage, child) == ["power on" if target == "soft power off" else "power off"]
+
+
+def test_a_relative_that_is_locked_is_named(stage, family):
+    parent, (child, other) = family
+    with stage.site.acquire(parent):
+        answer = stage.try_power(child, "power on")
+    assert answer.status == 409
+    assert f"its parent {parent}" in answer.said
+    assert "is locked by host" in answer.said
+    stage.site.set(child, power_state="power on")
+    with stage.site.acquire(child):
+        answer = stage.try_power(parent, "power off")
+    assert answer.status == 409
+    assert f"its child {child}" in answer.said
+    assert powers(stage, other) == [None]
+
+
+def test_a_child_that_may_not_be_switched_off_keeps_its_parent_on(stage, family):
+    parent, (child, other) = family
+    stage.power(child, "power on")
+    stage.power(other, "power on")
+    stage.patch(other, disable_power_off=True)
+    answer = stage.try_power(parent, "power off")
+    assert answer.status == 409
+    assert f"disable_power_off is set on node {other}" in answer.said
+    assert powers(stage, parent, child, other) == ["power on"] * 3
+
+
+def test_a_relative_that_fails_is_named_and_nothing_else_changes(stage):
+    parent = stage.enrol({"fail": ["power"]})
+    child = stage.enrol(parent_node=parent)
+    shown = stage.power(child, "power on")
+    assert (shown["power_state"], shown["target_power_state"]) == (None, None)
+    assert f"failed power step power.power_on on other node {parent}" in shown["last_error"]
+    assert stage.told(child)[-1] == "power_set.error"
+    assert stage.site.is_free(parent)
+
+
+def test_a_node_that_is_its_own_parent_can_be_powered(stage):
+    node = stage.enrol()
+    stage.patch(node, parent_node=node)
+    assert stage.power(node, "power on")["power_state"] == "power on"
+    assert stage.power(node, "power off")["power_state"] == "power off"
