@@ -17,10 +17,15 @@ import sqlalchemy as sa
 from bloomery import conf, secrets
 from bloomery.conductor.states import Power, State
 from bloomery.db import nodes, rows, schema
-from bloomery.db.tables import NODES
+from bloomery.db.tables import METADATA, NODES
 from bloomery.drivers import registry
 from bloomery.model import node as model
+from bloomery.model import nouns
+from bloomery.model.allocation import Allocation, AllocationState
 from bloomery.model.node import Node
+from bloomery.model.noun import Noun
+from bloomery.model.port import Port
+from bloomery.model.portgroup import Portgroup
 from bloomery.state_dir import StateDir
 
 MANY = 10_000
@@ -36,6 +41,58 @@ def make(path: Path, count: int = MANY) -> Path:
         db.transact(lambda conn: insert(conn, made))
         db.close()
     return path
+
+
+def add_records(path: Path) -> None:
+    """Give each node of a state dir a port group, a port in it, and an allocation."""
+    with StateDir(path) as home:
+        db = home.open_database(conf.Conf().database)
+        with db.read() as conn:
+            owners = list(conn.execute(sa.select(NODES.c.uuid).order_by(NODES.c.id)).scalars())
+        groups = [_group(number, node) for number, node in enumerate(owners)]
+        ports = [_port(number, group) for number, group in enumerate(groups)]
+        allocations = [_allocation(number, node) for number, node in enumerate(owners)]
+        for noun, records in (
+            (nouns.PORTGROUP, groups), (nouns.PORT, ports), (nouns.ALLOCATION, allocations),
+        ):  # fmt: skip
+            db.transact(lambda conn, noun=noun, records=records: _insert_all(conn, noun, records))
+        db.close()
+
+
+def _insert_all(conn: sa.Connection, noun: Noun, records: list[Any]) -> None:
+    columns = [name for name in noun.columns if name != "id"]
+    values = [{name: getattr(record, name) for name in columns} for record in records]
+    encoded = [rows.encode(each | {"created_at": rows.now()}, noun.objects) for each in values]
+    conn.execute(sa.insert(METADATA.tables[noun.table]), encoded)
+
+
+def _group(number: int, node: str) -> Portgroup:
+    return Portgroup(
+        uuid=str(uuid.uuid4()), name=f"bond-{number}", node_uuid=node, mode="802.3ad",
+        address=_mac(1, number), properties={"miimon": 100}, extra={"rack": number // 40},
+    )  # fmt: skip
+
+
+def _port(number: int, group: Portgroup) -> Port:
+    switch = {"switch_id": _mac(2, number), "port_id": f"Ethernet1/{number % 48}"}
+    return Port(
+        uuid=str(uuid.uuid4()), name=f"eth-{number}", node_uuid=group.node_uuid,
+        portgroup_uuid=group.uuid, address=_mac(0, number), extra={"rack": number // 40},
+        local_link_connection=switch | {"switch_info": f"leaf-{number // 40}"},
+        physical_network="physnet1",
+    )  # fmt: skip
+
+
+def _allocation(number: int, node: str) -> Allocation:
+    return Allocation(
+        uuid=str(uuid.uuid4()), name=f"web-{number}", resource_class="bm.large",
+        traits=list(TRAITS), extra={"ticket": f"REQ-{number}"}, owner=f"project-{number // 40}",
+        state=AllocationState.ACTIVE, node_uuid=node,
+    )  # fmt: skip
+
+
+def _mac(kind: int, number: int) -> str:
+    return f"52:54:0{kind}:{number >> 16:02x}:{number >> 8 & 255:02x}:{number & 255:02x}"
 
 
 def power_states(conn: sa.Connection) -> dict[str, int]:

@@ -23,8 +23,8 @@ sys.path[0] = str(HERE.parent)
 from bench import harness  # noqa: E402  found from the root, beside which requests.py is no library
 
 PROGRAMS: Final = (
-    "requests", "transition", "cycle", "lists", "memory", "idle", "start", "waiting", "bmc",
-    "power_sync", "stacks", "stack_wakes",
+    "requests", "transition", "cycle", "lists", "allocations", "memory", "idle", "start",
+    "waiting", "bmc", "power_sync", "stacks", "stack_wakes",
     "orchestration_scheduler", "orchestration_templates",
 )  # fmt: skip
 RESULTS: Final = HERE / "results.json"

@@ -30,9 +30,9 @@ WHOLE_S = 2.2  # about how long the deployments take, from the first order on
 class Child:
     """A conductor in a process, and what it said."""
 
-    def __init__(self, state_dir: Path, seed: int) -> None:
+    def __init__(self, state_dir: Path, seed: int, program: Path = PROGRAM) -> None:
         self.process = subprocess.Popen(
-            [sys.executable, str(PROGRAM), str(state_dir), str(seed)],
+            [sys.executable, str(program), str(state_dir), str(seed)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
         self.said: list[dict[str, Any]] = []

@@ -5,11 +5,14 @@ A count that goes down is welcome: change it here.  One that goes up wants a rea
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Callable
 from typing import Any
 
 import pytest
 
+from bloomery.conductor import allocator
+from bloomery.conductor.allocation_queue import Entry
 from bloomery.db.engine import Meter
 from tests.kit.site import Site
 
@@ -152,3 +155,21 @@ def test_a_refused_order_writes_nothing_but_the_lock(site: Site, meter: Meter):
     with pytest.raises(Exception, match="can not be performed"):
         site.deploy(node)
     assert meter.commits == 2
+
+
+def test_taking_a_node_for_an_allocation_is_five_statements_and_one_commit(
+    site: Site, meter: Meter
+):
+    node = site.enrol(provision_state="available", resource_class="large")
+    site.set(node, power_state="power off")
+    allocation = str(uuid.uuid4())
+    site.runtime.allocations.close()
+    site.order("create_allocation", {"uuid": allocation, "resource_class": "large"}, None)
+    meter.reset()
+    assert allocator.allocate(site.runtime, Entry(uuid=allocation, request=site.request()))
+    assert site.node(node).allocation_uuid == allocation
+    assert meter.commits == 1
+    meter.statements.pop()  # the look at the node
+    halves = sum("nodes.uuid >= ?" in each or "nodes.uuid < ?" in each for each in meter.statements)
+    assert kinds(meter) == {"SELECT": 1 + halves, "UPDATE": 2, "INSERT": 1}
+    assert halves in {1, 2}, "the first half of the nodes may hold none that is free"

@@ -90,7 +90,10 @@ def test_an_update_writes_the_resource_that_changes_and_no_other(
     meter.reset()
     assert site.ask("PUT", stack, {"template": template(values(40, "other"))})[0] == 202
     rest(site)
-    assert meter.commits == 4
+    assert meter.commits in (
+        4,
+        5,
+    )  # the lock goes with the last turn, or after a wake that came then
     changed = [name for name, row in rows(site).items() if row != before[name]]
     assert changed == ["r0"]
 
@@ -100,7 +103,8 @@ def test_no_statement_of_a_stack_is_rendered_twice(site: Orchestration) -> None:
     rendered: list[str] = []
 
     def note(_conn: Any, _cursor: Any, statement: str, _params: Any, ctx: Any, _many: bool) -> None:
-        if ctx.compiled is not None and ctx.cache_hit is not CacheStats.CACHE_HIT:
+        is_new = ctx.compiled is not None and ctx.cache_hit is not CacheStats.CACHE_HIT
+        if is_new and "FROM nodes" not in statement:  # those are of periodics
             rendered.append(statement)
 
     sa.event.listen(sa.Engine, "after_cursor_execute", note)

@@ -2,11 +2,35 @@
 
 from __future__ import annotations
 
-from tests.kit import fuzz_documented, fuzz_hostile, fuzz_wire
+import bcrypt
+import pytest
+
+from bloomery.api import app, auth
+from tests.kit import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
+
+EXAMPLES = 5  # of right and of wrong requests, for each operation
 
 
+@pytest.mark.timeout(
+    600
+)  # a minute on two quiet cores; counted, so that a busy machine asks as much
 def test_requests_made_from_the_document(target, seed):
-    fuzz_documented.run(target, seed, examples=4)
+    fuzz_documented.run(target, seed, examples=EXAMPLES)
+
+
+def test_other_methods_are_refused(target):
+    assert documented_stories.ask_other_methods(target) > 400
+
+
+def test_what_is_deleted_is_nowhere(target):
+    assert documented_stories.look_for_deleted(target) > 40
+
+
+def test_nobody_comes_without_a_login(target, tmp_path):
+    users = tmp_path / "htpasswd"
+    users.write_text("ann:" + bcrypt.hashpw(b"secret", bcrypt.gensalt(rounds=4)).decode() + "\n")
+    guarded = app.make_app(target.stage.services, logins=auth.HttpBasic(users))
+    assert documented_stories.come_without_login(guarded, target, "ann", "secret") > 30
 
 
 def test_wrong_values_at_every_place(target, lots):

@@ -130,7 +130,7 @@ class Life:
         """What the agent does, where the flow waits for it."""
         if node.provision_state in states.WAIT_STATES and node.reservation is None:
             with contextlib.suppress(errors.NodeLocked):
-                self.site.order("heartbeat", self.node, "http://agent", "1", None, None)
+                self.site.agent_calls(self.node)
 
 
 def commits_of(

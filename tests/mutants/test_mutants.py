@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor import recovery, row_updates, runner
+from bloomery.conductor import allocator, recovery, row_updates, runner
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places
@@ -69,7 +69,7 @@ def fence_off(patch: Patch) -> None:
     patch.setattr(
         locks,
         "_guarded",
-        lambda columns: task.values({name: sa.bindparam(f"to_{name}") for name in columns}),
+        lambda columns, _info: task.values({name: sa.bindparam(f"to_{name}") for name in columns}),
     )
 
 
@@ -82,7 +82,9 @@ def guard_off(patch: Patch) -> None:
     patch.setattr(locks, "_require", lambda rowcount, guard: None)
     patch.setattr(
         locks, "update_guarded",
-        lambda conn, guard, values: nodes.update(conn, guard.node_uuid, _without_time(values)),
+        lambda conn, guard, values, **_: nodes.update(
+            conn, guard.node_uuid, _without_time(values)
+        ),
     )  # fmt: skip
 
 
@@ -154,6 +156,11 @@ def journal_off(patch: Patch) -> None:
 def adoption_off(patch: Patch) -> None:
     """Nobody takes up what was left."""
     patch.setattr(recovery, "adopt_all", lambda runtime, weight=0: 0)
+
+
+def adoption_of_allocations_off(patch: Patch) -> None:
+    """Nobody looks for the nodes of allocations that were left."""
+    patch.setattr(allocator, "adopt", lambda _runtime: 0)
 
 
 def transaction_off(patch: Patch) -> None:
@@ -238,6 +245,10 @@ def crash_in_a_step(site: Site) -> None:
     crash_probes.a_deployment_goes_on_after_a_crash(site.path.with_name("crash.sqlite"))
 
 
+def crash_of_an_allocator(site: Site) -> None:
+    crash_probes.an_allocation_gets_its_node_after_a_crash(site.path.with_name("crash.sqlite"))
+
+
 def crash_of_a_holder(site: Site) -> None:
     crash_probes.no_reservation_outlives_its_process(site.path.with_name("crash.sqlite"))
 
@@ -312,6 +323,7 @@ MUTANTS = (
     Mutant(own_clock_off, wall_clock),
     Mutant(journal_off, crash_in_a_step),
     Mutant(adoption_off, crash_in_a_step),
+    Mutant(adoption_of_allocations_off, crash_of_an_allocator),
     Mutant(breaker_off, silent_bmc),
     Mutant(login_pause_off, wrong_password),
     Mutant(outage_budget_off, outage),
