@@ -14,10 +14,10 @@ ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
 SUITE_NAMES := lint types floors unit conformance functional invariants mutants chaos counts postgresql coverage fuzz
 
-.PHONY: help run test test-long bench heat docs faults states lock clean $(SUITE_NAMES)
+.PHONY: help run test test-long bench heat ironic conformance-api docs faults states lock clean $(SUITE_NAMES)
 
 help:  ## Show this list
-	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## /{printf "  make %-16s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 run: $(VENV)/run.stamp  ## Show simulated servers being deployed, and serve on; ONCE=1 stops when done
 	@$(BIN)/bloomery demo $(if $(ONCE),--once) $(ARGS)
@@ -32,7 +32,7 @@ lint: ## Check style, words and release notes
 types: ## Check types with mypy
 floors: ## Check that imports point down
 unit: ## Test pure logic
-conformance: ## Compare templates with what the published Heat gave for them
+conformance: ## Compare templates and answers with what the published Heat and Ironic gave
 functional: ## Test the whole service in one process
 invariants: ## Test what holds for every row of a table
 mutants: ## Show that the tests notice when a safeguard is switched off
@@ -40,7 +40,7 @@ chaos: ## Kill a conductor in the middle of its work
 counts: ## Count statements and commits per operation
 postgresql: ## Test on PostgreSQL, started for the purpose if none runs
 coverage: ## Say which branches of templates, plans and graphs no test takes
-fuzz: ## Throw bad input at the API, and for BLOOMERY_FUZZ_S=300 seconds at templates
+fuzz: ## Throw bad input at the API and at templates; 1200 and 300 seconds of it, or BLOOMERY_FUZZ_S each
 $(SUITE_NAMES): $(VENV)/test.stamp
 	@$(SUITES) $@ -- $(ARGS)
 
@@ -55,6 +55,25 @@ build/heat/made.stamp:
 	@echo "installing the published Heat into build/heat"
 	@rm -rf build/heat && python3 -m venv build/heat
 	@build/heat/bin/python -m pip -qq --no-input install openstack-heat==27.0.1 psycopg2-binary==2.9.10
+	@touch $@
+
+ironic: $(VENV)/test.stamp build/ironic/made.stamp  ## Ask the published Ironic itself, beside ours, request by request
+	@$(BIN)/python -m tests.conformance.ironic.compare --ironic build/ironic/bin $(ARGS)
+
+build/ironic/made.stamp:
+	@echo "installing the published Ironic into build/ironic"
+	@rm -rf build/ironic && python3 -m venv build/ironic
+	@build/ironic/bin/python -m pip -qq --no-input install ironic==39.0.0
+	@touch $@
+
+conformance-api: $(VENV)/test.stamp build/clients/made.stamp  ## Run the published suites of openstacksdk and Tempest, and write doc/conformance.md
+	@$(BIN)/python -m tests.conformance.clients.suites --clients build/clients/bin/python $(ARGS)
+
+build/clients/made.stamp:
+	@echo "installing the published clients and their tests into build/clients"
+	@rm -rf build/clients && python3 -m venv build/clients
+	@build/clients/bin/python -m pip -qq --no-input install openstacksdk==4.22.0 oslotest==6.1.1 \
+		testscenarios==0.7.0 tempest==47.0.0 ironic-tempest-plugin==3.2.0 metalsmith==2.5.0
 	@touch $@
 
 docs: states  ## Write the generated pages: state diagram, release notes

@@ -75,6 +75,11 @@ class InvalidName(Invalid):
     code = "invalid.name"
 
 
+class IncompleteLookup(Invalid):
+    code = "lookup.incomplete"
+    text = "cannot look a node up: give addresses, at least one of them a MAC address, or node_uuid"
+
+
 class InvalidMAC(Invalid):
     code, text = "invalid.mac", "Expected a MAC address such as 52:54:00:12:34:56, not {value}"
 
@@ -165,6 +170,10 @@ class BootModeNotAllowed(Invalid):
 
 class InvalidRunbook(Invalid):
     code, text = "runbook.invalid", "cannot use runbook {runbook}: {reason}"
+
+
+class AllocationFailed(Invalid):
+    code, text = "allocation.failed", "Failed to process allocation {uuid}: {reason}."
 
 
 # ------------------------------------- 400: the template, its environment or a parameter is wrong
@@ -381,7 +390,11 @@ class ConductorNotFound(NotFound):
 
 
 class DriverNotFound(NotFound):
-    code, text = "driver.not_found", "Could not find the following driver(s): {driver}."
+    code = "driver.not_found"
+    text = "Could not find the following driver(s): {driver}.{advice}"
+
+    def __init__(self, *, advice: str = "", **facts: Any) -> None:
+        super().__init__(advice=advice, **facts)
 
 
 class NoValidHost(NotFound):
@@ -401,8 +414,20 @@ class BIOSSettingNotFound(NotFound):
     code, text = "bios.not_found", "Node {node} doesn't have a BIOS setting '{setting}'"
 
 
+class InspectionRuleNotFound(NotFound):
+    code, text = "inspection_rule.not_found", "Inspection rule {rule} could not be found."
+
+
 class RunbookNotFound(NotFound):
     code, text = "runbook.not_found", "Runbook {runbook} could not be found."
+
+
+class AllocationNotFound(NotFound):
+    code, text = "allocation.not_found", "Allocation {allocation} could not be found."
+
+
+class NodeHasNoAllocation(NotFound):
+    code, text = "allocation.none", "Node {node} has no allocation."
 
 
 class InventoryNotFound(NotFound):
@@ -474,6 +499,22 @@ class NodeLocked(Conflict):
     def __init__(self, *, node: str, holder: str, action: str = "", **facts: Any) -> None:
         told = action if not action or action.startswith(" (") else f" ({action})"
         super().__init__(node=node, holder=holder, action=told, **facts)
+
+
+class ParentNodeLocked(Conflict):
+    code = "node.parent_locked"
+    text = (
+        "cannot change the power of node {node}: its parent {parent}, which it takes its power "
+        "from, is locked by host {holder}; retry when that one is free"
+    )
+
+
+class ChildNodeLocked(Conflict):
+    code = "node.child_locked"
+    text = (
+        "cannot change the power of node {node}: its child {child}, which takes its power from "
+        "it, is locked by host {holder}; retry when that one is free"
+    )
 
 
 class LockLost(Conflict):
@@ -554,12 +595,25 @@ class DeployTemplateDuplicateName(Conflict):
     code, text = "deploy_template.name_exists", "A deploy template named {name} already exists."
 
 
+class InspectionRuleAlreadyExists(Conflict):
+    code = "inspection_rule.exists"
+    text = "An inspection rule with UUID {uuid} already exists."
+
+
 class RunbookAlreadyExists(Conflict):
     code, text = "runbook.exists", "A runbook with UUID {uuid} already exists."
 
 
 class RunbookDuplicateName(Conflict):
     code, text = "runbook.name_exists", "A runbook named {name} already exists."
+
+
+class AllocationAlreadyExists(Conflict):
+    code, text = "allocation.exists", "An allocation with UUID {uuid} already exists."
+
+
+class AllocationDuplicateName(Conflict):
+    code, text = "allocation.name_exists", "An allocation named {name} already exists."
 
 
 class VolumeConnectorAlreadyExists(Conflict):

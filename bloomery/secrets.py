@@ -16,6 +16,7 @@ import hashlib
 import os
 import tempfile
 import traceback
+import urllib.parse
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
@@ -94,6 +95,23 @@ def _mask(value: Any, also: frozenset[str], levels: int) -> Any:
     return value
 
 
+def in_address(address: str) -> tuple[str, ...]:
+    """Return what of an address nobody may read: a login, and the arguments of a signed one."""
+    try:
+        parts = urllib.parse.urlsplit(address)
+        named = (parts.netloc.rpartition("@")[0], parts.password, parts.query)
+    except ValueError:  # no address at all
+        return ()
+    return tuple(part for part in named if part)
+
+
+def mask_address(address: str) -> str:
+    """Return an address with stars in the place of its secrets."""
+    for secret in in_address(address):
+        address = address.replace(secret, MASK)
+    return address
+
+
 def brief(error: BaseException) -> str:
     """Return what may be told of ``error``: drivers quote what they sent, passwords included."""
     return str(mask(errors.brief(error)))
@@ -136,6 +154,10 @@ class Sealer:
                 reason=f"the value of {attributes.shortened(name)} is the mask that answers show "
                 "in place of a secret; leave it out to keep the secret",
             )
+        return self.seal_whole(value)
+
+    def seal_whole(self, value: Any) -> dict[str, str]:
+        """Return ``value`` sealed as a whole, whatever its names are."""
         token = self._fernet.encrypt(orjson.dumps(value)).decode()
         return {SEALED: self.key_id, "token": token}
 

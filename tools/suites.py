@@ -71,7 +71,7 @@ SUITES: Final = (
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
     Suite("unit", f"{PYTEST} tests/unit", 600, "no database"),
-    Suite("conformance", f"{PYTEST} tests/conformance", 300, "answers of Heat 27.0.1"),
+    Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("functional", f"{PYTEST} tests/functional", 1000, IN_PROCESS, tools=("ipmi",)),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
@@ -79,7 +79,7 @@ SUITES: Final = (
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 300, needs="postgresql"),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
-    Suite("fuzz", f"{PYTEST} tests/fuzz", 1500, IN_PROCESS, extra=True),
+    Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
 )
 

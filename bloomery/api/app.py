@@ -7,18 +7,21 @@ server.Server(app, site.conf).start()
 from __future__ import annotations
 
 import logging
-from typing import Any
+from typing import Any, Final
 
 import pecan
 import webob
 from pecan import hooks
 from webob import exc as statuses
 
-from bloomery.api import auth, replies, routing
+from bloomery.api import auth, layers, replies, routing, versions
 from bloomery.api.controllers import root
 from bloomery.api.declare import KEY
-from bloomery.api.middleware import Middleware, Wsgi
+from bloomery.api.layers import Wsgi
+from bloomery.api.middleware import Middleware
 from bloomery.operations.context import Services
+
+CLIENT_HEADERS: Final = ("X-Auth-Token", versions.NAME, *(name for name, _ in versions.RANGE))
 
 
 class Errors(hooks.PecanHook):
@@ -65,4 +68,5 @@ def make_app(
         guess_content_type_from_ext=False,
         default_renderer="json",
     )
-    return Middleware(routed, services, metrics, logins)
+    middleware = Middleware(routed, services, metrics, logins)
+    return layers.around(middleware, services.conf, CLIENT_HEADERS)

@@ -6,6 +6,7 @@ read(FILTERS, {"limit": "10"}, version=20)      # {"limit": 10}
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
@@ -107,7 +108,12 @@ def integer(name: str, value: Any) -> int:
 
 
 def count(name: str, value: Any) -> int:
-    """A number of things, 1 or more; the operation, which knows the words for it, refuses less."""
+    """A number of things, 1 or more; the operation, which knows the words for it, refuses less.
+
+    What is more than there can be of anything counts as the most, as in Ironic.
+    """
+    if isinstance(value, str) and re.fullmatch(r"\d{19,1000}", value, re.ASCII):
+        return min(int(value), 2**63 - 1)
     return integer(name, value)
 
 

@@ -33,6 +33,7 @@ _FRAMING: Final = 8  # bytes on the wire for each of a body's, which small chunk
 _BETWEEN: Final = 8  # bytes between name and value of a header, and at its end
 _VERSIONS: Final = ("1.0", "1.1")
 _UNKNOWN_METHOD: Final = re.compile(rb"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,32} \S+ HTTP/1\.[01]\r\n")
+_ABSOLUTE: Final = re.compile(rb"https?://([^/?#@\\]+)((?:[/?][^#]*)?)", re.IGNORECASE)
 METHODS: Final = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT"
 
 
@@ -303,11 +304,11 @@ def _check_head(message: Message) -> None:
     """Note what the headers say of the body.  Raises Refused."""
     if message.version not in _VERSIONS:
         raise Refused(505, "HTTP/1.1 is spoken here")
-    _check_target(message)
     values: dict[bytes, bytes] = dict(message.headers)
     names = [name for name, _ in message.headers]
     if names.count(b"host") != 1 and (message.version == "1.1" or b"host" in values):
         raise Refused(400, "HTTP/1.1 wants one header Host")
+    _check_target(message)
     encoding = values.get(b"transfer-encoding")
     if encoding is not None:
         if b"content-length" in values or message.version == "1.0":
@@ -323,8 +324,15 @@ def _check_head(message: Message) -> None:
 
 
 def _check_target(message: Message) -> None:
+    """Take the path; an address as a whole names the host, too (RFC 9112, 3.2.2)."""
     target = message.target
     if target == b"*" and message.method == "OPTIONS":
         return
-    if not target.startswith(b"/") or b"#" in target:
-        raise Refused(400, "the address asked for must be a path, as /v1/nodes")
+    absolute = _ABSOLUTE.fullmatch(target)
+    if absolute is not None:
+        host, path = absolute.groups()
+        message.target = path if path.startswith(b"/") else b"/" + path
+        message.headers = [each for each in message.headers if each[0] != b"host"]
+        message.headers.append((b"host", host))
+    elif not target.startswith(b"/") or b"#" in target:
+        raise Refused(400, "the address asked for must be a path, as /v1/nodes, or a URL")

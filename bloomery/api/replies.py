@@ -38,6 +38,11 @@ def empty(status: int, headers: Headers = ()) -> webob.Response:
     return _answer(b"", status, list(headers))
 
 
+def raw(body: bytes, content_type: str, status: int, headers: Headers = ()) -> webob.Response:
+    """Answer with a body that is ready to be sent."""
+    return _answer(body, status, [("Content-Type", content_type), *headers])
+
+
 def _answer(body: bytes, status: int, headers: list[tuple[str, str]]) -> webob.Response:
     return webob.Response(body=body, status=status, headerlist=headers)
 

@@ -29,14 +29,20 @@ METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 class Rest(rest.RestController):
     """A controller: one path, or a collection and its items.
 
-    Its methods are get (or get_all and get_one), post, put, patch and delete.
+    Its methods are get (or get_all and get_one), post, put, patch and delete.  To clients older
+    than ``unknown_before`` none of them is there, whatever each says itself.
     """
 
+    unknown_before: ClassVar[int] = versions.MIN
     children: ClassVar[Mapping[str, Rest]] = {}
     subresources: ClassVar[Mapping[str, Rest]] = {}
 
     def check_ident(self, call: Call, ident: str) -> None:
         """Refuse, while routing, what can't be the ident of anything here."""
+
+    def walk_without_ident(self, call: Call, segments: list[str]) -> Any:
+        """Go where a path leads that names a subresource, and not of what."""
+        raise statuses.HTTPNotFound
 
     @pecan.expose()
     def _route(self, args: list[str], request: Any = None) -> tuple[Any, list[str]]:
@@ -49,7 +55,7 @@ class Rest(rest.RestController):
         if segments and segments[0] in self.children:
             return self.children[segments[0]].walk(call, segments[1:])
         if segments and segments[0] in self.subresources:
-            raise statuses.HTTPNotFound
+            return self.walk_without_ident(call, segments)
         if segments:
             self.check_ident(call, segments[0])
         if len(segments) > 1 and segments[1] in self.subresources:
@@ -59,12 +65,24 @@ class Rest(rest.RestController):
         return self._method(call, bool(segments))
 
     def _method(self, call: Call, has_ident: bool) -> Any:
+        if call.version < self.unknown_before:
+            raise statuses.HTTPNotFound
         for name in _names(call.method, has_ident):
             method = getattr(self, name, None)
             if method is not None and hasattr(method, "endpoint"):
                 _admit_version(method.endpoint, call, self)
                 return method
+        if call.version < _first_version(self):
+            raise statuses.HTTPNotFound
         raise statuses.HTTPMethodNotAllowed(headers=[("Allow", ", ".join(allowed(self)))])
+
+
+@functools.cache
+def _first_version(controller: Rest) -> int:
+    """Return the version that brought all of a controller; before, no method of it is known."""
+    endpoints = declared(controller).values()
+    gated = all(endpoint.too_old is TooOld.NO_PAGE for endpoint in endpoints)
+    return min((endpoint.since for endpoint in endpoints), default=0) if gated else 0
 
 
 def _names(method: str, has_ident: bool) -> tuple[str, ...]:
@@ -75,7 +93,7 @@ def _names(method: str, has_ident: bool) -> tuple[str, ...]:
 
 def _admit_version(endpoint: Endpoint, call: Call, controller: Rest) -> None:
     """What a version does not know ends here, as if it were not there."""
-    if call.version >= endpoint.since:
+    if call.version >= endpoint.since or call.version in endpoint.also_in:
         return
     if endpoint.too_old is TooOld.NO_PAGE:
         raise statuses.HTTPNotFound

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from bloomery import metrics
-from bloomery.api.middleware import Wsgi
+from bloomery.api.layers import Wsgi
 
 
 def make(watched: tuple[metrics.Watched, ...]) -> Wsgi:

@@ -61,8 +61,8 @@ def negotiate(environ: Mapping[str, Any]) -> Negotiated:
 
 
 def _of_service(listed: str) -> str:
-    """Return what ``compute 2.1, baremetal 1.61`` says for us; nothing: empty."""
-    for entry in listed.split(","):
+    """Return what ``compute 2.1, baremetal 1.61`` says for us, the last entry; nothing: empty."""
+    for entry in reversed(listed.split(",")):
         words = entry.split()
         if len(words) > 1 and words[0].lower() == _SERVICE:
             return " ".join(words[1:])

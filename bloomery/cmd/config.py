@@ -1,4 +1,7 @@
-"""``bloomery config``: print every option with its help, type, range and default."""
+"""``bloomery config``: print every option with its help, type, range and default.
+
+Those of keystonemiddleware are the package's own, and have an effect with auth_strategy = keystone.
+"""
 
 from __future__ import annotations
 
@@ -19,16 +22,25 @@ def config() -> None:
 @config.command()
 def sample() -> None:
     """Print a configuration file with every option at its default, commented out."""
-    for group, options in conf.list_opts():
+    for group, options in (*conf.list_opts(), (conf.KEYSTONE_GROUP, _of_keystone())):
         click.echo(f"[{group}]\n")
         for option in options:
             click.echo("\n".join(described(option)) + "\n")
 
 
+def _of_keystone() -> list[cfg.Opt]:
+    """Return the options of keystonemiddleware, and those of a login with a password."""
+    from keystoneauth1 import loading
+    from keystonemiddleware import opts
+
+    ((_, options),) = opts.list_auth_token_opts()
+    return [*options, *loading.get_auth_plugin_conf_options("password")]
+
+
 def described(option: cfg.Opt) -> Iterator[str]:
     """Yield the lines on one option, in the form of oslo.config's own samples."""
     yield from textwrap.wrap(
-        f"{option.help} ({option.type.type_name})",
+        f"{option.help} ({_type_name(option)})",
         width=90,
         initial_indent="# ",
         subsequent_indent="# ",
@@ -38,7 +50,11 @@ def described(option: cfg.Opt) -> Iterator[str]:
             yield f"# {bound} value: {value}"
     if choices := getattr(option.type, "choices", None):
         yield f"# Possible values: {', '.join(choices)}"
-    yield f"#{option.name} = {option.sample_default or shown(option.default)}"
+    yield f"#{option.dest} = {option.sample_default or shown(option.default)}"
+
+
+def _type_name(option: cfg.Opt) -> str:
+    return str(getattr(option.type, "type_name", "string value"))
 
 
 def shown(default: object) -> str:

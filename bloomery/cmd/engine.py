@@ -90,7 +90,8 @@ class EngineProcess:
         """Return the URL below which resources are signalled; the API is in another process."""
         ours = self._conf.orchestration
         host = ours.host_ip or self._conf.api.host_ip
-        return f"{ours.public_endpoint or f'http://{host}:{ours.port}'}/v1"
+        scheme = "https" if self._conf.api.enable_ssl_api else "http"
+        return f"{ours.public_endpoint or f'{scheme}://{host}:{ours.port}'}/v1"
 
     def start(self) -> None:
         """Take up what nobody works on, and return.  Raises CannotStart."""

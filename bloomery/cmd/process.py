@@ -62,6 +62,7 @@ class Shutdown:
         self.requested = threading.Event()
         self._exit_now = exit_now or end
         self._limit_s: float | None = None
+        self._on_hangup: Callable[[], None] | None = None
 
     def listen(self) -> Self:
         """Take the signals over; called by the main thread."""
@@ -73,6 +74,11 @@ class Shutdown:
         threading.Thread(target=self._watch, args=(reader,), name="signals", daemon=True).start()
         return self
 
+    def on_hangup(self, call: Callable[[], None]) -> None:
+        """Have SIGHUP call this instead of ending the process; called by the main thread."""
+        self._on_hangup = call
+        signal.signal(signal.SIGHUP, lambda _number, _frame: None)
+
     def allow_grace(self, limit_s: float) -> None:
         """From now on the first signal sets ``requested``, and the process has ``limit_s`` left."""
         self._limit_s = limit_s
@@ -83,6 +89,12 @@ class Shutdown:
 
     def heard(self, number: int) -> None:
         """Act on one signal."""
+        if number == signal.SIGHUP and self._on_hangup is not None:
+            try:
+                self._on_hangup()
+            except Exception:
+                LOG.exception("SIGHUP did not do all of its work; the process goes on")
+            return
         if self._limit_s is None or self.requested.is_set():
             self._exit_now(_BY_SIGNAL + number)
             return

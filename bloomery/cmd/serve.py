@@ -52,6 +52,8 @@ def serve(
         service = Service(settings, home, config_files)
         process.before_end(service.conductor.runtime.lease.revoke)
         service.start()
+        if settings.api.enable_ssl_api:
+            shutdown.on_hangup(service.reload)
         shutdown.allow_grace(settings.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S)
         click.echo(told(service, home))
         shutdown.requested.wait()

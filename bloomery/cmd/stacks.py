@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 from bloomery import errors
 from bloomery.api import auth
-from bloomery.api.middleware import Wsgi
+from bloomery.api.layers import Wsgi
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.operations.context import Services

@@ -6,22 +6,39 @@ import logging
 from collections.abc import Callable, Mapping
 from typing import Any, Final, TypeVar
 
-from bloomery import errors
-from bloomery.conductor import cleanup, console, notification_utils, steps
-from bloomery.conductor.runner import FlowFailure, Phase, Transition
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
+from bloomery.conductor import (
+    cleanup,
+    console,
+    inspection,
+    notification_utils,
+    power_change,
+    row_updates,
+    runner,
+    steps,
+)
+from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
-from bloomery.conductor.writes import DeferredWrite
+from bloomery.conductor.workers import Slot
+from bloomery.conductor.writes import DeferredWrite, EncodedWrite
+from bloomery.db import nodes, records
+from bloomery.db import steps as step_rows
 from bloomery.drivers.base import DriverTask
+from bloomery.model.nouns import PORT
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.step import Run, Step, internal_step
 from bloomery.outcome import Done, Outcome
 
 LOG = logging.getLogger(__name__)
 T = TypeVar("T")
+Json = dict[str, Any]
 
 _CHECK_POWER: Final = internal_step("power", "check_power")
 _INSPECT: Final = internal_step("inspect", "inspect_hardware")
+_RELEASE_AGENT: Final = internal_step("inspect", "finish")
 _TAKE_OVER: Final = internal_step("deploy", "adopt")
 
 
@@ -118,20 +135,43 @@ def check_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
 
 
 def begin_inspect(task: TaskManager, arguments: ProvisionArguments) -> None:
-    cleanup.wipe_internal_info(task.node)
+    cleanup.wipe_internal_info(task)
 
 
 def inspect_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
-    return [_INSPECT]
+    """Return the inspection, and what ends one by an agent once its inventory is stored."""
+    return [_INSPECT, _RELEASE_AGENT] if task.driver.inspect.in_band else [_INSPECT]
 
 
 def abort_inspect(task: TaskManager) -> None:
     """Take away what waits for the agent's inventory."""
-    cleanup.tidy(task, task.driver.inspect.abort)
+    cleanup.tidy_in_turns(task, task.driver.inspect.abort)
 
 
-def _inspect(task: TaskManager) -> Outcome | None:
-    return task.driver.inspect.inspect_hardware(task)
+def _inspect(
+    task: TaskManager, inventory: Json | None = None, plugin_data: Json | None = None
+) -> Outcome | None:
+    """Let the driver inspect, or process what its agent has handed in meanwhile."""
+    if inventory is not None:
+        return inspection.process(task, inventory, plugin_data or {})
+    outcome = task.driver.inspect.inspect_hardware(task)
+    if not isinstance(outcome, Done) or "inventory" not in outcome.result:
+        return outcome
+    data = outcome.result["inventory"]
+    fields = outcome.result.get("node", {})
+    return inspection.process(task, data["inventory"], data.get("plugin_data", {}), fields)
+
+
+def _release_agent(task: TaskManager) -> Outcome | None:
+    return task.driver.inspect.finish(task)
+
+
+def _finish_inspect(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    if not task.driver.inspect.in_band:
+        return Transition(event="done")
+    if task.runtime.conf.inspector.power_off:
+        power_change.forget_agent(task)
+    return Transition(event="done", writes=[_forget_inventory(task)])
 
 
 def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
@@ -139,14 +179,78 @@ def _finish(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 
 def _fail_inspect(task: TaskManager, failure: FlowFailure) -> Transition:
-    if failure.run.state == Run.WAITING:
+    if failure.run.state == Run.WAITING or _leaves_agent(task, failure):
         abort_inspect(task)
-    cleanup.wipe_internal_info(task.node)
-    return Transition(event="fail", last_error=failure.sentence)
+    cleanup.wipe_internal_info(task)
+    return Transition(event="fail", last_error=failure.sentence, writes=[_forget_inventory(task)])
+
+
+def _leaves_agent(task: TaskManager, failure: FlowFailure) -> bool:
+    """Tell whether an agent may run on; the step that ends it fails for what would fail again."""
+    return task.driver.inspect.in_band and failure.run.step.step == _INSPECT.step
+
+
+def _forget_inventory(task: TaskManager) -> EncodedWrite:
+    """The write that drops what an agent has handed in from the rows of its flow."""
+    uuid = task.node.uuid
+    return lambda conn: step_rows.forget_args(conn, uuid, (INSPECT.name, DISCOVER.name))
 
 
 INSPECT: Final = Phase(
-    name="inspect", own_steps={"inspect_hardware": _inspect}, finish=_finish, fail=_fail_inspect
+    name="inspect",
+    own_steps={"inspect_hardware": _inspect, "finish": _release_agent},
+    finish=_finish_inspect,
+    fail=_fail_inspect,
+)
+
+
+# ------------------------------------------------------------------------------------ discover
+
+
+def start_discovery(task: TaskManager, slot: Slot, inventory: Json, plugin_data: Json) -> None:
+    """Process what the agent of a node has handed in that was enrolled for it; it stays there."""
+    args = {"inventory": inventory, "plugin_data": plugin_data}
+    runner.start(task, slot, DISCOVER, internal_step("inspect", "process", args), _undo_discovery)
+
+
+def _undo_discovery(exc: Exception, flow: Flow) -> None:
+    flow.task.node.last_error = secrets.brief(exc)
+    flow.task.save(flow.cancelled, _forget_inventory(flow.task))
+
+
+def _finish_discovery(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    """Keep the node, unless all its ports went to another one that was enrolled meanwhile."""
+    stored, uuid, delete = result.get("inspection"), task.node.uuid, _delete_discovered(task)
+
+    def settle(conn: sa.Connection) -> None:
+        if stored and stored.new_ports and not records.list_where(conn, PORT, node_uuid=uuid):
+            delete(conn)
+
+    return Transition(event=None, writes=[_forget_inventory(task), settle])
+
+
+def _fail_discovery(task: TaskManager, failure: FlowFailure) -> Transition:
+    """Delete the node: its agent posts again, and would be given another one each time."""
+    return Transition(event=None, writes=[_forget_inventory(task), _delete_discovered(task)])
+
+
+def _delete_discovered(task: TaskManager) -> EncodedWrite:
+    uuid = task.node.uuid
+    event = row_updates.CrudEvent(task.context, "node", uuid, "delete")
+    event.snapshot_deletion(task.node)
+
+    def write(conn: sa.Connection) -> None:
+        nodes.delete(conn, uuid)
+        event(conn)
+
+    return write
+
+
+DISCOVER: Final = Phase(
+    name="discover",
+    own_steps={"process": inspection.process},
+    finish=_finish_discovery,
+    fail=_fail_discovery,
 )
 
 

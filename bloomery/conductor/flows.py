@@ -21,6 +21,8 @@ from bloomery.conductor import (
     servicing,
     states,
     task_manager,
+    vendor_passthru,
+    virtual_media,
 )
 from bloomery.conductor.runner import Flow, Phase
 from bloomery.conductor.runtime import Context
@@ -31,15 +33,18 @@ from bloomery.conductor.writes import EncodedWrite
 from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
+from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun, find_parked
 from bloomery.outcome import Done
 
 PHASES: Final[dict[str, Phase]] = {
     phase.name: phase
     for phase in (
-        enrollment.VERIFY, enrollment.INSPECT, enrollment.ADOPT, cleaning.CLEAN,
+        enrollment.VERIFY, enrollment.INSPECT, enrollment.DISCOVER, enrollment.ADOPT,
+        cleaning.CLEAN,
         deployments.DEPLOY, deployments.UNDEPLOY, servicing.SERVICE, rescue.RESCUE,
         rescue.UNRESCUE, power.POWER, power.BOOT_SETTINGS, console.CONSOLE,
+        virtual_media.VIRTUAL_MEDIA, vendor_passthru.VENDOR,
     )
 }  # fmt: skip
 
@@ -59,31 +64,43 @@ def load(task: TaskManager, runs: list[StepRun]) -> Flow:
 
 
 def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
-    """Take note of an agent's call; go on with the flow that waited for it.
+    """Take note of what a driver says for an agent; go on with the flow that waited for it.
 
-    Raises NodeLocked at once when the node is busy (agents ask again), NoFreeConductorWorker:
+    Raises NodeLocked at once when the node is busy (it is asked again), NoFreeConductorWorker:
     heartbeats do not get the reserved workers.
     """
     with context.runtime.workers.slot(allow_reserved=False) as slot:
         task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)
         with task:
-            _note_agent(task, heartbeat)
-            if task.node.provision_state in states.WAIT_STATES and not task.node.maintenance:
-                _continue(task, slot, heartbeat)
+            note_agent(task, heartbeat)
+            if _is_awaited(task):
+                go_on(task, slot, heartbeat)
             else:
                 task.save()
 
 
-def _note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
+def _is_awaited(task: TaskManager) -> bool:
+    """Tell whether a call lets the node's flow go on; an inspection in band waits for more."""
+    state = task.node.provision_state
+    if state not in states.WAIT_STATES or task.node.maintenance:
+        return False
+    return state != State.INSPECTWAIT or not task.driver.inspect.in_band
+
+
+def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
+    """Write down what the agent says of itself; an agent that says nothing of it changes none."""
     info = task.node.driver_internal_info
     info["agent_last_heartbeat"] = rows.now().isoformat()
-    if heartbeat.callback_url:
-        info["agent_url"] = heartbeat.callback_url
-    if heartbeat.agent_version is not None:
-        info["agent_version"] = heartbeat.agent_version
+    facts = {
+        "agent_url": heartbeat.callback_url or None,
+        "agent_version": heartbeat.agent_version,
+        "agent_status": heartbeat.status,
+        "agent_status_message": heartbeat.status_message,
+    }
+    info.update((name, value) for name, value in facts.items() if value is not None)
 
 
-def _continue(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
+def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     """Ask the driver what the call means for the step that waits."""
     runs = open_runs(task)
     if find_parked(runs) is None:
@@ -118,8 +135,12 @@ def unhold(task: TaskManager, slot: Slot) -> None:
     reason = "unheld: goes on when the agent calls"
     awaits = flow.mark(flow.standing_at, Run.WAITING, reason=reason, resume_then="next")
     task.process_event("unhold", target_state=target, journal=[awaits])
-    if held_in == State.SERVICEHOLD:
+    if held_in == State.SERVICEHOLD or _has_no_agent(task.node):
         runner.resume(task, slot, "resume", flow)
+
+
+def _has_no_agent(node: Node) -> bool:
+    return bool(node.driver_internal_info.get("cleaning_disable_ramdisk"))
 
 
 # ------------------------------------------------------------------------------------ abort
@@ -216,7 +237,7 @@ def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
 
 def _clean_up(task: TaskManager, row: Abort) -> None:
     row.clean_up(task)
-    cleanup.wipe_internal_info(task.node, *([row.flow] if row.flow else []))
+    cleanup.wipe_internal_info(task, *([row.flow] if row.flow else []))
     if row.shows is not None:
         setattr(task.node, row.shows, {})
     task.save()

@@ -12,7 +12,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import recovery
+from bloomery.conductor import allocator, inspection, recovery
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks
@@ -42,8 +42,9 @@ def build(
     *,
     on_events_written: Callable[[], None] = lambda: None,
 ) -> ConductorRuntime:
-    """Return the parts of a conductor.  Raises DriverNotFoundInEntrypoint and its like."""
+    """Return the parts of a conductor.  Raises CannotStart, DriverNotFoundInEntrypoint ..."""
     ours = conf.conductor
+    inspection.check_options(conf)
     return ConductorRuntime(
         host=conf.default.host or socket.gethostname(),
         db=db,
@@ -93,6 +94,8 @@ class ConductorService:
         adopted = recovery.adopt_all(runtime, recovery.CRASH)
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
+        if waiting := allocator.adopt(runtime):
+            LOG.warning("look for nodes for %d allocations of a former life", waiting)
         self._heart.start()
         self._beat()
         self.periodics.start()
@@ -123,6 +126,7 @@ class ConductorService:
             grace_s = runtime.conf.conductor.graceful_shutdown_timeout
         self._stopping = True
         self.periodics.stop()
+        runtime.allocations.close()
         self._try("sign off", lambda conn: conductors.unregister(conn, runtime.host))
         _wait_while(lambda: runtime.node_locks.held, grace_s)
         runtime.lease.revoke()

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from bloomery.conductor.endpoints.agents import AgentEndpoints
+from bloomery.conductor.endpoints.allocations import AllocationEndpoints
+from bloomery.conductor.endpoints.hardware import HardwareEndpoints
 from bloomery.conductor.endpoints.network import NetworkEndpoints
 from bloomery.conductor.endpoints.power import PowerEndpoints
 from bloomery.conductor.endpoints.provisioning import ProvisioningEndpoints
@@ -9,7 +12,15 @@ from bloomery.conductor.endpoints.records import RecordEndpoints
 from bloomery.conductor.runtime import ConductorRuntime
 
 
-class ConductorManager(RecordEndpoints, ProvisioningEndpoints, PowerEndpoints, NetworkEndpoints):
+class ConductorManager(
+    RecordEndpoints,
+    AllocationEndpoints,
+    ProvisioningEndpoints,
+    AgentEndpoints,
+    PowerEndpoints,
+    HardwareEndpoints,
+    NetworkEndpoints,
+):
     """Serves ``rpc.contract.Conductor``; see there for what each method promises."""
 
     def __init__(self, runtime: ConductorRuntime) -> None:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import console, row_updates, task_manager
+from bloomery.conductor import allocations, console, row_updates, task_manager
 from bloomery.conductor.patches import Limits, Patcher
 from bloomery.conductor.row_updates import CrudEvent
 from bloomery.conductor.runtime import Context
@@ -95,6 +95,7 @@ def update(context: Context, uuid: str, patch: Sequence[Json], *, reset_interfac
             _require_chassis(conn, changed["chassis_uuid"])
         if changed:
             nodes.update(conn, uuid, rows.encode(changed, model.OBJECTS))
+            allocations.follow(context, conn, node, changed)
         event(conn)
 
     with event.publishing(lambda node: _PATCHER.apply(node, prepared)):
@@ -144,6 +145,7 @@ def destroy(context: Context, uuid: str) -> None:
         _check_deletable(context, node)
         if node.console_enabled:
             return False
+        allocations.release(context, node)(conn)
         nodes.delete(conn, uuid)
         event(conn)
         return True
@@ -160,7 +162,8 @@ def _destroy_with_console(context: Context, uuid: str, event: CrudEvent) -> None
         _check_deletable(context, task.node)
         if task.node.console_enabled:
             console.stop(task, "console_set", event.insert_between)
-        task.save(lambda conn: nodes.delete(conn, uuid), event, release=True)
+        allocation_gone = allocations.release(context, task.node)
+        task.save(allocation_gone, lambda conn: nodes.delete(conn, uuid), event, release=True)
 
 
 def _check_deletable(context: Context, node: Node) -> None:

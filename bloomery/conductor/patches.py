@@ -226,6 +226,12 @@ def _is_deeper(value: Any, levels: int) -> bool:
 def _defaults_of(noun: type) -> Json:
     """Return what each field of a dataclass is when nobody sets it; required ones are None."""
     return {
-        f.name: {} if f.default_factory is dict else None if f.default is MISSING else f.default
+        f.name: (
+            f.default_factory()
+            if f.default_factory is not MISSING
+            else None
+            if f.default is MISSING
+            else f.default
+        )
         for f in dataclasses.fields(noun)
     }

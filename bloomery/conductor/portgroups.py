@@ -22,7 +22,7 @@ Json = dict[str, Any]
 
 
 def fill_in(context: Context, _conn: sa.Connection, group: Portgroup) -> None:
-    if group.mode is None:
+    if not group.mode:
         group.mode = context.runtime.conf.default.default_portgroup_mode
 
 

@@ -1,9 +1,7 @@
-"""What a port asks of its node and its port group; ports that inspection finds."""
+"""What a port asks of its node and its port group."""
 
 from __future__ import annotations
 
-import uuid as uuids
-from collections.abc import Sequence
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -13,7 +11,6 @@ from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.db import records
-from bloomery.db.tables import PORTS
 from bloomery.model.node import Node
 from bloomery.model.nouns import PORT, PORTGROUP
 from bloomery.model.port import Port
@@ -103,15 +100,3 @@ def _network_of_others(conn: sa.Connection, port: Port) -> str | None:
     others: list[Port] = records.list_where(conn, PORT, portgroup_uuid=port.portgroup_uuid)
     networks = (other.physical_network for other in others if other.uuid != port.uuid)
     return next((network for network in networks if network is not None), None)
-
-
-def add_missing(conn: sa.Connection, node_uuid: str, addresses: Sequence[str]) -> None:
-    """Give the node a port for each address that no port has yet, whosever it is."""
-    lower = [address.lower() for address in dict.fromkeys(addresses)]
-    existing = set(
-        conn.execute(sa.select(PORTS.c.address).where(PORTS.c.address.in_(lower))).scalars()
-    )
-    for address in lower:
-        if address not in existing:
-            port = Port(uuid=str(uuids.uuid4()), address=address, node_uuid=node_uuid)
-            records.insert(conn, PORT, port)

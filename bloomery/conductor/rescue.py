@@ -43,7 +43,7 @@ def _check(task: TaskManager, action: str) -> None:
 
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Keep the password, sealed, until the ramdisk has it."""
-    cleanup.wipe_internal_info(task.node)
+    cleanup.wipe_internal_info(task)
     sealed = task.runtime.sealer.seal({"rescue_password": arguments.rescue_password or ""})
     task.node.instance_info = task.node.instance_info | sealed
 
@@ -80,7 +80,7 @@ def _finish_rescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
 
 def _finish_unrescue(task: TaskManager, result: Mapping[str, Any]) -> Transition:
     forget_password(task.node)
-    cleanup.wipe_internal_info(task.node)
+    cleanup.wipe_internal_info(task)
     return Transition(event="done")
 
 

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
+from bloomery.conductor.allocation_queue import AllocationQueue
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.timers import Timers
@@ -34,6 +35,7 @@ class ConductorRuntime:
     workers: Workers
     timers: Timers
     lease: Lease
+    allocations: AllocationQueue = field(default_factory=AllocationQueue)
     on_events_written: Callable[[], None] = lambda: None
     snapshots: bool = False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None

@@ -59,6 +59,9 @@ _PLAIN: Final = tuple(
 )
 _OBJECTS: Final = tuple(name for name in node_model.COLUMNS if name in node_model.OBJECTS)
 _SAVED: Final = _PLAIN + _OBJECTS
+_INFO: Final = "driver_internal_info"
+_INFO_AT: Final = _SAVED.index(_INFO)
+_TOKEN: Final = nodes.AGENT_TOKEN
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
 _RETRY_RELEASE_S: Final = 1.0
@@ -90,6 +93,9 @@ class TaskManager:
     ``shared`` tasks take no lock.  ``retry``: wait for a busy node as long as the caller agreed
     to; ``patient``: as long as it takes.  ``load_driver``: False where no driver is needed.
     ``insists``, ``budget_s``: what drivers are told of it, see ``DriverTask``.
+    ``ends_agent_session``: the next save drops the agent's token, also one that was given out
+    since the node was read; other saves keep such a token.
+    ``child``: the task on a node below that a step of this one is working on.
 
     Raises NodeNotFound, NodeLocked, DriverNotFound, InterfaceNotFoundInEntrypoint; what was
     taken is then released.
@@ -116,9 +122,10 @@ class TaskManager:
         self.shared = shared
         self.turn = 0
         self.reads: Json | None = None
+        self.child: TaskManager | None = None
         self.insists, self.budget_s = insists, budget_s
         self._purpose, self._retry, self._patient = purpose, retry, patient
-        self._reserved = self._in_turn = False
+        self._reserved = self._in_turn = self.ends_agent_session = False
         self._guard: locks.Guard | None = None
         self._driver: Driver | None = None
         self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
@@ -293,8 +300,15 @@ class TaskManager:
         self.assert_exclusive()
         self.runtime.lease.require(self.node_id, self.runtime.host)
 
+    def release_child(self) -> None:
+        """Give back the node below that a step of this one was working on."""
+        child, self.child = self.child, None
+        if child is not None:
+            child.release_resources()
+
     def release_resources(self) -> None:
         """Give back whatever is held; may be called twice, or on a task that has nothing."""
+        self.release_child()
         self._release_lock()
         self._driver = None
         self._forget_lists()
@@ -408,23 +422,40 @@ class TaskManager:
         columns = _columns_of(self.node)
         both = zip(_SAVED, columns, self._columns, strict=True)
         changed = {name: now for name, now, was in both if now != was}
+        if self.ends_agent_session:
+            changed[_INFO] = columns[_INFO_AT]
         values = changed | (locks.FREE if release else {})
         if not values and not journal:
             return
         self.node.updated_at = values["updated_at"] = rows.now()
         encoded = writes.encoded(journal)
+        may_miss = _INFO in changed and self._may_miss_token()
+        former_info = self._columns[_INFO_AT] if may_miss else None
 
-        def work(conn: sa.Connection) -> None:
-            locks.update_guarded(conn, guard, values)
+        def work(conn: sa.Connection) -> Any:
+            token = locks.update_guarded(conn, guard, values, former_info=former_info)
             for write in encoded:
                 write(conn)
+            return token
 
-        self.runtime.db.transact(work)
-        self._columns = columns
+        token = self.runtime.db.transact(work)
+        if token is not None:
+            self.node.driver_internal_info[_TOKEN] = token
+            columns = _columns_of(self.node)
+        self._columns, self.ends_agent_session = columns, False
         if release:
             self._reserved = False
         if journal:
             self.runtime.on_events_written()
+
+    def _may_miss_token(self) -> bool:
+        """Tell whether an agent may have got its token since the node was read.
+
+        Lookups give it out whoever holds the node (``nodes.add_agent_token``).
+        """
+        if self.ends_agent_session or _TOKEN in self.node.driver_internal_info:
+            return False
+        return f'"{_TOKEN}"' not in self._columns[_INFO_AT]
 
     def process_event(
         self,
@@ -492,7 +523,7 @@ def _uuid_of(runtime: ConductorRuntime, node_id: str | int) -> str:
 def _columns_of(node: Node) -> tuple[Any, ...]:
     """The columns of ``_SAVED``, encoded: what changed is told by comparing two of these."""
     plain: tuple[Any, ...] = _plain_of(node)
-    return plain + tuple(map(rows.dump, _objects_of(node)))
+    return plain + rows.dump_all(_objects_of(node))
 
 
 def _release_row(runtime: ConductorRuntime, guard: locks.Guard) -> None:

@@ -45,7 +45,10 @@ from bloomery.model.step import Step
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limit:
-    """How many nodes may be in ``states`` at a time: what ``option`` of [conductor] says."""
+    """How many nodes may be in ``states`` at a time: what ``option`` of [conductor] says.
+
+    It counts nodes of all conductor groups, or of the node's own, as the operator chose.
+    """
 
     work: str
     states: tuple[State, ...]
@@ -56,10 +59,12 @@ class Limit:
 
         Counted there, nobody comes in between.
         """
-        limit = getattr(task.runtime.conf.conductor, self.option)
+        conf, node = task.runtime.conf.conductor, task.node
+        limit = getattr(conf, self.option)
+        group = node.conductor_group if conf.max_concurrent_per_conductor_group else None
 
         def check(conn: sa.Connection) -> None:
-            count = node_rows.count_others_in_states(conn, task.node.uuid, self.states)
+            count = node_rows.count_others_in_states(conn, node.uuid, self.states, group)
             if count >= limit:
                 raise errors.ConcurrentActionLimit(
                     task=self.work, count=count, option=self.option, limit=limit
@@ -172,6 +177,8 @@ def perform(
     """
     event = states.VERBS[verb]
     purpose = _PURPOSES.get(event, event)
+    if arguments.configdrive:
+        arguments = _with_image(runtime, node_uuid, verb, arguments)
     with tasks.order(runtime, request, node_uuid, purpose) as (task, slot):
         rules.require_edge(task.node, verb)
         row = TABLE[event]
@@ -179,6 +186,16 @@ def perform(
             _start_flow(task, slot, event, row, arguments)
         else:
             row(task, slot)
+
+
+def _with_image(
+    runtime: ConductorRuntime, node_uuid: str, verb: str, arguments: ProvisionArguments
+) -> ProvisionArguments:
+    """Build the config drive before the node is held, and none for a verb it could not take."""
+    with runtime.db.read() as conn:
+        node = node_rows.get(conn, node_uuid)
+    rules.require_edge(node, verb)
+    return deployments.with_image(node, arguments)
 
 
 def _start_flow(

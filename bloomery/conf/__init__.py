@@ -19,33 +19,50 @@ from oslo_config import cfg
 
 from bloomery import errors
 from bloomery.conf import (
+    agent,
     api,
     conductor,
     database,
     default,
     engine,
     fake,
+    inspection,
     ipmi,
     notifications,
     redfish,
+    web,
 )
 from bloomery.conf.declare import options, read
 
+KEYSTONE_GROUP: Final = "keystone_authtoken"  # options of keystonemiddleware
 _PLACE: Final = re.compile(r"LocationInfo\(location=.*?, detail='(.*?)'\)")
 GROUPS: dict[str, type[Any]] = {
     "DEFAULT": default.Default,
+    "agent": agent.Agent,
+    "agent_containers": agent.AgentContainers,
     "api": api.Api,
+    "auto_discovery": inspection.AutoDiscovery,
     "bmc": redfish.BmcOptions,
     "conductor": conductor.Conductor,
+    "cors": web.Cors,
     "database": database.Database,
+    "deploy": agent.Deploy,
     "engine": engine.Engine,
     "events": notifications.Events,
     "fake": fake.Fake,
+    "healthcheck": web.Healthcheck,
+    "inspection_rules": inspection.InspectionRules,
+    "inspector": inspection.Inspector,
+    "inventory": inspection.Inventory,
     "ipmi": ipmi.Ipmi,
+    "metrics": agent.Metrics,
+    "metrics_statsd": agent.MetricsStatsd,
     "orchestration": engine.Orchestration,
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
+    "oslo_middleware": web.OsloMiddleware,
     "oslo_policy": api.OsloPolicy,
     "redfish": redfish.Redfish,
+    "ssl": web.Ssl,
 }
 
 
@@ -54,10 +71,19 @@ class Conf:
     """Every value that was configured, read once at start."""
 
     default: default.Default = field(default_factory=default.Default)
+    agent_containers: agent.AgentContainers = field(  # before ``agent`` is a field
+        default_factory=agent.AgentContainers,
+    )
+    deploy: agent.Deploy = field(default_factory=agent.Deploy)
+    metrics: agent.Metrics = field(default_factory=agent.Metrics)
+    metrics_statsd: agent.MetricsStatsd = field(default_factory=agent.MetricsStatsd)
+    agent: agent.Agent = field(default_factory=agent.Agent)
     oslo_policy: api.OsloPolicy = field(default_factory=api.OsloPolicy)  # before ``api`` is a field
     api: api.Api = field(default_factory=api.Api)
+    auto_discovery: inspection.AutoDiscovery = field(default_factory=inspection.AutoDiscovery)
     bmc: redfish.BmcOptions = field(default_factory=redfish.BmcOptions)
     conductor: conductor.Conductor = field(default_factory=conductor.Conductor)
+    cors: web.Cors = field(default_factory=web.Cors)
     database: database.Database = field(default_factory=database.Database)
     orchestration: engine.Orchestration = field(  # before ``engine`` is a field
         default_factory=engine.Orchestration,
@@ -65,11 +91,19 @@ class Conf:
     engine: engine.Engine = field(default_factory=engine.Engine)
     events: notifications.Events = field(default_factory=notifications.Events)
     fake: fake.Fake = field(default_factory=fake.Fake)
+    healthcheck: web.Healthcheck = field(default_factory=web.Healthcheck)
+    inspection_rules: inspection.InspectionRules = field(
+        default_factory=inspection.InspectionRules,
+    )
+    inspector: inspection.Inspector = field(default_factory=inspection.Inspector)
+    inventory: inspection.Inventory = field(default_factory=inspection.Inventory)
     ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)
     oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
         default_factory=notifications.OsloMessagingNotifications,
     )
+    oslo_middleware: web.OsloMiddleware = field(default_factory=web.OsloMiddleware)
     redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
+    ssl: web.Ssl = field(default_factory=web.Ssl)
 
 
 def register(source: cfg.ConfigOpts) -> None:
@@ -109,14 +143,14 @@ def unknown(config_files: Sequence[str]) -> list[str]:
 
 
 def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
-    """Return group and option of each line, without those that oslo.messaging reads itself."""
+    """Return group and option of each line, without those that other packages read themselves."""
     sections: dict[str, dict[str, list[str]]] = {}
     for name in config_files:
         cfg.ConfigParser(name, sections).parse()
     return {
         (group, option)
         for group, options_said in sections.items()
-        if not group.startswith("oslo_messaging")
+        if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
         for option in options_said
         if (group, option) != ("DEFAULT", "transport_url")
     }

@@ -25,6 +25,24 @@ class Api:
     max_json_body_depth: int = option(25, "deepest nesting of a JSON body", least=1)
     max_json_body_size: int = option(1024, "largest body, KiB", least=1)
     max_json_body_size_provision: int = option(65536, "largest body of states/provision, KiB")
+    enable_ssl_api: bool = option(False, "speak TLS, on the port of stacks as well")
+    cert_file: str | None = option(None, "certificate chain of this service, PEM")
+    key_file: str | None = option(None, "its key, PEM, without a password")
+    tls_minimum_version: str = option(
+        "1.3", "oldest version of TLS that clients may speak", choices=("1.2", "1.3")
+    )
+    max_json_body_size_inspection: int = option(
+        16384, "largest body of continue_inspection, KiB", least=1
+    )
+    enable_ramdisk_endpoints: bool = option(
+        True, "answer agents: lookup, heartbeat, continue_inspection, which ask for no login"
+    )
+    restrict_lookup: bool = option(
+        True, "lookup answers only for nodes in a state in which an agent may run"
+    )
+    ramdisk_heartbeat_timeout: int = option(
+        300, "seconds within which an agent is told to call again", least=1
+    )
     disallow_deploy_steps: tuple[str, ...] = option(("vendor.send_raw",), "interface.step list")
     disallow_service_steps: tuple[str, ...] = option(("vendor.send_raw",), "interface.step list")
     disallow_clean_steps: tuple[str, ...] = option(("vendor.send_raw",), "interface.step list")

@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Final
 
 from bloomery.conf.declare import option
+
+KEYSTONE: Final = "keystone"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -19,7 +22,7 @@ class Default:
     auth_strategy: str = option(
         "noauth",
         "how callers of the API prove who they are",
-        choices=("noauth", "http_basic"),
+        choices=("noauth", "http_basic", KEYSTONE),
     )
     http_basic_auth_user_file: str = option(
         "/etc/ironic/htpasswd",
@@ -58,7 +61,7 @@ class Default:
     default_power_interface: str | None = option(None, "for nodes that name none")
     default_raid_interface: str | None = option(None, "for nodes that name none")
     default_rescue_interface: str | None = option(None, "for nodes that name none")
-    default_storage_interface: str | None = option(None, "for nodes that name none")
+    default_storage_interface: str | None = option("noop", "for nodes that name none")
     default_vendor_interface: str | None = option(None, "for nodes that name none")
     default_resource_class: str | None = option(None, "resource class of nodes that name none")
     default_conductor_group: str = option("", "conductor group of nodes that name none")
@@ -76,3 +79,8 @@ class Default:
         ("ironic_versioned_notifications",),
         "topics of notifications; a queue's name is topic.level",
     )
+
+    @property
+    def has_roles(self) -> bool:
+        """Do callers come with roles, so that each operation must be allowed to them?"""
+        return self.auth_strategy == KEYSTONE

@@ -8,7 +8,6 @@ and generation.  A conductor that was declared dead and comes back fails there w
 from __future__ import annotations
 
 import functools
-from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -42,6 +41,7 @@ _RESERVE = (
         lock_generation=_T.lock_generation + 1,
     )
 )
+_INFO = sa.select(_T.driver_internal_info).where(_T.uuid == sa.bindparam("ident")).with_for_update()
 _HELD = (
     _T.uuid == sa.bindparam("guard_node"),
     _T.reservation == sa.bindparam("guard_holder"),
@@ -52,10 +52,16 @@ _CHECK = sa.update(NODES).where(*_HELD).values(lock_generation=_T.lock_generatio
 
 
 @functools.lru_cache(maxsize=512)
-def _guarded(columns: tuple[str, ...]) -> sa.Update:
-    """The guarded change of these columns, built once: flows change the same ones each time."""
+def _guarded(columns: tuple[str, ...], compares_info: bool = False) -> sa.Update:
+    """The guarded change of these columns, built once: flows change the same ones each time.
+
+    ``compares_info``: only while driver_internal_info is what it was.
+    """
     values: dict[str, Any] = {name: sa.bindparam(f"to_{name}") for name in columns}
-    return sa.update(NODES).where(*_HELD).values(values)
+    change = sa.update(NODES).where(*_HELD).values(values)
+    if compares_info:
+        change = change.where(_T.driver_internal_info == sa.bindparam("guard_info"))
+    return change
 
 
 def reserve(conn: sa.Connection, uuid: str, *, holder: str, purpose: str) -> Node:
@@ -99,17 +105,41 @@ def require_held(conn: sa.Connection, guard: Guard) -> None:
     _require(len(conn.execute(query, _proof(guard)).all()), guard)
 
 
-def update_guarded(conn: sa.Connection, guard: Guard, values: Mapping[str, Any]) -> None:
+def update_guarded(
+    conn: sa.Connection, guard: Guard, values: dict[str, Any], *, former_info: str | None = None
+) -> Any | None:
     """Change columns of the node under its lock; begins a guarded transaction.
 
-    ``values`` are encoded.  Raises LockLost, and what ``nodes.naming_conflicts`` names.
+    ``values`` are encoded.  ``former_info``: driver_internal_info as the writer has read it; an
+    agent may have got a token since then, which is added to ``values``, and returned.  Raises
+    LockLost, and what ``nodes.naming_conflicts`` names.
     """
-    with nodes.naming_conflicts({"uuid": guard.node_uuid} | dict(values)):
-        done = conn.execute(
-            _guarded(tuple(values)),
-            _proof(guard) | {f"to_{name}": value for name, value in values.items()},
-        ).rowcount
-    _require(done, guard)
+    token = None
+    with nodes.naming_conflicts({"uuid": guard.node_uuid} | values):
+        is_done = _change(conn, guard, values, former_info)
+        if not is_done and former_info is not None:
+            token = _add_token(conn, guard, values)
+            is_done = _change(conn, guard, values, None)
+    _require(is_done, guard)
+    return token
+
+
+def _change(conn: sa.Connection, guard: Guard, values: dict[str, Any], info: str | None) -> int:
+    bound = _proof(guard) | {f"to_{name}": value for name, value in values.items()}
+    if info is not None:
+        bound["guard_info"] = info
+    return conn.execute(_guarded(tuple(values), info is not None), bound).rowcount
+
+
+def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any | None:
+    """Add the token of the node's agent to what is to be written; None: it has none."""
+    query = sa.select(_T.driver_internal_info).where(_T.uuid == guard.node_uuid)
+    text = conn.execute(query.with_for_update()).scalar_one_or_none()
+    token = rows.load(text).get(nodes.AGENT_TOKEN) if text else None
+    if token is not None:
+        info = rows.load(values["driver_internal_info"]) | {nodes.AGENT_TOKEN: token}
+        values["driver_internal_info"] = rows.dump(info)
+    return token
 
 
 def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -16,6 +17,9 @@ from bloomery.db import pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
 from bloomery.model.node import Node
+
+AGENT_TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
+_MOST_AT_ONCE: Final = 500  # values in one statement, whose number databases limit
 
 _T = NODES.c
 _TRAITS = (
@@ -27,6 +31,7 @@ _TRAITS = (
 _COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits": _TRAITS}
 _WHOLE = sa.select(*_COLUMNS.values())
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
+_BY_UUID_FOR_UPDATE = _BY_UUID.with_for_update(of=NODES)  # a new one has its key worked out anew
 _INSERT = sa.insert(NODES)
 _COUNT_OTHERS = (
     sa.select(sa.func.count())
@@ -82,10 +87,16 @@ def get(conn: sa.Connection, uuid: str) -> Node:
 
 def get_for_update(conn: sa.Connection, uuid: str) -> Node:
     """Return one node, its row locked until the transaction ends.  Raises NodeNotFound."""
-    row = conn.execute(_BY_UUID.with_for_update(of=NODES), {"ident": uuid}).mappings().one_or_none()
+    row = conn.execute(_BY_UUID_FOR_UPDATE, {"ident": uuid}).mappings().one_or_none()
     if row is None:
         raise errors.NodeNotFound(node=uuid)
     return from_row(row)
+
+
+def list_children(conn: sa.Connection, uuid: str) -> list[Node]:
+    """Return the nodes below one, the oldest first."""
+    query = _WHOLE.where(_T.parent_node == uuid).order_by(_T.id)
+    return [from_row(row) for row in conn.execute(query).mappings()]
 
 
 def find_uuid(conn: sa.Connection, ident: str) -> str | None:
@@ -93,6 +104,28 @@ def find_uuid(conn: sa.Connection, ident: str) -> str | None:
     return conn.execute(
         sa.select(_T.uuid).where(sa.or_(_T.uuid == ident, _T.name == ident)),
     ).scalar_one_or_none()
+
+
+def list_with_addresses(conn: sa.Connection, addresses: Iterable[str]) -> list[str]:
+    """Return the UUIDs of the nodes that have ports with these MAC addresses, each once."""
+    uuids: dict[str, None] = {}
+    remaining = iter(addresses)
+    while batch := list(itertools.islice(remaining, _MOST_AT_ONCE)):
+        query = sa.select(PORTS.c.node_uuid).where(PORTS.c.address.in_(batch)).distinct()
+        uuids |= dict.fromkeys(conn.execute(query).scalars())
+    return list(uuids)
+
+
+def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
+    """Keep the token of the node's agent, whoever holds the node; False: it has one already.
+
+    Raises NodeNotFound.
+    """
+    info = get_for_update(conn, uuid).driver_internal_info
+    if info.get(AGENT_TOKEN):
+        return False
+    update(conn, uuid, {"driver_internal_info": rows.dump(info | {AGENT_TOKEN: sealed})})
+    return True
 
 
 def lock_row(conn: sa.Connection, uuid: str) -> bool:
@@ -179,8 +212,12 @@ def traits_of(conn: sa.Connection, uuid: str) -> list[str]:
     return list(conn.execute(query).scalars())
 
 
-def count_others_in_states(conn: sa.Connection, uuid: str, states: Iterable[State]) -> int:
+def count_others_in_states(
+    conn: sa.Connection, uuid: str, states: Iterable[State], group: str | None = None
+) -> int:
     """How many nodes beside ``uuid`` are in one of ``states``: for limits on concurrent work.
+
+    ``group``: of this conductor group alone; None: of all.
 
     Call it in the transaction that moves ``uuid`` there.  SQLite has one writer; on a server
     two that move at a time would not see each other, so they take turns at one row that all
@@ -188,7 +225,8 @@ def count_others_in_states(conn: sa.Connection, uuid: str, states: Iterable[Stat
     """
     if conn.dialect.name != "sqlite":
         conn.execute(_FIRST_CONDUCTOR)
-    return conn.execute(_COUNT_OTHERS, {"states": list(states), "ident": uuid}).scalar_one()
+    counted = _COUNT_OTHERS if group is None else _COUNT_OTHERS.where(_T.conductor_group == group)
+    return conn.execute(counted, {"states": list(states), "ident": uuid}).scalar_one()
 
 
 def count_by_state(conn: sa.Connection) -> dict[str, int]:
@@ -235,6 +273,7 @@ def list_rows(conn: sa.Connection, query: Query) -> Sequence[sa.Row[Any]]:
     statement = sa.select(*(_COLUMNS[name] for name in query.columns)).where(*_conditions(query))
     statement = pagination.keyset(
         conn, statement, NODES, query.sort_key, query.descending, query.marker, _no_node,
+        visible=_visible(query),
     )  # fmt: skip
     if query.limit is not None:
         statement = statement.limit(query.limit)
@@ -253,13 +292,19 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
         )
     if query.sharded is not None:
         conditions.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
-    if query.project is not None:
-        conditions.append(sa.or_(_T.owner == query.project, _T.lessee == query.project))
+    conditions += _visible(query)
     if query.description_contains is not None:
         conditions.append(_T.description.like(f"%{query.description_contains}%"))
     if not query.include_children:
         conditions.append(_T.parent_node.is_(None))
     return conditions
+
+
+def _visible(query: Query) -> list[sa.ColumnElement[bool]]:
+    """Return what limits the list to the nodes of a project."""
+    if query.project is None:
+        return []
+    return [sa.or_(_T.owner == query.project, _T.lessee == query.project)]
 
 
 def _no_node(marker: str) -> errors.Failure:

@@ -19,9 +19,11 @@ def keyset(
     marker: str | None,
     missing: Callable[[str], errors.Failure],
     marker_column: str = "uuid",
+    visible: Sequence[sa.ColumnElement[bool]] = (),
 ) -> Any:
     """Order ``query`` by ``sort_key``, ties by id, and begin after the row of ``marker``.
 
+    ``visible``: conditions on rows that may be a marker; one that is not visible is not there.
     Nulls come first when ascending, last when descending, on every database.
     """
     key, tie = table.c[sort_key], table.c.id
@@ -32,7 +34,8 @@ def keyset(
         order = [nulls.asc(), key.desc()] if descending else [nulls.desc(), key.asc()]
         order.append(tie.desc() if descending else tie.asc())
     if marker is not None:
-        at = conn.execute(sa.select(key, tie).where(table.c[marker_column] == marker)).one_or_none()
+        place = sa.select(key, tie).where(table.c[marker_column] == marker, *visible)
+        at = conn.execute(place).one_or_none()
         if at is None:
             raise missing(marker)
         query = query.where(_after(key, tie, at[0], at[1], descending))

@@ -137,6 +137,7 @@ def list_rows(conn: sa.Connection, noun: Noun, query: Query) -> Sequence[sa.Row[
         page.descending,
         page.marker,
         noun.missing,
+        visible=_visible(noun, query.project),
     )
     return conn.execute(listed if page.limit is None else listed.limit(page.limit)).all()
 
@@ -154,10 +155,18 @@ def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
         )
         if values is not None
     ]
-    if query.project is not None and not noun.of_node:
-        conditions.append(sa.or_(c.owner == query.project, c.public.is_(True)))
-    elif query.project is not None:
-        of_nodes.append(sa.or_(NODES.c.owner == query.project, NODES.c.lessee == query.project))
     if of_nodes:
         conditions.append(c.node_uuid.in_(sa.select(NODES.c.uuid).where(*of_nodes)))
-    return conditions
+    return conditions + _visible(noun, query.project)
+
+
+def _visible(noun: Noun, project: str | None) -> list[sa.ColumnElement[bool]]:
+    """Return what limits a list to the records of a project."""
+    c = table(noun).c
+    if project is None:
+        return []
+    if not noun.of_node:
+        own = c.owner == project
+        return [sa.or_(own, c.public.is_(True)) if "public" in c else own]
+    tenant = sa.or_(NODES.c.owner == project, NODES.c.lessee == project)
+    return [c.node_uuid.in_(sa.select(NODES.c.uuid).where(tenant))]

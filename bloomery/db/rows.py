@@ -20,6 +20,11 @@ def dump(value: Any) -> str:
     return orjson.dumps(value).decode()
 
 
+def dump_all(values: Iterable[Any]) -> tuple[str, ...]:
+    """Encode several objects for their columns."""
+    return tuple(orjson.dumps(value).decode() for value in values)
+
+
 def load(text: str) -> Any:
     return orjson.loads(text)
 

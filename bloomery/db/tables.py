@@ -100,12 +100,12 @@ ALLOCATIONS = _table(
     _text("name", unique=True),
     _text("node_uuid", 36, index=True),
     _text("resource_class", 80),
-    _text("state", 15, nullable=False),
+    _text("state", 15, nullable=False, index=True),
     sa.Column("last_error", LongText),
     _json("candidate_nodes"),
     _json("traits"),
     _json("extra"),
-    _text("owner"),
+    _text("owner", index=True),
     _text("conductor_affinity"),
 )
 
@@ -126,6 +126,7 @@ NODES = _table(
         "allocation_uuid",
         sa.String(36),
         sa.ForeignKey("allocations.uuid", ondelete="SET NULL"),
+        index=True,
     ),
     _text("parent_node", 36, index=True),
     _text("resource_class", 80, index=True),
@@ -179,6 +180,9 @@ NODES = _table(
     _text("reserved_for"),
     _time("reserved_at"),
     sa.Column("lock_generation", sa.BigInteger, nullable=False, server_default="0"),
+    sa.Index(
+        "ix_nodes_allocatable", "resource_class", "provision_state", "instance_uuid", "uuid"
+    ),  # a free node of a class is found from a random UUID on, without a look at the others
 )
 
 NODE_TRAITS = sa.Table(

@@ -30,15 +30,15 @@ secrets.  Whatever else a driver raises fails the step, too, and is logged with 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, TypedDict
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.conf import Conf
-from bloomery.drivers import steps
+from bloomery.drivers import raid_config, steps
 from bloomery.model.node import Node
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
@@ -252,8 +252,15 @@ class Power(Interface):
         return False
 
 
+class Indicator(TypedDict):
+    """A light of a machine: may it be switched, and which states it has."""
+
+    readonly: bool
+    states: list[str]
+
+
 class Management(Interface):
-    """Boot device and mode, secure boot, sensors.
+    """Boot device and mode, secure boot, sensors, lights, virtual media.
 
     Source: DMTF DSP2046, ComputerSystem, property Boot, and SecureBoot; IPMI 2.0, section 28.12,
     Set System Boot Options.
@@ -325,6 +332,60 @@ class Management(Interface):
         """Return the maker's name; None: unknown.  When: manage, as ``properties/vendor``."""
         raise self.unsupported(task, "detect_vendor")
 
+    def get_node_health(self, task: DriverTask) -> str | None:
+        """Return OK, Warning, Critical, or None: the BMC does not tell.  When: power sync."""
+        raise self.unsupported(task, "get_node_health")
+
+    def get_supported_indicators(
+        self, task: DriverTask, component: str | None = None
+    ) -> dict[str, dict[str, Indicator]]:
+        """Return {component: {name: {"readonly": bool, "states": names}}}, of one or of all.
+
+        Components: system, chassis, disk, power, nic; states: on, off, blinking, unknown.
+        When: GET management/indicators; shared lock.  Raises InvalidParameterValue for a
+        component that the machine lacks.
+        """
+        raise self.unsupported(task, "get_supported_indicators")
+
+    def get_indicator_state(self, task: DriverTask, component: str, indicator: str) -> str:
+        """Return the state of one indicator.  Raises as ``set_indicator_state``."""
+        raise self.unsupported(task, "get_indicator_state")
+
+    def set_indicator_state(
+        self, task: DriverTask, component: str, indicator: str, state: str
+    ) -> None:
+        """Light an indicator, or not.  When: PUT management/indicators/NAME; exclusive lock.
+
+        Raises InvalidParameterValue for one that is not there, or a state that it does not have.
+        """
+        raise self.unsupported(task, "set_indicator_state")
+
+    def get_virtual_media(self, task: DriverTask) -> list[dict[str, Any]]:
+        """Return [{"media_types": names, "inserted": bool, "image": address or ""}, ...].
+
+        When: GET vmedia; shared lock.
+        """
+        raise self.unsupported(task, "get_virtual_media")
+
+    def attach_virtual_media(
+        self, task: DriverTask, device_type: str, image_url: str
+    ) -> Outcome | None:
+        """Insert an image into a device of ``device_type``: cdrom, disk or floppy.
+
+        When: POST vmedia, within a step.  Raises InvalidParameterValue where there is no such
+        device.
+        """
+        raise self.unsupported(task, "attach_virtual_media")
+
+    def detach_virtual_media(
+        self, task: DriverTask, device_types: Sequence[str] | None = None
+    ) -> Outcome | None:
+        """Eject what is in the devices of these types; None: of all.  Fine where there is nothing.
+
+        When: DELETE vmedia, within a step.
+        """
+        raise self.unsupported(task, "detach_virtual_media")
+
 
 class Boot(Interface):
     """Boots the machine into an agent's ramdisk, and into its instance.
@@ -343,6 +404,13 @@ class Boot(Interface):
 
         Raises InvalidParameterValue or BmcRefused if it cannot.
         """
+
+    def validate_inspection(self, task: DriverTask) -> None:
+        """Look whether an agent that inspects could be booted.  When: inspection in band.
+
+        Raises UnsupportedDriverExtension where it must come from elsewhere, and as ``validate``.
+        """
+        raise self.unsupported(task, "validate_inspection")
 
     def prepare_ramdisk(self, task: DriverTask, params: Mapping[str, str]) -> Outcome | None:
         """Make the next boot that of the agent's ramdisk, with the machine off.
@@ -369,11 +437,13 @@ class Boot(Interface):
 class Heartbeat:
     """What an agent says when it calls: POST /v1/heartbeat/ID.
 
-    ``status``: start, end, error, and so on, with ``status_message`` for people.
+    ``status``: start, end or error, with ``status_message`` for people.  ``verify_ca``: the
+    certificate that the agent's own API shows, as PEM text.
     """
 
     callback_url: str
     agent_version: str | None = None
+    verify_ca: str | None = None
     status: str | None = None
     status_message: str | None = None
 
@@ -441,21 +511,32 @@ class Deploy(Interface):
 
 
 class Inspect(Interface):
+    """``in_band``: an agent inspects, and hands its inventory in while the node waits."""
+
     kind = "inspect"
+    in_band: ClassVar[bool] = False
+
+    @property
+    def hooks(self) -> tuple[str, ...]:
+        """The inspection hooks that process an inventory, by name, in their order."""
+        return ()
 
     def inspect_hardware(self, task: DriverTask) -> Outcome | None:
         """Find out what the node is made of; WaitForCall where an agent finds it out.
 
         When: the verb inspect.  Returns Done with a result of these keys, each optional:
-        ``inventory``: {"inventory": as ironic-python-agent has it, "plugin_data": {}};
-        ``node``: {"properties": all of them, with memory_mb, cpus, cpu_arch, local_gb};
-        ``ports``: MAC addresses, of which missing ports are created.
+        ``inventory``: {"inventory": as ironic-python-agent has it, "plugin_data": {}}, which
+        hooks and inspection rules make ports and more of;
+        ``node``: {"properties": all of them, with memory_mb, cpus, cpu_arch, local_gb}.
         Raises HardwareInspectionFailure for what must be known and is not.
         """
         raise NotImplementedError
 
-    def abort(self, task: DriverTask) -> None:
-        """Stop an inspection that waits.  When: the verb abort; a failure is logged."""
+    def finish(self, task: DriverTask) -> Outcome | None:
+        """Let the agent's machine go.  When: in band, after its inventory was processed."""
+
+    def abort(self, task: DriverTask) -> Outcome | None:
+        """Stop an inspection that waits.  When: the verb abort, time is up; a failure is logged."""
         raise self.unsupported(task, "abort")
 
 
@@ -535,9 +616,20 @@ class Firmware(Interface):
 
 
 class Raid(Interface):
-    """RAID by steps alone; by convention ``create_configuration``, ``delete_configuration``."""
+    """RAID by steps; by convention ``create_configuration``, ``delete_configuration``."""
 
     kind = "raid"
+
+    def validate_raid_config(self, task: DriverTask, config: Mapping[str, Any]) -> None:
+        """Raise InvalidParameterValue for a target that cannot be.  When: PUT states/raid."""
+        raid_config.check(config)
+
+    def get_logical_disk_properties(self) -> dict[str, str] | None:
+        """Return {property: description}; None: there is no RAID.
+
+        When: GET /v1/drivers/NAME/raid/logical_disk_properties, of a type's default interface.
+        """
+        return dict(raid_config.PROPERTIES)
 
 
 class Rescue(Interface):
@@ -577,7 +669,7 @@ class Storage(Interface):
 
 
 class Vendor(Interface):
-    """What only this hardware can do, as steps."""
+    """What only this hardware can do: steps, and methods that ``vendor_methods`` marks."""
 
     kind = "vendor"
 
@@ -604,6 +696,10 @@ class Driver:
         """Return the interface of ``kind``, such as power."""
         interface: Interface = getattr(self, kind)
         return interface
+
+    def steps(self, phase: str, kinds: Iterable[str]) -> list[Step]:
+        """Return every step that the interfaces of these kinds offer in ``phase``, kind by kind."""
+        return [step for kind in kinds for step in self.interface(kind).steps(phase)]
 
 
 class HardwareType:

@@ -53,6 +53,10 @@ class Registry:
             driver=driver, kind=kind, supported=", ".join(supported), enabled=", ".join(enabled),
         )  # fmt: skip
 
+    def default_interface(self, driver: str, kind: str) -> Interface:
+        """Return the interface for nodes that name none.  Raises as ``default_for``."""
+        return self.interfaces[kind][self.default_for(driver, kind)]
+
     def check(self, driver: str, kind: str, name: str, node: str = "") -> None:
         """Raise unless ``name`` is enabled and works with the hardware type."""
         if name not in self.interfaces[kind]:
@@ -132,7 +136,7 @@ class Registry:
         """Return {driver_info key: description} over the default interfaces of a type."""
         properties: dict[str, str] = {}
         for kind in INTERFACES:
-            properties |= self.interfaces[kind][self.default_for(driver, kind)].get_properties()
+            properties |= self.default_interface(driver, kind).get_properties()
         return properties
 
 
@@ -164,9 +168,14 @@ def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:
 
 
 def _enabled_names(conf: Conf, types: Mapping[str, HardwareType], kind: str) -> list[str]:
-    """The configured names; none: what each enabled hardware type prefers."""
+    """The configured names; none: what each enabled hardware type prefers, and doing without."""
     named = getattr(conf.default, f"enabled_{kind}_interfaces")
-    return list(dict.fromkeys(named or [hw.supported[kind][0] for hw in types.values()]))
+    if named:
+        return list(dict.fromkeys(named))
+    without = f"no-{kind}"
+    preferred = [hw.supported[kind][0] for hw in types.values()]
+    also = [without] if any(without in hw.supported[kind] for hw in types.values()) else []
+    return list(dict.fromkeys(preferred + also))
 
 
 def _load_interfaces(kind: str, names: Sequence[str], conf: Conf) -> dict[str, Interface]:

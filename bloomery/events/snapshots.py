@@ -43,8 +43,11 @@ def node_snapshot(node: Node) -> Json:
 
 
 def record_snapshot(noun: Noun, record: Any) -> Json:
-    """Return every attribute of the API, secrets as stars."""
+    """Return every attribute of the API, secrets as stars; what a flag hides is empty."""
     shot = {name: getattr(record, name) for name in _plain(noun.fields)}
+    shot |= {name: shot[name] or None for name in noun.null_when_empty}
+    for name, flag in noun.hidden.items():
+        shot[name] = [] if getattr(record, flag) else secrets.mask(shot[name])
     hidden = (f.name for f in noun.fields.values() if f.column and f.secret)
     return shot | {name: secrets.mask(getattr(record, name)) for name in hidden}
 

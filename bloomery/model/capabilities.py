@@ -17,3 +17,8 @@ def of(holder: Mapping[str, Any] | None) -> dict[str, str]:
         return {str(name): str(value) for name, value in told.items() if value is not None}
     pairs = (pair.partition(":") for pair in str(told or "").split(","))
     return {name.strip(): value.strip() for name, colon, value in pairs if colon}
+
+
+def written(pairs: Mapping[str, str]) -> str:
+    """Return capabilities as Ironic writes them: "name:value,name:value"."""
+    return ",".join(f"{name}:{value}" for name, value in pairs.items())

@@ -21,7 +21,9 @@ class Field:
 
     ``since`` is the minor microversion that first shows it, ``limit`` and ``least`` count the
     characters of a text, ``column`` is False where the value is worked out (conductor, links),
-    ``secret`` objects are sealed in rows and masked in answers; ``strict`` booleans are no words.
+    ``secret`` objects are sealed in rows and masked in answers; ``strict`` booleans are no words;
+    ``hidden_by`` names a flag of the record under which the value is shown as null.
+    ``read_rule`` is the policy that a reader of the value needs beside that of the record.
     """
 
     name: str
@@ -36,6 +38,8 @@ class Field:
     secret: bool = False
     strict: bool = False
     nullable: bool = True
+    hidden_by: str | None = None
+    read_rule: str | None = None
 
     @property
     def can_sort(self) -> bool:

@@ -33,9 +33,10 @@ class Noun:
 
     ``plural``: key of a list in its document.  ``path``: where the collection stands below /v1,
     ``policy``: the word in the names of its policies; by default the plural, and the name.
+    ``link``: what stands for the path in links, where Ironic has another one.
 
     ``value``: dataclass of a row; its defaults stand for what a client leaves out or removes.
-    ``since``: microversion of the collection.  ``listed``: fields of a short list.
+    ``since``: microversion of the collection.  ``listed``: fields of a short list; (): all.
 
     ``has_names``: an ident is a UUID or a name, else a UUID.  ``node_arguments``, with their
     microversions: a row belongs to a node, whose lock guards changes, and a body names that node
@@ -56,6 +57,7 @@ class Noun:
     ``links``: sub-collections that a document links to, and in how many lists Ironic wraps the
     links.  ``details_ignore_version``: Ironic's detailed lists show every field to anybody.
     ``shown_when_asked``: defaults that the start notification of a creation shows already.
+    ``null_when_empty``: lists that notifications show as null where a client sent none.
     """
 
     name: str
@@ -68,6 +70,7 @@ class Noun:
     taken: Mapping[str, Fault]
     path: str = ""
     policy: str = ""
+    link: str = ""
     since: int = 1
     has_names: bool = True
     node_arguments: Mapping[str, int] = field(default_factory=dict)
@@ -85,11 +88,14 @@ class Noun:
     links: Mapping[str, int] = field(default_factory=dict)
     details_ignore_version: bool = False
     shown_when_asked: frozenset[str] = frozenset()
+    null_when_empty: frozenset[str] = frozenset()
 
     of_node: bool = field(init=False)
     columns: tuple[str, ...] = field(init=False)
     objects: frozenset[str] = field(init=False)
     secrets: frozenset[str] = field(init=False)
+    hidden: Mapping[str, str] = field(init=False)
+    read_rules: Mapping[str, str] = field(init=False)
     patchable: frozenset[str] = field(init=False)
     checker: attributes.Checker = field(init=False)
 
@@ -97,12 +103,15 @@ class Noun:
         derived = {
             "path": self.path or self.plural,
             "policy": self.policy or self.name,
+            "link": self.link or self.path or self.plural,
             "of_node": bool(self.node_arguments),
             "columns": tuple(f.name for f in dataclasses.fields(self.value)),
             "objects": frozenset(
                 f.name for f in self.fields.values() if f.kind in ("object", "list")
             ),
             "secrets": frozenset(f.name for f in self.fields.values() if f.secret),
+            "hidden": {f.name: f.hidden_by for f in self.fields.values() if f.hidden_by},
+            "read_rules": {f.name: f.read_rule for f in self.fields.values() if f.read_rule},
             "patchable": patchable(self.fields) | self.pinned,
             "checker": attributes.Checker(self.name, self.fields),
         }

@@ -5,11 +5,22 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Final
 
-from bloomery.model import chassis, deploy_template, port, portgroup, runbook, volume
+from bloomery.model import (
+    allocation,
+    chassis,
+    deploy_template,
+    inspection_rule,
+    port,
+    portgroup,
+    runbook,
+    volume,
+)
 from bloomery.model.noun import Noun
 
+ALLOCATION: Final = allocation.NOUN
 CHASSIS: Final = chassis.NOUN
 DEPLOY_TEMPLATE: Final = deploy_template.NOUN
+INSPECTION_RULE: Final = inspection_rule.NOUN
 PORT: Final = port.NOUN
 PORTGROUP: Final = portgroup.NOUN
 RUNBOOK: Final = runbook.NOUN
@@ -19,8 +30,10 @@ VOLUME_TARGET: Final = volume.TARGET
 BY_NAME: Final[Mapping[str, Noun]] = {
     noun.name: noun
     for noun in (
+        ALLOCATION,
         CHASSIS,
         DEPLOY_TEMPLATE,
+        INSPECTION_RULE,
         PORT,
         PORTGROUP,
         RUNBOOK,

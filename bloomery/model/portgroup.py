@@ -17,7 +17,8 @@ from bloomery.model.rules import idents
 class Portgroup:
     """One row of ``portgroups``; objects are never None here.
 
-    ``mode`` is None in a request only: the conductor fills in its ``default_portgroup_mode``.
+    ``mode`` is None or empty in a request only: the conductor fills in
+    its ``default_portgroup_mode``.
     """
 
     uuid: str

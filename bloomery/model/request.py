@@ -11,16 +11,23 @@ class Request:
     """The context of a request; every row and event that it causes names ``request_id``.
 
     ``wait_s``: how long the caller agreed to wait for a busy node (``Prefer: wait=N``).
-    ``user`` and ``project`` are ids; ``system_scope`` is "all" for a token of the whole system.
+    ``user``, ``project`` and the domains are ids; ``domain`` is that of a token for a whole domain,
+    and ``system_scope`` is "all" for a token of the whole system.  ``is_admin_project``: the token
+    says that its project is the one whose admins run the cloud.
     Roles come from whoever checked the login, never from headers that a client could send.
     """
 
     request_id: str
     user: str | None = None
+    user_name: str | None = None
+    user_domain: str | None = None
     project: str | None = None
     project_name: str | None = None
+    project_domain: str | None = None
+    domain: str | None = None
     roles: tuple[str, ...] = ()
     system_scope: str | None = None
+    is_admin_project: bool = False
     wait_s: float | None = None
 
     @classmethod

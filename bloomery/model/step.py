@@ -31,7 +31,7 @@ class Step:
 
     ``resumable``: a run that was cut off may be repeated by whoever owns the node next.
     ``internal`` steps are the conductor's own, around those of the interfaces (prepare, tear down);
-    no API shows them.
+    no API shows them.  ``child``: the node below the flow's own that the step is run on.
     """
 
     interface: str
@@ -43,6 +43,7 @@ class Step:
     argsinfo: dict[str, Any] | None = None
     resumable: bool = False
     internal: bool = False
+    child: str | None = None
 
     @property
     def name(self) -> str:
@@ -56,6 +57,10 @@ class Step:
             "abortable": self.abortable,
             "priority": self.priority,
         }
+        if self.child is not None:
+            said |= {
+                "execute_on_child_nodes": True, "limit_child_node_execution": [self.child],
+            }  # fmt: skip
         return said | ({"args": self.args} if self.args else {})
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from bloomery import errors
 from bloomery.db import conductors as db
 from bloomery.model.conductor import Conductor
 from bloomery.model.page import Page
@@ -47,3 +48,13 @@ def get_driver_properties(ctx: Context, name: str) -> dict[str, Any]:
     """Return what the driver's interfaces read in driver_info, with a sentence on each."""
     policy.authorize(ctx, "baremetal:driver:get_properties")
     return ctx.services.rpc.conductor_for_driver(name).get_driver_properties(ctx.request, name)
+
+
+def get_raid_logical_disk_properties(ctx: Context, name: str) -> dict[str, Any]:
+    """Return what a RAID configuration may hold.  Raises NotFound where there is no RAID."""
+    policy.authorize(ctx, "baremetal:driver:get_raid_logical_disk_properties")
+    conductor = ctx.services.rpc.conductor_for_driver(name)
+    try:
+        return conductor.get_raid_logical_disk_properties(ctx.request, name)
+    except errors.UnsupportedDriverExtension as exc:
+        raise errors.NotFound(reason=str(exc)) from exc

@@ -15,7 +15,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.db import nodes as db
 from bloomery.model.page import Page
-from bloomery.model.rules import attributes, idents, patches
+from bloomery.model.rules import attributes, idents, network_data, patches
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
 from bloomery.operations import conductors, lookup, policy, policy_rules
@@ -142,19 +142,19 @@ def _check_chassis(ctx: Context, uuid: str) -> None:
 def _parent(ctx: Context, ident: str) -> str:
     """Return the UUID of the parent asked for; children of an unknown node are none."""
     try:
-        return lookup.uuid_of(ctx, ident)
+        return policy.readable_node(ctx, ident)
     except errors.NodeNotFound:
         return ident
 
 
-def list_children(ctx: Context, ident: str) -> list[str]:
-    """Return the UUIDs of the nodes below one."""
+def list_children(ctx: Context, ident: str) -> tuple[str, list[str]]:
+    """Return the UUID of a node, and those of the nodes below it."""
     policy.authorize_node(ctx, ident, "baremetal:node:get")
     uuid = lookup.uuid_of(ctx, ident)
     project = policy.visible_project(ctx, "node")
     query = db.Query(columns=("uuid",), equal={"parent_node": uuid}, project=project)
     with ctx.services.db.read() as conn:
-        return [row.uuid for row in db.list_rows(conn, query)]
+        return uuid, [row.uuid for row in db.list_rows(conn, query)]
 
 
 # ------------------------------------------------------------------------------------- create
@@ -194,7 +194,7 @@ def _check_fields(ctx: Context, fields: Json) -> None:
     disallowed = ctx.services.conf.api.disallowed_enrollment_boot_modes
     rules.refuse_boot_mode([properties], disallowed, "[api]disallowed_enrollment_boot_modes")
     if fields.get("network_data"):
-        rules.check_network_data(fields["network_data"])
+        network_data.check(fields["network_data"])
     if "chassis_uuid" in fields:
         _require_chassis(ctx, fields["chassis_uuid"])
 
@@ -274,7 +274,7 @@ def update(
     policy.authorize_node(ctx, ident, *policy_rules.of_patch(patch))
     rules.check_patch(patch)
     terms.check_patch(patch)
-    if reset_interfaces is not None:
+    if reset_interfaces:
         rules.check_reset(patch)
     node = lookup.row(ctx, ident)
     _check_state(node, patch, terms)

@@ -10,14 +10,16 @@ from __future__ import annotations
 
 import dataclasses
 import re
+from collections.abc import Mapping
 from typing import Any, Final
 
 import jsonschema_rs
 
 from bloomery import errors
 from bloomery.conf import Conf
+from bloomery.db import nodes
 from bloomery.model.provision import ProvisionArguments
-from bloomery.model.rules import attributes, steps, verbs
+from bloomery.model.rules import attributes, idents, steps, verbs
 from bloomery.operations import lookup, policy, runbooks
 from bloomery.operations.context import Admit, Context, admit_all
 
@@ -25,7 +27,7 @@ Json = dict[str, Any]
 
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
 DEPLOY_VERBS: Final = ("active", "rebuild")
-_BASE64: Final = re.compile(r"[A-Za-z0-9+/\s]*+(?:=\s*+){0,2}")  # never tries twice
+_BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*+")  # never tries twice
 _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
     {
         "type": "object",
@@ -52,6 +54,8 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     admit("verb", verb)
     attributes.refuse_sealed_in(body)
     check_allowed_steps(ctx.services.conf, body)
+    for name in ("clean_steps", "deploy_steps", "service_steps"):
+        policy.authorize_steps(ctx, node, body.get(name) or ())
     if verb in ("active", "rebuild"):
         verbs.refuse_in_maintenance(node, verb)
     _check_state(node, verb)
@@ -103,9 +107,11 @@ def read_arguments(
     _check_disable_ramdisk(verb, body.get("disable_ramdisk"), admit)
     planned = _planned(ctx, verb, body, node_uuid, admit)
     _check_belonging(verb, body)
+    user_steps = _steps(verb, body) if planned is None else planned.steps
+    user_steps = _with_children(ctx, node_uuid, user_steps, _step_rules(body))
     return ProvisionArguments(
         configdrive=body.get("configdrive"),
-        steps=_steps(verb, body) if planned is None else planned.steps,
+        steps=user_steps,
         rescue_password=_password(verb, body),
         disable_ramdisk=bool(
             body.get("disable_ramdisk") or (planned is not None and planned.disable_ramdisk),
@@ -157,22 +163,24 @@ def _planned(
     if ident is None:
         return None
     admit("runbook")
+    planned = runbooks.plan(ctx, ident, node_uuid)
     if any(body.get(name) for name in STEPS_OF.values()):
         raise errors.Invalid(reason="give a runbook or steps, not both")
     if verb not in STEPS_OF:
         raise _misplaced("runbook", verb, "clean and service")
-    planned = runbooks.plan(ctx, ident, node_uuid)
     check_allowed_steps(ctx.services.conf, {STEPS_OF[verb]: planned.steps})
+    if planned.of_project:
+        policy.authorize_steps(ctx, lookup.row(ctx, node_uuid, lookup.OWNED), planned.steps)
     return planned
 
 
 def _check_belonging(verb: str, body: Json) -> None:
     """Each argument belongs to a verb or two."""
-    if body.get("clean_steps") is not None and verb != "clean":
+    if body.get("clean_steps") and verb != "clean":
         raise _misplaced("clean_steps", verb, "clean")
     if body.get("deploy_steps") and verb not in DEPLOY_VERBS:
         raise _misplaced("deploy_steps", verb, "active and rebuild")
-    if body.get("service_steps") is not None and verb != "service":
+    if body.get("service_steps") and verb != "service":
         raise _misplaced("service_steps", verb, "service")
     if body.get("rescue_password") is not None and verb != "rescue":
         raise _misplaced("rescue_password", verb, "rescue")
@@ -188,6 +196,51 @@ def _steps(verb: str, body: Json) -> list[Json]:
     if not body.get(name):
         raise errors.Invalid(reason=f"{name} or runbook is required when setting target {verb}")
     return steps.checked(name, steps.USER, body[name])
+
+
+def _with_children(
+    ctx: Context, node_uuid: str, user_steps: list[Json], rules: list[str]
+) -> list[Json]:
+    """Return the steps; those for the nodes below name all of them in limit_child_node_execution.
+
+    The caller must be allowed to let steps run on each.  A child that comes later is not among
+    them: nobody has been asked for it.
+    """
+    chosen = [step for step in user_steps if step.get("execute_on_child_nodes")]
+    if not chosen:
+        return user_steps
+    rules = ["baremetal:node:set_provision_state", *rules]
+    with ctx.services.db.read() as conn:
+        children = {child.uuid: child for child in nodes.list_children(conn, node_uuid)}
+    for step in chosen:
+        limit = step.get("limit_child_node_execution")
+        for uuid in limit or ():
+            _check_named_child(ctx, node_uuid, uuid, children, rules)
+        for child in () if limit else children.values():
+            hidden = errors.InvalidParameterValue(
+                reason=f"some child nodes of node {node_uuid} are not yours; name those that are "
+                "in limit_child_node_execution",
+            )
+            policy.authorize_part(ctx, child, hidden, *rules)
+    return [
+        step | {"limit_child_node_execution": step.get("limit_child_node_execution") or [*children]}
+        if step.get("execute_on_child_nodes") else step
+        for step in user_steps
+    ]  # fmt: skip
+
+
+def _check_named_child(
+    ctx: Context, node_uuid: str, uuid: Any, children: Mapping[str, Any], rules: list[str]
+) -> None:
+    """Raise NodeNotFound, also for a node that the caller may not see; InvalidParameterValue."""
+    if idents.is_uuid(uuid):
+        policy.authorize_node(ctx, uuid, *rules)
+        lookup.uuid_of(ctx, uuid)
+    if uuid not in children:
+        raise errors.InvalidParameterValue(
+            reason=f"limit_child_node_execution names {uuid!r}, which is no child of node "
+            f"{node_uuid}",
+        )
 
 
 def _password(verb: str, body: Json) -> str | None:

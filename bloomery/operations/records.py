@@ -51,7 +51,7 @@ def list_rows(
     ctx: Context, noun: Noun, columns: Sequence[str], filters: Mapping[str, Any], page: Page
 ) -> Sequence[Any]:
     """Return a page of rows of these columns, in that order; ``filters`` by their names."""
-    project = policy.visible_records(ctx, noun)
+    project = policy.visible_records(ctx, noun, filters.get("owner"))
     noun.check_filters(filters)
     attributes.check_text("description_contains", filters.get("description_contains"))
     query = db.Query(
@@ -80,7 +80,10 @@ EQUAL: Final[Mapping[str, tuple[str, Callable[[Context, Any], Any]]]] = {
     "node": ("node_uuid", policy.readable_node),
     "node_uuid": ("node_uuid", policy.readable_node),
     "portgroup": ("portgroup_uuid", _portgroup),
+    "phase": ("phase", lambda _, phase: phase),
     "address": ("address", lambda _, mac: idents.mac(mac)),
+    "resource_class": ("resource_class", lambda _, text: text),
+    "state": ("state", lambda _, text: text),
 }  # filter -> column, and the value that the column must equal
 
 
@@ -97,6 +100,7 @@ def create(ctx: Context, noun: Noun, body: Json, waived: Collection[str] = ()) -
         values["node_uuid"] = node.uuid
         body = {name: value for name, value in body.items() if name not in NODE_COLUMNS}
     values |= {n: checked(noun, n, value) for n, value in body.items() if value is not None}
+    _require_portgroup(ctx, values.get("portgroup_uuid"))
     _refuse_under_inspection(noun, "create", node, waived)
     _conductor(ctx, node).create_record(ctx.request, noun.name, values)
     return str(values["uuid"])
@@ -170,7 +174,16 @@ def _operation(ctx: Context, noun: Noun, row: Any, operation: Json) -> Json | No
         return None if name in NODE_COLUMNS else operation
     if name == "node_uuid":
         return operation | {"value": _node_uuid(ctx, noun, checked(noun, name, value), "update")}
-    return operation | {"value": checked(noun, name, value)}
+    value = checked(noun, name, value)
+    if name == "portgroup_uuid":
+        _require_portgroup(ctx, value)
+    return operation | {"value": value}
+
+
+def _require_portgroup(ctx: Context, uuid: str | None) -> None:
+    """A port group that the caller may not read is not there."""
+    if uuid is not None and ctx.services.policies.enforced:
+        policy.authorize_record(ctx, nouns.PORTGROUP, uuid)
 
 
 def _refuse_move(ctx: Context, noun: Noun, row: Any, name: str, value: Any) -> None:

@@ -123,6 +123,7 @@ def _step(run: StepRun, runs: list[StepRun], now: datetime, deadline: datetime |
     return {
         "flow": run.phase,
         "name": run.step.name,
+        "child_node": run.step.child,
         "position": run.position + 1,
         "of": len(runs),
         "state": run.state,

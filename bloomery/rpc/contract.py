@@ -142,8 +142,31 @@ class Records(Protocol):
         """
 
 
+class Allocations(Protocol):
+    """Who wants a node, of which kind, and gives it back.  Changes are ``update_record``."""
+
+    @since("1.0")
+    def create_allocation(self, request: Request, values: Json, node_uuid: str | None) -> None:
+        """Store a validated allocation; a worker looks for its node, at once.
+
+        ``values``: uuid and what the client sent, by field name, candidates as UUIDs.
+        ``node_uuid``: the active node whose allocation it is to be; committed when this returns.
+        Raises AllocationAlreadyExists, AllocationDuplicateName (409); with a node
+        NodeAssociated (409: it has another instance), AllocationFailed (400: it is not active,
+        or not as ``values`` say; the allocation is stored in error).
+        """
+
+    @since("1.0")
+    def destroy_allocation(self, request: Request, uuid: str) -> None:
+        """Delete an allocation, under the lock of its node, if it has one; the node is free again.
+
+        Raises AllocationNotFound (404), InvalidState (409: the node is active or on its way, and
+        not in maintenance).
+        """
+
+
 class Provisioning(Protocol):
-    """The verbs of provisioning, and the calls of agents.
+    """The verbs of provisioning.
 
     Ironic has a method per verb (``do_node_deploy``, ``do_node_tear_down``, ``do_node_clean``, ...)
     and ``do_provisioning_action`` for those without arguments.  Here the latter takes all of them:
@@ -166,6 +189,18 @@ class Provisioning(Protocol):
         aborting a service in maintenance), and from inspect and service what ``validate`` raises.
         """
 
+
+class Agents(Protocol):
+    """The calls of agents in ramdisks."""
+
+    @since("1.0")
+    def get_node_with_token(self, request: Request, node_uuid: str) -> Json:
+        """Return {"uuid": UUID, "agent_token": token}; a token that was given out before is stars.
+
+        The token belongs to one session of an agent: it is dropped when a flow begins or ends.
+        Needs no lock, and never raises NodeLocked.
+        """
+
     @since("1.0")
     def heartbeat(
         self,
@@ -173,14 +208,31 @@ class Provisioning(Protocol):
         node_uuid: str,
         callback_url: str,
         agent_version: str | None,
+        agent_token: str | None,
+        agent_verify_ca: str | None,
         agent_status: str | None,
         agent_status_message: str | None,
     ) -> None:
         """An agent calls: note where it is reached, and go on with the flow that waits for it.
 
-        ``callback_url``: where the agent listens; ``agent_status``: start, end or error, with a
-        message for people.  Committed when it returns, also where no flow waits.  Raises NodeLocked
-        and NoFreeConductorWorker at once, without waiting: agents ask again.
+        ``callback_url``: where the agent listens; ``agent_verify_ca``: the certificate that it
+        shows there, PEM; ``agent_status``: start, end or error, with a message for people.
+        Committed when it returns, also where no flow waits; in a state that has no use for agents
+        nothing is.  A busy node whose agent called before is left alone: the agent calls again.
+        Raises NodeLocked for the first call of an agent, and NoFreeConductorWorker, at once;
+        InvalidParameterValue (400): no version, a wrong token, not https, another certificate.
+        """
+
+    @since("1.0")
+    def continue_inspection(
+        self, request: Request, node_uuid: str, inventory: Json, plugin_data: Json
+    ) -> None:
+        """Go on with an inspection that waits for its agent: order.
+
+        ``inventory``: {"interfaces": [{"mac_address": MAC, ...}, ...], ...} as ironic-python-agent
+        has it; ``plugin_data``: what came beside it.  A node in enroll is taken, too, where
+        [auto_discovery]enabled says so.  Raises NotFound (404) in other states,
+        UnsupportedDriverExtension (400) where no agent inspects.
         """
 
 
@@ -278,6 +330,108 @@ class Power(Protocol):
         """
 
 
+class Hardware(Protocol):
+    """What is asked of one machine beyond power: RAID, NMI, lights, virtual media, vendor calls.
+
+    Whatever asks a BMC may raise BmcUnreachable and BmcRefused (500), UnsupportedDriverExtension
+    (400) where the interface does not know how, and what its ``validate`` raises (400).
+    """
+
+    @since("1.0")
+    def set_target_raid_config(
+        self, request: Request, node_uuid: str, target_raid_config: Json
+    ) -> None:
+        """Store the RAID configuration that the next steps shall make; {} clears it.
+
+        Raises InvalidParameterValue (400): the RAID interface does not take it.
+        """
+
+    @since("1.0")
+    def get_raid_logical_disk_properties(self, request: Request, driver: str) -> Json:
+        """Return {property of a logical disk: description} of a hardware type.
+
+        Raises DriverNotFound (404), UnsupportedDriverExtension (400).
+        """
+
+    @since("1.0")
+    def inject_nmi(self, request: Request, node_uuid: str) -> None:
+        """Interrupt the machine (NMI); done when it returns."""
+
+    @since("1.0")
+    def get_supported_indicators(
+        self, request: Request, node_uuid: str, component: str | None
+    ) -> Json:
+        """Return {component: {indicator: {"readonly": bool, "states": names}}}; needs no lock."""
+
+    @since("1.0")
+    def get_indicator_state(
+        self, request: Request, node_uuid: str, component: str, indicator: str
+    ) -> str:
+        """Return on, off, blinking or unknown; holds the node."""
+
+    @since("1.0")
+    def set_indicator_state(
+        self, request: Request, node_uuid: str, component: str, indicator: str, state: str
+    ) -> None:
+        """Switch an indicator; done when it returns.  Raises InvalidParameterValue (400)."""
+
+    @since("1.0")
+    def attach_virtual_media(
+        self,
+        request: Request,
+        node_uuid: str,
+        device_type: str,
+        image_url: str,
+        image_download_source: str | None,
+    ) -> None:
+        """Order an image to be inserted; ``device_type``: cdrom, disk or floppy.
+
+        A failure goes to last_error.  ``image_download_source`` is who fetches the image: whatever
+        it says, the BMC does.
+        """
+
+    @since("1.0")
+    def detach_virtual_media(
+        self, request: Request, node_uuid: str, device_types: list[str] | None
+    ) -> None:
+        """Order images to be ejected; None: from all devices.  A failure goes to last_error."""
+
+    @since("1.0")
+    def get_virtual_media(self, request: Request, node_uuid: str) -> list[Json]:
+        """Return [{"media_types": names, "inserted": bool, "image": address}]; needs no lock."""
+
+    @since("1.0")
+    def vendor_passthru(
+        self, request: Request, node_uuid: str, driver_method: str, http_method: str, info: Json
+    ) -> Json:
+        """Call a method of the node's vendor interface with the arguments ``info``.
+
+        Returns {"return": JSON, "async": bool, "attach": bool}: an asynchronous one is an order
+        and returns None; of one with attach ``return`` is bytes in base64.  Raises
+        InvalidParameterValue (400): no such method, not with this ``http_method``, arguments.
+        """
+
+    @since("1.0")
+    def driver_vendor_passthru(
+        self, request: Request, driver: str, driver_method: str, http_method: str, info: Json
+    ) -> Json:
+        """As ``vendor_passthru``, of a hardware type's default interface, without a node.
+
+        Raises DriverNotFound (404).
+        """
+
+    @since("1.0")
+    def get_node_vendor_passthru_methods(self, request: Request, node_uuid: str) -> Json:
+        """Return {method: facts}; needs no lock.
+
+        Facts: async, attach, require_exclusive_lock (booleans), description, http_methods.
+        """
+
+    @since("1.0")
+    def get_driver_vendor_passthru_methods(self, request: Request, driver: str) -> Json:
+        """As ``get_node_vendor_passthru_methods``.  Raises DriverNotFound (404)."""
+
+
 class Network(Protocol):
     """Virtual interfaces (VIFs) of nodes; the network interface decides what they are."""
 
@@ -297,7 +451,7 @@ class Network(Protocol):
         """Return [{"id": ...}, ...]; needs no lock."""
 
 
-class Conductor(Records, Provisioning, Power, Network, Protocol):
+class Conductor(Records, Allocations, Provisioning, Agents, Power, Hardware, Network, Protocol):
     """What a conductor does for callers."""
 
 

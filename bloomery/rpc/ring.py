@@ -8,10 +8,12 @@ API and conductors compute the same ring from the same rows.  What a process rea
 
 from __future__ import annotations
 
+import functools
 import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
+from importlib import metadata
 from typing import TYPE_CHECKING, Final
 
 from bloomery import errors
@@ -24,6 +26,7 @@ if TYPE_CHECKING:
 
 GOOD_FOR_S: Final = 15.0
 PARTITIONS: Final = 2**5  # per host
+_MOST_SHOWN: Final = 100  # characters of a name in an error
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -107,7 +110,8 @@ class Ring:
         try:
             return self._current().drivers[name]
         except KeyError:
-            raise errors.DriverNotFound(driver=name) from None
+            advice = f" Reason: {self._absence(name)}."
+            raise errors.DriverNotFound(driver=shortened(name), advice=advice) from None
 
     def drivers(self) -> list[DriverFacts]:
         """Return every hardware type that some living conductor serves, by name."""
@@ -116,10 +120,29 @@ class Ring:
     def _nobody(self, driver: str, group: str) -> errors.Failure:
         if not self._current().hosts:
             return errors.TemporaryFailure(reason="No conductor is on line.")
+        facts = self._current().drivers.get(driver)
+        if facts is None:
+            return errors.NoValidHost(reason=self._absence(driver))
+        groups = sorted({own for own, name in self._current().hosts if name == driver})
         return errors.NoValidHost(
-            reason=f"no conductor serves driver {driver!r} in conductor group {group!r}; "
-            f"drivers that are served: {', '.join(self._current().drivers)}; "
-            "others are named in [DEFAULT]enabled_hardware_types",
+            reason=f"no conductor serves driver {driver!r} in conductor group "
+            f"{shortened(group)!r}; it is served in {', '.join(map(repr, groups))}",
+        )
+
+    def _absence(self, driver: str) -> str:
+        """Say why nobody serves a driver: it is unknown, or known and not enabled."""
+        served, installed = self._current().drivers, installed_types()
+        if driver in installed:
+            return (
+                f"driver {driver!r} is known, but no conductor has it enabled; name it in "
+                "[DEFAULT]enabled_hardware_types and restart the conductor; drivers that are "
+                f"served: {', '.join(served)}"
+            )
+        others = [name for name in installed if name not in served]
+        not_enabled = f"; known, but not enabled: {', '.join(others)}" if others else ""
+        return (
+            f"driver {shortened(driver)!r} is unknown; drivers that are served: "
+            f"{', '.join(served)}{not_enabled}"
         )
 
     def _current(self) -> _View:
@@ -144,6 +167,17 @@ class Ring:
             if ring is None:
                 ring = view.rings[key] = _ring(view.hosts[key])
         return str(next(iter(ring.get_nodes(uuid.encode()))))
+
+
+@functools.cache
+def installed_types() -> tuple[str, ...]:
+    """Return the names of all hardware types that are installed, enabled or not."""
+    return tuple(sorted(metadata.entry_points(group="bloomery.hardware.types").names))
+
+
+def shortened(name: str) -> str:
+    """Return a name that a client wrote as an error may show it."""
+    return name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}..."
 
 
 def _ring(hosts: tuple[str, ...]) -> hashring.HashRing:

@@ -203,6 +203,66 @@ class FakeConductor:
     def get_console_information(self, request: Any, node_uuid: str) -> Any:
         return {"type": "fake", "url": ""} if self._node(node_uuid).console_enabled else None
 
+    # ------------------------------------------------------------------ hardware
+
+    def set_target_raid_config(self, request: Any, node_uuid: str, target_raid_config: Any) -> None:
+        self._free(node_uuid)
+        self._update(node_uuid, target_raid_config=target_raid_config)
+
+    def get_raid_logical_disk_properties(self, request: Any, driver: str) -> Any:
+        return {"raid_level": "RAID level. Required."}
+
+    def inject_nmi(self, request: Any, node_uuid: str) -> None:
+        self.calls.append(("inject_nmi", node_uuid))
+        self._free(node_uuid)
+
+    def get_supported_indicators(self, request: Any, node_uuid: str, component: Any) -> Any:
+        return {"system": {"led": {"readonly": False, "states": ["on", "off"]}}}
+
+    def get_indicator_state(
+        self, request: Any, node_uuid: str, component: str, indicator: str
+    ) -> str:
+        return "on"
+
+    def set_indicator_state(
+        self, request: Any, node_uuid: str, component: str, indicator: str, state: str
+    ) -> None:
+        self.calls.append(("set_indicator_state", node_uuid, component, indicator, state))
+        self._free(node_uuid)
+
+    def attach_virtual_media(
+        self, request: Any, node_uuid: str, device_type: str, image_url: str,
+        image_download_source: Any,
+    ) -> None:  # fmt: skip
+        call = node_uuid, device_type, image_url, image_download_source
+        self.calls.append(("attach_virtual_media", *call))
+        self._free(node_uuid)
+
+    def detach_virtual_media(self, request: Any, node_uuid: str, device_types: Any) -> None:
+        self.calls.append(("detach_virtual_media", node_uuid, device_types))
+        self._free(node_uuid)
+
+    def get_virtual_media(self, request: Any, node_uuid: str) -> Any:
+        return [{"media_types": ["cdrom"], "inserted": False, "image": ""}]
+
+    def vendor_passthru(
+        self, request: Any, node_uuid: str, driver_method: str, http_method: str, info: Any
+    ) -> Any:
+        self.calls.append(("vendor_passthru", node_uuid, driver_method, http_method, info))
+        return {"return": True, "async": False, "attach": False}
+
+    def driver_vendor_passthru(
+        self, request: Any, driver: str, driver_method: str, http_method: str, info: Any
+    ) -> Any:
+        self.calls.append(("driver_vendor_passthru", driver, driver_method, http_method, info))
+        return {"return": True, "async": False, "attach": False}
+
+    def get_node_vendor_passthru_methods(self, request: Any, node_uuid: str) -> Any:
+        return {}
+
+    def get_driver_vendor_passthru_methods(self, request: Any, driver: str) -> Any:
+        return {}
+
     # ------------------------------------------------------------------ network
 
     def vif_attach(self, request: Any, node_uuid: str, vif_info: Any) -> None:
@@ -222,11 +282,23 @@ class FakeConductor:
             record.mode = "active-backup"
         self._db.transact(lambda conn: records.insert(conn, kind, record))
 
+    def create_allocation(self, request: Any, values: Any, node_uuid: Any) -> None:
+        """An allocation waits for its node, until the end of the test; one of a node has it."""
+        self.calls.append(("create_allocation", values, node_uuid))
+        record = nouns.ALLOCATION.value(**values)
+        if node_uuid is not None:
+            record.node_uuid, record.state = node_uuid, "active"
+        self._db.transact(lambda conn: records.insert(conn, nouns.ALLOCATION, record))
+
+    def destroy_allocation(self, request: Any, uuid: str) -> None:
+        self.destroy_record(request, "allocation", uuid)
+
     def update_record(self, request: Any, noun: str, uuid: str, patch: Any) -> None:
         kind, record = self._record(noun, uuid)
         before = {name: getattr(record, name) for name in kind.patchable - kind.pinned}
         defaults = {f.name: f.default for f in dataclasses.fields(kind.value)}
-        after = _patched(before, patch, defaults | {name: {} for name in kind.objects})
+        empty = {n: [] if kind.fields[n].kind == "list" else {} for n in kind.objects}
+        after = _patched(before, patch, defaults | empty)
         changed = {name: value for name, value in after.items() if value != before[name]}
         for name in changed.keys() & kind.rules.keys():
             checked(kind, name, changed[name])
@@ -247,12 +319,23 @@ class FakeConductor:
 
     # ------------------------------------------------------------------ agents and BMCs
 
+    def get_node_with_token(self, request: Any, node_uuid: str) -> Any:
+        self.calls.append(("get_node_with_token", node_uuid))
+        return {"uuid": node_uuid, "agent_token": "a-token"}
+
+    def continue_inspection(
+        self, request: Any, node_uuid: str, inventory: Any, plugin_data: Any
+    ) -> None:
+        self.calls.append(("continue_inspection", node_uuid, inventory, plugin_data))
+
     def heartbeat(
         self,
         request: Any,
         node_uuid: str,
         callback_url: str,
         agent_version: Any,
+        agent_token: Any,
+        agent_verify_ca: Any,
         agent_status: Any,
         agent_status_message: Any,
     ) -> None:

@@ -23,6 +23,7 @@ from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Client as ApiClient
 from tests.fakes.conductor import FakeConductor
+from tests.kit import documented
 from tests.kit import site as kit
 
 HOST = "host-1"
@@ -86,7 +87,7 @@ def world(tmp_path: Path, conf: Conf) -> Iterator[World]:
     made = app.make_app(site)
     yield World(
         site=site,
-        api=ApiClient(made),
+        api=documented.Client(made),
         conductor=conductor,
         meter=Meter(site.db),
         app=made,

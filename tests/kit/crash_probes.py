@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import threading
+import uuid
 from datetime import timedelta
 from pathlib import Path
 
@@ -49,6 +50,28 @@ def a_deployment_goes_on_after_a_crash(path: Path) -> None:
     try:
         site.wait_for_state(node, "active", timeout_s=SHORT_S)
         assert [run["state"] for run in site.runs(node)] == ["done", "done", "done"]
+    finally:
+        site.close()
+
+
+def an_allocation_gets_its_node_after_a_crash(path: Path) -> None:
+    """The process dies once the allocation is stored; the next one looks for its node."""
+    db = database(path, Mortal)
+    assert isinstance(db, Mortal)
+    dead = Site(path, db=db)
+    node = dead.enrol(provision_state="available", resource_class="large")
+    dead.set(node, power_state="power off")
+    db.lives = db.commits + 1
+    values = {"uuid": str(uuid.uuid4()), "resource_class": "large"}
+    with contextlib.suppress(Dead):
+        dead.order("create_allocation", values, None)
+    assert db.died.wait(SHORT_S)
+    site = dead.restarted()
+    try:
+        wait_for(
+            lambda: site.node(node).allocation_uuid == values["uuid"], "the allocation's node",
+            timeout_s=SHORT_S,
+        )  # fmt: skip
     finally:
         site.close()
 

@@ -1,4 +1,4 @@
-"""The published ``openstack`` command, in one process of its own for many commands.
+"""The published ``openstack`` and ``baremetal``, in one process of its own for many commands.
 
 A start of the command takes seconds, mostly for imports.  Here a child process imports it once and
 runs each command line anew, as a shell would: a new application, new requests for everything.
@@ -7,6 +7,7 @@ runs each command line anew, as a shell would: a new application, new requests f
 from __future__ import annotations
 
 import contextlib
+import importlib
 import io
 import json
 import subprocess
@@ -27,11 +28,14 @@ class Result(NamedTuple):
 
 
 class OpenStackCommand:
-    """``env``: the variables that lead the command to its cloud; nothing else is inherited."""
+    """``env``: the variables that lead the command to its cloud; nothing else is inherited.
 
-    def __init__(self, env: Mapping[str, str]) -> None:
+    ``shell``: the module whose ``main`` the command is.
+    """
+
+    def __init__(self, env: Mapping[str, str], shell: str = "openstackclient.shell") -> None:
         self._process = subprocess.Popen(
-            [sys.executable, "-W", "ignore", str(Path(__file__).resolve())],
+            [sys.executable, "-W", "ignore", str(Path(__file__).resolve()), shell],
             cwd=ROOT,
             env={"HOME": "/nonexistent", "PATH": "/usr/bin:/bin", **env},
             stdin=subprocess.PIPE,
@@ -49,17 +53,20 @@ class OpenStackCommand:
         self._process.stdin.flush()
         return Result(*json.loads(self._process.stdout.readline()))
 
+    def ok(self, *words: str) -> str:
+        """What a command prints; the test ends if the command fails."""
+        result = self.run(*words)
+        assert result.code == 0, (words, result)
+        return result.out
+
     def json(self, *words: str) -> Any:
         """What a command prints as JSON; the test ends if the command fails."""
-        result = self.run(*words, "-f", "json")
-        assert result.code == 0, (words, result)
-        return json.loads(result.out)
+        return json.loads(self.ok(*words, "-f", "json"))
 
 
 def serve() -> None:
     """Run lines until there are no more; where the command would pause for seconds, less does."""
-    from openstackclient import shell
-
+    shell = importlib.import_module(sys.argv[1])
     pause = time.sleep
     time.sleep = lambda seconds: pause(min(seconds, LONGEST_PAUSE_S))
     for line in sys.stdin:

@@ -25,7 +25,7 @@ from unittest import mock
 import sqlalchemy as sa
 from cryptography.fernet import Fernet
 
-from bloomery.conductor import lifecycle, task_manager
+from bloomery.conductor import flows, lifecycle, task_manager
 from bloomery.conductor.lifecycle import ConductorService
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.runtime import ConductorRuntime, Context
@@ -37,6 +37,7 @@ from bloomery.db import nodes
 from bloomery.db.engine import Database
 from bloomery.db.tables import EVENTS, METADATA, NODE_HISTORY, NODES, STEP_RUNS
 from bloomery.drivers import registry
+from bloomery.drivers.base import Heartbeat
 from bloomery.drivers.ipmi import tool as ipmi_tool
 from bloomery.drivers.registry import Registry
 from bloomery.model.node import INTERFACES, Node
@@ -66,11 +67,17 @@ def database(path: Path, kind: type[Database] = Database) -> Database:
 
 
 def conf(host: str = HOST, **conductor: Any) -> Conf:
-    """The defaults, but for what is said of the conductor; nobody waits long."""
+    """The defaults, but for what is said of the conductor; nobody waits long.
+
+    Names that begin with ``enabled_`` are options of [DEFAULT].
+    """
+    enabled = {"enabled_hardware_types": ("fake-hardware",)} | {
+        name: conductor.pop(name) for name in list(conductor) if name.startswith("enabled_")
+    }
     said: dict[str, Any] = {
         "workers_pool_size": 20, "graceful_shutdown_timeout": 5, "bmc_outage_budget": 0,
     } | conductor  # fmt: skip
-    default = Default(host=host, enabled_hardware_types=("fake-hardware",))
+    default = Default(host=host, **enabled)
     return Conf(default=default, conductor=Conductor(**said))
 
 
@@ -149,6 +156,13 @@ class Site:
     def provision(self, node: str, verb: str, **arguments: Any) -> str:
         """Ask for a provision verb; return the request id."""
         return self.order("do_provisioning_action", node, verb, arguments)
+
+    def agent_calls(self, node: str, **more: Any) -> str:
+        """Let a driver say that the node's agent called; return the request id."""
+        context = self.context()
+        said = {"callback_url": "https://agent", "agent_version": "1.2"} | more
+        flows.heartbeat(context, node, Heartbeat(**said))
+        return context.request.request_id
 
     # ---------------------------------------------------------------------------- looking
 

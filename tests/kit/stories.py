@@ -13,6 +13,7 @@ look at history, steps and events, and let a periodic run when the story says so
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import json
 from collections.abc import Iterator, Mapping
 from datetime import timedelta
@@ -29,7 +30,8 @@ from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client as RpcClient
 from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
-from tests.fakes.client import Answer, Client
+from tests.fakes.client import Answer
+from tests.kit.documented import Client
 from tests.kit.site import Site
 from tests.kit.waiting import wait_for
 
@@ -55,11 +57,18 @@ class Stage:
         self.site = site
         runtime = site.runtime
         rpc = RpcClient(Ring(site.db), InProcess({runtime.host: site.service.manager}))
-        self.api = Client(
-            app.make_app(
-                Services(db=site.db, rpc=rpc, conf=runtime.conf, policies=Policies(runtime.conf))
-            )
+        self.services = Services(
+            db=site.db, rpc=rpc, conf=runtime.conf, policies=Policies(runtime.conf)
         )
+        self.api = Client(app.make_app(self.services))
+
+    def configure(self, group: str, **options: Any) -> None:
+        """Change options while everything runs, as no operator can."""
+        conf = self.services.conf
+        changed = dataclasses.replace(getattr(conf, group), **options)
+        conf = dataclasses.replace(conf, **{group: changed})
+        for holder in (self.services, self.site.service.runtime, self.site.runtime):
+            object.__setattr__(holder, "conf", conf)
 
     # ----------------------------------------------------------------------------- asking
 

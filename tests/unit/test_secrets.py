@@ -149,3 +149,17 @@ def test_a_text_is_sealed_as_a_whole():
     assert SEALER.open_text(sealed) == text
     with pytest.raises(errors.KeyMissing):
         secrets.Sealer(Fernet.generate_key()).open_text(sealed)
+
+
+@pytest.mark.parametrize(
+    ("address", "masked"),
+    [
+        ("http://images.test/a.iso", "http://images.test/a.iso"),
+        ("http://ann:pass-word@images.test/a.iso", "http://******@images.test/a.iso"),
+        ("http://ann@images.test/a.iso?sig=abc#x", "http://******@images.test/a.iso?******#x"),
+        ("http://[::1", "http://[::1"),
+        ("", ""),
+    ],
+)
+def test_an_address_is_shown_without_a_login_and_a_signature(address, masked):
+    assert secrets.mask_address(address) == masked

@@ -11,12 +11,16 @@ from bloomery import errors
 from bloomery.api import versions
 from bloomery.api.controllers import ext
 from bloomery.api.controllers.v1 import (
+    allocations,
     chassis,
     conductors,
     deploy_templates,
+    events,
+    inspection_rules,
     nodes,
     portgroups,
     ports,
+    ramdisk,
     runbooks,
     shards,
     volume,
@@ -30,6 +34,7 @@ DOCUMENTATION: Final = "https://docs.openstack.org/api-ref/baremetal/"
 ANYBODY: Final = "public"
 
 COLLECTIONS: Final[Mapping[str, Rest]] = {
+    "allocations": allocations.ALLOCATIONS,
     "chassis": chassis.CHASSIS,
     "nodes": nodes.Nodes(),
     "portgroups": portgroups.PORTGROUPS,
@@ -40,6 +45,11 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "deploy_templates": deploy_templates.DEPLOY_TEMPLATES,
     "runbooks": runbooks.RUNBOOKS,
     "conductors": conductors.Conductors(),
+    "inspection_rules": inspection_rules.INSPECTION_RULES,
+    "lookup": ramdisk.Lookup(),
+    "heartbeat": ramdisk.Heartbeat(),
+    "continue_inspection": ramdisk.ContinueInspection(),
+    "events": events.Events(),
 }
 
 

@@ -14,8 +14,8 @@ from typing import Any, Final
 
 import webob
 
-from bloomery.api import auth, bodies, middleware
-from bloomery.api.middleware import Wsgi
+from bloomery.api import auth, auth_strategy, bodies, layers, middleware
+from bloomery.api.layers import Wsgi
 from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
 from bloomery.api.orchestration.call import Call, Reply
 from bloomery.model.request import Request
@@ -27,6 +27,10 @@ HEALTH: Final = "/healthcheck"
 NUL: Final = "\0"  # which no database could look for
 NUL_ESCAPE: Final = "%00"
 EXT: Final = re.compile(r"/ext/v1/(.+)")
+CLIENT_HEADERS: Final = (  # those that Heat lets pages send
+    "X-Auth-Token", "X-Identity-Status", "X-Roles", "X-Service-Catalog", "X-User-Id",
+    "X-Tenant-Id", "X-OpenStack-Request-ID",
+)  # fmt: skip
 MAX_DEPTH: Final = LIMITS.document_depth + 10  # a template as an object, and what is around it
 
 
@@ -35,7 +39,8 @@ def make_app(services: Services, logins: auth.Auth | None = None) -> Wsgi:
 
     ``logins`` tells callers apart; None: whoever the configuration names.
     """
-    return Application(services, logins or auth.chosen(services.conf))
+    application = Application(services, logins or auth_strategy.chosen(services.conf))
+    return layers.around(application, services.conf, CLIENT_HEADERS)
 
 
 class Application:
@@ -64,6 +69,11 @@ class Application:
             return _refused(environ["REQUEST_METHOD"], exc.allowed)
         except auth.Unauthorized:
             return faults.unauthorized(REALM)
+        except auth.Refused as exc:
+            return exc.response
+        except auth.IdentityUnavailable:
+            again = [("Retry-After", auth.RETRY_S)]
+            return faults.refusal(503, auth.UNAVAILABLE, again)
         except auth.Malformed:
             return faults.refusal(400, "The header Authorization cannot be decoded")
         except auth.Busy:

@@ -17,6 +17,8 @@ CREATE: Final = Schema(
         also={
             "boot_mode": {"type": ["string", "null"]},
             "secure_boot": {"type": ["boolean", "string", "null"]},
+            "retired": {"type": ["boolean", "string", "null"]},
+            "disable_power_off": {"type": ["boolean", "string", "null"]},
         },
     ),
 )
@@ -31,5 +33,29 @@ VIF: Final = Schema(
             "portgroup_uuid": {"type": ["string", "null"]},
         },
         "required": ["id"],
+    },
+)
+
+RAID: Final = Schema(
+    thing="raid config",
+    source={
+        "type": "object",
+        "properties": {"logical_disks": {}},  # the RAID interface of the node knows
+        "required": [],
+    },
+)
+
+VMEDIA: Final = Schema(
+    thing="vmedia",
+    secret=frozenset({"image_url"}),
+    source={
+        "type": "object",
+        "properties": {
+            "device_type": {"enum": ["cdrom", "disk", "floppy"]},
+            "image_url": {"type": "string"},
+            "image_download_source": {"enum": ["http", "local", "swift"]},
+        },
+        "required": ["device_type", "image_url"],
+        "additionalProperties": False,
     },
 )

@@ -118,7 +118,7 @@ def _opened(ctx: Context, text: str) -> Json:
 
 
 def _redacted(name: str) -> str | Json:
-    words = f"** redacted: it takes the policy baremetal:node:get:{name} to read this **"
+    words = projection.redaction(f"baremetal:node:get:{name}")
     return {"content": words} if model.FIELDS[name].kind == "object" else words
 
 
@@ -193,8 +193,8 @@ def next_url(
     )
 
 
-def children(call: Call, ident: str, uuids: Sequence[str]) -> Json:
-    link = {"href": call.at(f"nodes?parent_node={ident}"), "rel": "children"}
+def children(call: Call, uuid: str, uuids: Sequence[str]) -> Json:
+    link = {"href": call.at(f"nodes?parent_node={uuid}"), "rel": "children"}
     return {"children": uuids, "links": link}
 
 
@@ -202,16 +202,22 @@ def children(call: Call, ident: str, uuids: Sequence[str]) -> Json:
 
 
 def known_ident(call: Call, ident: str) -> str:
-    """Return the ident of a node.  Raises NodeNotFound for names where there are none yet."""
-    if call.version < NAMES_SINCE and not idents.is_uuid(ident):
-        raise errors.NodeNotFound(node=ident)
+    """Return the ident of a node.
+
+    Raises NodeNotFound for names where there are none yet, Invalid where they are host names.
+    """
+    if call.version < ANY_NAME_SINCE and not idents.is_uuid(ident):
+        if call.version < NAMES_SINCE:
+            raise errors.NodeNotFound(node=ident)
+        if not idents.is_host_name(ident):
+            raise errors.Invalid(reason=f"Expected UUID or host name for node: {ident}")
     return ident
 
 
 def check_body(call: Call, body: Json) -> None:
     """Refuse to enrol with what the client's version does not know."""
     for name, value in body.items():
-        if value is not None and (value or name != "conductor_group"):
+        if value != ("" if name == "conductor_group" else None):
             versions.require(call.version, model.FIELDS[name].since, f"field {name}")
     if call.version < ANY_NAME_SINCE and body.get("name") is not None:
         idents.check_node_name(body["name"], host_name=True)

@@ -43,13 +43,14 @@ def _sort_key(call: Call, key: str, fields: FieldTable, never: Iterable[str]) ->
     if key == "id":
         return key
     field = fields.get(key)
+    if field is not None:
+        versions.require(call.version, field.since, f"sort_key {key}")
     if field is None or not field.can_sort or key in never:
         allowed = sorted(f.name for f in fields.values() if f.can_sort and f.name not in never)
         raise errors.InvalidParameterValue(
             reason=f"The sort_key value {key!r} is an invalid field for sorting; "
             f"allowed are id, {', '.join(allowed)}",
         )
-    versions.require(call.version, field.since, f"sort_key {key}")
     return key
 
 

@@ -51,6 +51,11 @@ class Projection:
         return document
 
 
+def redaction(rule: str) -> str:
+    """Return what stands in the place of a value that the caller may not read."""
+    return f"** redacted: it takes the policy {rule} to read this **"
+
+
 def masked(name: str, text: str) -> Any:
     """Return an object column with its secrets replaced, decoded only where it must be."""
     if text == "{}":

@@ -11,6 +11,7 @@ from bloomery.api.declare import Call
 from bloomery.api.views import projection
 from bloomery.api.views.projection import Projections
 from bloomery.model.noun import Noun
+from bloomery.operations import policy
 
 Json = dict[str, Any]
 
@@ -24,12 +25,20 @@ class Serializer:
         shows_all = detail and noun.details_ignore_version
         version = versions.MAX if shows_all else call.version
         self._projection = _projections(noun).of(version, asked)
-        self._link = projection.link_maker(call.url, noun.path)
+        self._link = projection.link_maker(call.url, noun.link)
         self._sublinks = [
             (name, projection.link_maker(call.url, noun.path, f"/{name}"), wraps)
             for name, wraps in noun.links.items()
             if asked is None or name in asked
         ]
+        self._hidden = [
+            (name, flag) for name, flag in noun.hidden.items() if name in self._projection.names
+        ]
+        self._redacted = {
+            name: {"redacted_contents": projection.redaction(rule)}
+            for name, rule in noun.read_rules.items()
+            if name in self._projection.names and not policy.may(call.context, rule)
+        }
         self.columns = self._projection.columns
 
     def write(self, row: Sequence[Any]) -> Json:
@@ -39,12 +48,20 @@ class Serializer:
         document["links"] = self._link(uuid)
         for name, link, wraps in self._sublinks:
             document[name] = [link(uuid)] if wraps > 1 else link(uuid)
+        self._hide(document)
+        document.update(self._redacted)
         return self._projection.finish(document)
+
+    def _hide(self, document: Json) -> None:
+        """Show as null what a flag of the record hides."""
+        for name, flag in self._hidden:
+            if document[flag]:
+                document[name] = None
 
 
 @functools.cache
 def _projections(noun: Noun) -> Projections:
-    return Projections(noun.fields, "uuid")
+    return Projections(noun.fields, "uuid", *sorted(set(noun.hidden.values())))
 
 
 def check_fields(call: Call, noun: Noun, asked: Iterable[str]) -> None:

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Final
 
-from bloomery.conductor import nodes, portgroups, ports, records, runbooks, volumes
+from bloomery.conductor import (
+    agents,
+    inspection_rules,
+    nodes,
+    portgroups,
+    ports,
+    records,
+    runbooks,
+    volumes,
+)
 from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.model import nouns
@@ -14,6 +23,7 @@ from bloomery.model.request import Request
 Json = dict[str, Any]
 
 RULES: Final[Mapping[str, Rules]] = {
+    "inspectionrule": inspection_rules.RULES,
     "port": ports.RULES,
     "portgroup": portgroups.RULES,
     "runbook": runbooks.RULES,
@@ -45,6 +55,7 @@ class RecordEndpoints:
 
     def destroy_node(self, request: Request, node_uuid: str) -> None:
         nodes.destroy(self._context(request), node_uuid)
+        agents.drop_certificate(self.runtime, node_uuid)
 
     def set_maintenance(
         self,

@@ -16,6 +16,7 @@ from typing import Final, Protocol, runtime_checkable
 from bloomery import errors, secrets
 from bloomery.conductor.periodics import (
     agents,
+    allocations,
     leases,
     orphans,
     power_recovery,
@@ -72,6 +73,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda c: c.heartbeat_interval,
         make=leases.make,
         why="no reservation may outlive its holder",
+    ),
+    Periodic(
+        name="adopt_allocations",
+        every_s=lambda c: c.check_allocations_interval,
+        make=allocations.make,
+        why="who waits for a node must outlive the conductor that looked for one",
     ),
     Periodic(
         name="trim_history",

@@ -30,6 +30,10 @@ def is_logical_name(text: Any) -> bool:
     return isinstance(text, str) and _LOGICAL_NAME.fullmatch(text) is not None
 
 
+def is_host_name(text: Any) -> bool:
+    return isinstance(text, str) and _HOST_NAME.fullmatch(text) is not None
+
+
 def check_uuid(argument: str, value: Any) -> str:
     """Return the value of an argument that must be a UUID.  Raises InvalidUUID."""
     if not is_uuid(value):

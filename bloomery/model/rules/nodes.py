@@ -11,15 +11,13 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from functools import lru_cache
 from typing import Any, Final, TypeAlias
 
-import jsonschema_rs
-
 from bloomery import errors
 from bloomery.conductor import states
 from bloomery.conductor.states import State
 from bloomery.model import capabilities
 from bloomery.model import node as model
 from bloomery.model.node import INTERFACES, Node
-from bloomery.model.rules import attributes, idents, patches
+from bloomery.model.rules import attributes, idents, network_data, patches
 from bloomery.model.rules.patches import Patch
 
 Json: TypeAlias = dict[str, Any]
@@ -29,32 +27,11 @@ SIZES: Final = ("memory_mb", "local_gb")  # among the properties
 INTERFACE_FIELDS: Final = frozenset(f"{kind}_interface" for kind in INTERFACES)
 MOST_TRAITS: Final = 50
 _REQUIRED: Final = frozenset({"driver"})
+_SWITCHES: Final = frozenset({"protected", "retired", "disable_power_off"})  # null is off
 _NO_GROUP: Final = ""
 _SIZE: Final = re.compile(r"[0-9]{1,18}")  # fits into the integers of every client
 _CUSTOM_TRAIT: Final = re.compile(r"CUSTOM_[A-Z0-9_]+")
 _MOST_TRAIT: Final = 255  # characters
-_NAMED: Final = {
-    "type": "object",
-    "required": ["id", "type"],
-    "properties": {"id": {"type": "string"}},
-}
-_NETWORK_DATA: Final = jsonschema_rs.validator_for(
-    {
-        "type": "object",
-        "required": ["links", "networks", "services"],
-        "properties": {
-            "links": {"type": "array", "items": _NAMED},
-            "networks": {
-                "type": "array",
-                "items": _NAMED | {"required": ["id", "type", "link"]},
-            },
-            "services": {
-                "type": "array",
-                "items": {"type": "object", "required": ["type", "address"]},
-            },
-        },
-    },
-)
 
 
 # ------------------------------------------------------------------------------------- values
@@ -91,17 +68,6 @@ def check_size(name: str, value: Any) -> None:
             reason=f"Schema error for node: properties/{name} must be an integer of at least 0 "
             f"or null, not {shown}",
         )
-
-
-def check_network_data(value: Any) -> None:
-    """Network data are links, networks and services, as OpenStack's metadata have them."""
-    try:
-        _NETWORK_DATA.validate(value)
-    except jsonschema_rs.ValidationError as exc:
-        place = "/".join(str(part) for part in ("network_data", *exc.instance_path))
-        raise errors.InvalidParameterValue(
-            reason=f"Schema error for node: {place}: {attributes.shortened(exc.message)}",
-        ) from None
 
 
 def refuse_boot_mode(
@@ -210,8 +176,12 @@ def _stored_operation(operation: Json) -> Json:
         return {"op": "replace", "path": operation["path"], "value": _NO_GROUP}
     if is_removal:
         return operation
+    if name in _SWITCHES and operation["value"] is None:
+        return operation | {"value": False}
+    if name == "parent_node" and operation["value"] is None:
+        raise errors.Invalid(reason="parent_node cannot be null: remove it instead")
     if name == "network_data":
-        check_network_data(operation["value"])
+        network_data.check(operation["value"])
     return operation | {"value": stored(name, operation["value"])}
 
 
@@ -249,20 +219,23 @@ def refuse_while_busy(node: Node, patch: Sequence[Json]) -> None:
 
 
 def refuse_in_state(node: Node, changed: Json) -> None:
-    """Interfaces and resource class change only where nothing depends on them."""
+    """Interfaces and resource class change only where nothing depends on them.
+
+    Maintenance lets interfaces change, but no resource class.
+    """
     if "driver" in changed and node.console_enabled:
         raise errors.Conflict(
             reason=f"cannot change the driver of node {node.uuid}: stop its console first",
         )
-    fixed = changed.keys() & INTERFACE_FIELDS
+    fixed = set() if node.maintenance else changed.keys() & INTERFACE_FIELDS
     if "resource_class" in changed and node.resource_class is not None:
         fixed = fixed | {"resource_class"}
-    if not fixed or node.maintenance or node.provision_state in states.INTERFACE_CHANGE_STATES:
+    if not fixed or node.provision_state in states.INTERFACE_CHANGE_STATES:
         return
     raise errors.InvalidState(
         reason=f"cannot change {', '.join(sorted(fixed))} of node {node.uuid} in state "
-        f'"{node.provision_state}": only in {", ".join(sorted(states.INTERFACE_CHANGE_STATES))}, '
-        "or in maintenance",
+        f'"{node.provision_state}": only in {", ".join(sorted(states.INTERFACE_CHANGE_STATES))}; '
+        "interfaces also in maintenance",
     )
 
 
@@ -281,6 +254,8 @@ def with_consequences(node: Node, changed: Json) -> Json:
     if changed.get("maintenance") is False:
         changed |= {"maintenance_reason": None, "fault": None}
     check_properties(changed.get("properties"))
+    if changed.get("network_data"):
+        network_data.check(changed["network_data"])
     return (
         changed
         | _of_instance(node, changed)

@@ -78,6 +78,11 @@ def check_power_target(node: Node, target: Any) -> None:
             state=node.provision_state,
             advice=" Wait until cleaning has ended.",
         )
+    refuse_power_off(node, target)
+
+
+def refuse_power_off(node: Node, target: str) -> None:
+    """Raise PowerStateFailure for a node that may be restarted, and not be switched off."""
     if node.disable_power_off and target in (Power.OFF, Power.SOFT_OFF):
         raise errors.PowerStateFailure(
             state=target,

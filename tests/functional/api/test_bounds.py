@@ -35,6 +35,20 @@ def test_a_priority_may_be_digits(world, priority):
     assert deploy(world, STEP | {"args": {}, "priority": priority}).status == 202
 
 
+@pytest.mark.parametrize("limit", ["0", "00", "0" * 19, "0" * 1000, "-1"])
+def test_a_page_holds_something(world, limit):
+    answer = world.api.get(f"/v1/nodes?limit={limit}")
+    assert (answer.status, answer.form) == (400, "first")
+
+
+@pytest.mark.parametrize("limit", ["1", "0" * 30 + "1", "9" * 19, "9" * 1000])
+def test_a_page_holds_what_is_asked_or_the_most(world, limit):
+    first, _ = sorted([world.node(), world.node()])
+    nodes = world.api.get(f"/v1/nodes?limit={limit}&sort_key=uuid").json["nodes"]
+    assert nodes[0]["uuid"] == first
+    assert len(nodes) == (1 if limit.endswith("1") else 2)
+
+
 @pytest.mark.parametrize("order", ["abc", "", -1])
 def test_an_order_is_a_number(world, order):
     answer = clean(world, STEP | {"order": order})

@@ -127,3 +127,24 @@ def test_driver_fields_show_only_those_and_links(api):
 
 def test_driver_properties_come_from_its_conductor(api):
     assert api.get("/v1/drivers/redfish/properties").json == {"A1": "A1 description. Required."}
+
+
+@pytest.mark.parametrize(
+    ("driver", "sentence"),
+    [
+        ("ipmi", "is known, but no conductor has it enabled; name it in"),
+        ("magic", "is unknown; drivers that are served: fake-hardware, redfish"),
+    ],
+)
+def test_a_driver_that_is_not_served_is_told_why(api, driver, sentence):
+    node = api.node()["uuid"]
+    patch = [{"op": "replace", "path": "/driver", "value": driver}]
+    for answer, status in (
+        (api.post("/v1/nodes", {"driver": driver}), 400),
+        (api.patch(f"/v1/nodes/{node}", patch), 400),
+        (api.get(f"/v1/drivers/{driver}"), 404),
+        (api.get(f"/v1/drivers/{driver}/properties"), 404),
+    ):
+        assert answer.status == status
+        assert repr(driver) in answer.said
+        assert sentence in answer.said

@@ -59,7 +59,7 @@ def test_fields_show_only_those_and_links(five):
 # ------------------------------------------------------------------------------------- pages
 
 
-@pytest.mark.parametrize("limit", ["0", "-1", "x", "2.5", "", "1e3", "9" * 30])
+@pytest.mark.parametrize("limit", ["0", "-1", "x", "2.5", "", "1e3", "-" + "9" * 30])
 def test_limit_that_is_no_positive_integer_is_refused(five, limit):
     assert five.get(f"/v1/nodes?limit={limit}").status == 400
 
@@ -279,6 +279,16 @@ def test_newer_filters_are_refused(five, query, since, below):
     if below != 200:
         assert f"1.{since}" in answer.said
     assert five.get(f"/v1/nodes?{query}", version=since).status == 200
+
+
+def test_detail_path_asks_for_children_in_every_version(five):
+    assert five.get("/v1/nodes/detail?include_children=1", version=82).status == 200
+    assert five.get("/v1/nodes/detail?parent_node=a", version=82).status == 200
+
+
+def test_an_order_by_a_newer_field_is_refused_as_newer_first(five):
+    assert five.get("/v1/nodes?sort_key=network_data", version=65).status == 406
+    assert five.get("/v1/nodes?sort_key=network_data", version=66).status == 400
 
 
 def test_detail_path_takes_no_fields(five):

@@ -14,7 +14,8 @@ def test_nodes_are_counted_by_shard_the_fullest_first(world):
 
 def test_a_shard_is_no_resource_of_its_own(world):
     world.node(shard="east")
-    assert world.api.get("/v1/shards/east").status == 404
+    below = world.api.get("/v1/shards/east")
+    assert (below.status, below.form) == (404, "first")
     assert world.api.post("/v1/shards", {}).status == 405
 
 

@@ -10,6 +10,8 @@ SHOWN = "x-openstack-ironic-api-version"
 LEAST = "x-openstack-ironic-api-minimum-version"
 MOST = "x-openstack-ironic-api-maximum-version"
 
+AGENTS = {"lookup", "heartbeat"}
+
 
 @pytest.mark.parametrize(
     ("headers", "spoken"),
@@ -28,6 +30,7 @@ MOST = "x-openstack-ironic-api-maximum-version"
         ({STANDARD: "baremetal latest"}, "1.115"),
         ({STANDARD: "compute 2.1, baremetal 1.61"}, "1.61"),
         ({STANDARD: "compute 2.1,BareMetal   1.61"}, "1.61"),
+        ({STANDARD: "baremetal 1.50,baremetal 1.61"}, "1.61"),
         ({STANDARD: "compute 2.1"}, "1.1"),
         ({STANDARD: "baremetal"}, "1.1"),
         ({STANDARD: "baremetal", LEGACY: "1.7"}, "1.7"),
@@ -124,8 +127,11 @@ def test_root_answers_its_document_to_any_method(api, method):
     ("version", "collections"),
     [
         (1, {"nodes", "ports", "chassis", "drivers"}),
-        (31, {"nodes", "ports", "portgroups", "chassis", "drivers"}),
-        (49, {"nodes", "ports", "portgroups", "chassis", "drivers", "conductors", "volume"}),
+        (31, {"nodes", "ports", "portgroups", "chassis", "drivers"} | AGENTS),
+        (
+            49,
+            {"nodes", "ports", "portgroups", "chassis", "drivers", "conductors", "volume"} | AGENTS,
+        ),
     ],
 )
 def test_version_document_names_the_collections_that_the_version_knows(api, version, collections):
@@ -160,6 +166,12 @@ def test_links_follow_the_address_that_the_caller_used(api):
         ("GET", "/v1/nodes/{node}/traits", 37, 406, "first"),
         ("PUT", "/v1/nodes/{node}/traits", 37, 405, "second"),
         ("DELETE", "/v1/nodes/{node}/traits", 37, 404, "second"),
+        ("PUT", "/v1/nodes/{node}/states/raid", 12, 406, "first"),
+        ("PUT", "/v1/nodes/{node}/management/inject_nmi", 29, 404, "first"),
+        ("POST", "/v1/nodes/{node}/vmedia", 89, 404, "second"),
+        ("DELETE", "/v1/nodes/{node}/vmedia", 89, 404, "second"),
+        ("GET", "/v1/nodes/{node}/vmedia", 93, 404, "first"),
+        ("GET", "/v1/drivers/fake-hardware/raid/logical_disk_properties", 12, 406, "first"),
         ("PUT", "/v1/nodes/{node}/states/boot_mode", 76, 404, "first"),
         ("PUT", "/v1/nodes/{node}/states/secure_boot", 76, 404, "first"),
     ],

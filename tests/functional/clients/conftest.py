@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -15,9 +16,17 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.state_dir import StateDir
+from tests.kit.openstack_command import LONGEST_PAUSE_S
 from tests.kit.orchestration import Orchestration
 
 PASSWORD = "correct horse"
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Let clients that poll pause for a tenth of a second where they would for seconds."""
+    pause = time.sleep
+    monkeypatch.setattr(time, "sleep", lambda seconds: pause(min(seconds, LONGEST_PAUSE_S)))
 
 
 @pytest.fixture

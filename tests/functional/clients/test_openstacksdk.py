@@ -63,6 +63,26 @@ def test_port_groups_are_made_changed_and_deleted(baremetal: Any) -> None:
         baremetal.delete_port_group(group)
 
 
+def test_an_allocation_gets_a_node_and_gives_it_back(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware", name="web-5", resource_class="large")
+    for verb in ("manage", "provide"):
+        baremetal.set_node_provision_state(node, verb, wait=True, timeout=60)
+    baremetal.set_node_power_state(node, "power off", wait=True, timeout=60)
+    asked = baremetal.create_allocation(resource_class="large", name="web")
+    assert asked.state == "allocating"
+    allocation = baremetal.wait_for_allocation(asked, timeout=30)
+    assert (allocation.state, allocation.node_id) == ("active", node.id)
+    assert baremetal.get_node(node).allocation_id == allocation.id
+    assert [each.id for each in baremetal.allocations(node=node.id)] == [allocation.id]
+    patch = [{"op": "add", "path": "/extra/rack", "value": "4"}]
+    assert baremetal.patch_allocation("web", patch).extra == {"rack": "4"}
+    failing = baremetal.create_allocation(resource_class="small")
+    with pytest.raises(exceptions.ResourceFailure, match="match the resource class small"):
+        baremetal.wait_for_allocation(failing, timeout=30)
+    baremetal.delete_allocation(allocation)
+    assert baremetal.get_node(node).instance_id is None
+
+
 def test_a_chassis_is_made_changed_and_deleted(baremetal: Any) -> None:
     chassis = baremetal.create_chassis(description="row B")
     node = baremetal.create_node(driver="fake-hardware", chassis_id=chassis.id)
@@ -103,3 +123,40 @@ def test_what_is_refused_says_what_would_be_allowed(baremetal: Any) -> None:
     node = baremetal.create_node(driver="fake-hardware", name="web-3")
     with pytest.raises(exceptions.BadRequestException, match="manage"):
         baremetal.set_node_provision_state(node, "active")
+
+
+def test_media_are_inserted_and_ejected(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware")
+    baremetal.attach_vmedia_to_node(node, "cdrom", "http://images.test/a.iso")
+    baremetal.wait_for_node_reservation(baremetal.get_node(node), timeout=10)
+    baremetal.attach_vmedia_to_node(node, "disk", "http://images.test/a.img", "http")
+    baremetal.wait_for_node_reservation(baremetal.get_node(node), timeout=10)
+    baremetal.detach_vmedia_from_node(node, ["disk"])
+    node = baremetal.wait_for_node_reservation(baremetal.get_node(node), timeout=10)
+    assert node.driver_internal_info["fake_virtual_media"] == {"cdrom": "http://images.test/a.iso"}
+    assert node.last_error is None
+
+
+def test_vendor_methods_are_listed_and_called(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware")
+    methods = baremetal.list_node_vendor_passthru(node)
+    assert methods["third_method_sync"]["async"] is False
+    for bar, told in (("meow", True), ("woof", False)):
+        answer = baremetal.call_node_vendor_passthru(
+            node, "POST", "third_method_sync", {"bar": bar}
+        )
+        assert (answer.status_code, answer.json()) == (200, told)
+    answer = baremetal.call_node_vendor_passthru(node, "POST", "second_method", {"bar": "x"})
+    assert (answer.status_code, answer.content) == (202, b"")
+    with pytest.raises(exceptions.BadRequestException, match="No handler for method unknown"):
+        baremetal.call_node_vendor_passthru(node, "GET", "unknown")
+    driver = baremetal.get_driver("fake-hardware")
+    assert baremetal.list_driver_vendor_passthru(driver) == {}
+    with pytest.raises(exceptions.BadRequestException, match="No handler for method unknown"):
+        baremetal.call_driver_vendor_passthru(driver, "GET", "unknown")
+
+
+def test_what_fake_hardware_does_not_do_is_told(baremetal: Any) -> None:
+    node = baremetal.create_node(driver="fake-hardware")
+    with pytest.raises(exceptions.BadRequestException, match="does not support inject_nmi"):
+        baremetal.inject_nmi_to_node(node)

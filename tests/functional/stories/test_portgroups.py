@@ -117,3 +117,8 @@ def test_ports_that_are_on_the_network_already_are_not_changed(stage: Any, node:
     port = add_port(stage, node, 1, **body).json
     assert change(stage, group, replace("/physical_network", "a")).status == 200
     assert stage.api.get(f"/v1/ports/{port['uuid']}").json["updated_at"] is None
+
+
+def test_an_empty_mode_is_the_default_one(stage):
+    body = {"node_uuid": stage.enrol(), "mode": ""}
+    assert stage.api.post("/v1/portgroups", body).json["mode"] == "active-backup"

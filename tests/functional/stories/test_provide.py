@@ -138,3 +138,17 @@ def test_limit_on_cleaning_is_told_and_nothing_is_written(make_stage):
     assert answer.status == 503
     assert "max_concurrent_clean" in answer.said
     assert stage.show(node) == before
+
+
+@pytest.mark.parametrize(("per_group", "status"), [(True, 202), (False, 503)])
+def test_limit_counts_the_nodes_of_the_own_group_where_the_operator_says_so(
+    make_stage, per_group, status
+):
+    stage = make_stage(max_concurrent_clean=1, max_concurrent_per_conductor_group=per_group)
+    busy = stage.bring_to("manageable", {"wait": {"vendor.log_passthrough": -1}})
+    node = stage.bring_to("manageable")
+    stage.ask(busy, "provide")
+    stage.wait_for(busy, "clean wait")
+    stage.site.set(busy, conductor_group="east")
+    assert stage.try_to(node, "provide").status == status
+    stage.wait_until_free(node)

@@ -107,6 +107,7 @@ MAC = "52:54:00:12:34:56"
 VALUES = {
     "address": MAC, "node_uuid": NOBODY, "type": "iqn", "connector_id": "x", "volume_type": "iscsi",
     "volume_id": "v", "boot_index": 0, "name": "CUSTOM_A",
+    "actions": [{"op": "fail", "args": {"msg": "no"}}],
 }  # fmt: skip
 STEP = {"interface": "power", "step": "reboot", "args": {}}
 STEPS = {"deploytemplate": [STEP | {"priority": 1}], "runbook": [STEP | {"order": 1}]}
@@ -186,6 +187,7 @@ def body_of(stage: Any, collection: str) -> dict[str, Any]:
     [noun] = [noun for noun in nouns.BY_NAME.values() if noun.path == collection]
     values = VALUES | {"steps": STEPS.get(noun.name)}
     body = {name: values[name] for name in noun.required}
+    body |= {"resource_class": "large"} if noun.name == "allocation" else {}
     return body | ({"node_uuid": stage.enrol()} if noun.of_node else {})
 
 

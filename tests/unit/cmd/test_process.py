@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -9,7 +10,7 @@ from pathlib import Path
 from bloomery.cmd.process import Shutdown
 from tests.kit.waiting import wait_for
 
-TERM, INT = 15, 2
+TERM, INT, HUP = 15, 2, 1
 
 
 def test_before_grace_is_allowed_a_signal_ends_at_once() -> None:
@@ -35,6 +36,38 @@ def test_a_stop_that_takes_too_long_is_ended() -> None:
     shutdown.allow_grace(0.01)
     shutdown.heard(INT)
     wait_for(lambda: codes == [0], "the end by force")
+
+
+def test_hangup_calls_what_was_named_and_ends_nothing() -> None:
+    codes: list[int] = []
+    calls: list[str] = []
+    shutdown = Shutdown(codes.append)
+    before = signal.getsignal(HUP)
+    try:
+        shutdown.on_hangup(lambda: calls.append("again"))
+        shutdown.heard(HUP)
+    finally:
+        signal.signal(HUP, before)
+    assert (calls, codes, shutdown.requested.is_set()) == (["again"], [], False)
+
+
+def test_hangup_that_fails_is_logged_and_signals_are_heard_on(caplog) -> None:
+    codes: list[int] = []
+    shutdown = Shutdown(codes.append)
+    before = signal.getsignal(HUP)
+
+    def fail() -> None:
+        raise RuntimeError("no such luck")
+
+    try:
+        shutdown.on_hangup(fail)
+        shutdown.heard(HUP)
+    finally:
+        signal.signal(HUP, before)
+    assert "no such luck" in caplog.text
+    shutdown.allow_grace(60)
+    shutdown.heard(TERM)
+    assert (codes, shutdown.requested.is_set()) == ([], True)
 
 
 WITH_A_CHILD = """

@@ -86,7 +86,7 @@ def test_a_flow_that_waits_waits_on(make_site: MakeSite, outcome: Any):
     assert recovery.adopt_all(again.runtime) == 0
     if waits_in == "deploy hold":
         again.provision(node, "unhold")
-    again.order("heartbeat", node, "http://agent", "1", None, None)
+    again.agent_calls(node)
     again.wait_for_state(node, "active")
     again.close()
 

@@ -31,7 +31,7 @@ class Waiting:
         self.node = BEGIN[phase](self.site)
 
     def beat(self) -> str:
-        return self.site.order("heartbeat", self.node, "http://agent", "1.2", None, None)
+        return self.site.agent_calls(self.node)
 
     def order(self, action: str) -> str:
         return self.site.provision(self.node, action)

@@ -202,3 +202,24 @@ def test_every_sortable_attribute_sorts_and_pages(db: engine.Database, add_node)
         if field.can_sort:
             whole = uuids(db, sort_key=field.name)
             assert uuids(db, sort_key=field.name, marker=whole[0]) == whole[1:]
+
+
+def test_nodes_are_found_by_however_many_addresses(db: engine.Database):
+    addresses = [f"52:54:00:{n >> 16:02x}:{n >> 8 & 255:02x}:{n & 255:02x}" for n in range(260_000)]
+    with db.read() as conn:
+        assert nodes.list_with_addresses(conn, addresses) == []
+
+
+def test_a_row_is_locked_with_the_same_statement_each_time(db: engine.Database, add_node):
+    """A new one has its cache key worked out anew: that was a fifth of the calls of a PATCH."""
+    statements = []
+
+    def lock(conn: sa.Connection) -> None:
+        add_node(conn, uuid=ANY)
+        sa.event.listen(conn, "before_execute", lambda _c, what, *_: statements.append(what))
+        nodes.get_for_update(conn, ANY)
+        nodes.get_for_update(conn, ANY)
+
+    db.transact(lock)
+    assert len(statements) == 2
+    assert statements[0] is statements[1]

@@ -129,6 +129,14 @@ def test_a_current_schema_is_recognised_without_alembic(path: Path):
     subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": root()})
 
 
+def test_dialects_that_are_not_in_use_are_not_imported():
+    program = (
+        "import sys\nimport bloomery.cmd.service\n"
+        "assert 'sqlalchemy.dialects.postgresql' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", program], check=True, env={"PYTHONPATH": root()})
+
+
 def root() -> str:
     return str(Path(bloomery.__file__).parent.parent)
 

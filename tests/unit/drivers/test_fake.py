@@ -159,3 +159,9 @@ STEPS: list[Callable[[DriverTask], Any]] = [
 def test_a_step_that_is_called_again_lands_in_the_same_place(step: Callable[[DriverTask], Any]):
     task = make_task()
     assert step(task) == step(task)
+
+
+@pytest.mark.parametrize("delay", ["soon", "", "1,2,3", "-1", "1,x", "nan", "1e99"])
+def test_a_delay_that_no_clock_could_follow_stops_the_start(delay: str):
+    with pytest.raises(errors.CannotStart, match=r"\[fake\]deploy_delay is"):
+        FakeDeploy(Conf(fake=Fake(deploy_delay=delay)))

@@ -29,6 +29,12 @@ def test_without_options_a_hardware_type_brings_what_it_prefers():
     assert found.default_for("fake-hardware", "network") == "noop"
 
 
+def test_without_options_a_node_may_do_without():
+    for kind in ("bios", "raid", "vendor"):
+        values = {"driver": "redfish", f"{kind}_interface": f"no-{kind}"}
+        assert getattr(load().driver_of(node(**values)), kind).name == f"no-{kind}"
+
+
 def test_a_node_that_names_nothing_gets_defaults():
     plain = node()
     load().fill_and_check(plain)
@@ -68,7 +74,9 @@ def test_an_interface_that_is_not_enabled_is_named_with_those_that_are():
     with pytest.raises(
         errors.InterfaceNotFoundInEntrypoint, match=r"'no-bios' on node node-1.*: fake"
     ):
-        load().driver_of(node(bios_interface="no-bios"))
+        load(
+            enabled_hardware_types=("fake-hardware",), enabled_bios_interfaces=("fake",)
+        ).driver_of(node(bios_interface="no-bios"))
 
 
 @pytest.mark.parametrize("names", [(), ("no-such",), ("fake-hardware", "no-such")])
@@ -84,7 +92,7 @@ def test_an_interface_that_is_not_installed_stops_the_start():
 
 def test_a_default_that_is_not_enabled_stops_the_start():
     with pytest.raises(errors.NoValidDefaultForInterface, match="bios"):
-        load(default_bios_interface="no-bios")
+        load(default_bios_interface="no-bios", enabled_bios_interfaces=("fake", "redfish"))
 
 
 def test_every_pair_that_works_is_registered_with_one_default_each():
@@ -102,3 +110,29 @@ def test_properties_are_those_of_the_default_interfaces():
     assert "B1" in load().properties_of("fake-hardware")
     with pytest.raises(errors.DriverNotFound):
         load().properties_of("no-such")
+
+
+@pytest.mark.parametrize(
+    ("kind", "driver"),
+    [("management", "redfish"), ("management", "fake-hardware"), ("deploy", "fake-hardware")],
+)
+def test_a_configuration_may_name_interfaces_that_do_nothing(kind: str, driver: str):
+    names = {"enabled_management_interfaces": ("noop", "fake", "redfish")}
+    names |= {"enabled_deploy_interfaces": ("noop", "fake", "ramdisk")}
+    chosen = load(**names, **{f"default_{kind}_interface": "noop"} if kind == "management" else {})
+    named = chosen.driver_of(node(driver=driver, **{f"{kind}_interface": "noop"}))
+    assert named.interface(kind).name == "noop"
+    named.interface(kind).validate(None)  # type: ignore[arg-type]
+
+
+def test_management_that_does_nothing_accepts_every_boot_device():
+    management = load(enabled_management_interfaces=("noop", "redfish")).interfaces["management"]
+    noop: Any = management["noop"]
+    noop.set_boot_device(None, "cdrom", persistent=True)
+    assert noop.get_boot_device(None) == {"boot_device": None, "persistent": None}
+    assert noop.get_supported_boot_devices(None) == ("pxe", "disk")
+
+
+def test_storage_does_nothing_by_default():
+    both = load(enabled_storage_interfaces=("fake", "noop"))
+    assert both.default_for("fake-hardware", "storage") == "noop"

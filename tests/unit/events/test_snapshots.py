@@ -10,8 +10,9 @@ from cryptography.fernet import Fernet
 from bloomery.db import rows
 from bloomery.events import snapshots
 from bloomery.model import node as node_model
+from bloomery.model.inspection_rule import InspectionRule
 from bloomery.model.node import Node
-from bloomery.model.nouns import PORT
+from bloomery.model.nouns import INSPECTION_RULE, PORT
 from bloomery.model.port import Port
 from bloomery.notifications import payloads
 from bloomery.secrets import MASK, Sealer
@@ -35,6 +36,18 @@ def test_no_secret_gets_into_a_snapshot(where: str, sealed: bool):
         "args": {"bmc_password": MASK}, "redfish_password": MASK, "plain": "said",
     }  # fmt: skip
     assert HUSH not in rows.dump(shot)
+
+
+@pytest.mark.parametrize("sensitive", [True, False])
+def test_what_a_sensitive_rule_does_is_not_told(sensitive: bool):
+    actions = [{"op": "api-call", "args": {"url": "http://a", "headers": {"auth_token": HUSH}}}]
+    values: Any = {"uuid": UUID, "actions": actions, "sensitive": sensitive}
+    for shot in (
+        snapshots.record_snapshot(INSPECTION_RULE, InspectionRule(**values)),
+        snapshots.record_request(INSPECTION_RULE, values),
+    ):
+        assert HUSH not in rows.dump(shot)
+        assert bool(shot["actions"]) is not sensitive
 
 
 def test_the_image_and_the_configuration_drive_of_an_instance_are_not_told():

@@ -48,9 +48,31 @@ def test_nobody_on_line_is_a_temporary_failure(db):
 
 def test_nobody_for_the_driver_or_group_is_told_what_is_served(db):
     register(db, "a")
-    for more in ({"driver": "redfish"}, {"group": "east"}):
+    for more in ({"driver": "redfish"}, {"driver": "no-such"}, {"group": "east"}):
         with pytest.raises(errors.NoValidHost, match="fake-hardware"):
             host(Ring(db), **more)
+
+
+@pytest.mark.parametrize(
+    ("name", "sentence"),
+    [
+        ("redfish", r"'redfish' is known, but no .* name it in \[DEFAULT\]enabled_hardware_types"),
+        ("no-such", "'no-such' is unknown; .* served: fake-hardware; known, .*: ipmi, redfish"),
+        ("n" * 500, r"'n{100}\.\.\.' is unknown"),
+    ],
+)
+def test_an_unknown_driver_is_told_apart_from_one_that_is_not_enabled(db, name, sentence):
+    register(db, "a")
+    with pytest.raises(errors.NoValidHost, match=sentence):
+        host(Ring(db), driver=name)
+    with pytest.raises(errors.DriverNotFound, match=sentence):
+        Ring(db).driver(name)
+
+
+def test_a_group_without_the_driver_is_told_which_groups_have_it(db):
+    register(db, "a", group="west")
+    with pytest.raises(errors.NoValidHost, match="group 'east'; it is served in 'west'"):
+        host(Ring(db), group="east")
 
 
 def test_nodes_are_shared_out(db):

@@ -8,7 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.api import arguments
 from bloomery.api.controllers.v1 import nodes, records
-from bloomery.api.declare import Call, endpoint
+from bloomery.api.declare import REFUSED, Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.schemas import patch
@@ -22,7 +22,7 @@ def of_chassis(chassis: str) -> Json:
 
 
 class NodesDetail(Rest):
-    @endpoint(rule="baremetal:node:list", query={**arguments.PAGING, **nodes.FILTERS})
+    @endpoint(rule="baremetal:node:list", query=nodes.DETAIL)
     def get(self, call: Call, chassis: str, **asked: Any) -> Json:
         return nodes.read_page(call, asked | of_chassis(chassis), detail=True)
 
@@ -36,19 +36,19 @@ class Nodes(Rest):
     def get_all(self, call: Call, chassis: str, **asked: Any) -> Json:
         return nodes.read_page(call, asked | of_chassis(chassis))
 
-    @endpoint(rule="baremetal:node:get")
+    @endpoint(rule="baremetal:node:get", status=REFUSED)
     def get_one(self, call: Call, chassis: str, node: str) -> None:
         raise malformed()
 
-    @endpoint(rule="baremetal:node:create", body=schemas.CREATE)
+    @endpoint(rule="baremetal:node:create", status=REFUSED, body=schemas.CREATE)
     def post(self, call: Call, chassis: str, *, body: Json) -> None:
         raise malformed()
 
-    @endpoint(rule="baremetal:node:update", body=patch.PATCH)
+    @endpoint(rule="baremetal:node:update", status=REFUSED, body=patch.PATCH)
     def patch(self, call: Call, chassis: str, node: str, *, body: list[Json]) -> None:
         raise malformed()
 
-    @endpoint(rule="baremetal:node:delete")
+    @endpoint(rule="baremetal:node:delete", status=REFUSED)
     def delete(self, call: Call, chassis: str, node: str) -> None:
         raise malformed()
 

@@ -7,6 +7,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
+from bloomery.api.controllers.v1 import vendor_passthru
 from bloomery.api.declare import Call, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import conductors as views
@@ -15,6 +16,7 @@ from bloomery.model import conductor as model
 from bloomery.operations import conductors
 
 SINCE: Final = 49
+RAID_SINCE: Final = 12
 FIELDS: Final = {"fields": Arg(arguments.words)}
 LIST: Final = {
     **arguments.PAGING,
@@ -60,9 +62,29 @@ class Properties(Rest):
         return conductors.get_driver_properties(call.context, driver)
 
 
+class LogicalDiskProperties(Rest):
+    @endpoint(
+        rule="baremetal:driver:get_raid_logical_disk_properties",
+        since=RAID_SINCE,
+        too_old=TooOld.NOT_ACCEPTABLE,
+    )
+    def get(self, call: Call, driver: str) -> dict[str, Any]:
+        return conductors.get_raid_logical_disk_properties(call.context, driver)
+
+
+class Raid(Rest):
+    """A path that answers nothing itself."""
+
+    children: ClassVar[Mapping[str, Rest]] = {"logical_disk_properties": LogicalDiskProperties()}
+
+
 class Drivers(Rest):
     since: ClassVar[int] = 1
-    subresources: ClassVar[Mapping[str, Rest]] = {"properties": Properties()}
+    subresources: ClassVar[Mapping[str, Rest]] = {
+        "properties": Properties(),
+        "raid": Raid(),
+        "vendor_passthru": vendor_passthru.DriverPassthru(),
+    }
 
     @endpoint(rule="baremetal:driver:get", query=DRIVER_LIST)
     def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:

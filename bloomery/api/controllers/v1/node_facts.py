@@ -20,8 +20,8 @@ FIRMWARE_SINCE: Final = 86
 HISTORY_SINCE: Final = 78
 INVENTORY_SINCE: Final = 81
 BIOS_LIST: Final = {
-    "detail": Arg(arguments.boolean, since=BIOS_DETAIL_SINCE),
-    "fields": Arg(arguments.words, since=BIOS_DETAIL_SINCE),
+    "detail": Arg(arguments.boolean, since=BIOS_DETAIL_SINCE, refusal=400),
+    "fields": Arg(arguments.words, since=BIOS_DETAIL_SINCE, refusal=400),
 }
 FIRMWARE_LIST: Final = {"fields": Arg(arguments.words)}
 HISTORY_LIST: Final = {**arguments.PAGING, "detail": Arg(arguments.boolean)}
@@ -67,7 +67,7 @@ class Bios(Rest):
 
 class Firmware(Rest):
     @endpoint(rule="baremetal:node:firmware:get", since=FIRMWARE_SINCE, query=FIRMWARE_LIST)
-    def get(
+    def get_all(
         self,
         call: Call,
         node: str,

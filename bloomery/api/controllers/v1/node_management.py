@@ -1,4 +1,4 @@
-"""/v1/nodes/<ident>/management and /vifs: boot device and virtual interfaces."""
+"""/v1/nodes/<ident>/management and /vifs: boot device, NMI, lights, virtual interfaces."""
 
 from __future__ import annotations
 
@@ -7,10 +7,12 @@ from typing import Any, ClassVar, Final
 
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
+from bloomery.api.controllers.v1 import node_hardware
 from bloomery.api.declare import Call, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import node as schemas
 from bloomery.api.views import nodes as views
+from bloomery.model.rules import idents
 from bloomery.operations import management
 
 VIFS_SINCE: Final = 28
@@ -41,12 +43,16 @@ class BootDevice(Rest):
 
 
 class Management(Rest):
-    children: ClassVar[Mapping[str, Rest]] = {"boot_device": BootDevice()}
+    children: ClassVar[Mapping[str, Rest]] = {
+        "boot_device": BootDevice(),
+        "inject_nmi": node_hardware.InjectNmi(),
+        "indicators": node_hardware.Indicators(),
+    }
 
 
 class Vifs(Rest):
     @endpoint(rule="baremetal:node:vif:list", since=VIFS_SINCE)
-    def get(self, call: Call, node: str) -> dict[str, Any]:
+    def get_all(self, call: Call, node: str) -> dict[str, Any]:
         return {"vifs": management.list_vifs(call.context, node)}
 
     @endpoint(rule="baremetal:node:vif:attach", status=204, since=VIFS_SINCE, body=schemas.VIF)
@@ -55,4 +61,4 @@ class Vifs(Rest):
 
     @endpoint(rule="baremetal:node:vif:detach", status=204, since=VIFS_SINCE)
     def delete(self, call: Call, node: str, vif: str) -> None:
-        management.detach_vif(call.context, node, vif)
+        management.detach_vif(call.context, node, idents.check_ident("vif_id", vif))

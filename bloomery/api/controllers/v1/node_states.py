@@ -8,6 +8,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg
+from bloomery.api.controllers.v1 import node_hardware
 from bloomery.api.declare import Call, Reply, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.views import nodes as views
@@ -95,6 +96,7 @@ class BootMode(Rest):
         status=202,
         since=76,
         too_old=TooOld.NOT_FOUND,
+        rule_first=True,
         named=TARGET,
     )
     def put(self, call: Call, node: str, *, target: Any) -> Reply:
@@ -108,6 +110,7 @@ class SecureBoot(Rest):
         status=202,
         since=76,
         too_old=TooOld.NOT_FOUND,
+        rule_first=True,
         named=TARGET,
     )
     def put(self, call: Call, node: str, *, target: Any) -> Reply:
@@ -133,6 +136,7 @@ class States(Rest):
         "boot_mode": BootMode(),
         "secure_boot": SecureBoot(),
         "console": Console(),
+        "raid": node_hardware.RaidState(),
     }
 
     @endpoint(rule="baremetal:node:get_states", extra_segment_status=404)

@@ -17,7 +17,7 @@ TRAITS: Final = {"traits": Arg(arguments.array_or_null)}
 
 class Traits(Rest):
     @endpoint(rule="baremetal:node:traits:list", since=SINCE, too_old=TooOld.NOT_ACCEPTABLE)
-    def get(self, call: Call, node: str) -> dict[str, Any]:
+    def get_all(self, call: Call, node: str) -> dict[str, Any]:
         return {"traits": traits.list_traits(call.context, node)}
 
     @endpoint(

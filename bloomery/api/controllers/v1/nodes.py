@@ -10,12 +10,16 @@ from webob import exc as statuses
 from bloomery.api import arguments
 from bloomery.api.arguments import Arg
 from bloomery.api.controllers.v1 import (
+    allocations,
     node_facts,
+    node_hardware,
     node_management,
     node_states,
     node_traits,
+    old_paths,
     portgroups,
     ports,
+    vendor_passthru,
     volume,
 )
 from bloomery.api.declare import Call, Reply, endpoint
@@ -49,6 +53,12 @@ FILTERS: Final[arguments.Args] = {
     "parent_node": Arg(arguments.ident, since=83),
     "instance_name": Arg(arguments.text, since=104),
 }
+DETAIL: Final = {  # Ironic's detailed list does not ask for the version of these two
+    **arguments.PAGING,
+    **FILTERS,
+    "include_children": Arg(arguments.boolean),
+    "parent_node": Arg(arguments.ident),
+}
 LIST: Final = {
     **arguments.PAGING,
     **FILTERS,
@@ -75,9 +85,7 @@ def read_page(call: Call, asked: dict[str, Any], *, detail: bool = False) -> dic
 
 
 class Detail(Rest):
-    @endpoint(
-        rule="baremetal:node:list", query={**arguments.PAGING, **FILTERS}, extra_segment_status=404
-    )
+    @endpoint(rule="baremetal:node:list", query=DETAIL, extra_segment_status=404)
     def get(self, call: Call, **asked: Any) -> dict[str, Any]:
         return read_page(call, asked, detail=True)
 
@@ -112,8 +120,8 @@ class Maintenance(Rest):
 
 class Children(Rest):
     @endpoint(rule="baremetal:node:get", since=83)
-    def get(self, call: Call, node: str) -> dict[str, Any]:
-        return views.children(call, node, nodes.list_children(call.context, node))
+    def get_all(self, call: Call, node: str) -> dict[str, Any]:
+        return views.children(call, *nodes.list_children(call.context, node))
 
 
 class Nodes(Rest):
@@ -129,12 +137,20 @@ class Nodes(Rest):
         "bios": node_facts.Bios(),
         "firmware": node_facts.Firmware(),
         "inventory": node_facts.Inventory(),
+        "allocation": allocations.OF_NODES,
         "vifs": node_management.Vifs(),
+        "vmedia": node_hardware.Vmedia(),
+        "vendor_passthru": vendor_passthru.NodePassthru(),
         "children": Children(),
         "ports": ports.OF_NODES,
         "portgroups": portgroups.OF_NODES,
         "volume": volume.OF_NODES,
     }
+
+    def walk_without_ident(self, call: Call, segments: list[str]) -> Any:
+        if segments[0] not in old_paths.WORDS:
+            raise statuses.HTTPNotFound
+        return self.walk(call, old_paths.with_ident_first(call, self.subresources, segments))
 
     def check_ident(self, call: Call, ident: str) -> None:
         if not (idents.is_uuid(ident) or idents.is_logical_name(ident)):

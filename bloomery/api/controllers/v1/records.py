@@ -8,7 +8,7 @@ What an endpoint is, apart from its body, is declared for each controller from i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from types import MethodType
 from typing import Any, Final
@@ -16,7 +16,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.api import arguments, versions
 from bloomery.api.arguments import Arg, Args
-from bloomery.api.declare import Call, Reply, Schema, TooOld, endpoint
+from bloomery.api.declare import REFUSED, Call, Reply, Schema, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.api.schemas import build, patch
 from bloomery.api.views import nodes, pagination, projection
@@ -42,8 +42,12 @@ PARSERS: Final[Mapping[str, Callable[[str, Any], Any]]] = {
     "description_contains": arguments.search,
     "node": arguments.ident,
     "node_uuid": arguments.uuid,
+    "owner": arguments.text,
+    "phase": arguments.text,
     "portgroup": arguments.ident,
+    "resource_class": arguments.text,
     "shard": arguments.words,
+    "state": arguments.text,
 }  # of the filters that nouns have
 
 
@@ -65,9 +69,10 @@ def filters_of(noun: Noun) -> Args:
     return {name: Arg(PARSERS[name], since=since) for name, since in noun.filters.items()}
 
 
-def creation(noun: Noun) -> Schema:
-    """Return the schema of a POST body."""
-    nodes = {n: {"type": ["string", "null"]} for n in noun.node_arguments if n not in noun.fields}
+def creation(noun: Noun, more: Iterable[str] = ()) -> Schema:
+    """Return the schema of a POST body; ``more``: texts beside the noun's fields."""
+    names = (n for n in (*noun.node_arguments, *more) if n not in noun.fields)
+    nodes = {n: {"type": ["string", "null"]} for n in names}
     return Schema(
         thing=noun.name,
         source=build.creation(noun.fields, required=list(noun.required), also=nodes),
@@ -103,7 +108,7 @@ def read_page(
     if page.is_full(rows):
         document["next"] = pagination.next_url(
             call,
-            f"{noun.path}/detail" if detailed else noun.path,
+            f"{noun.link}/detail" if detailed else noun.link,
             page,
             rows[-1].uuid,
             detail=asked.get("detail"),
@@ -119,7 +124,7 @@ def _fields(
     fields = asked.get("fields")
     projection.refuse_both(fields, detail=detail)
     if fields is None:
-        return None if detail else noun.listed
+        return None if detail or not noun.listed else noun.listed
     views.check_fields(call, noun, fields)
     return tuple(fields)
 
@@ -156,15 +161,19 @@ class Collection(Rest):
         gates: Gates = Gates(),
         list_rule: str = "list",
         has_detail_path: bool = True,
-        detail_since: int = 43,
+        detail_since: int | None = 43,
         too_old: TooOld = TooOld.NOT_FOUND,
         too_old_write: TooOld | None = None,
+        patch_since: int | None = None,
+        more: Iterable[str] = (),
         deleted_by: Callable[[str, Any], str] | None = None,
         subresources: Mapping[str, Rest] | None = None,
     ) -> None:
         """``too_old``: what a client is told that was written before the collection.
 
         ``too_old_write``: the same of POST, PATCH and DELETE, if it differs.
+        ``detail_since``: None where lists have no argument of that name.  ``patch_since``: where
+        PATCH came later than the collection.  ``more``: what POST takes beside the fields.
         ``deleted_by`` parses the ident of DELETE, where Ironic takes fewer than of GET.
         """
         super().__init__()
@@ -172,21 +181,27 @@ class Collection(Rest):
         self._deleted_by = deleted_by
         self.subresources = subresources or {}  # type: ignore[misc]
         rule = f"baremetal:{noun.policy}"
-        self._declare(rule, list_rule, detail_since, too_old, too_old_write or too_old)
+        since = patch_since or noun.since
+        write = _gate(noun, too_old_write or too_old)
+        self._declare_lists(f"{rule}:{list_rule}", detail_since, _gate(noun, too_old))
+        self._declare_single(rule, _gate(noun, too_old), write, since, creation(noun, more))
         if has_detail_path:
             gate = _gate(noun, too_old)
             self.children = {"detail": Detail(noun, gate, f"{rule}:{list_rule}")}  # type: ignore[misc]
 
-    def _declare(
-        self, rule: str, list_rule: str, detail_since: int, too_old: TooOld, too_old_write: TooOld
+    def _declare_lists(self, rule: str, detail_since: int | None, read: Json) -> None:
+        detail = {} if detail_since is None else detail_argument(detail_since)
+        query = {**arguments.PAGING, **filters_of(self.noun), **FIELDS, **detail}
+        declare(self, "get_all", rule=rule, query=query, **read)
+
+    def _declare_single(
+        self, rule: str, read: Json, write: Json, patch_since: int, body: Schema
     ) -> None:
-        noun, read, write = self.noun, _gate(self.noun, too_old), _gate(self.noun, too_old_write)
-        lists = {**arguments.PAGING, **filters_of(noun), **FIELDS, **detail_argument(detail_since)}
-        declare(self, "get_all", rule=f"{rule}:{list_rule}", query=lists, **read)
-        declare(self, "post", rule=f"{rule}:create", status=201, body=creation(noun), **write)
-        single: Json = {"idents": (noun.name,)}
+        single: Json = {"idents": (self.noun.name,)}
+        declare(self, "post", rule=f"{rule}:create", status=201, body=body, **write)
         declare(self, "get_one", rule=f"{rule}:get", query=FIELDS, **single, **read)
-        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single, **write)
+        late = write | {"since": patch_since}
+        declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single, **late)
         single |= {"status": 204, "extra_segment_status": 404}
         declare(self, "delete", rule=f"{rule}:delete", **single, **write)
 
@@ -273,6 +288,7 @@ class Sublist(Rest):
         parent: str,
         find: Find,
         since: int = 1,
+        detail_since: int = 43,
         has_detail_path: bool = True,
     ) -> None:
         super().__init__()
@@ -281,12 +297,13 @@ class Sublist(Rest):
             self.children = {"detail": SublistDetail(noun, parent, find, since)}  # type: ignore[misc]
         rule, query = (
             f"baremetal:{noun.policy}",
-            {**arguments.PAGING, **FIELDS, **detail_argument()},
+            {**arguments.PAGING, **FIELDS, **detail_argument(detail_since)},
         )
-        above, single = {"since": since, "idents": (parent,)}, {"since": since}
-        single["idents"] = (parent, noun.name)  # type: ignore[assignment]
+        above: Json = {"since": since, "idents": (parent,)}
+        refused: Json = {"since": since, "status": REFUSED}
+        single = refused | {"idents": (parent, noun.name)}
         declare(self, "get_all", rule=f"{rule}:list", query=query, **above)
-        declare(self, "post", rule=f"{rule}:create", body=creation(noun), **above)
+        declare(self, "post", rule=f"{rule}:create", body=creation(noun), **above | refused)
         declare(self, "get_one", rule=f"{rule}:get", **single)
         declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
         declare(self, "delete", rule=f"{rule}:delete", **single)

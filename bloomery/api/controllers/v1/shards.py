@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from typing import Any, ClassVar, Final
 
-from webob import exc as statuses
-
+from bloomery import errors
 from bloomery.api.declare import Call, TooOld, endpoint
 from bloomery.api.routing import Rest
 from bloomery.operations import nodes
@@ -19,7 +18,7 @@ class Shards(Rest):
     since: ClassVar[int] = SINCE
 
     def check_ident(self, call: Call, ident: str) -> None:
-        raise statuses.HTTPNotFound
+        raise errors.NotFound(reason=f"Not Found: nothing is called {ident} here")
 
     @endpoint(rule="baremetal:shards:get", since=SINCE, too_old=TooOld.NOT_FOUND)
     def get_all(self, call: Call) -> dict[str, Any]:

@@ -21,7 +21,7 @@ READ: Final = "baremetal:volume:get"
 def document(call: Call, path: str) -> Json:
     """Say where connectors and targets are below ``path``."""
     links = {
-        name: projection.links(call.url, f"{path}/{name}/") for name in ("connectors", "targets")
+        name: projection.links(call.url, f"{path}/{name}") for name in ("connectors", "targets")
     }
     return {"links": projection.links(call.url, f"{path}/"), **links}
 
@@ -48,7 +48,12 @@ class VolumeOfNode(Rest):
 
     children: ClassVar[Mapping[str, Rest]] = {
         noun.plural: records.Sublist(
-            noun, parent="node", find=records.of_node, since=SINCE, has_detail_path=False
+            noun,
+            parent="node",
+            find=records.of_node,
+            since=SINCE,
+            detail_since=SINCE,
+            has_detail_path=False,
         )
         for noun in (nouns.VOLUME_CONNECTOR, nouns.VOLUME_TARGET)
     }

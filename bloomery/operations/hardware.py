@@ -1,0 +1,124 @@
+"""What is asked of one machine beyond power: RAID, NMI, lights, virtual media.
+
+Here is what can be told before the conductor, which asks the hardware.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.model.rules import attributes
+from bloomery.operations import lookup, policy
+from bloomery.operations.context import Context
+
+Json = dict[str, Any]
+
+DEVICE_TYPES: Final = ("cdrom", "disk", "floppy")
+
+
+def set_target_raid_config(ctx: Context, ident: str, config: Json) -> None:
+    """Set what RAID the next steps shall make; {} clears it.
+
+    Raises NotFound where the node has no RAID.
+    """
+    policy.authorize_node(ctx, ident, "baremetal:node:set_raid_state")
+    node = lookup.row(ctx, ident)
+    attributes.refuse_sealed_in(config)
+    try:
+        lookup.conductor_of(ctx, node).set_target_raid_config(ctx.request, node.uuid, config)
+    except errors.UnsupportedDriverExtension as exc:  # Ironic's clients are told so
+        raise errors.NotFound(reason=str(exc)) from exc
+
+
+def inject_nmi(ctx: Context, ident: str) -> None:
+    policy.authorize_node(ctx, ident, "baremetal:node:inject_nmi")
+    node = lookup.row(ctx, ident)
+    lookup.conductor_of(ctx, node).inject_nmi(ctx.request, node.uuid)
+
+
+# ----------------------------------------------------------------------------------- indicators
+
+
+def list_indicators(ctx: Context, ident: str) -> list[Json]:
+    """Return the lights: name, component, readonly, and states in alphabetical order."""
+    policy.authorize_node(ctx, ident, "baremetal:node:get_indicator_state")
+    node = lookup.row(ctx, ident)
+    conductor = lookup.conductor_of(ctx, node)
+    components = conductor.get_supported_indicators(ctx.request, node.uuid, None)
+    return [
+        {
+            "name": f"{name}@{component}",
+            "component": component,
+            "readonly": facts["readonly"],
+            "states": sorted(facts["states"]),
+        }
+        for component, indicators in components.items()
+        for name, facts in indicators.items()
+    ]
+
+
+def get_indicator(ctx: Context, ident: str, indicator: str) -> str:
+    """Return the state of a light, which is named as ``led@chassis``."""
+    policy.authorize_node(ctx, ident, "baremetal:node:get_indicator_state")
+    node = lookup.row(ctx, ident)
+    name, component = _parts(indicator)
+    conductor = lookup.conductor_of(ctx, node)
+    return conductor.get_indicator_state(ctx.request, node.uuid, component, name)
+
+
+def set_indicator(ctx: Context, ident: str, indicator: str, state: str) -> None:
+    policy.authorize_node(ctx, ident, "baremetal:node:set_indicator_state")
+    node = lookup.row(ctx, ident)
+    name, component = _parts(indicator)
+    conductor = lookup.conductor_of(ctx, node)
+    conductor.set_indicator_state(ctx.request, node.uuid, component, name, state)
+
+
+def _parts(indicator: str) -> tuple[str, str]:
+    name, at, component = indicator.rpartition("@")
+    if not (name and at and component):
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid indicator {attributes.shortened(indicator)}: "
+            "name it as NAME@COMPONENT, such as led@chassis",
+        )
+    return name, component
+
+
+# -------------------------------------------------------------------------------- virtual media
+
+
+def list_virtual_media(ctx: Context, ident: str) -> list[Json]:
+    """Return the devices as the driver has them: media_types, inserted, image."""
+    policy.authorize_node(ctx, ident, "baremetal:node:vmedia:get")
+    node = lookup.row(ctx, ident)
+    return lookup.conductor_of(ctx, node).get_virtual_media(ctx.request, node.uuid)
+
+
+def attach_virtual_media(ctx: Context, ident: str, media: Json) -> None:
+    """Insert an image; the conductor's worker does it, and last_error tells of a failure."""
+    policy.authorize_node(ctx, ident, "baremetal:node:vmedia:attach")
+    node = lookup.row(ctx, ident)
+    attributes.check_text("image_url", media["image_url"])
+    lookup.conductor_of(ctx, node).attach_virtual_media(
+        ctx.request,
+        node.uuid,
+        media["device_type"],
+        media["image_url"],
+        media.get("image_download_source"),
+    )
+
+
+def detach_virtual_media(ctx: Context, ident: str, device_types: Sequence[str] | None) -> None:
+    """Eject what is in devices of these types; none named: in all."""
+    policy.authorize_node(ctx, ident, "baremetal:node:vmedia:detach")
+    node = lookup.row(ctx, ident)
+    unknown = [each for each in device_types or () if each not in DEVICE_TYPES]
+    if unknown:
+        raise errors.InvalidParameterValue(
+            reason=f"Invalid device_types: {attributes.shortened(unknown[0])} is none of "
+            f"{', '.join(DEVICE_TYPES)}",
+        )
+    named = list(device_types) if device_types else None
+    lookup.conductor_of(ctx, node).detach_virtual_media(ctx.request, node.uuid, named)

@@ -1,0 +1,72 @@
+"""Whether somebody without a login is heard where everybody may ask, and nowhere else.
+
+with door_probes.open_doors(tmp_path) as doors:         # a client of each kind of login
+    door_probes.only_the_public_is_heard(doors)
+
+What is public is read from the rules of the endpoints, not from the paths that the API lets pass.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import re
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import conf
+from bloomery.api import app, auth, auth_strategy, routing
+from bloomery.api.controllers import root
+from bloomery.api.declare import Endpoint
+from bloomery.conf import Conf
+from tests.functional import conftest as functional
+from tests.kit import documented
+from tests.kit.identity import Identity
+
+ENDPOINTS: Final = tuple(routing.endpoints(root.Root()))
+PUBLIC: Final = "public"
+# Asked by agents, which have no login.
+OF_AGENTS: Final = (
+    "baremetal:driver:ipa_lookup", "baremetal:node:ipa_heartbeat",
+    "baremetal:driver:ipa_continue_inspection",
+)  # fmt: skip
+CHALLENGES: Final = {"password": "Basic realm=", "token": "Keystone uri="}
+WITH_SUFFIX: Final = "1.90"  # the last version in which a path may end in .json
+
+Doors = Mapping[str, documented.Client]
+
+
+@contextlib.contextmanager
+def open_doors(path: Path) -> Iterator[Doors]:
+    """Yield clients, without a login, of services that want a password or a token."""
+    services, _ = functional.build(path, Conf())
+    logins = path / "htpasswd"
+    logins.write_text("")
+    with contextlib.closing(services.db), Identity() as identity:
+        file = identity.write_options(path / "bloomery.conf")
+        yield {
+            "password": documented.Client(app.make_app(services, logins=auth.HttpBasic(logins))),
+            "token": documented.Client(
+                app.make_app(services, logins=auth_strategy.chosen(conf.load([file]), [file]))
+            ),
+        }
+
+
+def heard(doors: Doors, method: str, path: str, endpoint: Endpoint, body: Any = None) -> None:
+    """Fail unless each spelling of an endpoint is open or shut as its rule says."""
+    where = re.sub(r"\{\w+\}", "x", path)
+    for kind, client in doors.items():
+        plain = client.ask(method, where, body)
+        suffixed = client.ask(method, f"{where}.json", body, version=WITH_SUFFIX)
+        for answer, is_open in (
+            (plain, endpoint.rule in (PUBLIC, *OF_AGENTS)),
+            (suffixed, endpoint.rule in OF_AGENTS),
+        ):
+            assert (answer.status != 401) == is_open, (kind, method, where, answer.status)
+            if not is_open:
+                assert answer.headers["www-authenticate"].startswith(CHALLENGES[kind])
+
+
+def only_the_public_is_heard(doors: Doors) -> None:
+    for method, path, endpoint in ENDPOINTS:
+        heard(doors, method, path, endpoint)
