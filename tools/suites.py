@@ -4,7 +4,9 @@
 SUITES is the table. Two suites run at a time, their output line by line as it comes. One that
 overruns its budget is ended with all its children; after a failure the others still run. What needs
 a server that is not here is skipped, except where CI=true is set: there it has failed. Nothing to
-test is a failure too. The last line counts suites: "N passed, N failed", and "N skipped" if any.
+test is a failure too. Up to three tests that fail are run once more, alone: a machine may be busy
+beyond what a test allows for; the table names those that pass only then. The last line counts
+suites: "N passed, N failed", and "N skipped" if any.
 
     tools/suites.py                       every suite of the table that is not marked as extra
     tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
@@ -26,7 +28,7 @@ import threading
 import time
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, NamedTuple
@@ -39,6 +41,8 @@ FIXED_SEED: Final = 1
 CLOSING: Final = re.compile(  # pytest's last line
     r"(?:=+ )?(?P<counted>\d+ (?:passed|failed|skipped|error|deselected|xfailed).*) in \d"
 )
+FAILED_TEST: Final = re.compile(r"(?:FAILED|ERROR) (?P<test>tests/\S.*?)(?: - .*)?\n")
+MOST_RETRIED: Final = 3  # tests that fail in a suite; more are no accident of a busy machine
 PYTEST: Final = "pytest --hypothesis-seed=$BLOOMERY_SEED"
 IN_PROCESS: Final = "SQLite, no broker"
 
@@ -110,6 +114,7 @@ class Output:
     prefix: str
     counted: str = ""  # what pytest counted at its end, such as "3 passed, 1 skipped"
     last_line: str = ""
+    failed: list[str] = field(default_factory=list)  # pytest's names of the tests that failed
 
     def copy(self, pipe: IO[str]) -> None:
         for line in pipe:
@@ -118,6 +123,8 @@ class Output:
             self.last_line = line.strip() or self.last_line
             if closing := CLOSING.match(line):
                 self.counted = closing["counted"]
+            if failure := FAILED_TEST.match(line):
+                self.failed.append(failure["test"])
 
 
 class Runner:
@@ -192,10 +199,24 @@ class Session:
         output = Output(f"{suite.name:{self.width}} | " if self.width else "")
         began = time.monotonic()
         status = self.runner.run(suite.command, env, suite.budget_s, output)
-        took_s = time.monotonic() - began
         result, detail = judge(suite, status, output)
+        if status == 1 and suite.runs_pytest and 0 < len(output.failed) <= MOST_RETRIED:
+            left_s = suite.budget_s - (time.monotonic() - began)
+            result, detail = self.run_again(suite, env, left_s, output)
+        took_s = time.monotonic() - began
         on = server.name if server else suite.on
         return Report(suite=suite, result=result, detail=detail, on=on, took_s=took_s)
+
+    def run_again(
+        self, suite: Suite, env: dict[str, str], left_s: float, first: Output
+    ) -> tuple[Result, str]:
+        """Run the tests that failed alone, and name them even where they pass now."""
+        again = Output(first.prefix)
+        status = self.runner.run(f"{PYTEST} {shlex.join(first.failed)}", env, left_s, again)
+        result, detail = judge(suite, status, again)
+        if result is Result.FAILED:
+            return result, f"{first.counted}; once more, alone: {detail}"
+        return result, f"{first.counted}; passed when run once more: {' '.join(first.failed)}"
 
 
 def judge(suite: Suite, status: int | None, output: Output) -> tuple[Result, str]:
