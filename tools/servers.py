@@ -5,6 +5,14 @@ environment that leads the tests to it. ``ServerMissing`` says why there is none
 
     with postgresql() as server:
         subprocess.run(["pytest", "tests/servers"], env=os.environ | server.env)
+
+The one that listens on the standard port of this machine is used where it lets us in; with
+BLOOMERY_TEST_SERVERS=own it is left alone. Else one is started from Debian's packages on a free
+port, with its files in a temporary directory; that is the only kind that is ever stopped.
+
+    with own_rabbitmq() as broker:
+        broker.stop(signal.SIGKILL)
+        broker.start()
 """
 
 from __future__ import annotations
@@ -13,22 +21,33 @@ import contextlib
 import os
 import pwd
 import shutil
+import signal
 import socket
 import subprocess
 import tempfile
 import threading
-from collections.abc import Callable, Iterator, Mapping
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Final
+from typing import IO, Final
 
+import amqp
 import psycopg
+import pymysql
 
-USERS: Final = ("postgres", "root")
 TOOLS: Final = {"ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"}}  # program: package
+OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"
+LOOPBACK: Final = "127.0.0.1"
 DATABASE: Final = "test"
-PORT: Final = 5432
+POSTGRESQL_USERS: Final = ("postgres", "root")
+POSTGRESQL_FOLDERS: Final = ("/usr/lib/postgresql/*/bin",)  # off PATH, one for each version
+MARIADB_FOLDERS: Final = ("/usr/sbin", "/usr/bin")
+RABBITMQ_FOLDERS: Final = ("/usr/lib/rabbitmq/bin",)  # what stands on PATH insists on a user
+CONNECT_S: Final = 5
+START_S: Final = 60.0
+STOP_S: Final = 30.0
 ONE_AT_A_TIME: Final = threading.Lock()
 
 
@@ -42,24 +61,111 @@ class Server:
     env: Mapping[str, str]
 
 
-@contextlib.contextmanager
-def postgresql() -> Iterator[Server]:
-    """The PostgreSQL that listens on this machine, else one of our own in a temporary directory."""
-    if running := connect(PORT):
-        yield running
-        return
-    with own_cluster() as port:
-        if not (own := connect(port)):
-            raise ServerMissing("cannot use PostgreSQL: the one started here refuses connections")
-        yield own
+@dataclass(slots=True, kw_only=True)
+class OwnServer:
+    """A server program in the foreground, in a process group of its own, on loopback."""
 
+    command: Sequence[str | Path]
+    port: int
+    ready_sign: str  # in the line of output that says that clients are served
+    stop_signal: signal.Signals
+    env: Mapping[str, str] = field(default_factory=dict)
+    user: int | None = None
+    _process: subprocess.Popen[str] | None = None
+    _output: deque[str] = field(default_factory=lambda: deque(maxlen=20))
 
-def connect(port: int) -> Server | None:
-    """The first user that is let in without a password, or None."""
-    for user in USERS:
-        where = f"{user}@127.0.0.1:{port}/{DATABASE}"
+    def start(self) -> None:
+        """Return once it serves clients. Raises ServerMissing with its last words."""
+        self._process = subprocess.Popen(
+            [str(word) for word in self.command],
+            cwd="/",
+            env=os.environ | self.env,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+            user=self.user,
+        )
+        answered, ready = threading.Event(), threading.Event()
+        reader = (self._process.stdout, answered, ready)
+        threading.Thread(target=self._read, args=reader, daemon=True).start()
+        answered.wait(START_S)
+        if not ready.is_set():
+            self.stop(signal.SIGKILL)
+            last_words = " | ".join(self._output)[-500:]
+            raise ServerMissing(f"cannot start {Path(self.command[0]).name}: {last_words}")
+
+    def _read(self, pipe: IO[str], answered: threading.Event, ready: threading.Event) -> None:
+        """Keep its last lines, so that it is never held up; say when it is ready or has ended."""
+        with pipe:
+            for line in pipe:
+                self._output.append(line.strip())
+                if self.ready_sign in line:
+                    ready.set()
+                    answered.set()
+        answered.set()
+
+    def stop(self, number: signal.Signals | None = None) -> None:
+        """End it, in order or by this signal; the files stay for the next start."""
+        if self._process is None:
+            return
+        group = self._process.pid
         try:
-            with psycopg.connect(f"postgresql://{where}", connect_timeout=5) as connection:
+            signal_group(group, number or self.stop_signal)
+            self._process.wait(STOP_S)
+        except subprocess.TimeoutExpired:
+            pass
+        finally:
+            signal_group(group, signal.SIGKILL)
+            self._process.wait()
+            self._process = None
+
+
+def signal_group(group: int, number: signal.Signals) -> None:
+    with contextlib.suppress(ProcessLookupError):
+        os.killpg(group, number)
+
+
+@contextlib.contextmanager
+def running(server: OwnServer) -> Iterator[OwnServer]:
+    try:
+        server.start()
+        yield server
+    finally:
+        server.stop()
+
+
+@contextlib.contextmanager
+def listening_or_own(
+    connect: Callable[[int], Server | None],
+    port: int,
+    own: Callable[[], AbstractContextManager[OwnServer]],
+) -> Iterator[Server]:
+    """The server on the standard port if it lets us in, else one of our own."""
+    if not OWN_ONLY and (listening := connect(port)):
+        yield listening
+        return
+    with own() as started:
+        if not (server := connect(started.port)):
+            raise ServerMissing(f"cannot use {started.command[0]}: it refuses connections")
+        yield server
+
+
+# --------------------------------------------------------------------------- PostgreSQL
+
+
+def postgresql() -> AbstractContextManager[Server]:
+    return listening_or_own(connect_postgresql, 5432, own_postgresql)
+
+
+def connect_postgresql(port: int) -> Server | None:
+    """The first user that is let in without a password, or None."""
+    for user in POSTGRESQL_USERS:
+        where = f"{user}@{LOOPBACK}:{port}/{DATABASE}"
+        try:
+            with psycopg.connect(f"postgresql://{where}", connect_timeout=CONNECT_S) as connection:
                 version = connection.info.parameter_status("server_version")
         except psycopg.OperationalError:
             continue
@@ -69,49 +175,179 @@ def connect(port: int) -> Server | None:
 
 
 @contextlib.contextmanager
-def own_cluster() -> Iterator[int]:
-    """Start a cluster that trusts loopback, yield its port, and leave nothing behind."""
-    programs = find_programs() or install_programs()
+def own_postgresql() -> Iterator[OwnServer]:
+    """A cluster that trusts loopback, with a database to connect to; it survives kill -9."""
+    programs = program("initdb", POSTGRESQL_FOLDERS, package="postgresql").parent
+    is_root = os.geteuid() == 0
+    user = pwd.getpwnam("postgres").pw_uid if is_root else None  # root is refused
     port = free_port()
-    with tempfile.TemporaryDirectory(prefix="bloomery-postgresql-") as home:
-        if os.geteuid() == 0:
-            shutil.chown(home, "postgres")
-        data = f"{home}/data"
-        run(programs / "initdb", "-D", data, "-A", "trust", "-U", USERS[0], "--no-sync")
-        options = f"-p {port} -k {home} -c listen_addresses=127.0.0.1 -c fsync=off"
-        run(programs / "pg_ctl", "-D", data, "-l", f"{home}/log", "-w", "-o", options, "start")
+    with tempfile.TemporaryDirectory(prefix="bloomery-postgresql-") as folder:
+        if is_root:
+            shutil.chown(folder, "postgres")
+        data, name = f"{folder}/data", POSTGRESQL_USERS[0]
+        initdb = (programs / "initdb", "-D", data, "-A", "trust", "-U", name, "--no-sync")
+        run(*initdb, "-E", "UTF8", "--locale=C.UTF-8", user=user)
+        options = {"listen_addresses": LOOPBACK, "fsync": "off", "lc_messages": "C"}
+        server = OwnServer(
+            command=[
+                programs / "postgres", "-D", data, "-p", str(port), "-k", folder,
+                *(f"--{option}={value}" for option, value in options.items()),
+            ],
+            port=port,
+            ready_sign="ready to accept connections",
+            stop_signal=signal.SIGINT,  # "fast": clients are cut off
+            user=user,
+        )  # fmt: skip
+        with running(server):
+            run(programs / "createdb", "-h", LOOPBACK, "-p", port, "-U", name, DATABASE, user=user)
+            yield server
+
+
+# ------------------------------------------------------------------------------ MariaDB
+
+
+def mariadb() -> AbstractContextManager[Server]:
+    return listening_or_own(connect_mariadb, 3306, own_mariadb)
+
+
+def connect_mariadb(port: int) -> Server | None:
+    """User root if it is let in without a password, or None."""
+    try:
+        with (
+            pymysql.connect(
+                host=LOOPBACK, port=port, user="root", connect_timeout=CONNECT_S
+            ) as connection,
+            connection.cursor() as cursor,
+        ):
+            cursor.execute("SELECT version()")
+            (version,) = cursor.fetchone()
+    except pymysql.MySQLError:
+        return None
+    url = f"mysql+pymysql://root@{LOOPBACK}:{port}/"
+    return Server(name=f"MariaDB {version.partition('-')[0]}", env={"BLOOMERY_TEST_MARIADB": url})
+
+
+@contextlib.contextmanager
+def own_mariadb() -> Iterator[OwnServer]:
+    """A server that lets root in from loopback without a password; it survives kill -9."""
+    daemon = program("mariadbd", MARIADB_FOLDERS, package="mariadb-server")
+    install_db = program("mariadb-install-db", MARIADB_FOLDERS, package="mariadb-server")
+    user = pwd.getpwuid(os.geteuid()).pw_name
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="bloomery-mariadb-") as folder:
+        options = ("--no-defaults", f"--datadir={folder}/data", f"--user={user}")
+        run(install_db, *options, "--auth-root-authentication-method=normal", "--skip-test-db")
+        server = OwnServer(
+            command=[
+                daemon, *options, f"--port={port}", f"--bind-address={LOOPBACK}",
+                f"--socket={folder}/socket", f"--pid-file={folder}/pid", "--max-connections=500",
+                "--innodb-flush-log-at-trx-commit=2", "--innodb-flush-method=nosync",
+                "--character-set-server=utf8mb4",
+            ],
+            port=port,
+            ready_sign="ready for connections",
+            stop_signal=signal.SIGTERM,
+        )  # fmt: skip
+        with running(server):
+            yield server
+
+
+# ----------------------------------------------------------------------------- RabbitMQ
+
+
+def rabbitmq() -> AbstractContextManager[Server]:
+    return listening_or_own(connect_rabbitmq, 5672, own_rabbitmq)
+
+
+def connect_rabbitmq(port: int) -> Server | None:
+    """User guest if it is let in, or None."""
+    try:
+        with amqp.Connection(
+            f"{LOOPBACK}:{port}", connect_timeout=CONNECT_S, read_timeout=CONNECT_S
+        ) as connection:
+            version = connection.server_properties["version"]
+    except (OSError, amqp.AMQPError):
+        return None
+    url = f"rabbit://guest:guest@{LOOPBACK}:{port}/"
+    return Server(name=f"RabbitMQ {version}", env={"BLOOMERY_TEST_RABBITMQ": url})
+
+
+@contextlib.contextmanager
+def own_rabbitmq() -> Iterator[OwnServer]:
+    """A broker with the port mapper that it needs, neither of them known to another one."""
+    daemon = program("rabbitmq-server", RABBITMQ_FOLDERS, package="rabbitmq-server")
+    port, mapper_port = free_port(), free_port()
+    with tempfile.TemporaryDirectory(prefix="bloomery-rabbitmq-") as folder:
+        server = OwnServer(
+            command=[daemon],
+            port=port,
+            ready_sign=" completed with ",
+            stop_signal=signal.SIGTERM,
+            env=rabbitmq_environment(Path(folder), port, mapper_port),
+        )
         try:
-            run(programs / "createdb", "-h", "127.0.0.1", "-p", port, "-U", USERS[0], DATABASE)
-            yield port
+            with running(server):
+                yield server
         finally:
-            run(programs / "pg_ctl", "-D", data, "-m", "immediate", "stop")
+            subprocess.run(
+                ["epmd", "-port", str(mapper_port), "-kill"], capture_output=True, check=False
+            )
 
 
-def find_programs() -> Path | None:
-    """Where PostgreSQL's server programs are; Debian keeps them off PATH, by version."""
-    if on_path := shutil.which("initdb"):
-        return Path(on_path).resolve().parent
-    found = Path("/usr/lib/postgresql").glob("*/bin/initdb")
-    newest = max(found, key=lambda path: int(path.parts[-3]), default=None)
-    return newest.parent if newest else None
+def rabbitmq_environment(folder: Path, port: int, mapper_port: int) -> dict[str, str]:
+    """Keep the files of the system's own broker out of it; each would win where it is not named."""
+    (folder / "config.conf").write_text(
+        f"listeners.tcp.local = {LOOPBACK}:{port}\ndisk_free_limit.absolute = 1MB\n"
+    )
+    (folder / "plugins").write_text("[].\n")
+    (folder / "env.conf").touch()
+    return {
+        "HOME": str(folder),  # the cookie
+        "ERL_EPMD_ADDRESS": LOOPBACK,
+        "ERL_EPMD_PORT": str(mapper_port),
+        "ERL_FLAGS": "-kernel inet_dist_use_interface {127,0,0,1}",
+        "RABBITMQ_NODENAME": "bloomery@localhost",
+        "RABBITMQ_DIST_PORT": str(free_port()),
+        "RABBITMQ_MNESIA_BASE": f"{folder}/data",
+        "RABBITMQ_LOG_BASE": f"{folder}/log",
+        "RABBITMQ_CONFIG_FILE": f"{folder}/config.conf",
+        "RABBITMQ_CONF_ENV_FILE": f"{folder}/env.conf",
+        "RABBITMQ_ENABLED_PLUGINS_FILE": f"{folder}/plugins",
+    }
 
 
-def install_programs() -> Path:
-    """Install the Debian package if we are root on Debian; without its default cluster."""
+# ----------------------------------------------------------------------------- programs
+
+
+def program(name: str, folders: Sequence[str], *, package: str) -> Path:
+    """Where the program is: the newest in these folders, else on PATH, else freshly installed."""
+    if path := find_program(name, folders):
+        return path
     if not may_install():
         raise ServerMissing(
-            f"cannot find PostgreSQL: neither a server on 127.0.0.1:{PORT} that lets "
-            f"{' or '.join(USERS)} into database {DATABASE}, nor the Debian package postgresql"
+            f"cannot find {name}: no server on {LOOPBACK} lets us in at the standard port, and "
+            f"the Debian package {package} is not installed"
         )
-    install("postgresql")
-    if not (programs := find_programs()):
-        raise ServerMissing("cannot find PostgreSQL's initdb after installing postgresql")
-    return programs
+    install(package)
+    if path := find_program(name, folders):
+        return path
+    raise ServerMissing(f"cannot find {name} after installing {package}")
+
+
+def find_program(name: str, folders: Sequence[str]) -> Path | None:
+    paths = [path for folder in folders for path in Path("/").glob(f"{folder[1:]}/{name}")]
+    newest = max(paths, key=version_in_path, default=None)
+    on_path = shutil.which(name)
+    return newest or (Path(on_path).resolve() if on_path else None)
+
+
+def version_in_path(path: Path) -> int:
+    return max((int(part) for part in path.parts if part.isdecimal()), default=0)
 
 
 def provide(tool: str) -> None:
     """Install what a tool lacks, if that is possible; else its tests say what is missing."""
-    missing = [package for program, package in TOOLS[tool].items() if not shutil.which(program)]
+    missing = [package for name, package in TOOLS[tool].items() if not shutil.which(name)]
     if missing and may_install():
         with contextlib.suppress(ServerMissing):
             install(*missing)
@@ -128,11 +364,10 @@ def install(*packages: str) -> None:
         run("apt-get", "-qq", "install", "--yes", "--no-install-recommends", *packages)
 
 
-def run(program: str | Path, *args: str | int) -> None:
-    """Run one administrative program, as user postgres where root is refused."""
-    as_postgres = os.geteuid() == 0 and Path(program).is_absolute()
+def run(command: str | Path, *args: str | int, user: int | None = None) -> None:
+    """Run one administrative program to its end. Raises ServerMissing with its last words."""
     done = subprocess.run(
-        [str(program), *map(str, args)],
+        [str(command), *map(str, args)],
         cwd="/",
         env=os.environ | {"DEBIAN_FRONTEND": "noninteractive"},
         stdin=subprocess.DEVNULL,
@@ -140,17 +375,19 @@ def run(program: str | Path, *args: str | int) -> None:
         stderr=subprocess.PIPE,
         text=True,
         check=False,
-        user=pwd.getpwnam("postgres").pw_uid if as_postgres else None,
+        user=user,
     )
     if done.returncode:
-        raise ServerMissing(f"cannot run {Path(program).name}: {done.stderr.strip()[-500:]}")
+        raise ServerMissing(f"cannot run {Path(command).name}: {done.stderr.strip()[-500:]}")
 
 
 def free_port() -> int:
-    with socket.create_server(("127.0.0.1", 0)) as listener:
+    with socket.create_server((LOOPBACK, 0)) as listener:
         return int(listener.getsockname()[1])
 
 
 SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
+    "mariadb": mariadb,
     "postgresql": postgresql,
+    "rabbitmq": rabbitmq,
 }

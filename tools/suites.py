@@ -26,6 +26,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import ChainMap
 from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
@@ -33,7 +34,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import IO, Final, NamedTuple
 
-from servers import SERVERS, Server, ServerMissing, provide
+from servers import SERVERS, Server, ServerMissing, provide, signal_group
 
 ROOT: Final = Path(__file__).resolve().parent.parent
 GRACE_S: Final = 10  # from asking a suite to stop until it is killed; pytest shows where it hangs
@@ -52,7 +53,7 @@ class Suite(NamedTuple):
     command: str  # a shell line, run at the root of the repository
     budget_s: int
     on: str = "-"  # the database and broker below it
-    needs: str | None = None  # a key of SERVERS, which then names the database
+    needs: tuple[str, ...] = ()  # keys of SERVERS, which then name what is below it
     tools: tuple[str, ...] = ()  # keys of TOOLS; without them some of its tests skip
     extra: bool = False  # runs only when named
 
@@ -81,7 +82,7 @@ SUITES: Final = (
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 240, IN_PROCESS),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
-    Suite("postgresql", f"{PYTEST} tests/servers", 300, needs="postgresql"),
+    Suite("postgresql", f"{PYTEST} tests/servers", 300, needs=("postgresql",)),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
@@ -169,11 +170,6 @@ class Runner:
             signal_group(group, signal.SIGKILL)
 
 
-def signal_group(group: int, number: signal.Signals) -> None:
-    with contextlib.suppress(ProcessLookupError):
-        os.killpg(group, number)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
     """What all suites of one call share."""
@@ -187,15 +183,17 @@ class Session:
             with contextlib.ExitStack() as stack:
                 for tool in suite.tools:
                     provide(tool)
-                server = stack.enter_context(SERVERS[suite.needs]()) if suite.needs else None
-                return self.run_on(suite, server)
+                servers = [stack.enter_context(SERVERS[name]()) for name in suite.needs]
+                return self.run_on(suite, servers)
         except ServerMissing as exc:
             in_ci = self.env.get("CI") == "true"
             result = Result.FAILED if in_ci else Result.SKIPPED
-            return Report(suite=suite, result=result, detail=str(exc), on=f"no {suite.needs}")
+            return Report(
+                suite=suite, result=result, detail=str(exc), on=f"no {' and '.join(suite.needs)}"
+            )
 
-    def run_on(self, suite: Suite, server: Server | None) -> Report:
-        env = self.env | dict(server.env if server else {})
+    def run_on(self, suite: Suite, servers: Sequence[Server]) -> Report:
+        env = dict(ChainMap(*(dict(server.env) for server in servers), self.env))
         output = Output(f"{suite.name:{self.width}} | " if self.width else "")
         began = time.monotonic()
         status = self.runner.run(suite.command, env, suite.budget_s, output)
@@ -204,7 +202,7 @@ class Session:
             left_s = suite.budget_s - (time.monotonic() - began)
             result, detail = self.run_again(suite, env, left_s, output)
         took_s = time.monotonic() - began
-        on = server.name if server else suite.on
+        on = ", ".join(server.name for server in servers) or suite.on
         return Report(suite=suite, result=result, detail=detail, on=on, took_s=took_s)
 
     def run_again(
