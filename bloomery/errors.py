@@ -39,12 +39,23 @@ class Failure(Exception):
         return type(self).__name__, self.facts
 
 
-def revive(name: str, facts: dict[str, Any]) -> Failure:
-    """Rebuild an error that crossed RPC; an unknown class becomes a plain Failure."""
-    found = globals().get(name)
-    if isinstance(found, type) and issubclass(found, Failure):
-        return found(**facts)
-    return Failure(reason=str(facts.get("reason", name)))
+def revive(
+    name: str, facts: dict[str, Any], *, text: str | None = None, status: int = 500
+) -> Failure:
+    """Rebuild an error that crossed RPC.
+
+    ``text`` and ``status`` are what the sender made of it: an unknown class, or one whose sentence
+    needs other facts here, becomes a plain Failure with them.
+    """
+    kind = globals().get(name)
+    if isinstance(kind, type) and issubclass(kind, Failure):
+        try:
+            return kind(**facts)
+        except (TypeError, KeyError, ValueError, IndexError):
+            pass  # a peer of another release: its facts are not ours
+    failure = Failure(reason=text if text is not None else str(facts.get("reason", name)))
+    failure.status = status  # type: ignore[misc]  # of a class that only the sender has
+    return failure
 
 
 # ---------------------------------------------------------------- 400: the request is wrong
@@ -60,6 +71,12 @@ class InvalidParameterValue(Invalid):
 
 class MissingParameterValue(InvalidParameterValue):
     code = "invalid.missing"
+
+
+class CallMalformed(Invalid):
+    """What came over RPC is no call of the contract."""
+
+    code, text = "invalid.call", "cannot read the call: {reason}"
 
 
 class PatchError(Invalid):
@@ -668,6 +685,52 @@ class TemporaryFailure(Unavailable):
     text = "Resource temporarily unavailable, please retry. {reason}"
 
 
+class ConductorUnreached(TemporaryFailure):
+    """A call did not reach the conductor, so that nothing was done: another one may be asked."""
+
+    code = "unavailable.conductor_unreached"
+    text = "cannot reach conductor {host}: {reason}; nothing was done, retry"
+    retry_after_s = 5
+
+
+class ConductorSilent(TemporaryFailure):
+    """A call left, and no answer came: it may have been done."""
+
+    code = "unavailable.conductor_silent"
+    text = (
+        "cannot tell what conductor {host} made of {method}: {reason}; it may have been done, so "
+        "look before you ask again"
+    )
+
+
+class ConductorCallsBusy(Unavailable):
+    """So many requests wait for conductors that another one would starve the rest."""
+
+    code = "unavailable.conductor_calls"
+    text = (
+        "cannot ask conductor {host} now: {count} requests wait for {whom} already, as many as "
+        "may; retry later, and see that it answers"
+    )
+    retry_after_s = 5
+
+
+class MethodPinned(Unavailable):
+    code = "unavailable.pinned"
+    text = (
+        "cannot call {method}: it needs version {version} of the contract, and "
+        "[DEFAULT]pin_release_version = {release} allows {cap}; remove the pin when every "
+        "process runs this release"
+    )
+
+
+class MethodUnknown(Unavailable):
+    code = "unavailable.method"
+    text = (
+        "cannot call {method} in version {version} of the contract: {host} knows {known}; upgrade "
+        "it, or pin the callers with [DEFAULT]pin_release_version"
+    )
+
+
 class NoFreeConductorWorker(Unavailable):
     code = "unavailable.worker"
     text = (
@@ -690,7 +753,7 @@ class ApiThreadsBusy(Unavailable):
     code = "unavailable.threads"
     text = (
         "cannot {reason} now: {count} requests wait for BMCs or busy nodes already, as many as "
-        "half of [api]threads = {size}; retry, or raise it"
+        "half of {option} = {size}; retry, or raise it"
     )
     retry_after_s = 5
 

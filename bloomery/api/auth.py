@@ -8,12 +8,8 @@ served.
 
 from __future__ import annotations
 
-import base64
 import dataclasses
 import functools
-import hashlib
-import hmac
-import logging
 import os
 import re
 import threading
@@ -26,10 +22,8 @@ from typing import Any, Final, Protocol
 import bcrypt
 import webob
 
-from bloomery import errors
+from bloomery import htpasswd
 from bloomery.model.request import Request
-
-LOG = logging.getLogger(__name__)
 
 CHALLENGE: Final = ("WWW-Authenticate", 'Basic realm="Baremetal API"')
 # Routes that ask nobody's name: documents, and the calls of agents, as Ironic has them.
@@ -38,22 +32,13 @@ AGENT_CALLS: Final = re.compile(
     r"/v1/(lookup|heartbeat/[a-z0-9-]+|continue_inspection)(\.json|\.xml)?/?"
 )
 PUBLIC: Final = re.compile(f"{DOCUMENTS.pattern}|{AGENT_CALLS.pattern}")
-MAX_REMEMBERED: Final = 1000
 MAX_CHECKS: Final = 32  # that may wait for each other
 DEFERRED: Final = "bloomery.login"  # in the environment: the Check, or None before there is one
-_BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
-_ROUNDS: Final = range(4, 18)  # more take minutes
-_FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
-# What any name is checked against when nobody may log in.
-_NOBODY: Final = b"$2b$10$H2c45wk0vXVn80LytPm56ub5vUUmlMN5tCcvqVK9/X/rR8UKBmrNK"
 
 
-class Unauthorized(Exception):
-    """No login, or a wrong one."""
-
-
-class Malformed(Exception):
-    """An Authorization header that is none."""
+Unauthorized = htpasswd.Unauthorized
+Malformed = htpasswd.Malformed
+Busy = htpasswd.Busy
 
 
 class Refused(Exception):
@@ -62,10 +47,6 @@ class Refused(Exception):
     def __init__(self, response: webob.Response) -> None:
         super().__init__()
         self.response = response
-
-
-class Busy(Exception):
-    """Too many logins wait to be checked."""
 
 
 class IdentityUnavailable(Exception):
@@ -127,7 +108,7 @@ class Logins:
         self.checks: dict[bytes, Check] = {}  # under way, by proof
 
     def remember(self, proof: bytes) -> None:
-        if len(self.right) >= MAX_REMEMBERED:
+        if len(self.right) >= htpasswd.MAX_REMEMBERED:
             self.right.clear()
         self.right.add(proof)
 
@@ -140,27 +121,19 @@ class HttpBasic:
 
     def __init__(self, path: Path, checkers: int = 1) -> None:
         """Raises CannotStart if the file cannot be read, or nobody in it can log in."""
-        self._path = path
+        self._file = htpasswd.PasswordFile(path, "[DEFAULT]http_basic_auth_user_file")
         self._key = os.urandom(32)
         self._mutex = threading.Lock()
         self._pool = ThreadPoolExecutor(max_workers=checkers, thread_name_prefix="login")
-        try:
-            self._signature = _signature(path)
-            self._logins = _read(path)
-        except OSError as exc:
-            raise errors.CannotStart(
-                reason=f"cannot read {path} ([DEFAULT]http_basic_auth_user_file): {exc.strerror}",
-            ) from exc
-        except ValueError as exc:
-            raise errors.CannotStart(reason=f"cannot use {path}: {exc}") from exc
+        self._logins = Logins(self._file.hashes())
 
     def identify(self, request: Request, environ: Mapping[str, Any]) -> Request:
         return dataclasses.replace(request, user=self.user(environ))
 
     def user(self, environ: Mapping[str, Any]) -> str:
         """Return the name that goes with the password."""
-        name, password = _credentials(environ.get("HTTP_AUTHORIZATION", ""))
-        proof = hmac.new(self._key, f"{name}\0".encode() + password, hashlib.sha256).digest()
+        name, password = htpasswd.credentials(environ.get("HTTP_AUTHORIZATION", ""))
+        proof = htpasswd.proof_of(self._key, name, password)
         logins = self._current()
         if proof in logins.right:
             return name
@@ -201,81 +174,13 @@ class HttpBasic:
             logins.remember(proof)
 
     def _stand_in(self, logins: Logins, name: str) -> bytes:
-        """Return somebody's hash: each costs what the file says, and always the same one."""
-        if not logins.hashes:
-            return _NOBODY
-        drawn = hmac.new(self._key, name.encode(), hashlib.sha256).digest()
-        return list(logins.hashes.values())[int.from_bytes(drawn[:4], "big") % len(logins.hashes)]
+        return htpasswd.stand_in(self._key, logins.hashes, name)
 
     def _current(self) -> Logins:
-        """Return what the file says; one that is of no use leaves the last one in force."""
-        try:
-            signature = _signature(self._path)
-        except OSError as exc:
-            signature = (exc.strerror,)
-        if signature != self._signature:
+        """Return what the file says; nothing that was learnt of it outlives it."""
+        hashes = self._file.hashes()
+        if hashes is not self._logins.hashes:
             with self._mutex:
-                if signature != self._signature:
-                    self._logins = self._reread()
-                    self._signature = signature
+                if hashes is not self._logins.hashes:
+                    self._logins = Logins(hashes)
         return self._logins
-
-    def _reread(self) -> Logins:
-        try:
-            return _read(self._path)
-        except (OSError, ValueError) as exc:
-            why = exc.strerror if isinstance(exc, OSError) else exc
-            LOG.warning("cannot use %s: %s; the logins of before stay valid", self._path, why)
-            return self._logins
-
-
-def _signature(path: Path) -> tuple[Any, ...]:
-    """Return what changes when the file does."""
-    status = path.stat()
-    return status.st_mtime_ns, status.st_size, status.st_ino
-
-
-def _read(path: Path) -> Logins:
-    """Read the file.  Raises OSError, and ValueError if there are lines but none can be used."""
-    hashes: dict[str, bytes] = {}
-    wrong = []
-    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
-        name, _, stored = line.strip().partition(b":")
-        if name and _is_hash(stored) and _is_text(name):
-            hashes[name.decode()] = stored
-        elif line.strip():
-            wrong.append(number)
-    lines = ", ".join(map(str, wrong[:9]))
-    if wrong and not hashes:
-        raise ValueError(f"{_FORM}; wrong: line {lines}")
-    if wrong:
-        LOG.warning("%s: line %s cannot be used, and lets nobody in: %s", path, lines, _FORM)
-    return Logins(hashes)
-
-
-def _is_hash(stored: bytes) -> bool:
-    match = _BCRYPT.fullmatch(stored)
-    return match is not None and int(match[1]) in _ROUNDS
-
-
-def _is_text(name: bytes) -> bool:
-    try:
-        name.decode()
-    except UnicodeDecodeError:
-        return False
-    return True
-
-
-def _credentials(header: str) -> tuple[str, bytes]:
-    if not header:
-        raise Unauthorized
-    scheme, _, encoded = header.partition(" ")
-    if scheme.lower() != "basic":
-        raise Unauthorized
-    try:
-        name, colon, password = base64.b64decode(encoded, validate=True).partition(b":")
-        if not colon or b"\0" in password:
-            raise Malformed
-        return name.decode(), password
-    except ValueError as exc:  # not ASCII, not base64, not UTF-8
-        raise Malformed from exc

@@ -51,7 +51,7 @@ def build(
         conf=conf,
         registry=registry.load(conf),
         sealer=sealer,
-        node_locks=NodeLocks(ours.node_locked_max_waiters, max(conf.api.threads // 2, 1)),
+        node_locks=NodeLocks(ours.node_locked_max_waiters, max(conf.calling_threads[1] // 2, 1)),
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
         lease=Lease(ours.heartbeat_timeout),

@@ -24,7 +24,8 @@ def place(runtime: ConductorRuntime, reason: str) -> Iterator[None]:
     """Be one of the API's threads that wait.  Raises ApiThreadsBusy when as many do as may."""
     places = runtime.node_locks.places
     if not places.take():
-        raise errors.ApiThreadsBusy(reason=reason, count=places.most, size=runtime.conf.api.threads)
+        option, size = runtime.conf.calling_threads
+        raise errors.ApiThreadsBusy(reason=reason, count=places.most, option=option, size=size)
     try:
         yield
     finally:

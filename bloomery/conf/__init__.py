@@ -30,6 +30,7 @@ from bloomery.conf import (
     ipmi,
     notifications,
     redfish,
+    rpc,
     web,
 )
 from bloomery.conf.declare import options, read
@@ -55,6 +56,7 @@ GROUPS: dict[str, type[Any]] = {
     "inspector": inspection.Inspector,
     "inventory": inspection.Inventory,
     "ipmi": ipmi.Ipmi,
+    "json_rpc": rpc.JsonRpc,
     "metrics": agent.Metrics,
     "metrics_statsd": agent.MetricsStatsd,
     "orchestration": engine.Orchestration,
@@ -98,12 +100,20 @@ class Conf:
     inspector: inspection.Inspector = field(default_factory=inspection.Inspector)
     inventory: inspection.Inventory = field(default_factory=inspection.Inventory)
     ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)
+    json_rpc: rpc.JsonRpc = field(default_factory=rpc.JsonRpc)
     oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
         default_factory=notifications.OsloMessagingNotifications,
     )
     oslo_middleware: web.OsloMiddleware = field(default_factory=web.OsloMiddleware)
     redfish: redfish.Redfish = field(default_factory=redfish.Redfish)
     ssl: web.Ssl = field(default_factory=web.Ssl)
+
+    @property
+    def calling_threads(self) -> tuple[str, int]:
+        """The option that says how many threads call a conductor at a time, and its value."""
+        if self.default.rpc_transport == rpc.NONE:
+            return "[api]threads", self.api.threads
+        return "[DEFAULT]executor_thread_pool_size", self.default.executor_thread_pool_size
 
 
 def register(source: cfg.ConfigOpts) -> None:
@@ -152,7 +162,6 @@ def _said(config_files: Sequence[str]) -> set[tuple[str, str]]:
         for group, options_said in sections.items()
         if not group.startswith("oslo_messaging") and group != KEYSTONE_GROUP
         for option in options_said
-        if (group, option) != ("DEFAULT", "transport_url")
     }
 
 

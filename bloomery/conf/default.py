@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Final
 
+from bloomery.conf import rpc
 from bloomery.conf.declare import option
 
 KEYSTONE: Final = "keystone"
@@ -18,6 +19,27 @@ class Default:
         "unset: with SQLite the host name at the first start, which the database keeps, else "
         "the host name at this start",
         sample="<host name of the machine>",
+    )
+    rpc_transport: str = option(
+        rpc.NONE,
+        "how calls reach conductors: none (one process has all), oslo (a message broker, see "
+        "transport_url), json-rpc (HTTP, see [json_rpc])",
+        choices=rpc.TRANSPORTS,
+    )
+    transport_url: str | None = option(
+        None,
+        "URL of the message broker, such as rabbit://user:password@host:5672/",
+        secret=True,
+    )
+    rpc_response_timeout: int = option(
+        60, "seconds that a conductor may take to answer, beside what a caller waits for", least=1
+    )
+    executor_thread_pool_size: int = option(
+        64, "threads of a conductor that answer calls of other processes", least=2
+    )
+    pin_release_version: str | None = option(
+        None,
+        "release whose contract calls keep to, such as 0.1, while others still run it; unset: ours",
     )
     auth_strategy: str = option(
         "noauth",

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import functools
+from collections.abc import Callable, Iterable
+from typing import Any, cast
 
 from bloomery import errors
 from bloomery.rpc.contract import Conductor
@@ -11,7 +13,11 @@ from bloomery.rpc.transports import Transport
 
 
 class Client:
-    """Finds the conductor of a node or a driver on the ring."""
+    """Finds the conductor of a node or a driver on the ring.
+
+    A call that led nowhere, so that nothing was done, has the ring read again, once: another host
+    may have the node meanwhile.
+    """
 
     def __init__(self, ring: Ring, transport: Transport) -> None:
         self.ring = ring
@@ -19,19 +25,28 @@ class Client:
 
     def conductor_for_node(self, *, driver: str, group: str, uuid: str) -> Conductor:
         """The conductor of one node.  Raises NoValidHost, TemporaryFailure."""
-        return self._transport.proxy(self.ring.host_of_node(driver=driver, group=group, uuid=uuid))
+        return self._conductor(
+            functools.partial(self.ring.host_of_node, driver=driver, group=group, uuid=uuid)
+        )
 
     def conductor_for_driver(self, driver: str) -> Conductor:
         """Any conductor that serves ``driver``.  Raises DriverNotFound."""
-        return self._transport.proxy(self.ring.hosts_of_driver(driver)[0])
+        return self._conductor(lambda: self.ring.hosts_of_driver(driver)[0])
 
     def any_conductor(self) -> Conductor:
         """Any conductor: for what belongs to no node.  Raises TemporaryFailure."""
-        return self._transport.proxy(self.ring.any_host())
+        return self._conductor(self.ring.any_host)
 
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
         return [host for host in hosts if not self._reaches(host)]
+
+    def close(self) -> None:
+        """Let connections to conductors go."""
+        self._transport.close()
+
+    def _conductor(self, find_host: Callable[[], str]) -> Conductor:
+        return cast(Conductor, _Conductor(find_host, self.ring.forget, self._transport))
 
     def _reaches(self, host: str) -> bool:
         try:
@@ -39,3 +54,30 @@ class Client:
         except errors.TemporaryFailure:
             return False
         return True
+
+
+class _Conductor:
+    """The conductor that ``find_host`` names, or the one that it names when asked again."""
+
+    __slots__ = ("_find_host", "_forget", "_host", "_transport")
+
+    def __init__(
+        self, find_host: Callable[[], str], forget: Callable[[], None], transport: Transport
+    ) -> None:
+        """Raises what ``find_host`` does."""
+        self._find_host, self._forget, self._transport = find_host, forget, transport
+        self._host = find_host()
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return functools.partial(self._call, name)
+
+    def _call(self, name: str, *args: Any, **named: Any) -> Any:
+        try:
+            return getattr(self._transport.proxy(self._host), name)(*args, **named)
+        except errors.ConductorUnreached:
+            self._forget()
+            host = self._find_host()
+            if host == self._host:
+                raise
+            self._host = host
+        return getattr(self._transport.proxy(self._host), name)(*args, **named)

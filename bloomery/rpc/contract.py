@@ -1,10 +1,10 @@
 """The one contract between callers and conductors: version 1.0.
 
 A method of ``Conductor`` is an RPC method; ``since`` names the contract version that brought it,
-and ``METHODS`` lists them.  Arguments and results are JSON, ``Request`` apart: it comes first in
-every method and says who asks, under which request id, and how long he is willing to wait
-(``wait_s``).  Times are seconds, sizes as the attribute says.  Callers get errors back as their
-own class.  There are three kinds of methods:
+``METHODS`` lists them, and ``RELEASES`` says which release knows which version.  Arguments and
+results are JSON, ``Request`` apart: it comes first in every method and says who asks, under which
+request id, and how long he is willing to wait (``wait_s``).  Times are seconds, sizes as the
+attribute says.  Callers get errors back as their own class.  There are three kinds of methods:
 
 - **changes of records**: validated by the caller, checked again under the node's lock, and
   committed when the method returns; row, event rows and release of the lock are one commit;
@@ -23,26 +23,16 @@ nothing written), questions ApiThreadsBusy (503), too.
 
 from __future__ import annotations
 
-import inspect
-from collections.abc import Callable
-from typing import Any, Final, Protocol, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final, Protocol
 
 from bloomery.model.request import Request
+from bloomery.rpc.methods import Method, list_methods, since
 
 VERSION: Final = "1.0"
+RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> contract version that it knows
 
-F = TypeVar("F", bound=Callable[..., Any])
 Json = dict[str, Any]
-
-
-def since(version: str) -> Callable[[F], F]:
-    """Say which contract version brought a method."""
-
-    def mark(method: F) -> F:
-        method.since = version  # type: ignore[attr-defined]
-        return method
-
-    return mark
 
 
 class Records(Protocol):
@@ -201,7 +191,7 @@ class Agents(Protocol):
         Needs no lock, and never raises NodeLocked.
         """
 
-    @since("1.0")
+    @since("1.0", drops_new_fields=True)
     def heartbeat(
         self,
         request: Request,
@@ -281,14 +271,14 @@ class Power(Protocol):
         BmcRefused (500), and what ``validate`` raises.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_boot_device(self, request: Request, node_uuid: str) -> Json:
         """Return {"boot_device": name or None, "persistent": bool or None}; holds the node.
 
         Raises BmcUnreachable and BmcRefused (500), and what ``validate`` raises.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_supported_boot_devices(self, request: Request, node_uuid: str) -> list[str]:
         """Return names such as "pxe", "disk", "cdrom"; needs no lock."""
 
@@ -300,21 +290,21 @@ class Power(Protocol):
         interface has none.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_console_information(self, request: Request, node_uuid: str) -> Json | None:
         """Return {"type": kind, "url": where}, as the driver has it; None while it is off.
 
         Needs no lock.  Raises what the console's ``validate`` raises.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def validate_driver_interfaces(self, request: Request, node_uuid: str) -> Json:
         """Return {interface: {"result": True} or {"result": False, "reason": text}}; needs no lock.
 
         All interfaces but vendor.  No BMC is asked.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
         """Return what this conductor remembers of the node's BMC, without asking it; needs no lock.
 
@@ -322,7 +312,7 @@ class Power(Protocol):
         last_error_at, left_alone, latency.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_driver_properties(self, request: Request, driver: str) -> Json:
         """Return {property: description} over the default interfaces of a hardware type.
 
@@ -346,7 +336,7 @@ class Hardware(Protocol):
         Raises InvalidParameterValue (400): the RAID interface does not take it.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_raid_logical_disk_properties(self, request: Request, driver: str) -> Json:
         """Return {property of a logical disk: description} of a hardware type.
 
@@ -357,13 +347,13 @@ class Hardware(Protocol):
     def inject_nmi(self, request: Request, node_uuid: str) -> None:
         """Interrupt the machine (NMI); done when it returns."""
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_supported_indicators(
         self, request: Request, node_uuid: str, component: str | None
     ) -> Json:
         """Return {component: {indicator: {"readonly": bool, "states": names}}}; needs no lock."""
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_indicator_state(
         self, request: Request, node_uuid: str, component: str, indicator: str
     ) -> str:
@@ -396,7 +386,7 @@ class Hardware(Protocol):
     ) -> None:
         """Order images to be ejected; None: from all devices.  A failure goes to last_error."""
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_virtual_media(self, request: Request, node_uuid: str) -> list[Json]:
         """Return [{"media_types": names, "inserted": bool, "image": address}]; needs no lock."""
 
@@ -420,14 +410,14 @@ class Hardware(Protocol):
         Raises DriverNotFound (404).
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_node_vendor_passthru_methods(self, request: Request, node_uuid: str) -> Json:
         """Return {method: facts}; needs no lock.
 
         Facts: async, attach, require_exclusive_lock (booleans), description, http_methods.
         """
 
-    @since("1.0")
+    @since("1.0", question=True)
     def get_driver_vendor_passthru_methods(self, request: Request, driver: str) -> Json:
         """As ``get_node_vendor_passthru_methods``.  Raises DriverNotFound (404)."""
 
@@ -446,7 +436,7 @@ class Network(Protocol):
     def vif_detach(self, request: Request, node_uuid: str, vif_id: str) -> None:
         """Detach a VIF; detached when it returns.  Raises what the interface raises."""
 
-    @since("1.0")
+    @since("1.0", question=True)
     def vif_list(self, request: Request, node_uuid: str) -> list[Json]:
         """Return [{"id": ...}, ...]; needs no lock."""
 
@@ -455,8 +445,4 @@ class Conductor(Records, Allocations, Provisioning, Agents, Power, Hardware, Net
     """What a conductor does for callers."""
 
 
-METHODS: Final[dict[str, str]] = {
-    name: method.since
-    for name, method in inspect.getmembers(Conductor, inspect.isfunction)
-    if hasattr(method, "since")
-}
+METHODS: Final[Mapping[str, Method]] = list_methods(Conductor)

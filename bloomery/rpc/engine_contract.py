@@ -15,7 +15,6 @@ does (400), RequestLimitExceeded (400) and Forbidden for a type that is not allo
 
 from __future__ import annotations
 
-import inspect
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, Protocol
 
@@ -38,9 +37,10 @@ from bloomery.model.stack_views import (
     StackSummary,
     UpdatePreview,
 )
-from bloomery.rpc.contract import since
+from bloomery.rpc.methods import Method, list_methods, since
 
 VERSION: Final = "1.0"
+RELEASES: Final[Mapping[str, str]] = {"0.1": "1.0"}  # release -> contract version that it knows
 
 
 class Stacks(Protocol):
@@ -406,8 +406,4 @@ class Engine(Stacks, StackActions, StackResources, Templates, Software, Engines,
     """What engines do for callers."""
 
 
-METHODS: Final[dict[str, str]] = {
-    name: method.since
-    for name, method in inspect.getmembers(Engine, inspect.isfunction)
-    if hasattr(method, "since")
-}
+METHODS: Final[Mapping[str, Method]] = list_methods(Engine)

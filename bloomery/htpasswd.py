@@ -1,0 +1,192 @@
+"""Files of ``user:bcrypt`` lines, as ``htpasswd -B`` writes them: who may log in.
+
+bcrypt costs a quarter of a second by design.  ``Checker`` remembers a login that was right by a
+keyed hash, so that it is paid once per process and password; the API has a checker of its own
+(``api.auth``), which lets no thread wait.
+"""
+
+from __future__ import annotations
+
+import base64
+import hashlib
+import hmac
+import logging
+import os
+import re
+import threading
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any, Final
+
+import bcrypt
+
+from bloomery import errors
+
+LOG = logging.getLogger(__name__)
+
+MAX_REMEMBERED: Final = 1000
+_MAX_WAITING: Final = 4  # logins that wait to be checked
+_BCRYPT: Final = re.compile(rb"\$2[aby]\$(\d\d)\$[./A-Za-z0-9]{53}")
+_ROUNDS: Final = range(4, 18)  # more take minutes
+_FORM: Final = "each line must be user:hash, the hash made by bcrypt (htpasswd -nbB user password)"
+# What any name is checked against when nobody may log in.
+_NOBODY: Final = b"$2b$10$H2c45wk0vXVn80LytPm56ub5vUUmlMN5tCcvqVK9/X/rR8UKBmrNK"
+
+
+class Unauthorized(Exception):
+    """No login, or a wrong one."""
+
+
+class Malformed(Exception):
+    """An Authorization header that is none."""
+
+
+class Busy(Exception):
+    """Too many logins wait to be checked."""
+
+
+class PasswordFile:
+    """A file that is read again when it changes; one of no use leaves the last one in force."""
+
+    def __init__(self, path: Path, option: str) -> None:
+        """``option`` names the file.  Raises CannotStart: not readable, or nobody can log in."""
+        self._path = path
+        self._mutex = threading.Lock()
+        try:
+            self._signature = _signature(path)
+            self._hashes = _read(path)
+        except OSError as exc:
+            raise errors.CannotStart(
+                reason=f"cannot read {path} ({option}): {exc.strerror}",
+            ) from exc
+        except ValueError as exc:
+            raise errors.CannotStart(reason=f"cannot use {path}: {exc}") from exc
+
+    def hashes(self) -> Mapping[str, bytes]:
+        """Return hashes by name; the same object as long as the file stays as it is."""
+        try:
+            signature = _signature(self._path)
+        except OSError as exc:
+            signature = (exc.strerror,)
+        if signature != self._signature:
+            with self._mutex:
+                if signature != self._signature:
+                    self._hashes = self._reread()
+                    self._signature = signature
+        return self._hashes
+
+    def _reread(self) -> Mapping[str, bytes]:
+        try:
+            return _read(self._path)
+        except (OSError, ValueError) as exc:
+            why = exc.strerror if isinstance(exc, OSError) else exc
+            LOG.warning("cannot use %s: %s; the logins of before stay valid", self._path, why)
+            return self._hashes
+
+
+class Checker:
+    """Checks logins in the calling thread, one at a time; safe to use from any."""
+
+    def __init__(self, file: PasswordFile) -> None:
+        self._file = file
+        self._key = os.urandom(32)
+        self._one_at_a_time = threading.Lock()
+        self._waiting = threading.BoundedSemaphore(_MAX_WAITING)
+        self._hashes = file.hashes()
+        self._right: set[bytes] = set()  # proofs of logins that were right by ``_hashes``
+
+    def user(self, header: str) -> str:
+        """Return whose login an Authorization header is.  Raises Unauthorized, Malformed, Busy."""
+        name, password = credentials(header)
+        proof = proof_of(self._key, name, password)
+        if self._file.hashes() is self._hashes and proof in self._right:
+            return name
+        if not self._waiting.acquire(blocking=False):
+            raise Busy
+        try:
+            with self._one_at_a_time:
+                self._check(name, password, proof)
+        finally:
+            self._waiting.release()
+        return name
+
+    def _check(self, name: str, password: bytes, proof: bytes) -> None:
+        hashes = self._file.hashes()
+        if hashes is not self._hashes:
+            self._hashes, self._right = hashes, set()
+        if proof in self._right:
+            return
+        stored = hashes.get(name)
+        if not bcrypt.checkpw(password[:72], stored or stand_in(self._key, hashes, name)):
+            raise Unauthorized
+        if stored is None:
+            raise Unauthorized
+        if len(self._right) >= MAX_REMEMBERED:
+            self._right.clear()
+        self._right.add(proof)
+
+
+def proof_of(key: bytes, name: str, password: bytes) -> bytes:
+    """Return what a login is remembered by."""
+    return hmac.new(key, f"{name}\0".encode() + password, hashlib.sha256).digest()
+
+
+def stand_in(key: bytes, hashes: Mapping[str, bytes], name: str) -> bytes:
+    """Return somebody's hash: each costs what the file says, and always the same one for a name."""
+    if not hashes:
+        return _NOBODY
+    drawn = hmac.new(key, name.encode(), hashlib.sha256).digest()
+    return list(hashes.values())[int.from_bytes(drawn[:4], "big") % len(hashes)]
+
+
+def credentials(header: str) -> tuple[str, bytes]:
+    """Return name and password.  Raises Unauthorized where there are none, Malformed."""
+    if not header:
+        raise Unauthorized
+    scheme, _, encoded = header.partition(" ")
+    if scheme.lower() != "basic":
+        raise Unauthorized
+    try:
+        name, colon, password = base64.b64decode(encoded, validate=True).partition(b":")
+        if not colon or b"\0" in password:
+            raise Malformed
+        return name.decode(), password
+    except ValueError as exc:  # not ASCII, not base64, not UTF-8
+        raise Malformed from exc
+
+
+def _signature(path: Path) -> tuple[Any, ...]:
+    """Return what changes when the file does."""
+    status = path.stat()
+    return status.st_mtime_ns, status.st_size, status.st_ino
+
+
+def _read(path: Path) -> Mapping[str, bytes]:
+    """Read the file.  Raises OSError, and ValueError if there are lines but none can be used."""
+    hashes: dict[str, bytes] = {}
+    wrong = []
+    for number, line in enumerate(path.read_bytes().splitlines(), start=1):
+        name, _, stored = line.strip().partition(b":")
+        if name and _is_hash(stored) and _is_text(name):
+            hashes[name.decode()] = stored
+        elif line.strip():
+            wrong.append(number)
+    lines = ", ".join(map(str, wrong[:9]))
+    if wrong and not hashes:
+        raise ValueError(f"{_FORM}; wrong: line {lines}")
+    if wrong:
+        LOG.warning("%s: line %s cannot be used, and lets nobody in: %s", path, lines, _FORM)
+    return hashes
+
+
+def _is_hash(stored: bytes) -> bool:
+    match = _BCRYPT.fullmatch(stored)
+    return match is not None and int(match[1]) in _ROUNDS
+
+
+def _is_text(name: bytes) -> bool:
+    try:
+        name.decode()
+    except UnicodeDecodeError:
+        return False
+    return True

@@ -1,0 +1,74 @@
+"""How many threads of a process may wait for conductors, so that the rest go on serving.
+
+A conductor that is dead, or paused, answers nobody until the time-out; without limits the threads
+of the API would all wait for it.  At most half of them wait for conductors at a time, and three
+quarters of those for one host.  Who finds no room waits a moment where calls come back, and is
+refused at once where none did lately.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Final
+
+from bloomery import errors
+
+QUEUE_S: Final = 0.5  # that a caller waits for others to come back
+LATELY_S: Final = 1.0
+
+
+class CallLimits:
+    """``threads``: those of the process that call; safe to use from any of them."""
+
+    def __init__(self, threads: int, clock: Callable[[], float] = time.monotonic) -> None:
+        self.most = max(1, threads // 2)
+        self.most_per_host = max(1, self.most * 3 // 4)
+        self._clock = clock
+        self._room = threading.Condition()
+        self._calls: Counter[str] = Counter()
+        self._heard_at: dict[str, float] = {}  # the last answer, or when waiting for one began
+
+    @property
+    def calls(self) -> int:
+        """How many wait now."""
+        return self._calls.total()
+
+    @contextmanager
+    def call(self, host: str) -> Iterator[None]:
+        """Be one of those that wait for ``host``.  Raises ConductorCallsBusy."""
+        with self._room:
+            if not self._room.wait_for(lambda: self._has_room(host), self._patience_s(host)):
+                raise self._busy(host)
+            if not self._calls[host]:
+                self._heard_at[host] = self._clock()
+            self._calls[host] += 1
+        try:
+            yield
+        finally:
+            with self._room:
+                self._calls[host] -= 1
+                if not self._calls[host]:
+                    del self._calls[host]
+                self._room.notify_all()
+
+    def came_back(self, host: str) -> None:
+        """Note that ``host`` has answered."""
+        self._heard_at[host] = self._clock()
+
+    def _has_room(self, host: str) -> bool:
+        return self._calls[host] < self.most_per_host and self.calls < self.most
+
+    def _patience_s(self, host: str) -> float:
+        """Return how long to wait for room: not at all where those who wait get no answers."""
+        hosts = (host,) if self._calls[host] >= self.most_per_host else tuple(+self._calls)
+        lately = self._clock() - LATELY_S
+        return QUEUE_S if any(self._heard_at[each] > lately for each in hosts) else 0.0
+
+    def _busy(self, host: str) -> errors.ConductorCallsBusy:
+        if self._calls[host] >= self.most_per_host:
+            return errors.ConductorCallsBusy(host=host, count=self._calls[host], whom="it")
+        return errors.ConductorCallsBusy(host=host, count=self.calls, whom="conductors")

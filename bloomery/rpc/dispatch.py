@@ -1,0 +1,135 @@
+"""The side of a transport that is asked: from a message to a method of the endpoint, and back.
+
+    dispatcher = Dispatcher(manager, contract.METHODS, host="rack-a", version=contract.VERSION)
+    reply = dispatcher.dispatch(message)            # never raises
+
+A call that comes twice changes nothing twice.  Transports may deliver a call again, and callers
+send one again when a connection broke under it; the second one waits for the reply to the first,
+or gets it from memory.  Questions are answered as often as they come.  Memory ends with the
+process: no caller sends a call again to a process that was started since.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import uuid
+from collections.abc import Callable, Mapping
+from concurrent.futures import Future
+from typing import Any, Final
+
+import cachetools
+
+from bloomery import errors
+from bloomery.rpc import wire
+from bloomery.rpc.methods import Method, understands
+
+LOG = logging.getLogger(__name__)
+
+_MOST_REPLIES: Final = 4096
+_REMEMBERED_S: Final = 600.0  # longer than anybody sends a call again
+
+
+class Replies:
+    """Replies to the latest calls, by call id; those that are under way are waited for."""
+
+    def __init__(
+        self,
+        most: int = _MOST_REPLIES,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._mutex = threading.Lock()
+        self._replies: cachetools.TTLCache[str, Future[wire.Reply]] = cachetools.TTLCache(
+            most, _REMEMBERED_S, timer=clock
+        )
+
+    def once(self, call_id: str, run: Callable[[], wire.Reply]) -> wire.Reply:
+        """Return what ``run`` returns, which must not raise; it runs once for each call id."""
+        with self._mutex:
+            reply = self._replies.get(call_id)
+            is_first = reply is None
+            if reply is None:
+                reply = self._replies[call_id] = Future()
+        if is_first:
+            reply.set_result(run())
+        return reply.result()
+
+
+class Dispatcher:
+    """Runs calls on ``endpoint``; safe to use from any thread.
+
+    ``instance`` is another one in each process: a caller who wants an answer of this process, and
+    of no successor, names it.
+    """
+
+    def __init__(
+        self,
+        endpoint: Any,
+        methods: Mapping[str, Method],
+        *,
+        host: str,
+        version: str,
+        replies: Replies | None = None,
+    ) -> None:
+        self.host = host
+        self.instance = uuid.uuid4().hex
+        self._endpoint, self._methods, self._version = endpoint, methods, version
+        self._replies = replies or Replies()
+
+    def dispatch(self, message: Mapping[str, Any]) -> wire.Reply:
+        """Return the reply to a call; an unexpected fault is logged, and told as a failure."""
+        try:
+            call = wire.read_call(message)
+            method = self._method(call)
+            self._check_instance(message, call)
+        except errors.Failure as exc:
+            return wire.failed(exc)
+        if method.is_question:
+            return self._run(call)
+        return self._replies.once(call.call_id, lambda: self._run(call))
+
+    def _method(self, call: wire.Call) -> Method:
+        """Return the method; raises CallMalformed, MethodUnknown, ConductorUnreached."""
+        if call.host != self.host:
+            raise errors.ConductorUnreached(
+                host=call.host, reason=f"{self.host} answers at its address"
+            )
+        method = self._methods.get(call.method)
+        if method is None or not self._is_understood(call, method):
+            raise errors.MethodUnknown(
+                method=call.method, version=call.version, host=self.host, known=self._version
+            )
+        if fault := method.fault_of(call.arguments):
+            raise errors.CallMalformed(reason=f"{call.method} {fault}")
+        return method
+
+    def _check_instance(self, message: Mapping[str, Any], call: wire.Call) -> None:
+        """Raises ConductorSilent where a process before this one may have run the call."""
+        if message.get("instance", self.instance) != self.instance:
+            raise errors.ConductorSilent(
+                host=self.host, method=call.method, reason="it was started anew meanwhile"
+            )
+
+    def _is_understood(self, call: wire.Call, method: Method) -> bool:
+        try:
+            return understands(self._version, call.version) and understands(
+                call.version, method.since
+            )
+        except ValueError:
+            return False
+
+    def _run(self, call: wire.Call) -> wire.Reply:
+        try:
+            result = getattr(self._endpoint, call.method)(call.request, **call.arguments)
+            return wire.replied(result)
+        except errors.Failure as exc:
+            return wire.failed(exc)
+        except Exception:
+            LOG.exception("%s of %s failed unexpectedly", call.method, call.request.request_id)
+            return wire.failed(
+                errors.Failure(
+                    reason=f"cannot {call.method}: an unexpected fault of conductor {self.host}; "
+                    f"its log has it under {call.request.request_id}"
+                )
+            )

@@ -1,0 +1,169 @@
+"""Calls to conductors over HTTP: kept-alive connections, one pool for each host.
+
+A conductor's name is its address, with the port unless that is the usual one.  A connection that
+breaks under a call leaves open what became of it: the call is sent once more with the same id and
+the instance of the process that has had it, which answers from memory; no other process does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Mapping
+from typing import Any, Final
+
+import urllib3
+from urllib3 import exceptions
+
+from bloomery import errors
+from bloomery.conf import Conf, rpc
+from bloomery.db import rows
+from bloomery.rpc.json_rpc_server import (
+    CLASSES,
+    HOST_KEY,
+    INSTANCE_HEADER,
+    INSTANCE_KEY,
+    VERSION_KEY,
+)
+
+CONNECT_S: Final = 4.0
+_NOT_SENT: Final = (
+    exceptions.NewConnectionError,
+    exceptions.ConnectTimeoutError,
+    exceptions.LocationValueError,
+    exceptions.SSLError,
+)
+
+
+class JsonRpcChannel:
+    """Safe to use from any thread."""
+
+    def __init__(self, conf: Conf) -> None:
+        ours = conf.json_rpc
+        self._conf = ours
+        self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
+        if ours.username is not None:
+            login = f"{ours.username}:{ours.password or ''}"
+            self._headers |= urllib3.make_headers(basic_auth=login)
+        self._mutex = threading.Lock()
+        self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
+        self._instances: dict[str, str] = {}  # of the processes that answered last
+        self._connections = max(1, conf.api.threads)
+
+    def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        """Return the reply.  Raises ConductorUnreached, ConductorSilent."""
+        try:
+            response = self._posted(host, message, timeout_s)
+        except exceptions.ProtocolError as exc:
+            response = self._posted_again(host, message, timeout_s, exc)
+        if instance := response.headers.get(INSTANCE_HEADER):
+            self._instances[host] = instance
+        if response.status != 200:
+            raise errors.ConductorUnreached(host=host, reason=self._refusal(response.status))
+        return _reply(host, message, response.data)
+
+    def close(self) -> None:
+        with self._mutex:
+            for pool in self._pools.values():
+                pool.close()
+            self._pools.clear()
+
+    def _posted(
+        self, host: str, message: dict[str, Any], timeout_s: float
+    ) -> urllib3.BaseHTTPResponse:
+        """Raises ProtocolError where a connection broke, and what ``call`` does."""
+        body = rows.dump_document(_document(message)).encode()
+        timeout = urllib3.Timeout(connect=CONNECT_S, read=timeout_s)
+        try:
+            return self._pool(host).urlopen(
+                "POST", "/", body=body, headers=self._headers, timeout=timeout,
+                retries=False, redirect=False,
+            )  # fmt: skip
+        except _NOT_SENT as exc:
+            raise errors.ConductorUnreached(host=host, reason=_reason(exc)) from exc
+        except exceptions.ReadTimeoutError as exc:
+            raise errors.ConductorSilent(
+                host=host, method=message["method"], reason=f"no answer within {timeout_s:g} s"
+            ) from exc
+
+    def _posted_again(
+        self, host: str, message: dict[str, Any], timeout_s: float, first: Exception
+    ) -> urllib3.BaseHTTPResponse:
+        silent = errors.ConductorSilent(
+            host=host, method=message["method"], reason="the connection broke"
+        )
+        instance = self._instances.get(host)
+        if instance is None:
+            raise silent from first
+        try:
+            return self._posted(host, message | {"instance": instance}, timeout_s)
+        except (errors.ConductorUnreached, exceptions.ProtocolError) as exc:
+            raise silent from exc
+
+    def _pool(self, host: str) -> urllib3.HTTPConnectionPool:
+        with self._mutex:
+            pool = self._pools.get(host)
+            if pool is None:
+                pool = self._pools[host] = self._new_pool(*address(host))
+            return pool
+
+    def _new_pool(self, name: str, port: int) -> urllib3.HTTPConnectionPool:
+        if not self._conf.client_use_ssl:
+            return urllib3.HTTPConnectionPool(name, port, maxsize=self._connections)
+        return urllib3.HTTPSConnectionPool(
+            name, port, maxsize=self._connections, ca_certs=self._conf.cafile,
+            cert_reqs="CERT_NONE" if self._conf.insecure else "CERT_REQUIRED",
+        )  # fmt: skip
+
+    def _refusal(self, status: int) -> str:
+        """Return why a conductor did not look at the call."""
+        if status == 401:
+            return "it does not know [json_rpc]username with this password"
+        if status == 413:
+            return "the call is larger than its [json_rpc]max_body_size"
+        return f"it refused the call with HTTP {status}"
+
+
+def address(host: str) -> tuple[str, int]:
+    """Return where a conductor listens: "rack-a", "rack-a:8090", "::1" or "[::1]:8090"."""
+    name, colon, port = host.rpartition(":")
+    if colon and port.isdecimal() and (":" not in name or name.startswith("[")):
+        return name.strip("[]"), int(port)
+    return host.strip("[]"), rpc.PORT
+
+
+def _document(message: dict[str, Any]) -> dict[str, Any]:
+    params = message["arguments"] | {
+        "context": message["context"], VERSION_KEY: message["version"], HOST_KEY: message["host"],
+    }  # fmt: skip
+    if "instance" in message:
+        params[INSTANCE_KEY] = message["instance"]
+    return {
+        "jsonrpc": "2.0", "id": message["call_id"], "method": message["method"], "params": params,
+    }  # fmt: skip
+
+
+def _reply(host: str, message: dict[str, Any], body: bytes) -> Mapping[str, Any]:
+    try:
+        document = rows.load_document(body.decode())
+        if "error" not in document:
+            return {"result": document["result"]}
+        error = document["error"]
+        data = error.get("data") or {}
+        failure = {
+            "class": data.get("class", "Failure").removeprefix(CLASSES),
+            "facts": data.get("facts", {}), "text": error["message"],
+            "status": data.get("status", 500),
+        }  # fmt: skip
+    except (ValueError, KeyError, TypeError, AttributeError) as exc:
+        raise errors.ConductorSilent(
+            host=host, method=message["method"], reason="its answer is no JSON-RPC"
+        ) from exc
+    return {"failure": failure}
+
+
+def _reason(exc: Exception) -> str:
+    """Return what hindered a connection, in a few words."""
+    if isinstance(exc, exceptions.ConnectTimeoutError):
+        return f"no connection within {CONNECT_S:g} s"
+    cause = exc.__cause__ or exc
+    return str(getattr(cause, "strerror", None) or cause)

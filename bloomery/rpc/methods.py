@@ -1,0 +1,106 @@
+"""What a contract says of its methods: since which version, with which arguments, asked twice.
+
+@since("1.0", question=True)
+def vif_list(self, request: Request, node_uuid: str) -> list[Json]: ...
+
+list_methods(Conductor)["vif_list"].parameters      # ("node_uuid",)
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final, TypeVar
+
+F = TypeVar("F", bound=Callable[..., Any])
+
+_MARK: Final = "contract_facts"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """One method of a contract, ``request`` left out.
+
+    ``is_question``: it changes nothing, so that a call that comes twice is simply answered twice.
+    ``field_since``: the versions that brought parameters after the method itself.
+    ``drops_new_fields``: a caller whose peers may be older leaves those parameters out, instead of
+    refusing the call.
+    """
+
+    name: str
+    since: str
+    parameters: tuple[str, ...]
+    required: frozenset[str]
+    is_question: bool = False
+    field_since: Mapping[str, str]
+    drops_new_fields: bool = False
+
+    def arguments(self, args: Sequence[Any], named: Mapping[str, Any]) -> dict[str, Any]:
+        """Return arguments by name.  Raises TypeError, as a call of the method would."""
+        arguments: dict[str, Any] = {**dict(zip(self.parameters, args, strict=False)), **named}
+        if len(args) + len(named) != len(arguments) or (fault := self.fault_of(arguments)):
+            raise TypeError(f"{self.name}(): {fault or 'arguments that it does not have'}")
+        return arguments
+
+    def fault_of(self, arguments: Mapping[str, Any]) -> str | None:
+        """Return what keeps these arguments from being those of the method; None: nothing."""
+        if missing := self.required - arguments.keys():
+            return f"without {', '.join(sorted(missing))}"
+        if surplus := arguments.keys() - set(self.parameters):
+            return f"with {', '.join(sorted(map(str, surplus)))}, which it does not take"
+        return None
+
+    def version_of(self, arguments: Mapping[str, Any]) -> str:
+        """Return the oldest version of the contract that understands this call."""
+        fields = (v for name, v in self.field_since.items() if name in arguments)
+        return max((self.since, *fields), key=parsed)
+
+
+def since(
+    version: str,
+    *,
+    question: bool = False,
+    fields: Mapping[str, str] | None = None,
+    drops_new_fields: bool = False,
+) -> Callable[[F], F]:
+    """Say which contract version brought a method, and its later parameters (``fields``)."""
+
+    def mark(method: F) -> F:
+        facts = {"since": version, "is_question": question, "field_since": dict(fields or {})}
+        setattr(method, _MARK, facts | {"drops_new_fields": drops_new_fields})
+        return method
+
+    return mark
+
+
+def list_methods(contract: type[Any]) -> dict[str, Method]:
+    """Return the methods of a contract by name."""
+    return {
+        name: _method(name, function)
+        for name, function in inspect.getmembers(contract, inspect.isfunction)
+        if hasattr(function, _MARK)
+    }
+
+
+def parsed(version: str) -> tuple[int, int]:
+    """Return a version as numbers that compare.  Raises ValueError."""
+    major, minor = version.split(".")
+    return int(major), int(minor)
+
+
+def understands(own: str, other: str) -> bool:
+    """Tell whether who knows contract ``own`` understands a call of version ``other``."""
+    return parsed(own)[0] == parsed(other)[0] and parsed(other) <= parsed(own)
+
+
+def _method(name: str, function: Callable[..., Any]) -> Method:
+    _self, _request, *parameters = inspect.signature(function).parameters.values()
+    return Method(
+        name=name,
+        parameters=tuple(parameter.name for parameter in parameters),
+        required=frozenset(
+            parameter.name for parameter in parameters if parameter.default is parameter.empty
+        ),
+        **getattr(function, _MARK),
+    )

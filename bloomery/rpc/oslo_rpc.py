@@ -1,0 +1,193 @@
+"""Calls to conductors over a message broker, by oslo.messaging with threads.
+
+Each conductor has a queue of its own, ``bloomery.conductor_manager.HOST``, in an exchange of its
+own: notifications keep theirs, so that either may be durable without the other.  oslo.messaging
+cannot rebuild our errors; replies carry them packed (``wire``).
+
+Whoever starts the process has chosen threads for oslo.service before this is imported
+(``cmd.threads``).
+"""
+
+from __future__ import annotations
+
+import functools
+import logging
+import threading
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final
+
+import oslo_messaging
+from kombu import exceptions as kombu_exceptions
+from oslo_config import cfg
+from oslo_messaging import exceptions
+from oslo_messaging._drivers import impl_rabbit
+from oslo_messaging._metrics import client as metrics
+from oslo_messaging._tracing import client as tracing
+from oslo_messaging.rpc import client as oslo_client
+
+from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.rpc import wire
+from bloomery.rpc.dispatch import Dispatcher
+
+LOG = logging.getLogger(__name__)
+
+EXCHANGE: Final = "bloomery"
+TOPIC: Final = "bloomery.conductor_manager"
+CONNECT_S: Final = 4.0  # that a caller waits for the broker
+_LISTEN_S: Final = 5.0  # that a start waits for it
+_SEND_RETRIES: Final = 1  # with a new connection, where the broker closed the old one
+_RABBIT: Final = "oslo_messaging_rabbit"
+_RESERVED: Final = frozenset({"target", "oslo_rpc_server_ping"})  # oslo.messaging asks for them
+_BROKER_AWAY: Final = "the message broker does not answer"
+_NOT_CONNECTED: Final = (kombu_exceptions.OperationalError, OSError)
+
+
+class OsloServer:
+    """Listens to the queue of one conductor, from ``start`` until ``stop``."""
+
+    def __init__(self, dispatcher: Dispatcher, conf: Conf, config_files: Sequence[str]) -> None:
+        """Raises CannotStart for a URL that cannot be used; the broker may be away."""
+        self._transport = _transport(conf, config_files)
+        self._threads = conf.default.executor_thread_pool_size
+        self._server = oslo_messaging.get_rpc_server(
+            self._transport,
+            oslo_messaging.Target(exchange=EXCHANGE, topic=TOPIC, server=dispatcher.host),
+            [_Endpoint(dispatcher)],
+        )
+        self._starting = threading.Thread(target=self._listen, name="oslo-rpc", daemon=True)
+        self._listens = threading.Event()
+
+    def start(self) -> None:
+        """Begin to answer; a broker that is away is waited for in the background."""
+        self._starting.start()
+        if not self._listens.wait(_LISTEN_S):
+            LOG.warning("%s: calls are answered as soon as it does", _BROKER_AWAY)
+
+    def stop(self, within_s: float | None = None) -> None:
+        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``."""
+        if not self._listens.is_set():
+            return
+        ending = threading.Thread(target=self._end, name="oslo-rpc-end", daemon=True)
+        ending.start()
+        ending.join(within_s)
+
+    def _listen(self) -> None:
+        self._server.start(override_pool_size=self._threads)
+        self._listens.set()
+
+    def _end(self) -> None:
+        self._server.stop()
+        self._server.wait()
+        self._transport.cleanup()
+
+
+class _Endpoint:
+    """What oslo.messaging looks methods up in: all that are not private go to the dispatcher."""
+
+    def __init__(self, dispatcher: Dispatcher) -> None:
+        self._dispatcher = dispatcher
+
+    def __getattr__(self, name: str) -> Callable[..., wire.Reply]:
+        if name.startswith("_") or name in _RESERVED:
+            raise AttributeError(name)
+        return functools.partial(self._answer, name)
+
+    def _answer(self, method: str, context: Mapping[str, Any], **message: Any) -> wire.Reply:
+        return self._dispatcher.dispatch({**message, "method": method, "context": context})
+
+
+class OsloChannel:
+    """Safe to use from any thread; connects at the first call."""
+
+    def __init__(self, conf: Conf, config_files: Sequence[str]) -> None:
+        """Raises CannotStart for a URL that cannot be used."""
+        self._transport = _transport(conf, config_files)
+        self._client = oslo_messaging.get_rpc_client(
+            self._transport,
+            oslo_messaging.Target(exchange=EXCHANGE, topic=TOPIC),
+            retry=_SEND_RETRIES,
+            transport_options=oslo_messaging.TransportOptions(at_least_once=True),
+        )
+        self._mutex = threading.Lock()
+        self._connecting: threading.Thread | None = None
+        self._can_hear = threading.Event()
+
+    def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        """Return the reply.  Raises ConductorUnreached, ConductorSilent."""
+        if not self._can_hear.is_set() and not self._hear_replies():
+            raise errors.ConductorUnreached(host=host, reason=_BROKER_AWAY)
+        method, context = message["method"], message["context"]
+        facts = {name: message[name] for name in ("version", "call_id", "host", "arguments")}
+        try:
+            reply: Mapping[str, Any] = self._client.prepare(server=host, timeout=timeout_s).call(
+                context, method, **facts
+            )
+        except exceptions.MessageUndeliverable as exc:
+            raise errors.ConductorUnreached(host=host, reason="it has no queue") from exc
+        except _NOT_CONNECTED as exc:
+            raise errors.ConductorUnreached(host=host, reason=_BROKER_AWAY) from exc
+        except exceptions.MessagingTimeout as exc:
+            reason = f"no answer within {timeout_s:g} s"
+            raise errors.ConductorSilent(host=host, method=method, reason=reason) from exc
+        except exceptions.MessagingException as exc:
+            reason = "the message broker went away"
+            raise errors.ConductorSilent(host=host, method=method, reason=reason) from exc
+        except oslo_client.RemoteError as exc:
+            reason = f"its answer is {exc.exc_type}"
+            raise errors.ConductorSilent(host=host, method=method, reason=reason) from exc
+        return reply
+
+    def close(self) -> None:
+        if self._can_hear.is_set():
+            self._transport.cleanup()
+
+    def _hear_replies(self) -> bool:
+        """Have the queue of replies declared, by a thread that waits for the broker if need be.
+
+        oslo.messaging would let the first caller, and all others behind it, wait without end.
+        """
+        with self._mutex:
+            is_first = self._connecting is None
+            if self._connecting is None:
+                self._connecting = threading.Thread(
+                    target=self._connect, name="oslo-replies", daemon=True
+                )
+                self._connecting.start()
+        return self._can_hear.wait(CONNECT_S if is_first else 0.0) or self._can_hear.wait(0.5)
+
+    def _connect(self) -> None:
+        driver = self._transport._driver  # noqa: SLF001  there is no other way in
+        if isinstance(driver, impl_rabbit.RabbitDriver):
+            driver._get_reply_q()  # noqa: SLF001
+        self._can_hear.set()
+
+
+def _transport(conf: Conf, config_files: Sequence[str]) -> Any:
+    """Return a transport with options of its own.  Raises CannotStart."""
+    source = options_of(config_files)
+    try:
+        return oslo_messaging.get_rpc_transport(
+            source, conf.default.transport_url, allowed_remote_exmods=[]
+        )
+    except (exceptions.MessagingException, oslo_messaging.DriverLoadFailure, ValueError) as exc:
+        raise errors.CannotStart(
+            reason="cannot use [DEFAULT]transport_url: it must be such as "
+            "rabbit://user:password@host:5672/"
+        ) from exc
+
+
+def options_of(config_files: Sequence[str]) -> cfg.ConfigOpts:
+    """Return oslo.messaging's options as the files have them, with defaults that lose nothing.
+
+    oslo.messaging registers the groups of its metrics and tracing with the global options only.
+    """
+    source = cfg.ConfigOpts()
+    source(args=[], project="bloomery", default_config_files=list(config_files))
+    source.register_opts(metrics.oslo_messaging_metrics, group="oslo_messaging_metrics")
+    source.register_opts(tracing.oslo_messaging_tracing, group="oslo_messaging_tracing")
+    source.register_opts(impl_rabbit.rabbit_opts, group=_RABBIT)
+    source.set_default("rabbit_quorum_queue", True, group=_RABBIT)
+    # A caller that is gone must not keep threads of a conductor: they try again to answer it.
+    source.set_default("kombu_missing_consumer_retry_timeout", 5, group=_RABBIT)
+    return source

@@ -1,0 +1,111 @@
+"""The side of a transport that asks: from a method of the contract to a message, and back."""
+
+from __future__ import annotations
+
+import functools
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, Protocol, cast
+
+from bloomery import errors
+from bloomery.model.request import Request
+from bloomery.rpc import wire
+from bloomery.rpc.call_limits import CallLimits
+from bloomery.rpc.contract import Conductor
+from bloomery.rpc.methods import Method, understands
+
+
+class Channel(Protocol):
+    """What carries messages; they are JSON in both directions."""
+
+    def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
+        """Return the reply of ``host``.
+
+        Raises ConductorUnreached where the message surely did not get there, ConductorSilent where
+        it may have.
+        """
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cap:
+    """The newest version of the contract that may be sent, and which release's it is."""
+
+    version: str
+    release: str = ""
+
+    def fit(self, method: Method, arguments: dict[str, Any]) -> dict[str, Any]:
+        """Return the arguments that may be sent.  Raises MethodPinned."""
+        if understands(self.version, method.version_of(arguments)):
+            return arguments
+        if method.drops_new_fields and understands(self.version, method.since):
+            return {
+                name: value
+                for name, value in arguments.items()
+                if understands(self.version, method.field_since.get(name, method.since))
+            }
+        raise errors.MethodPinned(
+            method=method.name, version=method.version_of(arguments),
+            release=self.release, cap=self.version,
+        )  # fmt: skip
+
+
+class Remote:
+    """Conductors elsewhere, and those of this process (``local``), which are called directly.
+
+    ``response_timeout_s``: how long a reply may take, beside what a caller agreed to wait for a
+    busy node.
+    """
+
+    def __init__(
+        self,
+        channel: Channel,
+        methods: Mapping[str, Method],
+        *,
+        cap: Cap,
+        limits: CallLimits,
+        response_timeout_s: float,
+        local: Mapping[str, Conductor] | None = None,
+    ) -> None:
+        self.limits = limits
+        self._channel, self._methods, self._cap = channel, methods, cap
+        self._response_timeout_s = response_timeout_s
+        self._local = local or {}
+
+    def proxy(self, host: str) -> Conductor:
+        return self._local.get(host) or cast(Conductor, _Proxy(self, host))
+
+    def close(self) -> None:
+        self._channel.close()
+
+    def method(self, host: str, name: str) -> Callable[..., Any]:
+        """Return what calls a method there.  Raises AttributeError."""
+        if name not in self._methods:
+            raise AttributeError(f"{name} is not in the contract")
+        return functools.partial(self._call, host, self._methods[name])
+
+    def _call(self, host: str, method: Method, request: Request, *args: Any, **named: Any) -> Any:
+        arguments = self._cap.fit(method, method.arguments(args, named))
+        call = wire.Call(
+            method=method.name, version=method.version_of(arguments), call_id=uuid.uuid4().hex,
+            host=host, request=request, arguments=arguments,
+        )  # fmt: skip
+        timeout_s = self._response_timeout_s + (request.wait_s or 0.0)
+        with self.limits.call(host):
+            reply = self._channel.call(host, call.packed(), timeout_s)
+            self.limits.came_back(host)
+        return wire.unpacked(reply)
+
+
+class _Proxy:
+    """A conductor on ``host``, as callers see it."""
+
+    __slots__ = ("_host", "_remote")
+
+    def __init__(self, remote: Remote, host: str) -> None:
+        self._remote, self._host = remote, host
+
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        return self._remote.method(self._host, name)

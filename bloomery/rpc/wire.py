@@ -1,0 +1,101 @@
+"""Calls and replies as every transport carries them: JSON, nothing else.
+
+A call is {"method", "version", "call_id", "host", "context", "arguments"}; ``context`` holds the
+fields of ``Request`` and whatever a transport adds, which is dropped; ``host`` is the one that the
+caller means.  A reply is {"result": value} or {"failure": {"class", "facts", "text", "status"}}:
+
+    unpacked(replied(value)) == value
+    unpacked(failed(errors.NodeLocked(...)))        # raises NodeLocked
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.model.request import Request
+
+Reply = dict[str, Any]
+_CONTEXT: Final = tuple(field.name for field in dataclasses.fields(Request))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """One call of a contract's method; ``call_id`` is the same however often it is sent."""
+
+    method: str
+    version: str
+    call_id: str
+    host: str
+    request: Request
+    arguments: Mapping[str, Any]
+
+    def packed(self) -> dict[str, Any]:
+        return {
+            "method": self.method, "version": self.version, "call_id": self.call_id,
+            "host": self.host, "context": packed_request(self.request),
+            "arguments": dict(self.arguments),
+        }  # fmt: skip
+
+
+def read_call(message: Mapping[str, Any]) -> Call:
+    """Return the call that a message is.  Raises CallMalformed."""
+    texts = {name: _text(message, name) for name in ("method", "version", "call_id", "host")}
+    arguments = message.get("arguments")
+    if not isinstance(arguments, Mapping):
+        raise errors.CallMalformed(reason="arguments is no object")
+    return Call(request=read_request(message.get("context")), arguments=arguments, **texts)
+
+
+def _text(message: Mapping[str, Any], name: str) -> str:
+    value = message.get(name)
+    if not isinstance(value, str):
+        raise errors.CallMalformed(reason=f"{name} is no text")
+    return value
+
+
+def packed_request(request: Request) -> dict[str, Any]:
+    return {name: getattr(request, name) for name in _CONTEXT}
+
+
+def read_request(context: object) -> Request:
+    """Return who asks; keys that are none of ours are dropped.  Raises CallMalformed."""
+    if not isinstance(context, Mapping) or not isinstance(context.get("request_id"), str):
+        raise errors.CallMalformed(reason="context has no request_id")
+    fields = {name: context[name] for name in _CONTEXT if name in context}
+    fields["roles"] = tuple(fields.get("roles") or ())
+    return Request(**fields)
+
+
+def replied(result: Any) -> Reply:
+    return {"result": result}
+
+
+def failed(error: errors.Failure) -> Reply:
+    """Return the reply that raises ``error`` again; facts that are secret by name are stars."""
+    name, facts = error.packed()
+    packed = {
+        "class": name, "facts": _plain(facts), "text": str(error), "status": error.status,
+    }  # fmt: skip
+    return {"failure": packed}
+
+
+def unpacked(reply: Mapping[str, Any]) -> Any:
+    """Return the result, or raise the failure as its own class, in the sender's words."""
+    if "failure" not in reply:
+        return reply.get("result")
+    packed = reply["failure"]
+    error = errors.revive(
+        packed["class"], packed["facts"], text=packed["text"], status=packed["status"]
+    )
+    error.args = (packed["text"],)
+    raise error
+
+
+def _plain(facts: dict[str, Any]) -> dict[str, Any]:
+    plain: dict[str, Any] = secrets.mask(json.loads(json.dumps(facts, default=str)))
+    return plain

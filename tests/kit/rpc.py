@@ -1,0 +1,107 @@
+"""An endpoint and a caller with a real transport between them, in one process.
+
+    with link("json-rpc", endpoint) as conductor:
+        conductor.vif_list(Request.new(), "a node")
+
+Transports are named as [DEFAULT]rpc_transport names them.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import socket
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from bloomery.cmd import threads
+from bloomery.conf import Conf
+from bloomery.conf.default import Default
+from bloomery.conf.rpc import JsonRpc
+from bloomery.rpc import transports
+from bloomery.rpc.contract import METHODS
+from bloomery.rpc.transports import Server, Transport
+
+BROKER = "BLOOMERY_TEST_RABBITMQ"
+
+
+class Endpoint:
+    """Answers every method: ``calls`` notes what came, ``answer`` makes the result or raises."""
+
+    def __init__(self) -> None:
+        self.calls: list[tuple[str, Any, dict[str, Any]]] = []
+        self.answer: Any = None
+        self.forget()
+
+    def forget(self) -> None:
+        self.calls.clear()
+        self.answer = lambda _method, **_arguments: None
+
+    def __getattr__(self, name: str) -> Any:
+        def method(request: Any, *args: Any, **arguments: Any) -> Any:
+            named = METHODS[name].arguments(args, arguments)
+            self.calls.append((name, request, named))
+            return self.answer(name, **named)
+
+        return method
+
+
+@dataclass(frozen=True, kw_only=True)
+class Link:
+    conf: Conf
+    host: str
+    endpoint: Any
+    client: Transport
+    server: Server
+
+    @property
+    def conductor(self) -> Any:
+        return self.client.proxy(self.host)
+
+
+def free_port() -> int:
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        return int(listener.getsockname()[1])
+
+
+def broker_url() -> str:
+    """Return the URL of the broker; the test is skipped where there is none."""
+    if not (url := os.environ.get(BROKER)):
+        pytest.skip(f"{BROKER} names no broker")
+    return url
+
+
+def conf_of(transport: str, **default: Any) -> Conf:
+    """Return a configuration for one transport; ``json_rpc``: options of that group."""
+    json_rpc = {"host_ip": "127.0.0.1", "port": free_port()} | default.pop("json_rpc", {})
+    if transport == "oslo":
+        threads.use_threads()
+        default = {"transport_url": broker_url()} | default
+    default = {"executor_thread_pool_size": 8} | default
+    return Conf(default=Default(rpc_transport=transport, **default), json_rpc=JsonRpc(**json_rpc))
+
+
+def name_of(conf: Conf) -> str:
+    """Return a name for a conductor that nobody else has: with JSON-RPC its address."""
+    if conf.default.rpc_transport == "json-rpc":
+        return transports.conductor_name(conf, "127.0.0.1")
+    return f"host-{uuid.uuid4().hex}"
+
+
+@contextlib.contextmanager
+def link(transport: str, endpoint: Any, **default: Any) -> Iterator[Link]:
+    conf = conf_of(transport, **default)
+    host = name_of(conf)
+    server = transports.build_server(conf, host, endpoint)
+    local = {host: endpoint} if transport == "none" else {}
+    client = transports.build_client(conf, local=local)
+    server.start()
+    try:
+        yield Link(conf=conf, host=host, endpoint=endpoint, client=client, server=server)
+    finally:
+        client.close()
+        server.stop(5)
