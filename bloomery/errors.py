@@ -378,6 +378,11 @@ class NodeNotFound(NotFound):
     code, text = "node.not_found", "Node {node} could not be found."
 
 
+class SinkNotFound(NotFound):
+    code = "events.sink_not_found"
+    text = "cannot forget {sink}: there is no such sink; `bloomery events sinks` lists them"
+
+
 class PortNotFound(NotFound):
     code, text = "port.not_found", "Port {port} could not be found."
 
@@ -773,6 +778,15 @@ class FetchesBusy(Unavailable):
     text = (
         "cannot fetch the template now: {count} others are being fetched; retry later, or send the "
         "template itself"
+    )
+    retry_after_s = 5
+
+
+class TooManyListeners(Unavailable):
+    code = "unavailable.listeners"
+    text = (
+        "cannot stream events: {most} clients listen to this process already, as many as "
+        "[events]max_listeners allows; retry later, or ask for the list"
     )
     retry_after_s = 5
 

@@ -67,14 +67,17 @@ class Service:
             endpoint=self._signals_at, on_events_written=self.relay.wake,
         )  # fmt: skip
         self.relay.add_reader(self.stacks.engine.wakes.wake)
-        runtime = lifecycle.build(conf, self.db, sealer, on_events_written=self.relay.wake)
+        runtime = lifecycle.build(
+            conf, self.db, sealer,
+            on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
+        )  # fmt: skip
         self.conductor = lifecycle.ConductorService(runtime)
         rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
         folders = [*(Path(name).parent for name in config_files), self._home.path]
         policies = Policies(conf, folders)
         self.services = Services(
             db=self.db, rpc=rpc, conf=conf, policies=policies, sealer=sealer,
-            engine=self.stacks.contract,
+            engine=self.stacks.contract, live=self.relay.live,
         )  # fmt: skip
         self._build_fronts(config_files)
 

@@ -24,7 +24,6 @@ from bloomery.conf import Conf
 from bloomery.db import conductors, steps
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
-from bloomery.events import relay
 from bloomery.secrets import Sealer
 
 LOG = logging.getLogger(__name__)
@@ -41,6 +40,7 @@ def build(
     sealer: Sealer,
     *,
     on_events_written: Callable[[], None] = lambda: None,
+    wants_snapshots: Callable[[], bool] = lambda: False,
 ) -> ConductorRuntime:
     """Return the parts of a conductor.  Raises CannotStart, DriverNotFoundInEntrypoint ..."""
     ours = conf.conductor
@@ -56,7 +56,7 @@ def build(
         timers=Timers(),
         lease=Lease(ours.heartbeat_timeout),
         on_events_written=on_events_written,
-        snapshots=relay.needs_snapshots(conf),
+        wants_snapshots=wants_snapshots,
     )
 
 

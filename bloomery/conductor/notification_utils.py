@@ -106,7 +106,7 @@ def node_row(
     """Return the encoded row of a conductor's event about ``node`` as it will be committed."""
     runtime = context.runtime
     shot = None
-    if runtime.snapshots:
+    if runtime.wants_snapshots():
         shot = snapshots.node_snapshot(node) | {"updated_at": rows.now()}
     return events.encode(
         events.Event(
@@ -119,5 +119,7 @@ def node_row(
             request_id=context.request.request_id,
             facts=_masked(facts),
             snapshot=shot,
+            owner=node.owner,
+            lessee=node.lessee,
         ),
     )

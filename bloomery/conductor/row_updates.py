@@ -108,7 +108,13 @@ class CrudEvent:
 
     @property
     def _is_versioned(self) -> bool:
-        return self._context.runtime.snapshots
+        return self._context.runtime.wants_snapshots()
+
+    def _show_to(self, value: Any) -> None:
+        """Let the projects of a node or another record that belongs to some see its events."""
+        for row in (self._start, self._end):
+            row["owner"] = getattr(value, "owner", None)
+            row["lessee"] = getattr(value, "lessee", None)
 
     def snapshot_request(self, values: Mapping[str, Any]) -> CrudEvent:
         """Show at the start what a client asks to create."""
@@ -118,6 +124,7 @@ class CrudEvent:
 
     def snapshot_stored(self, value: Any) -> CrudEvent:
         """Show at the end what was stored."""
+        self._show_to(value)
         if self._is_versioned:
             self._end["snapshot"] = rows.dump(snapshots.OF[self._noun](value))
         return self
@@ -126,6 +133,7 @@ class CrudEvent:
         self, before: Any, changes: Mapping[str, Any], *, touched: bool = True
     ) -> CrudEvent:
         """Show the object as it will be; ``touched``: its updated_at moves."""
+        self._show_to(before)
         if self._is_versioned:
             snapshot = snapshots.OF[self._noun](_changed_copy(before, changes))
             self._start["snapshot"] = rows.dump(snapshot)

@@ -23,7 +23,7 @@ class ConductorRuntime:
 
     ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
     ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
-    ``snapshots``: event rows carry the whole object, because a sink makes notifications of them.
+    ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
     """
 
     host: str
@@ -37,7 +37,7 @@ class ConductorRuntime:
     lease: Lease
     allocations: AllocationQueue = field(default_factory=AllocationQueue)
     on_events_written: Callable[[], None] = lambda: None
-    snapshots: bool = False
+    wants_snapshots: Callable[[], bool] = lambda: False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
 
     @property

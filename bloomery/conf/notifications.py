@@ -15,6 +15,9 @@ from bloomery.conf.declare import option
 class Events:
     log: bool = option(False, "write each event as a line of JSON to the logger bloomery.events")
     keep_hours: int = option(168, "hours that an event is kept after it happened", least=1)
+    max_listeners: int = option(
+        1000, "clients of /ext/v1/events that may stay connected to one process at once", least=0
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

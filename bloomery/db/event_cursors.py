@@ -12,7 +12,7 @@ from datetime import datetime
 
 import sqlalchemy as sa
 
-from bloomery.db import events, rows
+from bloomery.db import event_numbers, events, rows, upserts
 from bloomery.db.tables import EVENT_CURSORS
 
 _T = EVENT_CURSORS.c
@@ -27,15 +27,33 @@ class Cursor:
     holder: str | None
     generation: int
     updated_at: datetime | None
+    wants_snapshots: bool
 
 
-def add_missing(conn: sa.Connection, sinks: Collection[str]) -> None:
-    """Let sinks that were never here begin at the current end."""
-    existing = set(conn.execute(sa.select(_T.sink)).scalars())
+def add_missing(conn: sa.Connection, sinks: Collection[str], wanting: Collection[str] = ()) -> None:
+    """Let sinks that were never here begin at the current end.
+
+    ``wanting``: those of them that make notifications of whole objects; all writers hear of it.
+    """
+    columns = ("sink", "last_id")
+    insert = upserts.insert_missing(conn.dialect.name, EVENT_CURSORS, columns, key="sink")
     end = events.last_id(conn)
-    new = [{"sink": sink, "last_id": end} for sink in sinks if sink not in existing]
-    if new:
-        conn.execute(sa.insert(EVENT_CURSORS), new)
+    for sink in sorted(sinks):
+        conn.execute(insert, {"sink": sink, "last_id": end})
+        flag = sa.update(EVENT_CURSORS).where(_T.sink == sink)
+        conn.execute(flag.values(wants_snapshots=sink in wanting))
+    event_numbers.announce(conn)
+
+
+def list_all(conn: sa.Connection) -> list[Cursor]:
+    """Return all cursors of the site, by the names of their sinks."""
+    query = sa.select(EVENT_CURSORS).order_by(_T.sink)
+    return [Cursor(**row) for row in conn.execute(query).mappings()]
+
+
+def delete(conn: sa.Connection, sink: str) -> bool:
+    """Forget a sink: nothing is kept for it any more; False: there is no such sink."""
+    return bool(conn.execute(sa.delete(EVENT_CURSORS).where(_T.sink == sink)).rowcount)
 
 
 def find(conn: sa.Connection, sink: str) -> Cursor | None:
@@ -72,11 +90,16 @@ def _change(conn: sa.Connection, cursor: Cursor, **values: object) -> bool:
     return bool(conn.execute(sa.update(EVENT_CURSORS).where(*is_holder).values(**values)).rowcount)
 
 
-def least(conn: sa.Connection, sinks: Collection[str]) -> int | None:
-    """Return the number that each of ``sinks`` has passed; None where one never began."""
-    query = sa.select(sa.func.count(), sa.func.min(_T.last_id)).where(_T.sink.in_(list(sinks)))
+def least(conn: sa.Connection, sinks: Collection[str] | None = None) -> int | None:
+    """Return the number that each of ``sinks`` has passed; None where one never began.
+
+    Without ``sinks``: all that the site has, whichever process carries them.
+    """
+    query = sa.select(sa.func.count(), sa.func.min(_T.last_id))
+    if sinks is not None:
+        query = query.where(_T.sink.in_(list(sinks)))
     count, number = conn.execute(query).one()
-    return number if count == len(set(sinks)) else None
+    return number if sinks is None or count == len(set(sinks)) else None
 
 
 def moved(cursor: Cursor, last_id: int) -> Cursor:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -9,7 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.db import rows
+from bloomery.db import event_numbers, rows
 from bloomery.db.tables import EVENTS
 
 _INSERT = sa.insert(EVENTS)
@@ -23,7 +24,8 @@ _SERVICES: Final = {
 class Event:
     """``<service>.<object>.<action>.<status>`` about one object; ``facts`` are masked.
 
-    ``snapshot`` is the whole masked object, present only when some sink needs it.
+    ``snapshot`` is the whole masked object, present only when some sink needs it.  ``owner`` and
+    ``lessee`` are the projects that may see it; without both, those alone who may see everything.
     """
 
     object: str
@@ -35,6 +37,8 @@ class Event:
     request_id: str | None = None
     facts: Mapping[str, Any] = field(default_factory=dict)
     snapshot: Mapping[str, Any] | None = None
+    owner: str | None = None
+    lessee: str | None = None
 
 
 def encode(event: Event) -> dict[str, Any]:
@@ -50,20 +54,23 @@ def encode(event: Event) -> dict[str, Any]:
         "request_id": event.request_id,
         "facts": rows.dump(event.facts),
         "snapshot": None if event.snapshot is None else rows.dump(event.snapshot),
+        "owner": event.owner,
+        "lessee": event.lessee,
     }
 
 
 def insert(conn: sa.Connection, encoded: Sequence[Mapping[str, Any]]) -> None:
-    """Write rows.  On PostgreSQL the transaction is numbered before its rows: see Horizon."""
+    """Write rows, behind the guard of the object they tell of: that orders its events."""
     if encoded:
-        if conn.dialect.name == "postgresql":
-            conn.execute(sa.select(sa.func.pg_current_xact_id()))
         conn.execute(_INSERT, rows.lean(encoded))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Stored:
-    """An event row; what it holds as JSON text is decoded only when it is looked at."""
+    """An event row; what it holds as JSON text is decoded only when it is looked at.
+
+    ``id`` is the number by which readers go: see ``event_numbers``.
+    """
 
     id: int
     created_at: datetime
@@ -76,6 +83,8 @@ class Stored:
     request_id: str | None
     facts_text: str
     snapshot_text: str | None
+    owner: str | None
+    lessee: str | None
 
     @property
     def event_type(self) -> str:
@@ -93,79 +102,41 @@ class Stored:
 
 
 _T = EVENTS.c
-_STORED = sa.select(
-    _T.id, _T.created_at, _T.object, _T.object_uuid, _T.action, _T.status, _T.level, _T.publisher,
-    _T.request_id, _T.facts.label("facts_text"), _T.snapshot.label("snapshot_text"),
-).order_by(_T.id)  # fmt: skip
 
 
-def list_after(
-    conn: sa.Connection,
-    last_id: int,
-    limit: int,
-    up_to: int | None = None,
-) -> list[Stored]:
-    """Return the next rows after ``last_id``, none beyond ``up_to`` (see ``Horizon``)."""
-    query = _STORED.where(_T.id > last_id).limit(limit)
-    if up_to is not None:
-        query = query.where(_T.id <= up_to)
+def _number(conn: sa.Connection) -> sa.Column[int]:
+    """Return the column readers go by.  SQLite has one writer: keys appear in their order."""
+    return _T.id if conn.dialect.name == "sqlite" else _T.number
+
+
+@functools.cache
+def _stored(number: sa.Column[int]) -> sa.Select[Any]:
+    return sa.select(
+        number.label("id"), _T.created_at, _T.object, _T.object_uuid, _T.action, _T.status,
+        _T.level, _T.publisher, _T.request_id, _T.facts.label("facts_text"),
+        _T.snapshot.label("snapshot_text"), _T.owner, _T.lessee,
+    ).order_by(number)  # fmt: skip
+
+
+def list_after(conn: sa.Connection, last_id: int, limit: int) -> list[Stored]:
+    """Return the next rows after number ``last_id``; those without a number come later."""
+    number = _number(conn)
+    query = _stored(number).where(number > last_id).limit(limit)
     return [Stored(**row) for row in conn.execute(query).mappings()]
 
 
-def list_objects_after(
-    conn: sa.Connection, last_id: int, limit: int, up_to: int | None = None
-) -> list[tuple[int, str, str]]:
+def list_objects_after(conn: sa.Connection, last_id: int, limit: int) -> list[tuple[int, str, str]]:
     """Return number, object and UUID of the next rows after ``last_id``, as ``list_after``."""
-    query = sa.select(_T.id, _T.object, _T.object_uuid).where(_T.id > last_id)
-    if up_to is not None:
-        query = query.where(_T.id <= up_to)
-    found = conn.execute(query.order_by(_T.id).limit(limit))
-    return [(number, kind, uuid) for number, kind, uuid in found]
-
-
-_LAST_NUMBER = sa.text("SELECT last_value FROM events_id_seq")
-_NEXT = sa.text("SELECT pg_current_xact_id()::text::bigint")
-_OLDEST = sa.text("SELECT pg_snapshot_xmin(pg_current_snapshot())::text::bigint")
-
-
-class Horizon:
-    """Up to which number no row can appear any more; one for each reader.
-
-    A row's number is taken before its commit, so a reader that goes by numbers must not pass one
-    that may still be filled.  SQLite has one writer: numbers appear in order.  On PostgreSQL the
-    last number handed out is noted, and then the number of a transaction of our own; when all
-    older ones have ended, every number up to the noted one is filled or lost.  (To compare each
-    row's transaction with the oldest one running is not enough: a younger one may hold a lower
-    number.  Nor is a snapshot's xmax: it is past the last that ended, not the last that began.)
-    MariaDB is read as SQLite is until there is a way to wait out its transactions.
-    """
-
-    def __init__(self) -> None:
-        self._settled = 0
-        self._noted: tuple[int, int] | None = None  # last number, a transaction after it
-
-    @property
-    def waits(self) -> bool:
-        """Are there numbers that transactions which still run may hold?"""
-        return self._noted is not None
-
-    def look(self, conn: sa.Connection) -> int | None:
-        """Return the number, None where numbers appear in order."""
-        if conn.dialect.name != "postgresql":
-            return None
-        if self._noted is None:
-            number: int = conn.execute(_LAST_NUMBER).scalar_one()
-            if number == self._settled:
-                return number
-            self._noted = number, conn.execute(_NEXT).scalar_one()
-        number, after = self._noted
-        if conn.execute(_OLDEST).scalar_one() >= after:
-            self._settled, self._noted = number, None
-        return self._settled
+    number = _number(conn)
+    query = sa.select(number, _T.object, _T.object_uuid).where(number > last_id)
+    batch = conn.execute(query.order_by(number).limit(limit))
+    return [(last, kind, uuid) for last, kind, uuid in batch]
 
 
 def last_id(conn: sa.Connection) -> int:
-    """Return the number of the newest row, 0 where there is none."""
+    """Return the number given last, 0 where there is none."""
+    if conn.dialect.name != "sqlite":
+        return event_numbers.last_number(conn)
     newest: int = conn.execute(sa.select(sa.func.coalesce(sa.func.max(_T.id), 0))).scalar_one()
     return newest
 
@@ -175,13 +146,17 @@ def trim(conn: sa.Connection, *, before: datetime, up_to: int, at_most: int) -> 
 
     Looks at ``at_most`` rows, by number; returns how many went.
     """
-    oldest = sa.select(_T.id, _T.created_at).where(_T.id <= up_to).order_by(_T.id).limit(at_most)
-    gone = [row.id for row in conn.execute(oldest) if row.created_at < before]
+    number = _number(conn)
+    query = sa.select(number.label("number"), _T.created_at).where(number <= up_to)
+    oldest = conn.execute(query.order_by(number).limit(at_most))
+    gone = [row.number for row in oldest if row.created_at < before]
     if gone:
-        conn.execute(sa.delete(EVENTS).where(_T.id <= gone[-1], _T.created_at < before))
+        conn.execute(sa.delete(EVENTS).where(number <= gone[-1], _T.created_at < before))
     return len(gone)
 
 
 def oldest_at(conn: sa.Connection) -> datetime | None:
     """Return when the event with the lowest number happened."""
-    return conn.execute(sa.select(_T.created_at).order_by(_T.id).limit(1)).scalar_one_or_none()
+    number = _number(conn)
+    query = sa.select(_T.created_at).where(number > 0).order_by(number).limit(1)
+    return conn.execute(query).scalar_one_or_none()

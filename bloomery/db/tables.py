@@ -631,9 +631,22 @@ EVENTS = sa.Table(
     _text("request_id", 64),
     _json("facts"),
     sa.Column("snapshot", LongText),
+    sa.Column("number", sa.BigInteger),  # given after the commit; SQLite goes by id
+    _text("owner"),
+    _text("lessee"),
+    sa.Index("ix_events_number_id", "number", "id"),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
     sqlite_autoincrement=True,  # numbers of trimmed rows are never used again
+)
+
+EVENT_NUMBERING = sa.Table(
+    "event_numbering",
+    METADATA,
+    sa.Column("id", sa.Integer, primary_key=True, autoincrement=False),
+    sa.Column("last_number", sa.BigInteger, nullable=False),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
 )
 
 EVENT_CURSORS = sa.Table(
@@ -644,6 +657,7 @@ EVENT_CURSORS = sa.Table(
     sa.Column("holder", sa.String(255)),
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("updated_at", UtcTime),
+    _flag("wants_snapshots", server_default=sa.false()),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
 )

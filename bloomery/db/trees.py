@@ -171,6 +171,7 @@ def relay_row(
             publisher=publisher,
             request_id=request_id,
             facts=facts,
+            owner=None if stack is None else stack.project,
         )
     )
 

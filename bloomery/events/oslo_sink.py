@@ -35,6 +35,7 @@ class OsloSink:
         self._conf = conf
         self._config_files = config_files
         self._least = conf.default.notification_level
+        self.wants_snapshots = self._least is not None  # versioned notifications are made of them
         self._transport: Any = None
         self._of_stacks: Any = None
 

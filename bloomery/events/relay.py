@@ -6,7 +6,9 @@
     ...
     relay.stop()                  # after the last write
 
-Without a sink nothing is read; old rows are trimmed all the same.
+Without a sink nothing is read; old rows are trimmed all the same.  On a server's database sinks are
+the site's: rows are kept until each has had them, whichever process carries it, and every process
+writes whole objects as soon as one sink makes notifications of them.
 """
 
 from __future__ import annotations
@@ -15,10 +17,11 @@ import os
 from collections.abc import Callable, Sequence
 
 from bloomery.conf import Conf
-from bloomery.db import event_cursors
 from bloomery.db.engine import Database
+from bloomery.events.live import LiveEvents
+from bloomery.events.numberer import Numberer
 from bloomery.events.oslo_sink import OsloSink
-from bloomery.events.sink_worker import Pace, SinkWorker
+from bloomery.events.sink_worker import Pace, SinkWorker, add_sinks
 from bloomery.events.sinks import LogSink, Sink
 from bloomery.events.trimmer import Trimmer
 
@@ -26,11 +29,6 @@ from bloomery.events.trimmer import Trimmer
 def needs_oslo(conf: Conf) -> bool:
     """Will oslo.messaging be loaded?  Then choose its threads first (cmd.threads)."""
     return bool(conf.oslo_messaging_notifications.driver)
-
-
-def needs_snapshots(conf: Conf) -> bool:
-    """Do event rows have to carry whole objects?  Only versioned notifications want that."""
-    return conf.default.notification_level is not None and needs_oslo(conf)
 
 
 def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
@@ -50,11 +48,12 @@ def make_relay(conf: Conf, db: Database, config_files: Sequence[str] = ()) -> Re
         sinks_of(conf, config_files),
         holder=f"{conf.default.host}:{os.getpid()}",
         keep_hours=conf.events.keep_hours,
+        most_listeners=conf.events.max_listeners,
     )
 
 
 class Relay:
-    """Owns the threads: one for each sink, and one that trims."""
+    """Owns the threads: one for each sink, one that trims, and one for all clients that listen."""
 
     def __init__(
         self,
@@ -64,25 +63,44 @@ class Relay:
         holder: str,
         keep_hours: float,
         pace: Pace | None = None,
+        most_listeners: int = 0,
     ) -> None:
-        self._db = db
-        self._names = [sink.name for sink in sinks]
+        self._db, self._sinks = db, sinks
+        self._numberer = None if db.is_sqlite else Numberer(db, self._tell)
         self.sink_workers = [SinkWorker(db, sink, holder=holder, pace=pace) for sink in sinks]
-        self._readers = [sink_worker.wake for sink_worker in self.sink_workers]
-        self.trimmer = Trimmer(db, self._names, keep_hours)
+        self.live = LiveEvents(db, most=most_listeners)
+        self._readers = [self.live.wake, *(each.wake for each in self.sink_workers)]
+        self.trimmer = Trimmer(
+            db, [sink.name for sink in sinks] if db.is_sqlite else None, keep_hours
+        )
 
     def start(self) -> None:
         """Note where new sinks begin, start the threads, and return."""
-        if self._names:
-            self._db.transact(lambda conn: event_cursors.add_missing(conn, self._names))
+        if self._numberer is not None:
+            self._numberer.prepare()
+        if self._sinks:
+            self._db.transact(lambda conn: add_sinks(conn, self._sinks))
+        if self._numberer is not None:
+            self._numberer.start()
         for sink_worker in self.sink_workers:
             sink_worker.start()
         self.trimmer.start()
 
     def wake(self) -> None:
         """There may be something new; called after each commit that wrote event rows."""
+        if self._numberer is None:
+            self._tell()
+        else:
+            self._numberer.wake()
+
+    def _tell(self) -> None:
         for wake in self._readers:
             wake()
+
+    def wants_snapshots(self) -> bool:
+        """Do event rows have to carry whole objects?  Changes while the site does."""
+        theirs = self._numberer is not None and self._numberer.wants_snapshots
+        return theirs or any(sink.wants_snapshots for sink in self._sinks)
 
     def add_reader(self, wake: Callable[[], None]) -> None:
         """Have somebody else told of commits, who reads rows without a cursor."""
@@ -90,6 +108,9 @@ class Relay:
 
     def stop(self) -> None:
         """End the threads; what was not told is told after the next start."""
+        if self._numberer is not None:
+            self._numberer.stop()
         for sink_worker in self.sink_workers:
             sink_worker.stop()
+        self.live.stop()
         self.trimmer.stop()

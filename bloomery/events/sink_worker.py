@@ -14,8 +14,10 @@ from __future__ import annotations
 import logging
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+
+import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import event_cursors, events
@@ -28,13 +30,9 @@ LOG = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How often things are done; ``poll_s`` is the net below ``wake``.
-
-    ``settle_s``: until the next look at events that a running transaction holds up.
-    """
+    """How often things are done; ``poll_s`` is the net below ``wake``."""
 
     poll_s: float = 5.0
-    settle_s: float = 0.05
     acknowledge_s: float = 0.5
     lease_s: float = 30.0
     retry_least_s: float = 0.5
@@ -63,7 +61,6 @@ class SinkWorker:
         self._pace = pace or Pace()
         self._cursor: Cursor | None = None
         self._passed = 0
-        self._horizon = events.Horizon()
         self._written_at = 0.0
         self._seen: tuple[Cursor, float] | None = None
         self._failures = 0
@@ -136,8 +133,7 @@ class SinkWorker:
             return self._pace.poll_s
         self._renew()
         with self._db.read() as conn:
-            up_to = self._horizon.look(conn)
-            batch = events.list_after(conn, self._passed, self._pace.batch, up_to)
+            batch = events.list_after(conn, self._passed, self._pace.batch)
         try:
             if batch:
                 self.sink.open()
@@ -152,7 +148,7 @@ class SinkWorker:
 
     def _idle_s(self) -> float:
         """Until the next poll, or sooner if an acknowledgement is due before."""
-        most_s = self._pace.settle_s if self._horizon.waits else self._pace.poll_s
+        most_s = self._pace.poll_s
         if self._cursor is not None and self._passed == self._cursor.last_id:
             return most_s
         due_in_s = self._written_at + self._pace.acknowledge_s - self._clock()
@@ -164,7 +160,7 @@ class SinkWorker:
         with self._db.read() as conn:
             cursor = event_cursors.find(conn, self.sink.name)
         if cursor is None:
-            self._db.transact(lambda conn: event_cursors.add_missing(conn, [self.sink.name]))
+            self._db.transact(lambda conn: add_sinks(conn, [self.sink]))
             return self._take_cursor()
         if not self._may_take(cursor):
             return False
@@ -202,6 +198,12 @@ class SinkWorker:
             raise CursorLostError(f"another process reads for sink {self.sink.name}")
         self._cursor = event_cursors.moved(cursor, passed)
         self._written_at = self._clock()
+
+
+def add_sinks(conn: sa.Connection, sinks: Sequence[Sink]) -> None:
+    """Let those that are new begin at the present end; the site knows what each needs."""
+    wanting = [sink.name for sink in sinks if sink.wants_snapshots]
+    event_cursors.add_missing(conn, [sink.name for sink in sinks], wanting)
 
 
 class CursorLostError(Exception):

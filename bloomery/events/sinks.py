@@ -16,9 +16,11 @@ class Sink(Protocol):
     """Takes events, one at a time, in order, always from the same thread.
 
     What ``send`` raises means: not taken, ask again later.  A sink may see an event twice.
+    ``wants_snapshots``: rows shall carry whole objects, on every process of the site.
     """
 
     name: str
+    wants_snapshots: bool
 
     def open(self) -> None:
         """Get ready; again after a failure."""
@@ -32,6 +34,7 @@ class LogSink:
     """Writes every event to the logger ``bloomery.events`` at the event's level."""
 
     name = "log"
+    wants_snapshots = False
 
     def open(self) -> None:
         return

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
+from bloomery.events.live import LiveEvents
 from bloomery.model.request import Request
 from bloomery.operations.heavy_jobs import HeavyJobs
 from bloomery.operations.policy_engine import Policies
@@ -22,6 +23,7 @@ class Services:
 
     ``sealer`` opens secrets for those whom a policy shows them; None: they stay stars.
     ``engine`` answers questions on stacks and takes orders; None: this service keeps no stacks.
+    ``live`` feeds clients that listen to events; None: nobody can.
     """
 
     db: Database
@@ -31,6 +33,7 @@ class Services:
     sealer: Sealer | None = None
     heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
     engine: Engine | None = None
+    live: LiveEvents | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

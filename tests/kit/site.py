@@ -101,7 +101,7 @@ class Site:
         runtime = lifecycle.build(conf(host, **conductor), self.db, Sealer(KEY))
         changes: dict[str, Any] = {
             "node_locks": NodeLocks(1000, 1000), "on_events_written": on_events_written,
-            "snapshots": snapshots,
+            "wants_snapshots": lambda: snapshots,
         }  # fmt: skip
         if registry is not None:
             changes["registry"] = registry

@@ -1,16 +1,26 @@
 from __future__ import annotations
 
-import threading
-from typing import Any
+import contextlib
+import os
+import subprocess
+import sys
+from collections.abc import Iterator
+from datetime import UTC, datetime
+from typing import Any, Final
 
+import pytest
 import sqlalchemy as sa
 
-from bloomery.db import engine, event_cursors, events
+from bloomery.db import engine, event_cursors, event_numbers, events
 from bloomery.db.events import Stored
+from bloomery.db.tables import EVENT_CURSORS, EVENTS
 from bloomery.events.relay import Relay
+from bloomery.events.trimmer import Trimmer
+from tests.kit import event_writer
 from tests.kit.waiting import wait_for
 
-ANY = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"
+LONG_AGO: Final = datetime(2020, 1, 1, tzinfo=UTC)
+ANY: Final = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"
 
 
 def event(action: str) -> dict[str, Any]:
@@ -19,15 +29,20 @@ def event(action: str) -> dict[str, Any]:
     )
 
 
+@pytest.fixture
+def elsewhere(db: engine.Database) -> Iterator[engine.Database]:
+    """The same database, as another process has it."""
+    other = engine.Database(db.url)
+    yield other
+    other.close()
+
+
 class Other:
     """A transaction of another process, taken step by step."""
 
     def __init__(self, db: engine.Database) -> None:
         self._engine = sa.create_engine(db.url)
         self.conn = self._engine.connect()
-
-    def number_itself(self) -> None:
-        self.conn.execute(sa.select(sa.func.pg_current_xact_id()))
 
     def write(self, action: str) -> None:
         events.insert(self.conn, [event(action)])
@@ -38,103 +53,184 @@ class Other:
         self._engine.dispose()
 
 
-def seen(db: engine.Database, horizon: events.Horizon) -> list[str]:
-    with db.read() as conn:
-        return [one.action for one in events.list_after(conn, 0, 10, horizon.look(conn))]
+class Reader:
+    """Goes by numbers, as every reader does; numbers first what nobody has numbered."""
+
+    def __init__(self, db: engine.Database) -> None:
+        self._db = db
+        self.last_id = 0
+
+    def read(self) -> list[str]:
+        self._db.transact(event_numbers.assign)
+        with self._db.read() as conn:
+            batch = events.list_after(conn, self.last_id, 10)
+        self.last_id = batch[-1].id if batch else self.last_id
+        return [stored.action for stored in batch]
 
 
-def test_rows_of_transactions_that_commit_in_reverse_order_are_not_passed(db: engine.Database):
-    horizon, first, second = events.Horizon(), Other(db), Other(db)
+def commit_in_reverse_order(db: engine.Database) -> list[str]:
+    """Return what a reader gets that reads in between."""
+    reader, first, second = Reader(db), Other(db), Other(db)
     first.write("first")
     second.write("second")
     second.end()
-    assert (seen(db, horizon), horizon.waits) == ([], True)
+    actions = reader.read()
     first.end()
-    assert (seen(db, horizon), horizon.waits) == (["first", "second"], False)
+    return actions + reader.read()
 
 
-def test_nor_when_the_younger_transaction_holds_the_lower_number(db: engine.Database):
-    horizon, old, young = events.Horizon(), Other(db), Other(db)
-    old.number_itself()
-    young.write("first")
-    old.write("second")
-    old.end()
-    assert seen(db, horizon) == []
-    young.end()
-    assert seen(db, horizon) == ["first", "second"]
+def test_rows_of_transactions_that_commit_in_reverse_order_are_not_lost(db: engine.Database):
+    assert commit_in_reverse_order(db) == ["second", "first"]
 
 
-def test_a_number_that_was_rolled_back_holds_nobody_up(db: engine.Database):
-    horizon, lost, kept = events.Horizon(), Other(db), Other(db)
+def test_readers_that_go_by_keys_lose_rows(db: engine.Database, monkeypatch):
+    monkeypatch.setattr(events, "_number", lambda _conn: EVENTS.c.id)
+    assert commit_in_reverse_order(db) == ["second"]
+
+
+def test_numbering_waits_for_no_writer(db: engine.Database):
+    reader, writer = Reader(db), Other(db)
+    db.transact(lambda conn: events.insert(conn, [event("before")]))
+    writer.write("slow")
+    db.transact(lambda conn: events.insert(conn, [event("after")]))
+    assert reader.read() == ["before", "after"]
+    writer.end("rollback")
+    assert reader.read() == []
+
+
+def test_numbers_are_never_lower_than_keys_so_that_old_cursors_stay_right(db: engine.Database):
+    lost = Other(db)
     lost.write("lost")
-    kept.write("kept")
-    kept.end()
-    assert seen(db, horizon) == []
     lost.end("rollback")
-    assert seen(db, horizon) == ["kept"]
+    db.transact(lambda conn: events.insert(conn, [event("kept")]))
+    with db.read() as conn:
+        key = conn.execute(sa.select(EVENTS.c.id)).scalar_one()
+    assert key == 2
+    assert db.transact(event_numbers.assign) == (2, 1)
 
 
-def test_a_transaction_that_began_later_holds_up_nothing_before_it(db: engine.Database):
-    horizon, first = events.Horizon(), Other(db)
-    first.write("first")
-    assert seen(db, horizon) == []
-    later = Other(db)
-    later.write("later")
-    first.end()
-    assert seen(db, horizon) == ["first"]
-    later.end()
-    assert seen(db, horizon) == ["first", "later"]
+def test_no_number_is_given_that_a_cursor_has_passed(db: engine.Database):
+    db.transact(
+        lambda conn: conn.execute(
+            sa.insert(EVENT_CURSORS), {"sink": "keeper", "last_id": 500, "wants_snapshots": False}
+        )
+    )
+    db.transact(lambda conn: events.insert(conn, [event("new")]))
+    with relaying(db, Keeper()) as (_, sink):
+        wait_for(lambda: sink.actions == ["new"], "what a database brought from elsewhere has not")
 
 
 class Keeper:
     name = "keeper"
 
-    def __init__(self) -> None:
-        self.got: list[str] = []
+    def __init__(self, *, wants_snapshots: bool = False) -> None:
+        self.taken: list[Stored] = []
+        self.wants_snapshots = wants_snapshots
+
+    @property
+    def actions(self) -> list[str]:
+        return [stored.action for stored in self.taken]
 
     def open(self) -> None: ...
 
-    def send(self, one: Stored) -> None:
-        self.got.append(one.action)
+    def send(self, stored: Stored) -> None:
+        self.taken.append(stored)
 
     def close(self) -> None: ...
 
 
-def test_the_relay_waits_for_a_number_and_goes_on_without_being_poked(db: engine.Database):
-    sink = Keeper()
-    relay = Relay(db, [sink], holder="here:1", keep_hours=1)
+@contextlib.contextmanager
+def relaying(db: engine.Database, *sinks: Keeper) -> Iterator[Any]:
+    relay = Relay(db, sinks, holder="here:1", keep_hours=1)
     relay.start()
     try:
-        first = Other(db)
-        first.write("first")
-        db.transact(lambda conn: events.insert(conn, [event("second")]))
-        relay.wake()
-        wait_for(lambda: relay.sink_workers[0]._horizon.waits, "the relay to see that it must wait")
-        first.end()
-        wait_for(lambda: sink.got == ["first", "second"], "both", timeout_s=4.0)
+        yield relay, *sinks
     finally:
         relay.stop()
 
 
-def test_many_writers_lose_no_event(db: engine.Database):
-    sink = Keeper()
-    relay = Relay(db, [sink], holder="here:1", keep_hours=1)
-    relay.start()
+def test_a_commit_of_another_process_reaches_a_sink_that_nobody_here_pokes(
+    db: engine.Database, elsewhere: engine.Database
+):
+    with relaying(db, Keeper()) as (_, sink), relaying(elsewhere) as (other,):
+        db.transact(lambda conn: events.insert(conn, [event("there")]))
+        other.wake()
+        wait_for(lambda: sink.actions == ["there"], "the other's", timeout_s=4.0)
 
-    def write(number: int) -> None:
-        for turn in range(20):
-            row = event(f"{number}.{turn}")
-            db.transact(lambda conn, row=row: events.insert(conn, [row]))
-            relay.wake()
 
-    writers = [threading.Thread(target=write, args=(number,)) for number in range(6)]
-    for writer in writers:
-        writer.start()
-    for writer in writers:
-        writer.join()
-    wait_for(lambda: len(sink.got) >= 120, "all events", timeout_s=20.0)
-    relay.stop()
-    assert len(set(sink.got)) == len(sink.got) == 120
+def test_what_a_process_committed_that_died_before_it_numbered_is_told(db: engine.Database):
+    with relaying(db, Keeper()) as (_, sink):
+        db.transact(lambda conn: events.insert(conn, [event("last words")]))
+        wait_for(lambda: sink.actions == ["last words"], "the net below pokes", timeout_s=9.0)
+
+
+def test_a_listener_that_was_cut_off_hears_again(db: engine.Database):
+    with relaying(db, Keeper()) as (relay, sink):
+        bell = relay._numberer._bell
+        if db.url.get_backend_name() != "postgresql":
+            assert not bell.hears_others
+            return
+        wait_for(lambda: bell.hears_others, "it to listen")
+        cut = sa.text("SELECT pg_terminate_backend(:pid)")
+        with db.read() as conn:
+            conn.execute(cut, {"pid": bell._conn.info.backend_pid})
+        wait_for(lambda: not bell.hears_others, "it to notice")
+        db.transact(lambda conn: events.insert(conn, [event("unheard")]))
+        wait_for(lambda: sink.actions == ["unheard"], "the poll", timeout_s=4.0)
+        bell._try_at = 0.0
+        wait_for(lambda: bell.hears_others, "it to listen again")
+
+
+def test_writers_in_four_processes_lose_no_event_and_keep_the_order_of_each_node(
+    db: engine.Database, elsewhere: engine.Database, add_node: Any
+):
+    nodes = db.transact(lambda conn: [add_node(conn) for _ in range(8)])
+    turns = int(os.environ.get("BLOOMERY_TEST_EVENTS", "400")) // event_writer.EVENTS_OF_A_TURN
+    url = db.url.render_as_string(hide_password=False)
+    with relaying(db, Keeper()) as (_, sink), relaying(elsewhere):
+        writers = [
+            subprocess.Popen(
+                [sys.executable, "-m", "tests.kit.event_writer", url, str(turns), str(seed)],
+                stdout=subprocess.PIPE, text=True,
+            )
+            for seed in range(4)
+        ]  # fmt: skip
+        count = sum(int(writer.communicate()[0]) for writer in writers)
+        wait_for(lambda: len(sink.taken) >= count, "all events", timeout_s=30.0)
+    assert len({stored.id for stored in sink.taken}) == len(sink.taken) == count
+    for node in nodes:
+        steps = [tuple(each.facts.values()) for each in sink.taken if each.object_uuid == node]
+        assert steps == sorted(steps)
+        assert len(steps) == len(set(steps)) > 0
+
+
+# -------------------------------------------------------------------------------- facts of the site
+
+
+def test_rows_are_kept_for_a_sink_that_only_another_process_has(db: engine.Database, caplog):
+    db.transact(lambda conn: event_cursors.add_missing(conn, ["theirs"]))
+    db.transact(lambda conn: events.insert(conn, [event("old") | {"created_at": LONG_AGO}]))
+    trimmer = Trimmer(db, None, keep_hours=1)
+    db.transact(event_numbers.assign)
+    assert trimmer.trim() == 0
+    assert "bloomery events forget theirs" in caplog.text
+    assert db.transact(lambda conn: event_cursors.delete(conn, "theirs"))
+    assert trimmer.trim() == 1
+
+
+def test_rows_without_a_number_are_not_trimmed(db: engine.Database):
+    db.transact(lambda conn: events.insert(conn, [event("old") | {"created_at": LONG_AGO}]))
+    assert Trimmer(db, None, keep_hours=1).trim() == 0
+
+
+def test_every_process_writes_snapshots_once_the_sink_of_one_wants_them(
+    db: engine.Database, elsewhere: engine.Database
+):
+    with relaying(db) as (without,):
+        assert not without.wants_snapshots()
+        with relaying(elsewhere, Keeper(wants_snapshots=True)):
+            wait_for(without.wants_snapshots, "it to hear of the sink", timeout_s=4.0)
+        assert without.wants_snapshots()  # the sink comes back, and tells what happened meanwhile
 
 
 def test_a_cursor_that_was_taken_meanwhile_is_not_taken_again(db: engine.Database):

@@ -21,7 +21,18 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.database import Database as Settings
 from bloomery.conf.default import Default
-from bloomery.db import conductors, engine, events, history, locks, nodes, schema, settings, tables
+from bloomery.db import (
+    conductors,
+    engine,
+    event_numbers,
+    events,
+    history,
+    locks,
+    nodes,
+    schema,
+    settings,
+    tables,
+)
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.request import Request
@@ -259,6 +270,7 @@ def test_events_come_in_the_order_of_their_numbers(db: engine.Database):
     for action in ("create", "update"):
         event = events.Event(object="node", object_uuid=ANY, action=action, status="success")
         db.transact(lambda conn, event=event: events.insert(conn, [events.encode(event)]))
+    db.transact(event_numbers.assign)
     with db.read() as conn:
         first, second = events.list_after(conn, 0, 10)
         assert (first.action, second.action) == ("create", "update")

@@ -107,7 +107,6 @@ class EventTail:
         self._db, self._alone = db, alone
         self.index = WakeIndex()
         self._on_news, self._on_stacks = on_news, on_stacks
-        self._horizon = events.Horizon()
         self._last_id: int | None = None
         self._change = threading.Condition()
         self._told = self._stopping = False
@@ -168,7 +167,7 @@ class EventTail:
                 self._settle()
                 while self.read():
                     pass
-                pause_s = None if self._alone and not self._horizon.waits else _POLL_S
+                pause_s = None if self._alone else _POLL_S
             except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
                 LOG.warning("cannot read events for stacks: %s", errors.brief(exc))
                 pause_s = _RETRY_S
@@ -182,8 +181,7 @@ class EventTail:
     def read(self) -> bool:
         """Tell of the next rows; True: there are more."""
         with self._db.read() as conn:
-            up_to = self._horizon.look(conn)
-            batch = events.list_objects_after(conn, self._last_id or 0, _BATCH, up_to)
+            batch = events.list_objects_after(conn, self._last_id or 0, _BATCH)
         for root in self.index.tell(uuid for _, _, uuid in batch):
             self._on_news(root)
         if not self._alone and any(kind == STACK for _, kind, _ in batch):

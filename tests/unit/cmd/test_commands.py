@@ -12,7 +12,7 @@ from click.testing import CliRunner, Result
 import bloomery
 from bloomery import cmd
 from bloomery.conf.database import Database
-from bloomery.db import schema
+from bloomery.db import event_cursors, schema
 from bloomery.state_dir import StateDir
 
 
@@ -152,3 +152,16 @@ def test_a_wrong_option_is_one_sentence(tmp_path: Path):
     result = run("db", "check", "--config-file", config)
     assert result.exit_code == 1
     assert "group [api]: Value for option port" in result.stderr
+
+
+def test_sinks_of_events_are_listed_and_forgotten(state: Path):
+    with StateDir(state) as home:
+        db = home.open_database(Database())
+        db.transact(lambda conn: event_cursors.add_missing(conn, ["log"]))
+        db.close()
+    listed = run("events", "sinks", "--state-dir", state).output
+    assert listed == "log: 0 behind 0, carried by nobody, moved never\n"
+    assert "kept for log" in run("events", "forget", "log", "--state-dir", state).output
+    assert run("events", "sinks", "--state-dir", state).output == ""
+    again = run("events", "forget", "log", "--state-dir", state)
+    assert (again.exit_code, "there is no such sink" in again.stderr) == (1, True)

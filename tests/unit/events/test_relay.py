@@ -30,6 +30,8 @@ QUICK = Pace(poll_s=NEVER, acknowledge_s=0.0, retry_least_s=0.001, retry_most_s=
 class Keeper:
     """A sink that keeps what it gets, and may be told to fail or to be stuck."""
 
+    wants_snapshots = False
+
     def __init__(self, name: str = "keeper") -> None:
         self.name = name
         self.got: list[int] = []
@@ -361,7 +363,7 @@ def test_sinks_are_those_that_are_configured(
     conf = configured(level=level, driver=driver, log=log)
     made = relay.make_relay(conf, db)
     assert [sink_worker.sink.name for sink_worker in made.sink_workers] == sinks
-    assert relay.needs_snapshots(conf) is snapshots
+    assert made.wants_snapshots() is snapshots
 
 
 def test_a_relay_without_sinks_costs_no_statement_at_its_start_and_pokes(db: Database):

@@ -17,6 +17,7 @@ PACE = Pace(batch=3, acknowledge_s=2.0)
 
 class Sink:
     name = "keeper"
+    wants_snapshots = False
 
     def __init__(self, lots: random.Random, got: list[int]) -> None:
         self._lots, self._got = lots, got

@@ -1,0 +1,121 @@
+"""Numbers of event rows, given after their commit: the order in which everybody reads them.
+
+A key is taken before its transaction commits, so that a reader who goes by keys passes rows which
+appear later.  On servers rows are therefore inserted without a number; any process numbers what is
+committed, in a short transaction under one counter row.  Two commits about one object are ordered
+by its lock: the later one inserts after the earlier one has committed, so its keys are higher, and
+whoever sees it sees the earlier one.  Numbering by key within each round keeps that order.
+
+A number is never lower than its row's key: rows that were read by their keys before (by an older
+release, or on SQLite before they were copied) keep their place, and so do the cursors.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Final
+
+import sqlalchemy as sa
+
+from bloomery.db import upserts
+from bloomery.db.tables import EVENT_CURSORS, EVENT_NUMBERING, EVENTS
+
+BATCH: Final = 500
+CHANNEL: Final = "bloomery_events"  # of PostgreSQL: the payload is the number given last
+_ROW: Final = 1
+_T, _N = EVENTS.c, EVENT_NUMBERING.c
+_LAST: Final = sa.select(_N.last_number).where(_N.id == _ROW)
+_LOCK: Final = _LAST.with_for_update()
+_UNNUMBERED: Final = (
+    sa.select(_T.id).where(_T.number.is_(None)).order_by(_T.id).limit(sa.bindparam("most"))
+)
+_GIVE: Final = (
+    sa.update(EVENTS)
+    .where(_T.id.in_(sa.bindparam("idents", expanding=True)))
+    .values(number=_T.id + sa.bindparam("ahead"))
+)
+_RAISE: Final = (
+    sa.update(EVENT_NUMBERING)
+    .where(_N.id == _ROW, _N.last_number < sa.bindparam("last"))
+    .values(last_number=sa.bindparam("last"))
+)
+_NOTIFY: Final = sa.text("SELECT pg_notify(:channel, :payload)")
+_PROGRESS: Final = sa.select(
+    _LAST.scalar_subquery().label("last_number"),
+    sa.exists().where(_T.number.is_(None)).label("has_new"),
+    sa.exists().where(EVENT_CURSORS.c.wants_snapshots).label("wants_snapshots"),
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Progress:
+    """``has_new``: committed rows have no number yet; ``wants_snapshots``: some sink does."""
+
+    last_number: int
+    has_new: bool
+    wants_snapshots: bool
+
+
+def find_progress(conn: sa.Connection) -> Progress:
+    """Return where the site stands.  One statement, by keys: cheap enough for five a second."""
+    row = conn.execute(_PROGRESS).one()
+    return Progress(
+        last_number=row.last_number or 0,
+        has_new=bool(row.has_new),
+        wants_snapshots=bool(row.wants_snapshots),
+    )
+
+
+def last_number(conn: sa.Connection) -> int:
+    """Return the number that was given last, 0 where none was."""
+    return conn.execute(_LAST).scalar_one_or_none() or 0
+
+
+def assign(conn: sa.Connection, most: int = BATCH) -> tuple[int, int]:
+    """Number the oldest rows that have none, ``most`` at once.
+
+    Returns the number given last, and how many rows got theirs.
+
+    Waits for whoever numbers at this moment, and for no writer: the rows are read without a lock
+    and changed by primary key.  The caller owns the transaction.
+    """
+    last = conn.execute(_LOCK).scalar_one()
+    idents = list(conn.execute(_UNNUMBERED, {"most": most}).scalars())
+    if not idents:
+        return last, 0
+    for ahead, group in _groups(idents, last):
+        conn.execute(_GIVE, {"idents": group, "ahead": ahead})
+        last = group[-1] + ahead
+    conn.execute(_RAISE, {"last": last})
+    announce(conn, last)
+    return last, len(idents)
+
+
+def _groups(idents: Iterable[int], last: int) -> list[tuple[int, list[int]]]:
+    """Return how far ahead of their keys rows are numbered; keys of one group lie together."""
+    groups: list[tuple[int, list[int]]] = []
+    for ident in idents:
+        last = max(last + 1, ident)
+        if groups and groups[-1][0] == last - ident:
+            groups[-1][1].append(ident)
+        else:
+            groups.append((last - ident, [ident]))
+    return groups
+
+
+def announce(conn: sa.Connection, last: int | None = None) -> None:
+    """Have other processes look at once, when this commits; MariaDB's look by themselves."""
+    if conn.dialect.name == "postgresql":
+        payload = "" if last is None else str(last)
+        conn.execute(_NOTIFY, {"channel": CHANNEL, "payload": payload})
+
+
+def settle(conn: sa.Connection, passed: Sequence[int] = ()) -> None:
+    """Give no number that a sink has ``passed``: for a database that was brought here."""
+    insert = upserts.insert_missing(
+        conn.dialect.name, EVENT_NUMBERING, ("id", "last_number"), key="id"
+    )
+    conn.execute(insert, {"id": _ROW, "last_number": 0})
+    if passed:
+        conn.execute(_RAISE, {"last": max(passed)})

@@ -1,0 +1,147 @@
+"""Events as they come, to any number of clients that stay connected: one thread for all.
+
+Each listener has a position.  Those at the end share one read of what is new, and are pushed to
+whatever they have not taken yet: who is too slow is cut off by its connection.  Those that came
+back and have something to catch up with are fed a batch at a time, when they have taken the last.
+Without a listener nothing is read.
+"""
+
+from __future__ import annotations
+
+import itertools
+import logging
+import operator
+import threading
+from collections.abc import Callable, Sequence
+from typing import Final, Protocol
+
+from bloomery import errors
+from bloomery.db import events
+from bloomery.db.engine import Database
+from bloomery.events.selection import Frames, Selection
+
+LOG = logging.getLogger(__name__)
+
+_BATCH: Final = 200
+_MOST_UNSENT: Final = 64 * 1024  # of a listener that catches up
+_POLL_S: Final = 5.0  # the net below ``wake``
+_RETRY_S: Final = 2.0
+
+
+class Stream(Protocol):
+    """A client's connection, as ``api.streams`` has it."""
+
+    on_drained: Callable[[], None]
+    is_closed: bool
+
+    @property
+    def unsent(self) -> int: ...
+
+    def push(self, data: bytes) -> bool: ...
+
+
+class Listener:
+    """``last_id``: the number of the last event that the client needs no more."""
+
+    def __init__(self, stream: Stream, selection: Selection, last_id: int) -> None:
+        self.stream, self.selection, self.last_id = stream, selection, last_id
+        self.is_behind = True
+
+    @property
+    def is_ready(self) -> bool:
+        return not self.is_behind or self.stream.unsent < _MOST_UNSENT
+
+
+class LiveEvents:
+    """``add`` and ``wake`` from any thread; its own begins with the first listener."""
+
+    def __init__(self, db: Database, *, most: int) -> None:
+        """``most``: how many listeners there may be at once."""
+        self._db, self._most = db, most
+        self._change = threading.Condition()
+        self._listeners: list[Listener] = []
+        self._has_news = self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="events-live", daemon=True)
+
+    def stop(self) -> None:
+        """End the thread; connections are closed by whoever owns them."""
+        with self._change:
+            self._stopping = True
+            self._change.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+
+    def __len__(self) -> int:
+        return len(self._listeners)
+
+    def check_room(self) -> None:
+        """Raise TooManyListeners if there are as many as there may be."""
+        if len(self._listeners) >= self._most:
+            raise errors.TooManyListeners(most=self._most)
+
+    def add(self, stream: Stream, selection: Selection, last_id: int) -> None:
+        """Push to ``stream`` what comes after ``last_id``, until it is closed."""
+        stream.on_drained = self.wake
+        with self._change:
+            self._listeners.append(Listener(stream, selection, last_id))
+            if self._thread.ident is None and not self._stopping:
+                self._thread.start()
+        self.wake()
+
+    def wake(self) -> None:
+        """There may be something new, or room at a client that catches up."""
+        if self._listeners:
+            with self._change:
+                self._has_news = True
+                self._change.notify()
+
+    # ------------------------------------------------------------------------------ the thread
+
+    def _run(self) -> None:
+        pause_s: float | None = None
+        while not self._wait(pause_s):
+            try:
+                while self.turn():
+                    pass
+                pause_s = _POLL_S if self._listeners else None
+            except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
+                LOG.warning("cannot read events for listeners: %s", errors.brief(exc))
+                pause_s = _RETRY_S
+
+    def _wait(self, pause_s: float | None) -> bool:
+        with self._change:
+            self._change.wait_for(lambda: self._stopping or self._has_news, pause_s)
+            self._has_news = False
+            return self._stopping
+
+    def turn(self) -> bool:
+        """Push a batch to all who are ready; True: there is more for somebody."""
+        with self._change:
+            self._listeners = [each for each in self._listeners if not each.stream.is_closed]
+            ready = [each for each in self._listeners if each.is_ready]
+        place = operator.attrgetter("last_id")
+        groups = itertools.groupby(sorted(ready, key=place), key=place)
+        more = [self._push(last_id, list(group)) for last_id, group in groups]
+        return any(more) and not self._stopping
+
+    def _push(self, last_id: int, group: list[Listener]) -> bool:
+        """Push what follows ``last_id`` to listeners that have come this far."""
+        with self._db.read() as conn:
+            batch = events.list_after(conn, last_id, _BATCH)
+        frames = [Frames(stored) for stored in batch]
+        for listener in group:
+            _feed(listener, frames)
+            listener.is_behind |= len(batch) == _BATCH
+        return any(each.is_behind and each.is_ready for each in group)
+
+
+def _feed(listener: Listener, frames: Sequence[Frames]) -> None:
+    """Push to one; whoever catches up gets no more than it takes soon."""
+    was_behind, listener.is_behind = listener.is_behind, False
+    for each in frames:
+        if was_behind and listener.stream.unsent >= _MOST_UNSENT:
+            listener.is_behind = True
+            return
+        if listener.selection.takes(each.stored):
+            listener.stream.push(each.of(listener.selection))
+        listener.last_id = each.stored.id

@@ -1,0 +1,112 @@
+"""Numbers what was committed, and says when there are new numbers, whoever gave them.
+
+One thread of each process on a server database.  Commits of this process wake it at once, those of
+others by PostgreSQL's NOTIFY, or by a look five times a second.  What was committed in a process
+that died before it numbered is numbered by the others' next look.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import event_cursors, event_numbers
+from bloomery.db.engine import Database
+from bloomery.db.event_bell import EventBell
+
+LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NumberingPace:
+    """``poll_s``: between looks where others are not heard of; ``net_s``: where they are.
+
+    ``gather_s``: the least time between two rounds, so that many commits cost few.
+    """
+
+    poll_s: float = 0.2
+    net_s: float = 2.0
+    gather_s: float = 0.02
+    retry_s: float = 1.0
+
+
+class Numberer:
+    """Started once, stopped once.  ``on_numbers`` is called when numbers have been given."""
+
+    def __init__(
+        self, db: Database, on_numbers: Callable[[], None], pace: NumberingPace | None = None
+    ) -> None:
+        self._db, self._on_numbers = db, on_numbers
+        self._pace = pace or NumberingPace()
+        self._last_number = 0
+        self.wants_snapshots = False
+        self._bell: EventBell | None = None
+        self._stopping = threading.Event()
+        self._thread = threading.Thread(target=self._run, name="events-numbers", daemon=True)
+
+    def prepare(self) -> None:
+        """Number all that is committed; sinks that are new begin after it."""
+        self._db.transact(_settle)
+        while not self._look():
+            pass
+
+    def start(self) -> None:
+        self._bell = EventBell(self._db)
+        self._thread.start()
+
+    def wake(self) -> None:
+        """Rows were committed here."""
+        if self._bell is not None:
+            self._bell.ring()
+
+    def stop(self) -> None:
+        """Number what was committed before, and end the thread."""
+        if self._bell is None:
+            return
+        self._stopping.set()
+        self._bell.ring()
+        self._thread.join()
+        self._bell.close()
+
+    def _run(self) -> None:
+        assert self._bell is not None
+        while True:
+            ends = self._stopping.is_set()  # before the look: it sees what was committed by then
+            pause_s = self._turn(self._bell)
+            if ends:
+                return
+            self._bell.wait(pause_s)
+            self._stopping.wait(self._pace.gather_s)
+
+    def _turn(self, bell: EventBell) -> float:
+        """Look once; return how long there is no need to look again."""
+        try:
+            bell.open()
+            is_all = self._look()
+        except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
+            LOG.warning("cannot number events: %s", errors.brief(exc))
+            return self._pace.retry_s
+        pace = self._pace
+        return 0.0 if not is_all else pace.net_s if bell.hears_others else pace.poll_s
+
+    def _look(self) -> bool:
+        """Number a batch of what has no number, and tell of new numbers; False: there is more."""
+        with self._db.read() as conn:
+            progress = event_numbers.find_progress(conn)
+        self.wants_snapshots = progress.wants_snapshots
+        last_number, count = progress.last_number, 0
+        if progress.has_new:
+            last_number, count = self._db.transact(event_numbers.assign)
+        if last_number != self._last_number:
+            self._last_number = last_number
+            self._on_numbers()
+        return count < event_numbers.BATCH
+
+
+def _settle(conn: sa.Connection) -> None:
+    event_numbers.settle(conn, [each.last_id for each in event_cursors.list_all(conn)])
