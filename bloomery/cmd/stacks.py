@@ -108,6 +108,7 @@ class Stacks:
         runtimes = importlib.import_module("bloomery.orchestration.service.runtimes")
         access = importlib.import_module("bloomery.orchestration.service.access")
         software = importlib.import_module("bloomery.orchestration.service.software")
+        machines = importlib.import_module("bloomery.orchestration.service.machines")
         runtime: EngineRuntime = runtimes.make_runtime(
             self._conf,
             engines=lambda: len(self.engine.liveness.live_ids()),
@@ -115,6 +116,7 @@ class Stacks:
             software=lambda project: software.RowSoftware(
                 self._db, self._sealer, project, self._on_events_written
             ),
+            machines=machines.machines_of(self._services),
             authorize=access.stored_type_check(self._services()),
         )
         return runtime

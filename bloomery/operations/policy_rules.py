@@ -153,6 +153,9 @@ STACK_READER: Final = _any(STACK_ADMIN, "role:reader and project_id:%(project_id
 STACK_MEMBER: Final = _any(STACK_ADMIN, "role:member and project_id:%(project_id)s")
 INSTANCE_OR_READER: Final = _any(STACK_READER, "role:heat_stack_user")
 TYPE_RULES: Final = "resource_types:"  # and the name of a type, or OS::Heat::*: those of a file
+OPERATOR_KINDS: Final = (
+    "DeployTemplate", "Node", "Port", "PortGroup", "Runbook", "VolumeConnector", "VolumeTarget",
+)  # of OS::Ironic  # fmt: skip
 STEP_RULES: Final = "baremetal:step:execute:"  # and interface.step: those of a policy file
 
 _STACKS: Final = {
@@ -294,6 +297,9 @@ RULES: Final = (
     Rule("baremetal:runbook:update:owner", MEMBER, "Give a runbook to a project"),
     Rule("baremetal:runbook:delete", _RUNBOOK_MANAGER, "Delete a runbook"),
     Rule("baremetal:runbook:use", _RUNBOOK_MANAGER, "Name a runbook in place of steps"),
+    *(Rule(f"{TYPE_RULES}OS::Ironic::{kind}", "rule:context_is_admin",
+           f"Have resources of the type OS::Ironic::{kind} in stacks", ())
+      for kind in OPERATOR_KINDS),
 )  # fmt: skip
 
 _OF_PATHS: Final = {

@@ -20,12 +20,14 @@ from bloomery.orchestration.engine import events
 from bloomery.orchestration.engine.rows import Act, Row, Stage
 from bloomery.orchestration.engine.stacks import EngineStack, ResourceFailed
 from bloomery.orchestration.plan.plans import CLEAN
-from bloomery.orchestration.resources import base, states
+from bloomery.orchestration.resources import base, machines, states
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy
 
 JITTER_S: Final = 2.0
 NET_S: Final = 30.0  # who waits for what this tree does not have is looked at that often
+BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long each time
+BUSY_MOST_S: Final = 60.0
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # how the first of them did
 LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
@@ -136,7 +138,8 @@ def _open(stack: EngineStack, row: Row, act: Act) -> None:
 
 def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None:
     stack.ledger.holdings.hold(row, properties)
-    row.properties_uuid = stack.ledger.add_properties(properties, hidden=stack.hides)
+    hidden = stack.hides or any(properties.get(name) for name in row.kind.secret_properties)
+    row.properties_uuid = stack.ledger.add_properties(properties, hidden=hidden)
 
 
 def _start(stack: EngineStack, row: Row) -> None:
@@ -214,19 +217,56 @@ def _is_complete(stack: EngineStack, row: Row, resource: base.Resource, act: Act
     """Ask the check of an act; who is not done is entered for the next look."""
     check = getattr(resource, f"check_{act.word.lower()}_complete", None)
     ledger = stack.ledger
-    rest_s = ledger.runtime.poll_s
+    rest_s: float | None = ledger.runtime.poll_s
     try:
         if check is None or check(act.token):
             return True
+    except machines.Busy as exc:
+        _rest_while_busy(stack, row, exc)
+        return False
+    except base.NextTurn:
+        ledger.change_row(row)
+        ledger.next_turn.append(row)
+        rest_s = None
     except base.PollDelay as exc:
-        rest_s *= max(exc.steps, 1)
+        rest_s = ledger.runtime.poll_s * max(exc.steps, 1)
     except base.WaitFor as exc:
         ledger.wait(row, exc.uuid)
-        if exc.timeout_s is None and exc.uuid in stack.stacks:
-            return False
-        rest_s = NET_S if exc.timeout_s is None else exc.timeout_s
-    ledger.schedule(row, ledger.now() + rest_s)
+        rest_s = exc.timeout_s
+        if rest_s is None and exc.uuid not in stack.stacks:
+            rest_s = NET_S
+    if rest_s is not None:
+        ledger.schedule(row, ledger.now() + rest_s)
+    _note_free(stack, row)
     return False
+
+
+def _rest_while_busy(stack: EngineStack, row: Row, exc: machines.Busy) -> None:
+    """Ask again later, ever later, and say on the resource what it waits for."""
+    ledger = stack.ledger
+    rest_s = min(BUSY_LEAST_S * 2.0 ** min(row.busy, 4), BUSY_MOST_S)
+    row.busy += 1
+    if exc.after_s is not None:
+        rest_s = exc.after_s
+    if exc.uuid is not None:
+        ledger.wait(row, exc.uuid)
+    ledger.schedule(row, ledger.now() + rest_s)
+    _explain(stack, row, str(exc))
+
+
+def _note_free(stack: EngineStack, row: Row) -> None:
+    """Nobody keeps a resource waiting any more."""
+    if row.busy:
+        row.busy = 0
+        _explain(stack, row, events.CHANGED)
+
+
+def _explain(stack: EngineStack, row: Row, reason: str) -> None:
+    """Change the reason of a resource, without an event."""
+    reason = stack.ledger.redaction.masked(reason)
+    if row.record.reason != reason:
+        row.record.reason = reason
+        stack.ledger.change_row(row)
 
 
 def _again(stack: EngineStack, row: Row, act: Act) -> None:
@@ -363,7 +403,7 @@ def _described(stack: EngineStack, row: Row, act: Act) -> str:
 
 def _close(stack: EngineStack, row: Row) -> None:
     row.act = row.state_before = row.due_at = None
-    row.attempt = 0
+    row.attempt = row.busy = 0
     stack.open_rows.pop(row.uuid, None)
     stack.ledger.forget(row)
     stack.ledger.change_row(row)

@@ -185,19 +185,25 @@ class Ledger:
             self.change_row(row)
         self._waiting.setdefault(thing, {})[row.uuid] = row
 
+    def interrupt_wait(self, row: Row) -> None:
+        """Let nothing wake a row while it is looked at; ``settle_wait`` comes after the look."""
+        rows = self._waiting.get(row.waits_for or "", {})
+        if rows.pop(row.uuid, None) is not None and not rows:
+            del self._waiting[row.waits_for or ""]
+
+    def settle_wait(self, row: Row) -> None:
+        """Forget what a row waited for, unless it waits again: then nothing needs be written."""
+        if row.waits_for is not None and row.uuid not in self._waiting.get(row.waits_for, {}):
+            row.waits_for = None
+            self.change_row(row)
+
     def stop_waiting(self, row: Row) -> None:
-        if row.waits_for is None:
-            return
-        rows = self._waiting.get(row.waits_for, {})
-        rows.pop(row.uuid, None)
-        if not rows:
-            self._waiting.pop(row.waits_for, None)
-        row.waits_for = None
-        self.change_row(row)
+        self.interrupt_wait(row)
+        self.settle_wait(row)
 
     def wake(self, thing: str) -> None:
+        """Look at who waits for ``thing``; it counts as waiting until it was looked at."""
         for row in self._waiting.pop(thing, {}).values():
-            row.waits_for = None
             self.schedule(row, self.now())
 
     def wake_all(self) -> None:

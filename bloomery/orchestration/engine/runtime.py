@@ -13,6 +13,7 @@ from bloomery.orchestration import scheduler
 from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import LifecyclePlugins
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.template.environment import Environment
 from bloomery.orchestration.template.registry import Kinds
@@ -42,6 +43,7 @@ class EngineRuntime:
     ``plugins``          called before and after each action of a stack
     ``sinks``            the types of sinks that environments may name
     ``software``         by project: what the kinds of software keep their rows in
+    ``machines``         what the kinds of machines ask, in the name of whoever owns a stack
     ``authorize``        asked before a stack below ``stack`` is made or changed, with the types of
                          its resources; raises Forbidden
     """
@@ -60,6 +62,7 @@ class EngineRuntime:
     endpoint: str = ""
     waits_for_hooks: bool = True
     software: Callable[[str], SoftwareStore] | None = None
+    machines: Callable[[model.Stack], Machines] | None = None
     authorize: Callable[[model.Stack, Collection[str]], None] | None = None
     plugins: LifecyclePlugins = field(default_factory=LifecyclePlugins)
     sinks: EventSinks = field(default_factory=lambda: EventSinks({}))

@@ -279,6 +279,7 @@ class EngineStack:
             limits=self.first.definition.limits,
             siblings=Neighbours(self),
             software=runtime.software and runtime.software(self.row.project),
+            machines=runtime.machines and runtime.machines(self.row),
         )
 
     def add(self, row: Row) -> None:

@@ -142,7 +142,7 @@ class StackTree:
         until_s = ledger.now() + TURN_S
         begun, ledger.next_turn = ledger.next_turn, []
         for row in begun:
-            if row.act is not None and row.act.stage is Stage.BEGIN:
+            if row.act is not None and row.act.stage is not Stage.REST:
                 ledger.schedule(row, ledger.now())
         self._step(until_s)
         taken, self._orders = self._orders, []
@@ -167,8 +167,9 @@ class StackTree:
             if isinstance(what, Row):
                 stack = self.stacks.get(what.stack_uuid)
                 if stack is not None and what.act is not None:
-                    ledger.stop_waiting(what)
+                    ledger.interrupt_wait(what)
                     acts.step(stack, what)
+                    ledger.settle_wait(what)
                     ledger.settle_loans()
             elif (stack := self.stacks.get(what)) is not None and stack.open:
                 self._time_out(stack)

@@ -58,6 +58,9 @@ class Mask:
         if self.builder.secret:
             return True
         sides = (self.builder.old, self.builder.new)
+        kinds = (side.kind(name) for side in sides if name in side.definitions)
+        if part == "properties" and any(key in kind.secret_properties for kind in kinds):
+            return True
         return any(self._asks_secret(side, self._tree(side, name, part, key)) for side in sides)
 
     @staticmethod

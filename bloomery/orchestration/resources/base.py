@@ -34,6 +34,7 @@ from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.definitions import ResourceDefinition
@@ -75,6 +76,13 @@ class WaitFor(Exception):
         self.timeout_s = timeout_s
 
 
+class NextTurn(Exception):
+    """A check's answer: store what I have noted in ``data``, and then ask me again at once.
+
+    What follows may then be done twice, and never unknown: it is named in the rows before it is.
+    """
+
+
 class NoActionRequired(Exception):
     """A signal's answer: nothing was done, and no event shall tell of it."""
 
@@ -107,6 +115,7 @@ class ResourceContext:
     children: Children | None = None  # None: composite kinds cannot be made here
     siblings: Siblings | None = None  # None: nobody else is there yet
     software: SoftwareStore | None = None  # None: nothing can be deployed here
+    machines: Machines | None = None  # None: no bare-metal service is here
     engines: int = 1  # that live: as many members of a concurrent chain are made at once
     limits: Limits = LIMITS
 
@@ -142,6 +151,7 @@ class Resource:
     always_replace_on_check_failed: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
+    secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
 

@@ -79,21 +79,32 @@ def stored_type_check(services: Services) -> Callable[[Stack, Collection[str]], 
     """
 
     def check(above: Stack, names: Collection[str]) -> None:
-        if not services.policies.enforced:
-            return
-        with services.db.read() as conn:
-            root = db.find(conn, above.root_uuid)
-            uuid = None if root is None else root.credentials_uuid
-            who = None if uuid is None else credentials.find(conn, uuid)
-        request = Request(
-            request_id=f"stack-{above.root_uuid}",
-            user=None if who is None else who.user,
-            project=above.project,
-            roles=() if who is None or who.project != above.project else who.roles,
-        )
-        authorize_types(Context(services=services, request=request), names)
+        if services.policies.enforced:
+            request = stored_caller(services, above)
+            authorize_types(Context(services=services, request=request), names)
 
     return check
+
+
+def stored_caller(services: Services, stack: Stack) -> Request:
+    """Return who an engine acts for: the last caller whose order on the tree was accepted.
+
+    The request waits for no node.  Where callers have no roles, it names nobody.
+    """
+    request_id = f"stack-{stack.root_uuid}"
+    if not services.policies.enforced:
+        return Request(request_id=request_id, wait_s=0)
+    with services.db.read() as conn:
+        root = db.find(conn, stack.root_uuid)
+        uuid = None if root is None else root.credentials_uuid
+        who = None if uuid is None else credentials.find(conn, uuid)
+    return Request(
+        request_id=request_id,
+        user=None if who is None else who.user,
+        project=stack.project,
+        roles=() if who is None or who.project != stack.project else who.roles,
+        wait_s=0,
+    )
 
 
 # ------------------------------------------------------------------------------ which stack

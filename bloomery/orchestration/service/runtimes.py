@@ -21,6 +21,7 @@ from bloomery.orchestration.engine.event_sinks import EventSinks
 from bloomery.orchestration.engine.lifecycle_plugins import GROUP, LifecyclePlugins
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.limits import LIMITS, Limits
+from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.service import inputs, plugin_modules
 from bloomery.orchestration.template import kinds, merging
 from bloomery.orchestration.template.environment import SINK_GROUP, Environment
@@ -67,6 +68,7 @@ def make_runtime(
     engines: Callable[[], int] = lambda: 1,
     endpoint: str = "",
     software: Callable[[str], Any] | None = None,
+    machines: Callable[[Stack], Machines] | None = None,
     authorize: Callable[[Stack, Collection[str]], None] | None = None,
 ) -> EngineRuntime:
     """Return the runtime of a process; it reads folders, so make it once.
@@ -84,6 +86,7 @@ def make_runtime(
         engines=engines,
         endpoint=endpoint,
         software=software,
+        machines=machines,
         authorize=authorize,
         plugins=LifecyclePlugins(_lifecycle_plugins()),
         sinks=EventSinks(kinds.loaders(SINK_GROUP)),

@@ -48,6 +48,9 @@ class Secrecy:
         """Is a property of a resource not to be shown?"""
         if self._whole:
             return True
+        kind = self._kind(name)
+        if kind is not None and key in kind.secret_properties:
+            return True
         definition, body = self._definitions.get(name), self._body(name)
         if isinstance(body, Mapping) and self._is_key_by_key(name, definition):
             body = body.get(key)

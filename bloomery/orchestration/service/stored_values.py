@@ -110,6 +110,7 @@ class StoredStack:
             children=StoredChildren(self),
             siblings=_Siblings(self),
             software=runtime.software and runtime.software(self.row.project),
+            machines=runtime.machines and runtime.machines(self.row),
             limits=runtime.limits,
         )
 

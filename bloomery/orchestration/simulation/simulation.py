@@ -16,6 +16,7 @@ from bloomery.orchestration.engine.store import Memory
 from bloomery.orchestration.engine.trees import StackTree
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.simulation.events import Event
+from bloomery.orchestration.simulation.machines import SimulatedMachines
 from bloomery.orchestration.simulation.software import SimulatedSoftware
 
 EPOCH: Final = datetime(2026, 1, 1, tzinfo=UTC)  # what the clock's zero is in UTC
@@ -40,6 +41,7 @@ class Simulation:
     poll_s: float = 1.0  # between two looks at what is not done yet
     store: Memory = field(default_factory=Memory)
     software: SimulatedSoftware = field(default_factory=SimulatedSoftware)
+    machines: SimulatedMachines = field(default_factory=SimulatedMachines)
     events: list[Event] = field(default_factory=list)
 
     def utc(self) -> datetime:
@@ -55,6 +57,7 @@ class Simulation:
             poll_s=self.poll_s,
             waits_for_hooks=False,
             software=lambda project: self.software,
+            machines=self.machines.of_stack,
         )
 
     def run(self, tree: StackTree) -> None:

@@ -1,0 +1,212 @@
+"""OS::Ironic::Allocation: a machine that is set aside for whoever refers to it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, NoReturn
+
+from bloomery import errors
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import machines, stepwise
+from bloomery.orchestration.resources.machines import Json
+
+CHANGED: Final = "changed"
+TRIES: Final = "tries"
+LEAST_S: Final = 5.0  # until it is asked anew, twice as long each time
+MOST_S: Final = 60.0
+IN_PLACE: Final = ("name", "extra")
+
+
+class Allocation(stepwise.Stepwise):
+    """Asks once, and again and again until ``timeout`` where ``wait_for_capacity`` says so."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "name": Schema(
+            Type.STRING, "A name; a node that is called so is preferred.", update_allowed=True
+        ),
+        "resource_class": Schema(
+            Type.STRING, "The class that the node is of; needed unless node is named."
+        ),
+        "traits": Schema(Type.LIST, "What the node must have.", schema=Schema(Type.STRING)),
+        "candidate_nodes": Schema(
+            Type.LIST, "UUIDs or names: it is one of these.", schema=Schema(Type.STRING)
+        ),
+        "node": Schema(Type.STRING, "The one node that it may be, by UUID or name."),
+        "owner": Schema(Type.STRING, "The project that it is for."),
+        "extra": Schema(Type.MAP, "Notes of yours.", update_allowed=True),
+        "timeout": Schema(
+            Type.NUMBER,
+            "Seconds to wait for a node.",
+            default=300,
+            update_allowed=True,
+            constraints=[constraints.Range(min=1)],
+        ),
+        "wait_for_capacity": Schema(
+            Type.BOOLEAN, "Wait until a node is free.", default=False, update_allowed=True
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "node_uuid": Attribute("The node.", Type.STRING, cached=False),
+        "node_name": Attribute("Its name.", Type.STRING, cached=False),
+        "state": Attribute("allocating, active or error.", Type.STRING, cached=False),
+        "candidate_nodes": Attribute("What it was limited to.", Type.LIST, cached=False),
+    }
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"await_node"})
+
+    def validate(self) -> None:
+        if not (self.properties["resource_class"] or self.properties["node"]):
+            raise errors.StackValidationFailed(
+                reason="cannot look for a node: give its resource_class, or the node itself"
+            )
+        if self.properties["node"] and self.properties["candidate_nodes"]:
+            raise errors.StackValidationFailed(
+                reason="cannot be limited to one node and to others: give node, or candidate_nodes",
+                path=["node"],
+            )
+
+    # --------------------------------------------------------------------------------- create
+
+    def handle_create(self) -> Any:
+        self.resource_id_set(self.derived_id(machines.ALLOCATION))
+        self.record.data["give_up_at"] = self.context.utc() + float(self.properties["timeout"])
+        self.begin("post")
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_post(self) -> str | None:
+        fields = request_of(self.machines, self.properties)
+        post(self, str(self.record.physical_id), fields)
+        return "await_node"
+
+    def step_await_node(self) -> str | None:
+        """Wait until there is a node; where there is none, ask anew if that is wanted."""
+        uuid = str(self.record.physical_id)
+        allocation = self.machines.find(machines.ALLOCATION, uuid)
+        if allocation is None:
+            raise stepwise.MachineFailed(f"allocation {uuid} was deleted by somebody else")
+        left_s = float(self.record.data["give_up_at"]) - self.context.utc()
+        if allocation["state"] == "active":
+            return None
+        if allocation["state"] == "error":
+            if not self.properties["wait_for_capacity"] or left_s <= 0:
+                raise stepwise.MachineFailed(str(allocation["last_error"]))
+            self.ask_later(str(allocation["last_error"]))
+        self.wait_for(uuid, max(left_s, 0.0), "for a node")
+
+    def ask_later(self, reason: str) -> NoReturn:
+        """Ask anew after a while, longer each time; several who wait do not all ask at once."""
+        tries = self.record.data[TRIES] = self.record.data.get(TRIES, 0) + 1
+        rest_s = min(LEAST_S * 2.0 ** (tries - 1), MOST_S) * (1 + self.context.random() / 4)
+        self.begin("renew")
+        raise machines.Busy(reason, after_s=rest_s)
+
+    def step_renew(self) -> str | None:
+        """Withdraw what found no node, and ask under the same UUID."""
+        withdraw(self, str(self.record.physical_id))
+        return "post"
+
+    def handle_create_cancel(self, token: Any) -> None:
+        """What was asked for goes with the deletion that follows."""
+
+    # --------------------------------------------------------------------------------- update
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self.record.data[CHANGED] = [name for name in IN_PLACE if name in prop_diff]
+        self.begin("update")
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_update(self) -> str | None:
+        changes = {name: self.properties[name] for name in self.record.data.get(CHANGED, ())}
+        if "extra" in changes:
+            changes["extra"] = {**(changes["extra"] or {}), machines.MARK: self.mark()}
+        if changes:
+            patch = stepwise.patch_of(changes)
+            self.machines.update(machines.ALLOCATION, str(self.record.physical_id), patch)
+        self.record.data.pop(CHANGED, None)
+        return None
+
+    # --------------------------------------------------------------------------------- delete
+
+    def handle_delete(self) -> Any:
+        self.begin("delete")
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_delete(self) -> str | None:
+        uuid = self.record.physical_id
+        if uuid is not None:
+            withdraw(self, uuid)
+        return None
+
+    # --------------------------------------------------------------------------- how it really is
+
+    def handle_check(self) -> Any:
+        """Raise EntityNotFound, or MachineDrifted: the node is not ours any more."""
+        allocation = self.real()
+        stepwise.refuse_drift(stepwise.differences({"state": "active"}, allocation))
+        node = self.machines.get_node(allocation["node_uuid"])
+        stepwise.refuse_drift(stepwise.differences({"instance_uuid": allocation["uuid"]}, node))
+
+    def real(self) -> Json:
+        uuid = self.record.physical_id or ""
+        allocation = self.machines.find(machines.ALLOCATION, uuid)
+        if allocation is None:
+            raise errors.EntityNotFound(entity="Allocation", name=uuid)
+        return allocation
+
+    def get_live_resource_data(self) -> Any:
+        return self.real()
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        try:
+            allocation = self.real()
+            if name == "node_name":
+                return self.machines.get_node(str(allocation["node_uuid"]))["name"]
+        except errors.NotFound:
+            return None
+        return allocation.get(name)
+
+
+# ----------------------------------------------------------------- of those who have one inside
+
+
+def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Json:
+    """Return what POST is told; a node by name is looked up, and what is missing is left out."""
+    fields = {
+        name: properties.get(name)
+        for name in ("name", "resource_class", "traits", "candidate_nodes", "owner", "extra")
+    }
+    if ident := properties.get("node"):
+        node = service.get_node(ident)
+        fields["candidate_nodes"] = [node["uuid"]]
+        fields["resource_class"] = fields["resource_class"] or node["resource_class"]
+    return {name: value for name, value in fields.items() if value}
+
+
+def post(resource: stepwise.Stepwise, uuid: str, fields: Json) -> None:
+    """Ask for a node under this UUID; one that was asked for before is left as it is."""
+    extra = {**fields.get("extra", {}), machines.MARK: resource.mark()}
+    try:
+        resource.machines.create(machines.ALLOCATION, fields | {"uuid": uuid, "extra": extra})
+    except errors.Conflict:
+        present = resource.machines.find(machines.ALLOCATION, uuid)
+        if present is None or not resource.is_ours(present["extra"]):
+            raise
+
+
+def withdraw(resource: stepwise.Stepwise, uuid: str) -> None:
+    """Delete an allocation of ours; one that is gone, or that another has, is left alone."""
+    allocation = resource.machines.find(machines.ALLOCATION, uuid)
+    if allocation is None or not resource.is_ours(allocation["extra"]):
+        return
+    try:
+        resource.machines.delete(machines.ALLOCATION, uuid)
+    except errors.NotFound:
+        return

@@ -1,0 +1,475 @@
+"""OS::Ironic::Instance: a system on a machine, from the reservation to the last shutdown.
+
+    reserve -> await_node -> prepare -> deploy -> deployed [-> switch -> switched]
+    renew -> rebuild -> deployed                            an update that writes the disk anew
+    release -> undeploy -> undeployed [-> cleaned] -> free  the end
+
+``prepare`` writes the mark of the resource into ``instance_info``, where it goes with the instance.
+No verb is ordered twice: see ``stepwise.OnNode``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.conductor.states import Power, State
+from bloomery.orchestration.properties.schema import Attribute, Schema
+from bloomery.orchestration.resources import (
+    allocation,
+    base,
+    instance_info,
+    instance_schema,
+    machines,
+    stepwise,
+)
+from bloomery.orchestration.resources.machines import Json
+
+ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
+UNDEPLOYABLE: Final = frozenset({
+    State.ACTIVE, State.DEPLOYFAIL, State.DEPLOYWAIT, State.ERROR, State.RESCUE, State.RESCUEFAIL,
+    State.UNRESCUEFAIL, State.SERVICEFAIL, State.SERVICEWAIT,
+})  # fmt: skip
+ABORTED: Final = frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD})
+CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
+POWER: Final = {"on": Power.ON, "off": Power.OFF}
+SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
+
+
+class Instance(stepwise.OnNode):
+    """``physical_id``: the node, once it is known which.  ``data`` has the rest."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
+    ordering_steps: ClassVar[frozenset[str]] = frozenset(
+        {"prepare", "deploy", "rebuild", "switch", "undeploy", "free", "replace_node"}
+    )
+
+    def validate(self) -> None:
+        places = [name for name in instance_info.PLACES if self.properties[name]]
+        if len(places) != 1:
+            raise errors.StackValidationFailed(
+                reason="cannot tell where it runs: give exactly one of "
+                f"{', '.join(instance_info.PLACES)}"
+            )
+        image = self.properties["image"] or {}
+        if not (image.get("source") or image.get("boot_iso") or self.properties["custom_deploy"]):
+            raise errors.StackValidationFailed(
+                reason="cannot deploy nothing: give image.source, image.boot_iso or custom_deploy",
+                path=["image"],
+            )
+        parts = [name for name in instance_info.DRIVE[1:] if self.properties[name]]
+        if self.properties["configdrive"] and parts:
+            raise errors.StackValidationFailed(
+                reason=f"cannot have a whole config drive and its parts: leave {parts[0]} out",
+                path=["configdrive"],
+            )
+        if self.properties["users"] and self.properties["user_data"]:
+            raise errors.StackValidationFailed(
+                reason="cannot have users beside user_data: make them there", path=["users"]
+            )
+
+    @classmethod
+    def needs_replace(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> bool:
+        return instance_info.change_of(after, prop_diff).replaces
+
+    @classmethod
+    def needs_replace_failed(cls) -> bool:
+        """What failed on a node that is still ours is put right there; see ``step_renew``."""
+        return False
+
+    # --------------------------------------------------------------------------------- create
+
+    def handle_create(self) -> Any:
+        self.record.data["attempt"] = 1
+        self.begin("reserve")
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_reserve(self) -> str | None:
+        """Find out which node it is, or ask for one."""
+        data = self.record.data
+        if ident := self.properties["node"]:
+            self.resource_id_set(self.machines.get_node(ident)["uuid"])
+            data["instance"] = self.derived_id("instance")
+            return "prepare"
+        if ident := self.properties["allocation"]:
+            present = self.machines.find(machines.ALLOCATION, ident)
+            if present is None:
+                raise errors.EntityNotFound(entity="Allocation", name=ident)
+            data["instance"] = present["uuid"]
+            return "await_node"
+        data["instance"] = self.derived_id(f"allocation-{data['attempt']}")
+        allocation.post(self, data["instance"], self._request())
+        return "await_node"
+
+    def _request(self) -> Json:
+        """Return what an allocation of its own asks for."""
+        name = self.properties["name"]
+        selector = {**self.properties["selector"], "name": name if self._attempts() == 1 else None}
+        return allocation.request_of(self.machines, selector)
+
+    def step_await_node(self) -> str | None:
+        uuid = str(self.record.data["instance"])
+        present = self.machines.find(machines.ALLOCATION, uuid)
+        if present is None:
+            raise stepwise.MachineFailed(f"allocation {uuid} was deleted by somebody else")
+        if present["state"] == "error":
+            raise stepwise.MachineFailed(str(present["last_error"]))
+        if present["state"] != "active":
+            self.wait_for(uuid, self._timeout_s("allocate"), "for a node")
+        self.resource_id_set(present["node_uuid"])
+        return "prepare"
+
+    def step_prepare(self) -> str | None:
+        """Claim the node, and write on it what it is to run."""
+        node = self.get_node()
+        self._check_usable(node)
+        self.note_move(node)
+        info = instance_info.info_of(self.properties) | {machines.MARK: self.mark()}
+        patch = [_add(f"/instance_info/{key}", value) for key, value in info.items()]
+        patch.append(_add("/instance_name", self._host_name()))
+        if node["instance_uuid"] is None:
+            patch.append(_add("/instance_uuid", self.record.data["instance"]))
+        self.machines.update_node(node["uuid"], patch)
+        self._attach(node["uuid"])
+        return "deploy"
+
+    def _check_usable(self, node: Json) -> None:
+        """Raise MachineRefused for a node that is not free for this very resource."""
+        thing = f"node {node['name'] or node['uuid']}"
+        self.check_unmarked(node["instance_info"], thing)
+        if node["instance_uuid"] not in (None, self.record.data["instance"]):
+            raise stepwise.MachineRefused(f"cannot use {thing}: another instance has it")
+        if node["provision_state"] != State.AVAILABLE:
+            raise stepwise.MachineRefused(
+                f"cannot use {thing}: it is {node['provision_state']}, not available"
+            )
+        for flag in ("maintenance", "retired", "protected"):
+            if node[flag]:
+                reason = node.get(f"{flag}_reason")
+                because = f" ({reason})" if reason else ""
+                state = "in maintenance" if flag == "maintenance" else flag
+                raise stepwise.MachineRefused(f"cannot use {thing}: it is {state}{because}")
+
+    def step_deploy(self) -> str | None:
+        self._order_system("active")
+        return "deployed"
+
+    def step_deployed(self) -> str | None:
+        """Wait until the node is active; a failure is told, or tried again."""
+        node = self.get_node()
+        state = node["provision_state"]
+        if state in ON_ITS_WAY:
+            self.wait_for(node["uuid"], self._timeout_s("deploy"), "for the node to be active")
+        if state == State.ACTIVE:
+            self.record.data["deployed_at"] = node["provision_updated_at"]
+            self.record.data["target"] = POWER[self.properties["power"]]
+            return None if node["power_state"] == self.record.data["target"] else "switch"
+        if state not in (State.DEPLOYFAIL, State.ERROR):
+            raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
+        return self._after_failure(node)
+
+    def _after_failure(self, node: Json) -> str:
+        """Return the step of the next attempt; raise MachineFailed where there is none left."""
+        data = self.record.data
+        data["errors"] = [*data.get("errors", ()), str(node["last_error"])]
+        if self.record.action is not base.Action.CREATE or data["attempt"] >= self._attempts():
+            raise stepwise.MachineFailed("; ".join(data["errors"]))
+        self.note_move(node)
+        retry = self.properties["retry"] or {}
+        if self.properties["selector"] and retry.get("other_node", True):
+            return "replace_node"
+        data["attempt"] += 1
+        return "deploy"
+
+    def step_replace_node(self) -> str | None:
+        """Give the node back that could not be deployed; another one is asked for."""
+        self.order("deleted")
+        return "replaced_node"
+
+    def step_replaced_node(self) -> str | None:
+        if self._waits_for_teardown(self.get_node()):
+            self.wait_for(self.node_uuid(), self._timeout_s("teardown"), "for the instance to go")
+        allocation.withdraw(self, str(self.record.data["instance"]))
+        self.record.data["attempt"] += 1
+        return "reserve"
+
+    def handle_create_cancel(self, token: Any) -> None:
+        """Stop what waits for an agent; whatever else the node does comes to its end."""
+        self._abort()
+
+    def handle_update_cancel(self, token: Any) -> None:
+        self._abort()
+
+    def _abort(self) -> None:
+        if self.record.data.get(stepwise.STEP) != "deployed" or self.record.physical_id is None:
+            return
+        node = self.get_node()
+        if node["provision_state"] in ABORTED and self.is_ours(node["instance_info"]):
+            with contextlib.suppress(machines.Busy, errors.InvalidStateRequested):
+                self.machines.set_provision_state(node["uuid"], "abort")
+
+    # --------------------------------------------------------------------------------- update
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        """Raise UpdateReplace where the node is gone, in error, or has become another's."""
+        change = instance_info.change_of(self.properties, prop_diff)
+        data = self.record.data
+        data["rebuilds"], data["patches"] = change.rebuilds, change.patches
+        data["networks"] = change.networks
+        self.begin("renew")
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_renew(self) -> str | None:
+        """Write what has changed, and find out whether the disk is to be written anew."""
+        try:
+            node = self.get_node()
+        except errors.NotFound as exc:
+            raise base.UpdateReplace from exc
+        state, data = node["provision_state"], self.record.data
+        if not self.is_ours(node["instance_info"]) or state == State.ERROR:
+            raise base.UpdateReplace
+        if state in ON_ITS_WAY:
+            self.wait_for(node["uuid"], self._timeout_s("deploy"), "for the node to be active")
+        self.note_move(node)
+        self.machines.update_node(node["uuid"], self._changes())
+        if data.get("networks"):
+            self._attach(node["uuid"])
+        if data.get("rebuilds") or state == State.DEPLOYFAIL:
+            return "rebuild"
+        data["target"] = POWER[self.properties["power"]]
+        return None if node["power_state"] == data["target"] else "switch"
+
+    def _changes(self) -> list[Json]:
+        """Return the patch from what is stored to what is to be; the mark stays."""
+        before = instance_info.info_of(self.record.properties)
+        after = instance_info.info_of(self.properties)
+        patch = [_add(f"/instance_info/{key}", value) for key, value in after.items()]
+        patch += [_remove(f"/instance_info/{key}") for key in before if key not in after]
+        return [*patch, _add("/instance_name", self._host_name())]
+
+    def step_rebuild(self) -> str | None:
+        self._order_system("rebuild")
+        return "deployed"
+
+    # ------------------------------------------------------------------------- suspend, resume
+
+    def handle_suspend(self) -> Any:
+        target = SUSPEND.get(self.properties["suspend_mode"])
+        if target is not None and self.record.physical_id is not None:
+            self.record.data["target"] = target
+            self.begin("switch")
+
+    def check_suspend_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def handle_resume(self) -> Any:
+        if self.properties["suspend_mode"] != "none" and self.record.physical_id is not None:
+            self.record.data["target"] = POWER[self.properties["power"]]
+            self.begin("switch")
+
+    def check_resume_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_switch(self) -> str | None:
+        """Ask for the power that is wanted; asked twice, it comes to the same."""
+        node, target = self.get_node(), self.record.data["target"]
+        if node["power_state"] != _reached(target):
+            self.machines.set_power_state(node["uuid"], target)
+        return "switched"
+
+    def step_switched(self) -> str | None:
+        node, target = self.get_node(), self.record.data["target"]
+        if node["power_state"] != _reached(target):
+            if node["target_power_state"] is None and node["last_error"]:
+                raise stepwise.MachineFailed(str(node["last_error"]))
+            self.wait_for(node["uuid"], self._timeout_s("power"), f"for {target}")
+        return None
+
+    # --------------------------------------------------------------------------------- delete
+
+    def handle_delete(self) -> Any:
+        self.begin("release")
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_release(self) -> str | None:
+        """Find out what there is to take away; what is not ours is left alone."""
+        try:
+            node = self.get_node() if self.record.physical_id else None
+        except errors.NotFound:
+            node = None
+        if node is None or not self.is_ours(node["instance_info"]):
+            return "free"
+        state = node["provision_state"]
+        if node["protected"]:
+            raise stepwise.MachineRefused(
+                f"cannot undeploy node {node['uuid']}: it is protected; set protected to false"
+            )
+        if state == State.AVAILABLE:
+            self._forget(node)
+            return "free"
+        if state == State.DEPLOYHOLD:
+            self.machines.set_provision_state(node["uuid"], "abort")
+        if state not in UNDEPLOYABLE:
+            self.wait_for(node["uuid"], self._timeout_s("teardown"), f"while it is {state}")
+        self._detach(node["uuid"], keep=())
+        self.note_move(node)
+        return "undeploy"
+
+    def _forget(self, node: Json) -> None:
+        """Take away what was written on a node that was never deployed."""
+        keys = [key for key in node["instance_info"] if key in _written(self.properties)]
+        patch = [_remove(f"/instance_info/{key}") for key in keys]
+        if node["instance_name"] is not None:
+            patch.append(_remove("/instance_name"))
+        if node["instance_uuid"] == self.derived_id("instance"):
+            patch.append(_remove("/instance_uuid"))
+        self.machines.update_node(node["uuid"], patch)
+
+    def step_undeploy(self) -> str | None:
+        with contextlib.suppress(errors.NodeNotFound):
+            self.order("deleted")
+        return "undeployed"
+
+    def step_undeployed(self) -> str | None:
+        """Wait until the instance is gone; cleaning is waited for where that is wanted."""
+        try:
+            node = self.get_node()
+        except errors.NodeNotFound:
+            return "free"
+        if self._waits_for_teardown(node):
+            self.wait_for(node["uuid"], self._timeout_s("teardown"), "for the instance to go")
+        if (self.properties["teardown"] or {}).get("wait_for_cleaning"):
+            return "cleaned"
+        return "free"
+
+    def _waits_for_teardown(self, node: Json) -> bool:
+        """Is the instance still there?  Raises MachineFailed where it could not be taken away."""
+        if node["provision_state"] == State.ERROR:
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        return node["provision_state"] == State.DELETING or self.is_ours(node["instance_info"])
+
+    def step_cleaned(self) -> str | None:
+        node = self.get_node()
+        if node["provision_state"] in CLEANING:
+            self.wait_for(node["uuid"], self._timeout_s("clean"), "for the node to be clean")
+        if node["provision_state"] == State.CLEANFAIL:
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        return "free"
+
+    def step_free(self) -> str | None:
+        """Give an allocation of its own back; most go with the instance."""
+        if self.properties["selector"] and (uuid := self.record.data.get("instance")):
+            allocation.withdraw(self, uuid)
+        return None
+
+    # -------------------------------------------------------------------------- how it really is
+
+    def handle_check(self) -> Any:
+        """Raise NodeNotFound, or MachineDrifted with each difference."""
+        node = self.get_node()
+        if not self.is_ours(node["instance_info"]):
+            raise stepwise.MachineDrifted(f"node {node['uuid']} runs another instance")
+        wanted: Json = {
+            "instance_uuid": self.record.data.get("instance"), "provision_state": State.ACTIVE,
+            "maintenance": False, "fault": None, "power_state": POWER[self.properties["power"]],
+        }  # fmt: skip
+        sentences = stepwise.differences(wanted, node)
+        for key in ("image_source", "boot_iso"):
+            image = {key: instance_info.info_of(self.properties).get(key)}
+            sentences += stepwise.differences(image, node["instance_info"])
+        if str(node["health"]).lower() == "critical":
+            sentences.append("health is critical")
+        stepwise.refuse_drift(sentences)
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        data = self.record.data
+        if name in ("addresses", "first_address"):
+            return self._addresses(name)
+        if name == "attempts":
+            return data.get("attempt")
+        if name == "allocation_uuid":
+            return None if self.properties["node"] else data.get("instance")
+        if name == "deployed_at":
+            return data.get("deployed_at")
+        try:
+            node = self.get_node()
+        except errors.NotFound:
+            return None
+        if name == "image":
+            info = node["instance_info"]
+            return info.get("image_source") or info.get("boot_iso")
+        return node.get(name.removeprefix("node_") if name.startswith("node_") else name)
+
+    def _addresses(self, name: str) -> Any:
+        networks = self.properties["networks"] or []
+        found = {each["vif"]: [each["fixed_ip"]] for each in networks if each.get("fixed_ip")}
+        if name == "addresses":
+            return found
+        return next((addresses[0] for addresses in found.values()), None)
+
+    # -------------------------------------------------------------------------- own business
+
+    def _order_system(self, verb: str) -> None:
+        """Order a verb that writes the system, with its config drive."""
+        drive = instance_info.config_drive(self.properties, self._host_name())
+        steps = self.properties["deploy_steps"] or None
+        self.order(verb, configdrive=drive, deploy_steps=steps)
+
+    def _attach(self, uuid: str) -> None:
+        """Attach the interfaces that are wanted, and no others of this resource."""
+        networks = self.properties["networks"] or []
+        self._detach(uuid, keep=[each["vif"] for each in networks])
+        present = self.machines.list_vifs(uuid) if networks else []
+        for each in networks:
+            if each["vif"] not in present:
+                vif = {"id": each["vif"], "port_uuid": each.get("port")}
+                self.machines.attach_vif(uuid, {k: v for k, v in vif.items() if v})
+
+    def _detach(self, uuid: str, keep: Sequence[str]) -> None:
+        """Detach interfaces that were attached for this resource, but for those to keep."""
+        ours = [each["vif"] for each in self.record.properties.get("networks") or []]
+        unwanted = [vif for vif in ours if vif not in keep]
+        present = self.machines.list_vifs(uuid) if unwanted else []
+        for vif in unwanted:
+            if vif in present:
+                self.machines.detach_vif(uuid, vif)
+
+    def _host_name(self) -> str:
+        return self.properties["name"] or self.physical_resource_name()
+
+    def _attempts(self) -> int:
+        return int((self.properties["retry"] or {}).get("attempts") or 1)
+
+    def _timeout_s(self, name: str) -> float:
+        chosen = (self.properties["timeouts"] or {}).get(name)
+        return float(chosen or instance_schema.TIMEOUTS[name].default)
+
+
+def _reached(target: str) -> str:
+    """The power state that a target leads to."""
+    return Power.OFF if target in (Power.OFF, Power.SOFT_OFF) else Power.ON
+
+
+def _written(properties: Mapping[str, Any]) -> set[str]:
+    return {*instance_info.info_of(properties), machines.MARK}
+
+
+def _add(path: str, value: Any) -> Json:
+    return {"op": "add", "path": path, "value": value}
+
+
+def _remove(path: str) -> Json:
+    return {"op": "remove", "path": path}

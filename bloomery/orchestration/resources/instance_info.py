@@ -1,0 +1,116 @@
+"""What an Instance writes on its node, and what a change of its properties comes to.
+
+Pure functions of properties: a plan and an update ask the same.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+IMAGE: Final[Mapping[str, str]] = {
+    "source": "image_source",
+    "checksum": "image_checksum",
+    "os_hash_algo": "image_os_hash_algo",
+    "os_hash_value": "image_os_hash_value",
+    "type": "image_type",
+    "disk_format": "image_disk_format",
+    "kernel": "kernel",
+    "ramdisk": "ramdisk",
+    "rootfs_uuid": "image_rootfs_uuid",
+    "download_source": "image_download_source",
+    "boot_iso": "boot_iso",
+}  # key of the property image -> key of instance_info
+PLAIN: Final = ("root_device", "root_gb", "swap_mb", "ephemeral_gb", "traits")
+BOOT: Final = ("boot_mode", "secure_boot")
+DRIVE: Final = ("configdrive", "user_data", "meta_data", "network_data", "ssh_keys", "users")
+ON_DISK: Final = (*PLAIN, *BOOT, "capabilities", "deploy_steps", "custom_deploy")
+PLACES: Final = ("allocation", "node", "selector")
+REBUILD, REPLACE, IGNORE = "rebuild", "replace", "ignore"
+PRESERVE: Final = "rebuild_preserve_ephemeral"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Change:
+    """What an update of an Instance does; all False: nothing but what is stored changes.
+
+    ``rebuilds``: the system is written anew, and what is on the root disk is lost.
+    """
+
+    replaces: bool = False
+    rebuilds: bool = False
+    patches: bool = False
+    networks: bool = False
+    powers: bool = False
+
+
+def change_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> Change:
+    """Say what a change of the properties ``names`` to those of ``after`` comes to."""
+    image = after.get("image_update_policy") if "image" in names else None
+    drive = None
+    if any(name in names for name in DRIVE):
+        drive = after.get("user_data_update_policy")
+    return Change(
+        replaces=REPLACE in (image, drive) or any(name in names for name in PLACES),
+        rebuilds=(image in (REBUILD, PRESERVE) or drive == REBUILD
+                  or any(name in names for name in ON_DISK)),
+        patches="name" in names,
+        networks="networks" in names,
+        powers="power" in names,
+    )  # fmt: skip
+
+
+def info_of(properties: Mapping[str, Any]) -> Json:
+    """Return the keys of instance_info; what is not said is left out."""
+    image = properties.get("image") or {}
+    info = {field: image.get(key) for key, field in IMAGE.items()}
+    info |= {name: properties.get(name) for name in PLAIN}
+    capabilities = dict(properties.get("capabilities") or {})
+    capabilities |= {
+        name: str(value).lower() for name in BOOT if (value := properties.get(name)) is not None
+    }
+    info["capabilities"] = capabilities
+    for kind, interface in (properties.get("custom_deploy") or {}).items():
+        info[f"{kind}_interface"] = interface
+    return {name: value for name, value in info.items() if value not in (None, "", {}, [])}
+
+
+def config_drive(properties: Mapping[str, Any], host_name: str) -> Any:
+    """Return the config drive: text as it is, a map of its parts, or None where none is wanted."""
+    if properties.get("configdrive"):
+        return properties["configdrive"]
+    keys = properties.get("ssh_keys") or []
+    parts = {name: properties.get(name) for name in ("user_data", "meta_data", "network_data")}
+    users = properties.get("users") or []
+    if not (keys or users or any(parts.values())):
+        return None
+    meta_data = {"hostname": host_name, "name": host_name} | (parts["meta_data"] or {})
+    if keys:
+        meta_data["public_keys"] = {str(number): key for number, key in enumerate(keys)}
+    drive: Json = {"meta_data": meta_data}
+    if parts["network_data"]:
+        drive["network_data"] = parts["network_data"]
+    if users:
+        drive["user_data"] = cloud_config(users)
+    elif parts["user_data"]:
+        drive["user_data"] = parts["user_data"]
+    return drive
+
+
+def cloud_config(users: list[Mapping[str, Any]]) -> str:
+    """Return cloud-config that makes these users, as JSON, which is YAML."""
+    documents = [
+        {
+            "name": user["name"],
+            "ssh_authorized_keys": list(user.get("ssh_keys") or []),
+            "lock_passwd": not user.get("password_hash"),
+        }
+        | ({"passwd": user["password_hash"]} if user.get("password_hash") else {})
+        | ({"sudo": user["sudo"]} if user.get("sudo") else {})
+        for user in users
+    ]
+    return f"#cloud-config\n{json.dumps({'users': ['default', *documents]})}"

@@ -1,0 +1,141 @@
+"""The properties and attributes of OS::Ironic::Instance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import instance_info
+
+
+def _text(description: str, *allowed: str, **more: Any) -> Schema:
+    rules = [constraints.AllowedValues(list(allowed))] if allowed else ()
+    return Schema(Type.STRING, description, constraints=rules, update_allowed=True, **more)
+
+
+def _flag(description: str, *, default: bool | None = None) -> Schema:
+    return Schema(Type.BOOLEAN, description, default=default, update_allowed=True)
+
+
+def _map(description: str, **more: Any) -> Schema:
+    return Schema(Type.MAP, description, update_allowed=True, **more)
+
+
+def _list(description: str, of: Schema) -> Schema:
+    return Schema(Type.LIST, description, schema=of, update_allowed=True)
+
+
+def _seconds(description: str, default: int) -> Schema:
+    return Schema(Type.NUMBER, description, default=default,
+                  constraints=[constraints.Range(min=1)])  # fmt: skip
+
+
+_STRING: Final = Schema(Type.STRING)
+SELECTOR: Final = {
+    "resource_class": Schema(Type.STRING, "The class of the node.", required=True),
+    "traits": Schema(Type.LIST, "What the node must have.", schema=_STRING),
+    "candidate_nodes": Schema(Type.LIST, "UUIDs or names: one of these.", schema=_STRING),
+}
+IMAGE: Final = {
+    "source": Schema(Type.STRING, "URL of the image."),
+    "checksum": Schema(Type.STRING, "Its checksum, or a URL of one."),
+    "os_hash_algo": Schema(Type.STRING, "Algorithm of os_hash_value, such as sha256."),
+    "os_hash_value": Schema(Type.STRING, "Its hash."),
+    "type": Schema(Type.STRING, "whole-disk or partition.",
+                   constraints=[constraints.AllowedValues(["whole-disk", "partition"])]),
+    "disk_format": Schema(Type.STRING, "raw, qcow2 and so on."),
+    "kernel": Schema(Type.STRING, "URL of the kernel of a partition image."),
+    "ramdisk": Schema(Type.STRING, "URL of the ramdisk of a partition image."),
+    "rootfs_uuid": Schema(Type.STRING, "UUID of the root file system."),
+    "download_source": Schema(Type.STRING, "Who downloads it: http, local or swift."),
+    "boot_iso": Schema(Type.STRING, "URL of an ISO that the machine runs from, with no disk."),
+}  # fmt: skip
+USER: Final = {
+    "name": Schema(Type.STRING, "Login name.", required=True),
+    "ssh_keys": Schema(Type.LIST, "Public keys.", schema=_STRING),
+    "sudo": Schema(Type.STRING, "A rule of sudo."),
+    "password_hash": Schema(Type.STRING, "A hash as in /etc/shadow."),
+}
+NETWORK: Final = {
+    "vif": Schema(Type.STRING, "Id of the virtual interface.", required=True),
+    "port": Schema(Type.STRING, "UUID of the port that it goes to."),
+    "fixed_ip": Schema(Type.STRING, "The address that it has."),
+}
+TEARDOWN: Final = {
+    "wait_for_cleaning": Schema(Type.BOOLEAN, "End when the node is clean.", default=False),
+}
+TIMEOUTS: Final = {
+    "allocate": _seconds("Seconds until a node is set aside.", 300),
+    "deploy": _seconds("Seconds until it is active.", 5400),
+    "teardown": _seconds("Seconds until the instance is gone.", 1800),
+    "clean": _seconds("Seconds until the node is clean.", 7200),
+    "power": _seconds("Seconds until it is switched on or off.", 600),
+}
+RETRY: Final = {
+    "attempts": Schema(Type.INTEGER, "How often it is deployed at most.", default=1,
+                       constraints=[constraints.Range(min=1, max=10)]),
+    "other_node": Schema(Type.BOOLEAN, "Take another node, where a selector says which.",
+                         default=True),
+}  # fmt: skip
+
+PROPERTIES: Final[Mapping[str, Schema]] = {
+    "allocation": Schema(Type.STRING, "UUID or name of the allocation whose node it runs on."),
+    "node": Schema(Type.STRING, "UUID or name of the node that it runs on."),
+    "selector": Schema(Type.MAP, "What node is looked for, where none is named.", schema=SELECTOR),
+    "name": _text("Name of the instance; its host name, too."),
+    "image": _map("What is written to the disk.", schema=IMAGE),
+    "image_update_policy": _text(
+        "What another image does.", "rebuild", "rebuild_preserve_ephemeral", "replace", "ignore",
+        default="rebuild",
+    ),
+    "root_device": _map("Hints at the root disk."),
+    "root_gb": Schema(Type.INTEGER, "Size of the root partition.", update_allowed=True),
+    "swap_mb": Schema(Type.INTEGER, "Size of the swap partition.", update_allowed=True),
+    "ephemeral_gb": Schema(Type.INTEGER, "Size of the ephemeral partition.", update_allowed=True),
+    "boot_mode": _text("How it boots.", "bios", "uefi"),
+    "secure_boot": _flag("Boots only what is signed."),
+    "capabilities": _map("Further capabilities that the deployment is asked for."),
+    "configdrive": _text("A whole config drive: base64, or a URL."),
+    "user_data": _text("A script or cloud-config for the first boot."),
+    "meta_data": _map("Metadata for the first boot; hostname and keys are added."),
+    "network_data": _map("network_data.json for the first boot."),
+    "ssh_keys": _list("Public keys of the default user.", _STRING),
+    "users": _list("Users to be made.", Schema(Type.MAP, schema=USER)),
+    "user_data_update_policy": _text(
+        "What a change of any of the first boot's data does.", "rebuild", "ignore", "replace",
+        default="ignore",
+    ),
+    "networks": _list("Virtual interfaces to be attached.", Schema(Type.MAP, schema=NETWORK)),
+    "traits": _list("Traits of the instance; deploy templates of these names run.", _STRING),
+    "deploy_steps": _list("Further steps of the deployment.", Schema(Type.MAP)),
+    "custom_deploy": _map("Interfaces of the node for this instance, such as {deploy: ramdisk}."),
+    "power": _text("What it is to be when it is deployed.", "on", "off", default="on"),
+    "retry": _map("What a failed deployment does.", schema=RETRY),
+    "teardown": _map("How the instance is taken away.", schema=TEARDOWN),
+    "suspend_mode": _text(
+        "What suspending the stack does.", "power_off", "soft_power_off", "none",
+        default="soft_power_off",
+    ),
+    "timeouts": _map("How long each part may take.", schema=TIMEOUTS),
+}  # fmt: skip
+
+ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    "node_uuid": Attribute("The node.", Type.STRING, cached=False),
+    "node_name": Attribute("Its name.", Type.STRING, cached=False),
+    "allocation_uuid": Attribute("The allocation that it has.", Type.STRING, cached=False),
+    "provision_state": Attribute("State of the node.", Type.STRING, cached=False),
+    "power_state": Attribute("Power of the node.", Type.STRING, cached=False),
+    "health": Attribute("Health of the node.", Type.STRING, cached=False),
+    "instance_name": Attribute("Name of the instance.", Type.STRING, cached=False),
+    "boot_mode": Attribute("How it boots.", Type.STRING, cached=False),
+    "image": Attribute("What it runs.", Type.STRING, cached=False),
+    "addresses": Attribute("Addresses by virtual interface.", Type.MAP, cached=False),
+    "first_address": Attribute("The first of them.", Type.STRING, cached=False),
+    "deployed_at": Attribute("When its deployment ended.", Type.STRING, cached=False),
+    "attempts": Attribute("How often it was deployed.", Type.INTEGER, cached=False),
+    "last_error": Attribute("What went wrong last on the node.", Type.STRING, cached=False),
+}
+
+assert {*instance_info.PLACES, *instance_info.DRIVE, *instance_info.ON_DISK} <= set(PROPERTIES)

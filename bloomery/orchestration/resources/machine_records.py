@@ -1,0 +1,137 @@
+"""Kinds that stand for one record of the bare-metal API: made, patched and deleted by a call each.
+
+A subclass says its noun, and what its properties are called there::
+
+    class Port(MachineRecord):
+        noun = machines.PORT
+        fields = {"node": "node_uuid", "address": "address"}
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.orchestration.resources import machines, stepwise
+from bloomery.orchestration.resources.machines import Json
+
+NODE: Final = "node_uuid"
+CHANGED: Final = "changed"  # the properties that an update changes
+RECORDS: Final[Mapping[str, str]] = {"portgroup_uuid": machines.PORTGROUP}  # field -> noun
+
+
+class MachineRecord(stepwise.Stepwise):
+    """``fields``: the field of each property."""
+
+    noun: ClassVar[str]
+    fields: ClassVar[Mapping[str, str]]
+    attribute_fields: ClassVar[Mapping[str, str]] = {}  # where a field is not called so
+
+    def handle_create(self) -> Any:
+        self.resource_id_set(self.derived_id(self.noun))
+        self.begin("create")
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_create(self) -> str | None:
+        uuid = str(self.record.physical_id)
+        values = {name: v for name, v in self.values().items() if v is not None}
+        extra = {**(values.pop("extra", None) or {}), machines.MARK: self.mark()}
+        try:
+            self.machines.create(self.noun, {**values, "uuid": uuid, "extra": extra})
+        except errors.Conflict:
+            present = self.machines.find(self.noun, uuid)
+            if present is None or not self.is_ours(present["extra"]):
+                raise
+        return None
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self.record.data[CHANGED] = sorted(prop_diff)
+        self.begin("update")
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_update(self) -> str | None:
+        values, names = self.values(), self.record.data.get(CHANGED, ())
+        changes = {self.fields[name]: values[self.fields[name]] for name in names}
+        if "extra" in changes:
+            changes["extra"] = {**(changes["extra"] or {}), machines.MARK: self.mark()}
+        if changes:
+            patch = stepwise.patch_of(changes)
+            self.machines.update(self.noun, str(self.record.physical_id), patch)
+        self.record.data.pop(CHANGED, None)
+        return None
+
+    def handle_delete(self) -> Any:
+        self.begin("delete")
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_delete(self) -> str | None:
+        """Delete the record; one that is gone, or that another has, is left alone."""
+        uuid = self.record.physical_id
+        present = None if uuid is None else self.machines.find(self.noun, uuid)
+        if present is not None and self.is_ours(present["extra"]):
+            try:
+                self.machines.delete(self.noun, str(uuid))
+            except errors.NotFound:
+                return None
+        return None
+
+    def handle_check(self) -> Any:
+        """Raise NotFound, or MachineDrifted with each difference."""
+        real = self.real()
+        wanted = {name: v for name, v in self.values().items() if v is not None and name != "extra"}
+        stepwise.refuse_drift(stepwise.differences(wanted, real))
+
+    # --------------------------------------------------------------------------------- values
+
+    def real(self) -> Json:
+        """Return the record as it is.  Raises EntityNotFound."""
+        uuid = self.record.physical_id
+        record = None if uuid is None else self.machines.find(self.noun, uuid)
+        if record is None:
+            raise errors.EntityNotFound(entity=self.record.type, name=uuid or self.record.name)
+        return record
+
+    def values(self) -> Json:
+        """Return the fields as the properties say; nodes and groups by UUID."""
+        values = {field: self.properties[name] for name, field in self.fields.items()}
+        for field, value in values.items():
+            if value == "" or value is None:
+                values[field] = None
+            elif field == NODE:
+                values[field] = self.machines.get_node(value)["uuid"]
+            elif field in RECORDS:
+                values[field] = self._uuid_of(RECORDS[field], value)
+        return values
+
+    def _uuid_of(self, noun: str, ident: str) -> str:
+        record = self.machines.find(noun, ident)
+        if record is None:
+            raise errors.EntityNotFound(entity=noun, name=ident)
+        return str(record["uuid"])
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        try:
+            return self.real().get(self.attribute_fields.get(name, name))
+        except errors.NotFound:
+            return None
+
+    def get_live_resource_data(self) -> Any:
+        return self.real()
+
+    def parse_live_resource_data(
+        self, properties: Mapping[str, Any], data: Any
+    ) -> Mapping[str, Any]:
+        return {
+            name: data.get(field)
+            for name, field in self.fields.items()
+            if field not in {"extra", NODE, *RECORDS} and properties.get(name) is not None
+        }  # fmt: skip

@@ -1,0 +1,92 @@
+"""Bare-metal machines as kinds see them: a seam, as ``children`` is one.
+
+What is asked is asked in the name of whoever owns the stack, as the newest client of the
+bare-metal API would ask it, and no call waits: what another works at is ``Busy``.  Values are maps
+with the names of that API.  Kinds choose the UUIDs of what they make, from their own, so that
+whatever is asked twice lands in the same place.
+
+    try:
+        node = machines.get_node("rack-1-u7")
+        machines.set_provision_state(node["uuid"], "active", configdrive=drive)
+    except Busy: ...       # the engine asks again, later each time, and says why on the resource
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Final, Protocol
+
+Json = dict[str, Any]
+Patch = Sequence[Mapping[str, Any]]
+
+ALLOCATION: Final = "allocation"
+DEPLOY_TEMPLATE: Final = "deploytemplate"
+PORT: Final = "port"
+PORTGROUP: Final = "portgroup"
+RUNBOOK: Final = "runbook"
+VOLUME_CONNECTOR: Final = "volumeconnector"
+VOLUME_TARGET: Final = "volumetarget"
+MARK: Final = "stack"  # the key of extra, or of instance_info, that names who made a thing
+
+
+class Busy(Exception):
+    """A check's answer: another works at what I need; ask me again, ever later.
+
+    ``uuid``: of the thing; a change of it is a reason to ask at once.  ``after_s``: when to ask,
+    where the engine is not to choose.
+    """
+
+    def __init__(
+        self, reason: str, uuid: str | None = None, *, after_s: float | None = None
+    ) -> None:
+        super().__init__(reason)
+        self.uuid = uuid
+        self.after_s = after_s
+
+
+class Machines(Protocol):
+    """The nodes, and what belongs to them, that the owner of one stack may see.
+
+    Each call raises Busy, Forbidden, and what the operation of the API raises; what the owner may
+    not see is not found.  A noun is one of the words above.
+    """
+
+    def get_node(self, ident: str) -> Json:
+        """Return a node by UUID or name, its secrets masked.  Raises NodeNotFound."""
+
+    def create_node(self, fields: Json) -> None:
+        """Enrol a node; ``fields`` has its uuid."""
+
+    def update_node(self, uuid: str, patch: Patch) -> None: ...
+
+    def delete_node(self, uuid: str) -> None: ...
+
+    def set_traits(self, uuid: str, traits: Sequence[str]) -> None:
+        """Give a node exactly these traits."""
+
+    def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None: ...
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        """Order a verb; ``arguments`` as in the body of states/provision."""
+
+    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None: ...
+
+    def list_vifs(self, uuid: str) -> list[str]:
+        """Return the ids of the virtual interfaces that are attached to a node."""
+
+    def attach_vif(self, uuid: str, vif: Json) -> None: ...
+
+    def detach_vif(self, uuid: str, vif_id: str) -> None: ...
+
+    def find(self, noun: str, ident: str) -> Json | None:
+        """Return a record by UUID, or by name where the noun has names; None: it is not there."""
+
+    def create(self, noun: str, fields: Json) -> None:
+        """Add a record; ``fields`` has its uuid."""
+
+    def update(self, noun: str, uuid: str, patch: Patch) -> None: ...
+
+    def delete(self, noun: str, uuid: str) -> None: ...
+
+    def is_live_stack(self, stack_id: str) -> bool:
+        """Tell whether a stack of this id is there, whoever owns it."""

@@ -1,0 +1,262 @@
+"""OS::Ironic::Node: a machine, from enrolled to available, and away again.
+
+Steps::
+
+    enroll -> add_ports -> steer <-> order      until it stands where it is to stand
+    patch -> steer <-> order                    an update; down and up again where that is asked
+    leave <-> order -> remove                   the end
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.conductor.states import UNSTABLE_STATES, State
+from bloomery.orchestration.properties.schema import Attribute, Schema
+from bloomery.orchestration.resources import base, machines, node_schema, stepwise
+from bloomery.orchestration.resources.machines import Json
+
+FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
+REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
+HELD: Final = frozenset({State.CLEANHOLD})
+PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
+HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
+
+
+class Node(stepwise.OnNode):
+    """``data`` notes the verb to order, what was ordered, and whether it was inspected."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = node_schema.PROPERTIES
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
+    secret_properties: ClassVar[frozenset[str]] = frozenset({"driver_info"})
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "remove"})
+
+    @classmethod
+    def needs_replace_failed(cls) -> bool:
+        return False
+
+    # --------------------------------------------------------------------------------- create
+
+    def handle_create(self) -> Any:
+        self.resource_id_set(self.derived_id("node"))
+        self.begin("enroll")
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_enroll(self) -> str | None:
+        uuid = self.node_uuid()
+        fields = {name: value for name, value in self._fields().items() if value is not None}
+        try:
+            self.machines.create_node(fields | {"uuid": uuid})
+        except errors.Conflict:
+            if not self._is_there(uuid):
+                raise
+        return "add_ports"
+
+    def _is_there(self, uuid: str) -> bool:
+        try:
+            return self.is_ours(self.machines.get_node(uuid)["extra"])
+        except errors.NotFound:
+            return False
+
+    def step_add_ports(self) -> str | None:
+        self._change_ports(before=())
+        if self.properties["traits"]:
+            self.machines.set_traits(self.node_uuid(), self.properties["traits"])
+        self._change_maintenance({})
+        return "steer"
+
+    def step_steer(self) -> str | None:
+        """Wait for what the node does; then name the verb that brings it nearer, if one does."""
+        node, data = self.get_node(), self.record.data
+        state, ordered = node["provision_state"], data.get("ordered")
+        if state in UNSTABLE_STATES | HELD:
+            self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}: it is {state}")
+        data.pop("ordered", None)
+        if ordered is not None and (
+            state in FAILED or (ordered, state) == ("manage", State.ENROLL)
+        ):
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        verb = self._next_verb(state)
+        if verb is None:
+            return None
+        return self._to_order(node, verb, then="steer")
+
+    def _next_verb(self, state: str) -> str | None:
+        target = self.properties["target_state"]
+        if state == State.ENROLL:
+            return None if target == State.ENROLL else "manage"
+        if state in FAILED:
+            return "manage"
+        if state == State.AVAILABLE:
+            return None if target == State.AVAILABLE else "manage"
+        if state != State.MANAGEABLE:
+            return None
+        if self.properties["inspect"] != "none" and not self.record.data.get("inspected"):
+            return "inspect"
+        return "provide" if target == State.AVAILABLE else None
+
+    def _to_order(self, node: Json, verb: str, then: str) -> str:
+        self.note_move(node)
+        self.record.data |= {"verb": verb, "then": then}
+        return "order"
+
+    def step_order(self) -> str | None:
+        data = self.record.data
+        self.order(data["verb"])
+        data["ordered"] = data["verb"]
+        if data["verb"] == "inspect":
+            data["inspected"] = True
+        return str(data["then"])
+
+    # --------------------------------------------------------------------------------- update
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        if self.properties["inspect"] == "always" and not HARDWARE.isdisjoint(prop_diff):
+            self.record.data["inspected"] = False
+        self.record.data["changed"] = sorted(prop_diff)
+        self.record.data.pop("ordered", None)
+        self.begin("patch")
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_patch(self) -> str | None:
+        """Write what has changed; each part lands in the same place when it is written again."""
+        try:
+            node = self.get_node()
+        except errors.NotFound as exc:
+            raise base.UpdateReplace from exc
+        self.check_unmarked(node["extra"], f"node {node['uuid']}")
+        names = set(self.record.data.get("changed", ()))
+        before, after = self._fields(self.record.properties), self._fields()
+        changes = {name: value for name, value in after.items() if value != before[name]}
+        if changes:
+            self.machines.update_node(node["uuid"], stepwise.patch_of(changes))
+        if "ports" in names:
+            self._change_ports(before=self.record.properties.get("ports") or ())
+        if "traits" in names:
+            self.machines.set_traits(node["uuid"], self.properties["traits"] or [])
+        self._change_maintenance(self.record.properties.get("maintenance") or {})
+        self.record.data.pop("changed", None)
+        return "steer"
+
+    def _fields(self, properties: Mapping[str, Any] | None = None) -> Json:
+        """Return the fields of the API, with the mark; None where nothing is said."""
+        values = self.properties if properties is None else properties
+        fields = {name: values.get(name) for name in node_schema.PLAIN}
+        fields = {name: None if value in ("", {}) else value for name, value in fields.items()}
+        fields["extra"] = {**(values.get("extra") or {}), machines.MARK: self.mark()}
+        fields["name"] = fields["name"] or self.physical_resource_name()
+        chosen = values.get("interfaces") or {}
+        return fields | {f"{kind}_interface": chosen.get(kind) for kind in node_schema.INTERFACES}
+
+    def _change_ports(self, before: Sequence[Mapping[str, Any]]) -> None:
+        """Make ports that are new, change those that differ, delete those that were left out."""
+        old = {each["address"].lower(): each for each in before}
+        new = {each["address"].lower(): each for each in self.properties["ports"] or ()}
+        for address, port in new.items():
+            if old.get(address) != port:
+                self._write_port(address, port)
+        for address in old.keys() - new.keys():
+            uuid = self._port_id(address)
+            if self.machines.find(machines.PORT, uuid) is not None:
+                self.machines.delete(machines.PORT, uuid)
+
+    def _write_port(self, address: str, port: Mapping[str, Any]) -> None:
+        uuid = self._port_id(address)
+        fields = {name: port.get(name) for name in node_schema.PORT_FIELDS}
+        fields = {name: value for name, value in fields.items() if value is not None}
+        fields["extra"] = {**(port.get("extra") or {}), machines.MARK: self.mark()}
+        if self.machines.find(machines.PORT, uuid) is None:
+            node_uuid = self.node_uuid()
+            self.machines.create(machines.PORT, fields | {"uuid": uuid, "node_uuid": node_uuid})
+        else:
+            self.machines.update(machines.PORT, uuid, stepwise.patch_of(fields))
+
+    def _port_id(self, address: str) -> str:
+        return self.derived_id(f"port-{address}")
+
+    def _change_maintenance(self, before: Mapping[str, Any]) -> None:
+        wanted = self.properties["maintenance"] or {}
+        if dict(wanted) != dict(before):
+            on = bool(wanted.get("enabled"))
+            reason = (wanted.get("reason") or None) if on else None
+            self.machines.set_maintenance(self.node_uuid(), on, reason)
+
+    # --------------------------------------------------------------------------------- delete
+
+    def handle_delete(self) -> Any:
+        self.record.data.pop("ordered", None)
+        self.begin("leave")
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_leave(self) -> str | None:
+        """Bring the node to where it may be deleted; one that is used, or not ours, stays."""
+        if self.record.physical_id is None or not self._is_there(self.record.physical_id):
+            return None
+        node = self.get_node()
+        if self.properties["on_delete"] != "delete":
+            self._let_go(node)
+            return None
+        if node["instance_uuid"] is not None:
+            raise stepwise.MachineRefused(
+                f"cannot delete node {node['name'] or node['uuid']}: instance "
+                f"{node['instance_uuid']} is on it; delete that first"
+            )
+        state = node["provision_state"]
+        if state in UNSTABLE_STATES | HELD:
+            self.wait_for(node["uuid"], self._timeout_s("provide"), f"while it is {state}")
+        if state in REMOVABLE:
+            return "remove"
+        return self._to_order(node, "manage", then="leave")
+
+    def _let_go(self, node: Json) -> None:
+        """Take the mark away, and retire the node where that is wanted."""
+        patch: list[Json] = [{"op": "remove", "path": f"/extra/{machines.MARK}"}]
+        if self.properties["on_delete"] == "retire":
+            patch.append({"op": "add", "path": "/retired", "value": True})
+        self.machines.update_node(node["uuid"], patch)
+
+    def step_remove(self) -> str | None:
+        try:
+            self.machines.delete_node(self.node_uuid())
+        except errors.NodeNotFound:
+            return None
+        return None
+
+    # -------------------------------------------------------------------------- how it really is
+
+    def handle_check(self) -> Any:
+        """Raise NodeNotFound, or MachineDrifted with each difference."""
+        node = self.get_node()
+        wanted: Json = {"fault": None}
+        if self.properties["resource_class"]:
+            wanted["resource_class"] = self.properties["resource_class"]
+        if self.properties["traits"] is not None:
+            wanted["traits"] = sorted(self.properties["traits"])
+        if not (self.properties["maintenance"] or {}).get("enabled"):
+            wanted["maintenance"] = False
+        sentences = stepwise.differences(wanted, node)
+        if self._next_verb(node["provision_state"]) is not None:
+            target = self.properties["target_state"]
+            sentences.append(f"provision_state is {node['provision_state']!r}, and not {target!r}")
+        stepwise.refuse_drift(sentences)
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        try:
+            return self.get_node().get(name)
+        except errors.NotFound:
+            return None
+
+    def _timeout_s(self, verb: str | None) -> float:
+        phase = PHASES.get(verb or "", "clean")
+        chosen = (self.properties["timeouts"] or {}).get(phase)
+        return float(chosen or node_schema.TIMEOUTS[phase].default)

@@ -1,0 +1,116 @@
+"""The properties and attributes of OS::Ironic::Node, and what they are called in the API."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+
+INTERFACES: Final = (
+    "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",
+    "power", "raid", "rescue", "storage", "vendor",
+)  # fmt: skip
+PLAIN: Final = (
+    "name", "driver", "driver_info", "properties", "resource_class", "conductor_group", "shard",
+    "owner", "lessee", "description", "chassis_uuid", "parent_node", "automated_clean",
+    "disable_power_off", "network_data", "retired", "retired_reason", "extra",
+)  # fields that POST and PATCH know under the same name  # fmt: skip
+PORT_FIELDS: Final = (
+    "address", "pxe_enabled", "physical_network", "local_link_connection", "extra", "is_smartnic",
+    "name",
+)  # fmt: skip
+
+
+def _property(kind: Type, description: str, **more: Any) -> Schema:
+    return Schema(kind, description, update_allowed=True, **more)
+
+
+def _seconds(description: str, default: int) -> Schema:
+    return Schema(Type.NUMBER, description, default=default,
+                  constraints=[constraints.Range(min=1)])  # fmt: skip
+
+
+PORT: Final = {
+    "address": Schema(Type.STRING, "MAC address.", required=True,
+                      constraints=[constraints.Custom("mac_addr")]),
+    "pxe_enabled": Schema(Type.BOOLEAN, "Boots from the network."),
+    "physical_network": Schema(Type.STRING, "The physical network that it is in."),
+    "local_link_connection": Schema(Type.MAP, "Where the other end of the cable is."),
+    "extra": Schema(Type.MAP, "Notes of yours."),
+    "is_smartnic": Schema(Type.BOOLEAN, "Is a smart NIC."),
+    "name": Schema(Type.STRING, "A name for it."),
+}  # fmt: skip
+TIMEOUTS: Final = {
+    "verify": _seconds("Seconds until the BMC has answered.", 300),
+    "inspect": _seconds("Seconds until it is inspected.", 2400),
+    "clean": _seconds("Seconds until it is clean.", 7200),
+}
+MAINTENANCE: Final = {
+    "enabled": Schema(Type.BOOLEAN, "Leave it alone.", required=True),
+    "reason": Schema(Type.STRING, "Why."),
+}
+
+PROPERTIES: Final[Mapping[str, Schema]] = {
+    "name": _property(Type.STRING, "Name of the node."),
+    "driver": _property(Type.STRING, "The hardware type, such as redfish.", required=True),
+    "driver_info": _property(Type.MAP, "How the BMC is reached; it is kept as a secret."),
+    "interfaces": _property(
+        Type.MAP, "Interfaces of the driver by kind, such as {deploy: ramdisk}.",
+        schema={kind: Schema(Type.STRING, f"The {kind} interface.") for kind in INTERFACES},
+    ),
+    "properties": _property(Type.MAP, "Properties of the machine, such as cpu_arch."),
+    "resource_class": _property(Type.STRING, "The class by which it is asked for."),
+    "traits": _property(Type.LIST, "What it has.", schema=Schema(Type.STRING)),
+    "conductor_group": _property(Type.STRING, "The group of conductors that serve it."),
+    "shard": _property(Type.STRING, "The shard that it is in."),
+    "owner": _property(Type.STRING, "The project that owns it."),
+    "lessee": _property(Type.STRING, "The project that it is lent to."),
+    "description": _property(Type.STRING, "What it is for."),
+    "chassis_uuid": _property(Type.STRING, "The chassis that it is in."),
+    "parent_node": _property(Type.STRING, "The node that it is a part of."),
+    "automated_clean": _property(Type.BOOLEAN, "Clean it before it is available."),
+    "disable_power_off": _property(Type.BOOLEAN, "Never switch it off."),
+    "network_data": _property(Type.MAP, "network_data.json of the machine."),
+    "retired": _property(Type.BOOLEAN, "Do not make it available again."),
+    "retired_reason": _property(Type.STRING, "Why it is retired."),
+    "maintenance": _property(Type.MAP, "Whether it is left alone.", schema=MAINTENANCE),
+    "extra": _property(Type.MAP, "Notes of yours."),
+    "ports": _property(
+        Type.LIST, "Its network ports.", schema=Schema(Type.MAP, schema=PORT)
+    ),
+    "target_state": _property(
+        Type.STRING, "How far to bring it.", default="available",
+        constraints=[constraints.AllowedValues(["enroll", "manageable", "available"])],
+    ),
+    "inspect": _property(
+        Type.STRING, "When it is inspected; always: also when driver_info or interfaces change.",
+        default="once", constraints=[constraints.AllowedValues(["none", "once", "always"])],
+    ),
+    "timeouts": _property(Type.MAP, "How long each part may take.", schema=TIMEOUTS),
+    "on_delete": _property(
+        Type.STRING, "What is done with it in the end.", default="delete",
+        constraints=[constraints.AllowedValues(["delete", "retire", "keep"])],
+    ),
+}  # fmt: skip
+
+_SHOWN: Final[Mapping[str, tuple[str, Type]]] = {
+    "uuid": ("Its UUID.", Type.STRING),
+    "provision_state": ("Where it stands.", Type.STRING),
+    "target_provision_state": ("Where it is on its way to.", Type.STRING),
+    "power_state": ("Its power.", Type.STRING),
+    "health": ("Its health, as the BMC says.", Type.STRING),
+    "maintenance": ("Whether it is left alone.", Type.BOOLEAN),
+    "fault": ("What is wrong with it.", Type.STRING),
+    "last_error": ("What went wrong last.", Type.STRING),
+    "reservation": ("The conductor that works at it.", Type.STRING),
+    "instance_uuid": ("The instance on it.", Type.STRING),
+    "allocation_uuid": ("The allocation that it is set aside for.", Type.STRING),
+    "traits": ("What it has.", Type.LIST),
+    "boot_mode": ("How it boots.", Type.STRING),
+    "properties": ("Properties of the machine, as inspection found them.", Type.MAP),
+}
+ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    name: Attribute(description, kind, cached=False) for name, (description, kind) in _SHOWN.items()
+}

@@ -1,0 +1,87 @@
+"""OS::Ironic::DeployTemplate and OS::Ironic::Runbook: steps under a name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import machine_records, machines
+
+_UUID: Mapping[str, Attribute] = {"uuid": Attribute("Its UUID.", Type.STRING, cached=False)}
+_EXTRA = Schema(Type.MAP, "Notes of yours.", update_allowed=True)
+
+
+def _steps(number: str) -> Schema:
+    """``number``: the key that says when a step comes."""
+    members = {
+        "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
+        "step": Schema(Type.STRING, "Its name.", required=True),
+        "args": Schema(Type.MAP, "Its arguments."),
+        number: Schema(Type.INTEGER, "When it comes.", required=True),
+    }
+    return Schema(
+        Type.LIST,
+        "The steps.",
+        required=True,
+        update_allowed=True,
+        schema=Schema(Type.MAP, schema=members),
+        constraints=[constraints.Length(min=1)],
+    )
+
+
+class StepsRecord(machine_records.MachineRecord):
+    """``args`` is there in each step, as the API wants it."""
+
+    def values(self) -> machines.Json:
+        values = super().values()
+        values["steps"] = [each | {"args": each.get("args") or {}} for each in values["steps"]]
+        return values
+
+
+class DeployTemplate(StepsRecord):
+    """Its reference is its name: the trait by which instances ask for it."""
+
+    noun = machines.DEPLOY_TEMPLATE
+    fields: ClassVar[Mapping[str, str]] = {"name": "name", "steps": "steps", "extra": "extra"}
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "name": Schema(
+            Type.STRING, "A trait, such as CUSTOM_HARDENED.", required=True, update_allowed=True
+        ),
+        "steps": _steps("priority"),
+        "extra": _EXTRA,
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        **_UUID,
+        "trait": Attribute("The trait by which it is asked for.", Type.STRING, cached=False),
+    }
+    attribute_fields: ClassVar[Mapping[str, str]] = {"trait": "name"}
+
+    def get_reference_id(self) -> Any:
+        return self.properties.get("name") or super().get_reference_id()
+
+
+class Runbook(StepsRecord):
+    """Steps for cleaning and service, on nodes of its traits."""
+
+    noun = machines.RUNBOOK
+    fields: ClassVar[Mapping[str, str]] = {
+        "name": "name",
+        "description": "description",
+        "steps": "steps",
+        "disable_ramdisk": "disable_ramdisk",
+        "public": "public",
+        "owner": "owner",
+        "extra": "extra",
+    }
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "name": Schema(Type.STRING, "Its name.", required=True, update_allowed=True),
+        "description": Schema(Type.STRING, "What it is for.", update_allowed=True),
+        "steps": _steps("order"),
+        "disable_ramdisk": Schema(Type.BOOLEAN, "Needs no ramdisk.", update_allowed=True),
+        "public": Schema(Type.BOOLEAN, "Everybody may use it.", update_allowed=True),
+        "owner": Schema(Type.STRING, "The project that it belongs to.", update_allowed=True),
+        "extra": _EXTRA,
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = _UUID

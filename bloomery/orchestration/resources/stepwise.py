@@ -1,0 +1,182 @@
+"""What kinds of machines have in common: actions of several steps, each named in the rows before.
+
+The name of the step that is being done stands in ``data``.  A step is a method that does one thing
+at the real thing and returns the name of the next, or None at the end; it may raise ``WaitFor`` or
+``Busy``, and is then called again.  A step of ``ordering_steps`` is called only when its name is
+stored: an engine that dies in it leaves a successor that knows what may have been ordered, looks,
+and orders nothing twice.
+
+    class Lamp(Stepwise):
+        ordering_steps = frozenset({"switch"})
+
+        def handle_create(self) -> Any:
+            self.begin("find")
+
+        def check_create_complete(self, token: Any) -> bool:
+            return self.advance()
+
+        def step_find(self) -> str | None: ...
+        def step_switch(self) -> str | None: ...
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar, Final, NoReturn
+
+from bloomery import errors
+from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources.machines import MARK, Json, Machines
+
+STEP: Final = "step"
+SINCE: Final = "since"  # when the node moved last, before it is ordered to
+UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
+NET_S: Final = 30.0  # who waits for a machine looks that often, whatever events tell
+
+
+class MachineRefused(Exception):
+    """The bare-metal service refuses, or the machine is not one that may be used."""
+
+
+class MachineFailed(Exception):
+    """The machine did not come to where it was to come; its own words say why."""
+
+
+class MachineTimedOut(Exception):
+    """The machine did not come there in time."""
+
+
+class MachineDrifted(Exception):
+    """The machine is not as its resource says: each difference, in one sentence."""
+
+
+class Stepwise(base.Resource):
+    """A kind whose actions are done step by step."""
+
+    ordering_steps: ClassVar[frozenset[str]] = frozenset()
+    always_replace_on_check_failed: ClassVar[bool] = False  # who drifts is not thrown away
+
+    @property
+    def machines(self) -> Machines:
+        if self.context.machines is None:
+            raise errors.NotFound(
+                reason=f"cannot use {self.record.type}: no bare-metal service is here"
+            )
+        return self.context.machines
+
+    # ---------------------------------------------------------------------------------- steps
+
+    def begin(self, step: str) -> None:
+        """Let an action begin with a step; it is stored with the action, or done again."""
+        self.record.data.pop(UNTIL, None)
+        self.record.data[STEP] = step
+
+    def advance(self) -> bool:
+        """Do what is to be done; True: all of it is.  Raises what the steps raise."""
+        data = self.record.data
+        while (name := data.get(STEP)) is not None:
+            try:
+                following = getattr(self, f"step_{name}")()
+            except errors.Conflict as exc:  # the engine would throw a Conflict's thing away
+                raise MachineRefused(str(exc)) from exc
+            data.pop(UNTIL, None)
+            if following is None:
+                del data[STEP]
+            else:
+                data[STEP] = following
+                if following in self.ordering_steps:
+                    raise base.NextTurn
+        return True
+
+    def wait_for(self, uuid: str, timeout_s: float, purpose: str) -> NoReturn:
+        """Wait for a change of a thing; ``timeout_s`` counts from the step's first wait.
+
+        Raises WaitFor; MachineTimedOut when the time is over.
+        """
+        now = self.context.utc()
+        until = self.record.data.setdefault(UNTIL, now + timeout_s)
+        if now >= until:
+            raise MachineTimedOut(f"cannot wait longer than {timeout_s:g} s {purpose}")
+        raise base.WaitFor(uuid, min(until - now, NET_S))
+
+    # ---------------------------------------------------------------------------------- marks
+
+    def mark(self) -> Json:
+        """What a thing bears that this resource has made, or uses."""
+        return {
+            "stack_id": self.context.stack_id,
+            "resource": self.record.name,
+            "project": self.context.project_id,
+            "id": self.record.uuid,
+        }
+
+    def is_ours(self, marked: Mapping[str, Any] | None) -> bool:
+        """Does ``extra``, or ``instance_info``, bear the mark of this very resource?"""
+        mark = (marked or {}).get(MARK)
+        return isinstance(mark, Mapping) and mark.get("id") == self.record.uuid
+
+    def check_unmarked(self, marked: Mapping[str, Any] | None, thing: str) -> None:
+        """Raise MachineRefused for what another resource of a stack that is there has."""
+        mark = (marked or {}).get(MARK)
+        if not isinstance(mark, Mapping) or self.is_ours(marked):
+            return
+        stack_id = str(mark.get("stack_id"))
+        if self.machines.is_live_stack(stack_id):
+            own = stack_id == self.context.stack_id
+            holder = f"resource {mark.get('resource')} of this stack" if own else "another stack"
+            raise MachineRefused(f"cannot use {thing}: {holder} has it")
+
+
+class OnNode(Stepwise):
+    """A kind whose ``physical_id`` is a node, to which it gives orders.
+
+    ``data`` notes when the node moved last, before an order is given: a node that has moved since
+    then was ordered to already, by this engine or by one that died.
+    """
+
+    def node_uuid(self) -> str:
+        if self.record.physical_id is None:
+            raise errors.EntityNotFound(entity=self.record.type, name=self.record.name)
+        return self.record.physical_id
+
+    def get_node(self) -> Json:
+        """Return the node.  Raises NodeNotFound."""
+        return self.machines.get_node(self.node_uuid())
+
+    def note_move(self, node: Json) -> None:
+        """Note when a node moved last; to be stored before an order is given."""
+        self.record.data[SINCE] = node["provision_updated_at"]
+
+    def order(self, verb: str, **arguments: Any) -> None:
+        """Order a verb, unless the node has moved since the move that was noted."""
+        node = self.get_node()
+        if node["provision_updated_at"] != self.record.data.get(SINCE):
+            return
+        try:
+            self.machines.set_provision_state(node["uuid"], verb, **arguments)
+        except errors.InvalidStateRequested:
+            if self.get_node()["provision_updated_at"] == self.record.data.get(SINCE):
+                raise
+
+
+def differences(fields: Mapping[str, Any], real: Mapping[str, Any]) -> list[str]:
+    """Say each difference between what fields are to be and what they are."""
+    return [
+        f"{name} is {real.get(name)!r} and is to be {value!r}"
+        for name, value in fields.items()
+        if real.get(name) != value
+    ]
+
+
+def refuse_drift(sentences: Sequence[str]) -> None:
+    if sentences:
+        raise MachineDrifted("; ".join(sentences))
+
+
+def patch_of(changes: Mapping[str, Any]) -> list[Json]:
+    """Return the JSON patch that gives fields these values; None takes one away."""
+    return [
+        {"op": "remove", "path": f"/{name}"} if value is None
+        else {"op": "add", "path": f"/{name}", "value": value}
+        for name, value in changes.items()
+    ]  # fmt: skip

@@ -1,0 +1,188 @@
+"""Machines for the kinds of a stack, over ``operations``: the answer to ``resources.machines``.
+
+Who asks is the caller whose order on the tree was accepted last, with the roles of that order:
+never more than that caller could do.  A node that is locked is not waited for, because a turn of
+the engine serves a whole tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from datetime import datetime
+from typing import Any, Final
+
+from bloomery import errors, secrets
+from bloomery.db import rows, stacks
+from bloomery.model import node as node_model
+from bloomery.model import nouns
+from bloomery.model.noun import Noun
+from bloomery.model.stacks import Stack
+from bloomery.operations import allocations, management, nodes, policy, provision, records, traits
+from bloomery.operations.context import Context, Services
+from bloomery.orchestration.resources.machines import Busy, Json, Machines, Patch
+from bloomery.orchestration.service import access
+
+_UNSEEN: Final = frozenset({"driver_internal_info", "clean_step", "deploy_step", "service_step"})
+_COLUMNS: Final = tuple(
+    field.name for field in node_model.FIELDS.values()
+    if (field.column or field.name == "traits") and field.name not in _UNSEEN
+)  # fmt: skip
+_BUSY: Final = (
+    errors.NodeLocked, errors.ParentNodeLocked, errors.ChildNodeLocked, errors.LockLost,
+    errors.Unavailable,
+)  # fmt: skip
+
+
+def machines_of(services: Callable[[], Services]) -> Callable[[Stack], Machines]:
+    """Return what gives the stacks of an engine their machines."""
+    return lambda stack: ServiceMachines(services(), stack)
+
+
+class ServiceMachines:
+    """The machines of the owner of one stack."""
+
+    def __init__(self, services: Services, stack: Stack) -> None:
+        self._services, self._stack = services, stack
+
+    def _context(self) -> Context:
+        request = access.stored_caller(self._services, self._stack)
+        return Context(services=self._services, request=request)
+
+    # --------------------------------------------------------------------------------- nodes
+
+    def get_node(self, ident: str) -> Json:
+        context = self._context()
+        with _busy_is_told(None):
+            row = nodes.get_row(context, ident, _COLUMNS)
+        node = _node(row)
+        hidden: tuple[str, ...] = ()
+        if policy.guards_fields(context):
+            hidden = policy.hidden_fields(context, row.owner, row.lessee)
+        return {name: None if name in hidden else value for name, value in node.items()}
+
+    def create_node(self, fields: Json) -> None:
+        with _busy_is_told(None):
+            nodes.create(self._context(), fields)
+
+    def update_node(self, uuid: str, patch: Patch) -> None:
+        with _busy_is_told(uuid):
+            nodes.update(self._context(), uuid, _plain(patch))
+
+    def delete_node(self, uuid: str) -> None:
+        with _busy_is_told(uuid):
+            nodes.delete(self._context(), uuid)
+
+    def set_traits(self, uuid: str, wanted: Sequence[str]) -> None:
+        with _busy_is_told(uuid):
+            traits.replace(self._context(), uuid, list(wanted))
+
+    def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
+        with _busy_is_told(uuid):
+            nodes.set_maintenance(self._context(), uuid, on, reason)
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        body = {"target": verb} | {n: value for n, value in arguments.items() if value is not None}
+        with _busy_is_told(uuid):
+            provision.set_provision_state(self._context(), uuid, body)
+
+    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+        with _busy_is_told(uuid):
+            management.set_power_state(self._context(), uuid, target, timeout_s)
+
+    def list_vifs(self, uuid: str) -> list[str]:
+        with _busy_is_told(uuid):
+            return [str(vif["id"]) for vif in management.list_vifs(self._context(), uuid)]
+
+    def attach_vif(self, uuid: str, vif: Json) -> None:
+        with _busy_is_told(uuid):
+            management.attach_vif(self._context(), uuid, vif)
+
+    def detach_vif(self, uuid: str, vif_id: str) -> None:
+        with _busy_is_told(uuid):
+            management.detach_vif(self._context(), uuid, vif_id)
+
+    # ------------------------------------------------------------------------------- records
+
+    def find(self, noun: str, ident: str) -> Json | None:
+        declared, context = nouns.BY_NAME[noun], self._context()
+        try:
+            row = records.get(context, declared, ident, declared.columns)
+        except errors.NotFound:
+            return None
+        record = _record(declared, row)
+        unseen = [n for n, rule in declared.read_rules.items() if not policy.may(context, rule)]
+        return record | dict.fromkeys(unseen)
+
+    def create(self, noun: str, fields: Json) -> None:
+        declared, context = nouns.BY_NAME[noun], self._context()
+        with _busy_is_told(None):
+            if declared is nouns.ALLOCATION:
+                allocations.create(context, fields)
+            else:
+                records.create(context, declared, fields)
+
+    def update(self, noun: str, uuid: str, patch: Patch) -> None:
+        with _busy_is_told(None):
+            records.update(self._context(), nouns.BY_NAME[noun], uuid, _plain(patch))
+
+    def delete(self, noun: str, uuid: str) -> None:
+        declared, context = nouns.BY_NAME[noun], self._context()
+        with _busy_is_told(None):
+            if declared is nouns.ALLOCATION:
+                allocations.destroy(context, uuid)
+            else:
+                records.destroy(context, declared, uuid)
+
+    # -------------------------------------------------------------------------------- stacks
+
+    def is_live_stack(self, stack_id: str) -> bool:
+        with self._services.db.read() as conn:
+            stack = stacks.find(conn, stack_id)
+        return stack is not None and stack.deleted_at is None
+
+
+@contextmanager
+def _busy_is_told(uuid: str | None) -> Iterator[None]:
+    try:
+        yield
+    except _BUSY as exc:
+        raise Busy(str(exc), uuid) from exc
+
+
+def _plain(patch: Patch) -> list[Json]:
+    return [dict(operation) for operation in patch]
+
+
+def _node(row: Any) -> Json:
+    values: Json = {}
+    for name, value in zip(_COLUMNS, row, strict=True):
+        if name == "traits":
+            values[name] = sorted(value.split(",")) if value else []
+        elif name in node_model.OBJECTS:
+            decoded = rows.load(value)
+            is_secret = name in node_model.SECRET_OBJECTS
+            values[name] = _masked(name, decoded) if is_secret else decoded
+        else:
+            values[name] = _shown(value)
+    return values
+
+
+def _masked(name: str, value: Any) -> Any:
+    return secrets.mask(value, instance_info=name == "instance_info")
+
+
+def _record(noun: Noun, row: Any) -> Json:
+    pairs = zip(noun.columns, row, strict=True)
+    return {name: _decoded(noun, name, value) for name, value in pairs if name != "id"}
+
+
+def _decoded(noun: Noun, name: str, value: Any) -> Any:
+    if name not in noun.objects:
+        return _shown(value)
+    decoded = rows.load(value)
+    return secrets.mask(decoded) if name in noun.secrets else decoded
+
+
+def _shown(value: Any) -> Any:
+    return value.isoformat() if isinstance(value, datetime) else value

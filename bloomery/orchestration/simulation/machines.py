@@ -1,0 +1,290 @@
+"""Machines in memory (``machines.Machines``): a rack that obeys, for stacks without a service.
+
+A node that nobody has enrolled is invented when it is asked for, and an allocation that finds no
+node gets a new one.  A verb is done as soon as somebody looks, or after its time in ``takes_s``::
+
+    machines = SimulatedMachines(utc=clock.now, takes_s={"active": 600})
+    machines.orders  # [("6f2b...", "active")]: what was ordered of which node
+    machines.fail_next("active", "no disk")
+"""
+
+from __future__ import annotations
+
+import uuid as uuids
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Final, NamedTuple
+
+import jsonpatch
+
+from bloomery import errors
+from bloomery.conductor.states import Power, State
+from bloomery.orchestration.resources.machines import ALLOCATION, PORT, PORTGROUP, Json, Patch
+
+_SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
+
+
+class _Move(NamedTuple):
+    sources: frozenset[State]
+    meanwhile: State
+    target: State
+    failed: State
+
+
+_FAILED_USE: Final = frozenset({State.DEPLOYFAIL, State.ERROR, State.SERVICEFAIL, State.DEPLOYWAIT})
+_MOVES: Final[Mapping[str, _Move]] = {
+    "manage": _Move(
+        frozenset({State.ENROLL, State.AVAILABLE, State.CLEANFAIL, State.INSPECTFAIL}),
+        State.VERIFYING, State.MANAGEABLE, State.ENROLL,
+    ),
+    "inspect": _Move(
+        frozenset({State.MANAGEABLE}), State.INSPECTING, State.MANAGEABLE, State.INSPECTFAIL
+    ),
+    "provide": _Move(
+        frozenset({State.MANAGEABLE}), State.CLEANING, State.AVAILABLE, State.CLEANFAIL
+    ),
+    "clean": _Move(
+        frozenset({State.MANAGEABLE}), State.CLEANING, State.MANAGEABLE, State.CLEANFAIL
+    ),
+    "active": _Move(
+        frozenset({State.AVAILABLE, State.DEPLOYFAIL}),
+        State.DEPLOYING, State.ACTIVE, State.DEPLOYFAIL,
+    ),
+    "rebuild": _Move(
+        frozenset({State.ACTIVE, State.DEPLOYFAIL, State.ERROR}),
+        State.DEPLOYING, State.ACTIVE, State.DEPLOYFAIL,
+    ),
+    "deleted": _Move(
+        frozenset({State.ACTIVE}) | _FAILED_USE, State.DELETING, State.AVAILABLE, State.ERROR
+    ),
+    "service": _Move(
+        frozenset({State.ACTIVE}), State.SERVICING, State.ACTIVE, State.SERVICEFAIL
+    ),
+    "abort": _Move(
+        frozenset({State.DEPLOYWAIT}), State.DEPLOYFAIL, State.DEPLOYFAIL, State.DEPLOYFAIL
+    ),
+}  # fmt: skip
+_NODE: Final[Json] = {
+    "driver": "simulated", "properties": {}, "instance_info": {}, "instance_uuid": None,
+    "instance_name": None, "extra": {}, "allocation_uuid": None, "resource_class": None,
+    "power_state": Power.OFF, "target_power_state": None, "target_provision_state": None,
+    "provision_updated_at": None, "maintenance": False, "maintenance_reason": None,
+    "fault": None, "last_error": None, "reservation": None, "protected": False,
+    "retired": False, "health": None, "boot_mode": None, "secure_boot": None, "traits": [],
+    "owner": None, "lessee": None, "conductor_group": "", "name": None,
+}  # fmt: skip
+
+
+class SimulatedMachines:
+    """``invents`` False: only what was enrolled is there.  ``busy``: nodes that are locked."""
+
+    def __init__(
+        self,
+        *,
+        utc: Callable[[], float] = lambda: 0.0,
+        takes_s: Mapping[str, float] | None = None,
+        invents: bool = True,
+    ) -> None:
+        self.nodes: dict[str, Json] = {}
+        self.records: dict[str, dict[str, Json]] = {}
+        self.vifs: dict[str, list[str]] = {}
+        self.orders: list[tuple[str, str]] = []
+        self.dead_stacks: set[str] = set()
+        self._utc, self._takes_s, self._invents = utc, takes_s or {}, invents
+        self._moves: dict[str, tuple[float, State, str]] = {}
+        self._failures: list[tuple[str, str]] = []
+
+    def of_stack(self, _stack: object) -> SimulatedMachines:
+        """The machines of a stack: all of them."""
+        return self
+
+    def fail_next(self, verb: str, reason: str) -> None:
+        """Let the next node that is asked for ``verb`` end in the failed state."""
+        self._failures.append((verb, reason))
+
+    def add_node(self, state: State = State.AVAILABLE, **fields: Any) -> str:
+        """Put a node there; return its UUID."""
+        uuid = str(fields.pop("uuid", None) or uuids.uuid4())
+        values = {"uuid": uuid, "provision_state": state} | fields
+        self.nodes[uuid] = {key: _copy(value) for key, value in _NODE.items()} | values
+        return uuid
+
+    # --------------------------------------------------------------------------------- nodes
+
+    def get_node(self, ident: str) -> Json:
+        return dict(self._node(ident))
+
+    def _node(self, ident: str) -> Json:
+        named = (each for each in self.nodes.values() if ident in (each["uuid"], each["name"]))
+        node = next(named, None)
+        if node is None:
+            if not self._invents:
+                raise errors.NodeNotFound(node=ident)
+            uuid = ident if _is_uuid(ident) else str(uuids.uuid5(_SPACE, ident))
+            node = self.nodes[self.add_node(uuid=uuid, name=None if uuid == ident else ident)]
+        self._settle(node)
+        return node
+
+    def _settle(self, node: Json) -> None:
+        """Let a verb end whose time is over."""
+        if node["uuid"] not in self._moves or self._moves[node["uuid"]][0] > self._utc():
+            return
+        _, state, reason = self._moves.pop(node["uuid"])
+        node |= {"provision_state": state, "last_error": reason or None}
+        node["provision_updated_at"] = f"{len(self.orders)}.1"
+        if state == State.ACTIVE:
+            node["power_state"] = Power.ON
+        elif state == State.AVAILABLE and not reason:
+            self._forget_instance(node)
+
+    def _forget_instance(self, node: Json) -> None:
+        if node["allocation_uuid"]:
+            self.records[ALLOCATION].pop(node["allocation_uuid"], None)
+        node |= {"instance_info": {}, "instance_uuid": None, "instance_name": None}
+        node |= {"allocation_uuid": None, "power_state": Power.OFF}
+
+    def create_node(self, fields: Json) -> None:
+        if fields["uuid"] in self.nodes:
+            raise errors.NodeAlreadyExists(node=fields["uuid"])
+        if fields.get("name") in {each["name"] for each in self.nodes.values()} - {None}:
+            raise errors.DuplicateName(name=fields["name"])
+        self.add_node(State.ENROLL, **fields)
+
+    def update_node(self, uuid: str, patch: Patch) -> None:
+        node = self._node(uuid)
+        instance = node["instance_uuid"]
+        changed = jsonpatch.apply_patch(node, [dict(each) for each in patch])
+        if instance is not None and changed.get("instance_uuid") not in (None, instance):
+            raise errors.NodeAssociated(node=uuid, instance=instance)
+        node |= changed
+        for name in set(node) - set(changed):
+            node[name] = _copy(_NODE.get(name))
+        if instance is not None and node["instance_uuid"] is None and node["allocation_uuid"]:
+            self.records[ALLOCATION].pop(node["allocation_uuid"], None)
+            node["allocation_uuid"] = None
+
+    def delete_node(self, uuid: str) -> None:
+        node = self._node(uuid)
+        if node["provision_state"] not in {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}:
+            raise errors.InvalidState(reason=f"cannot delete node {uuid}: it is in use")
+        del self.nodes[uuid]
+        for noun in (PORT, PORTGROUP):
+            kept = self.records.get(noun, {})
+            self.records[noun] = {u: each for u, each in kept.items() if each["node_uuid"] != uuid}
+
+    def set_traits(self, uuid: str, traits: Sequence[str]) -> None:
+        self._node(uuid)["traits"] = sorted(traits)
+
+    def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
+        self._node(uuid).update(maintenance=on, maintenance_reason=reason)
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        node, move = self._node(uuid), _MOVES[verb]
+        if node["provision_state"] not in move.sources:
+            raise errors.InvalidStateRequested(
+                action=verb, node=uuid, state=node["provision_state"]
+            )
+        self.orders.append((uuid, verb))
+        reason = next((why for word, why in self._failures if word == verb), "")
+        if reason:
+            self._failures.remove((verb, reason))
+        node["provision_state"] = move.meanwhile
+        node["provision_updated_at"] = f"{len(self.orders)}.0"
+        ends_at = self._utc() + self._takes_s.get(verb, 0)
+        self._moves[uuid] = (ends_at, move.failed if reason else move.target, reason)
+
+    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+        off = {Power.OFF, Power.SOFT_OFF}
+        self._node(uuid)["power_state"] = Power.OFF if target in off else Power.ON
+
+    def list_vifs(self, uuid: str) -> list[str]:
+        return list(self.vifs.get(uuid, ()))
+
+    def attach_vif(self, uuid: str, vif: Json) -> None:
+        self.vifs.setdefault(uuid, []).append(str(vif["id"]))
+
+    def detach_vif(self, uuid: str, vif_id: str) -> None:
+        self.vifs[uuid].remove(vif_id)
+
+    # ------------------------------------------------------------------------------- records
+
+    def find(self, noun: str, ident: str) -> Json | None:
+        kept = self.records.get(noun, {}).values()
+        match = (each for each in kept if ident in (each["uuid"], each.get("name")))
+        record = next(match, None)
+        return None if record is None else dict(record)
+
+    def create(self, noun: str, fields: Json) -> None:
+        kept = self.records.setdefault(noun, {})
+        if fields["uuid"] in kept:
+            raise errors.Conflict(reason=f"{noun} {fields['uuid']} exists")
+        record: Json = {"extra": {}, "name": None} | fields
+        kept[fields["uuid"]] = self._allocated(record) if noun == ALLOCATION else record
+
+    def _allocated(self, record: Json) -> Json:
+        node = self._free_node(record)
+        if node is None:
+            return record | {
+                "state": "error",
+                "last_error": "no available nodes",
+                "node_uuid": None,
+            }
+        node |= {"instance_uuid": record["uuid"], "allocation_uuid": record["uuid"]}
+        return record | {"state": "active", "last_error": None, "node_uuid": node["uuid"]}
+
+    def _free_node(self, record: Json) -> Json | None:
+        for node in self.nodes.values():
+            self._settle(node)
+            if _fits(node, record):
+                return node
+        if not self._invents:
+            return None
+        uuid = self.add_node(
+            name=f"simulated-{len(self.nodes) + 1}",
+            traits=sorted(record.get("traits") or ()),
+            resource_class=record.get("resource_class"),
+        )
+        return self.nodes[uuid]
+
+    def update(self, noun: str, uuid: str, patch: Patch) -> None:
+        record = self.records[noun][uuid]
+        self.records[noun][uuid] = jsonpatch.apply_patch(record, [dict(each) for each in patch])
+
+    def delete(self, noun: str, uuid: str) -> None:
+        record = self.records.get(noun, {}).get(uuid)
+        if record is None:
+            raise errors.NotFound(reason=f"{noun} {uuid} could not be found")
+        if noun == ALLOCATION and record["node_uuid"]:
+            node = self._node(record["node_uuid"])
+            if node["provision_state"] != State.AVAILABLE:
+                raise errors.InvalidState(reason=f"allocation {uuid}: its node is in use")
+            node |= {"instance_uuid": None, "allocation_uuid": None}
+        del self.records[noun][uuid]
+
+    # -------------------------------------------------------------------------------- stacks
+
+    def is_live_stack(self, stack_id: str) -> bool:
+        return stack_id not in self.dead_stacks
+
+
+def _fits(node: Json, record: Json) -> bool:
+    """Would the allocator give this node?"""
+    candidates = record.get("candidate_nodes")
+    return (
+        node["provision_state"] == State.AVAILABLE
+        and not node["instance_uuid"]
+        and not node["maintenance"]
+        and node["resource_class"] in (None, record.get("resource_class"))
+        and (not candidates or node["uuid"] in candidates or node["name"] in candidates)
+        and {*(record.get("traits") or ())} <= {*node["traits"]}
+    )
+
+
+def _copy(value: Any) -> Any:
+    return value.copy() if isinstance(value, dict | list) else value
+
+
+def _is_uuid(text: str) -> bool:
+    try:
+        return str(uuids.UUID(text)) == text.lower()
+    except ValueError:
+        return False

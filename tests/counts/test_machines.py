@@ -1,0 +1,95 @@
+"""What a stack costs for each machine that it deploys, in commits; what waiting costs: nothing."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+from bloomery.orchestration.resources.machines import Busy, Json
+from bloomery.orchestration.simulation.machines import SimulatedMachines
+from tests.kit import trees
+from tests.kit.machine_sites import Site, make_site, template
+from tests.kit.row_engines import Engine
+
+IMAGE = {"source": "http://images/a"}
+
+
+def instances(count: int) -> dict[str, Any]:
+    properties = {"selector": {"resource_class": "pool"}, "image": IMAGE}
+    return {
+        f"i{n}": {"type": "OS::Ironic::Instance", "properties": properties} for n in range(count)
+    }
+
+
+def deployed(site: Site, count: int) -> Engine:
+    site.create(template(instances(count)))
+    engine = Engine(site.db, site.runtime())
+    engine.run(site.root)
+    assert site.stack().status == "COMPLETE"
+    return engine
+
+
+def test_an_instance_costs_five_commits_beside_those_of_its_stack(tmp_path: Path) -> None:
+    """IN_PROGRESS, node set aside, node written, deployment ordered, COMPLETE."""
+    engine = deployed(make_site(trees.database(tmp_path)), 1)
+    written = [turn for turn in engine.turns if any(row.name == "i0" for row in turn.resources)]
+    assert len(written) == 5
+
+
+def test_instances_that_go_together_share_their_commits(tmp_path: Path) -> None:
+    for name in ("few", "many"):
+        (tmp_path / name).mkdir()
+    few = deployed(make_site(trees.database(tmp_path / "few"), pool=20), 1).commits
+    many = deployed(make_site(trees.database(tmp_path / "many"), pool=20), 20).commits
+    assert many == few
+
+
+class BusyMachines(SimulatedMachines):
+    """Whose nodes somebody works at for a while."""
+
+    refusals = 6
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        if self.refusals:
+            self.refusals -= 1
+            self.refused_at.append(self._utc())
+            raise Busy("Node p1 is locked by host a", uuid)
+        super().set_provision_state(uuid, verb, **arguments)
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.refused_at: list[float] = []
+        self.reads = 0
+
+    def get_node(self, ident: str) -> Json:
+        self.reads += 1
+        return super().get_node(ident)
+
+
+def test_a_busy_node_is_asked_ever_later_and_the_resource_says_so(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), BusyMachines, pool=1)
+    engine = deployed(site, 1)
+    assert isinstance(site.machines, BusyMachines)
+    times = site.machines.refused_at
+    pauses = [round(after - before) for before, after in itertools.pairwise(times)]
+    assert pauses == [5, 10, 20, 40, 60]
+    reasons = [row.reason for turn in engine.turns for row in turn.resources if row.name == "i0"]
+    assert "Node p1 is locked by host a" in reasons
+    (row,) = site.tree().resources
+    assert row.reason == "state changed"
+    assert site.machines.orders == [(row.physical_id, "active")]
+
+
+def test_who_waits_for_a_machine_writes_nothing(tmp_path: Path) -> None:
+    """A deployment of 100 s is looked at by the net only; no look is a commit."""
+    site = make_site(trees.database(tmp_path), BusyMachines, pool=1)
+    assert isinstance(site.machines, BusyMachines)
+    site.machines.refusals = 0
+    engine = deployed(site, 1)
+    ordered = next(
+        number for number, turn in enumerate(engine.turns)
+        for row in turn.resources if row.waits_for == row.physical_id and row.physical_id
+    )  # fmt: skip
+    assert len(engine.turns) == ordered + 2
+    assert site.machines.reads <= 9

@@ -1,0 +1,189 @@
+"""Stacks of machines on a whole service with fake hardware: enrolled, deployed and freed."""
+
+from __future__ import annotations
+
+import http.client
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
+
+CLASS = "bm.test"
+IMAGE = {"source": "http://images/a.img", "os_hash_algo": "sha256", "os_hash_value": "0" * 64}
+NODE = {
+    "type": "OS::Ironic::Node",
+    "properties": {
+        "name": "n1", "driver": "fake-hardware", "resource_class": CLASS, "traits": ["CUSTOM_A"],
+        "driver_info": {"fake_password": "s3cret"}, "ports": [{"address": "52:54:00:00:00:01"}],
+    },
+}  # fmt: skip
+PORT = {
+    "type": "OS::Ironic::Port",
+    "properties": {"node": {"get_resource": "node"}, "address": "52:54:00:00:00:02"},
+}
+SLOT = {"type": "OS::Ironic::Allocation", "properties": {"resource_class": CLASS}}
+WEB = {
+    "type": "OS::Ironic::Instance",
+    "properties": {"allocation": {"get_resource": "slot"}, "image": IMAGE, "name": "web"},
+}
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path / "state") as running:
+        yield running
+
+
+def ironic(site: Orchestration, method: str, path: str, body: Any = None) -> tuple[int, Any]:
+    connection = http.client.HTTPConnection(*site.service.api.address, timeout=60)
+    headers = {"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": "1.115"}
+    try:
+        data = None if body is None else json.dumps(body)
+        connection.request(method, path, data, headers)
+        answer = connection.getresponse()
+        text = answer.read()
+    finally:
+        connection.close()
+    return answer.status, json.loads(text) if text else None
+
+
+def node_of(site: Orchestration, ident: str = "n1") -> dict[str, Any]:
+    return dict(ironic(site, "GET", f"/v1/nodes/{ident}")[1])
+
+
+def enrol(site: Orchestration, name: str = "n1", **more: Any) -> str:
+    """Make a stack of a node; return the path of the stack."""
+    node = {**NODE, "properties": {**NODE["properties"], "name": name, **more}}
+    path = site.create(f"rack-{name}", template({"node": node}))
+    site.wait_for(path, "CREATE_COMPLETE")
+    switch_off(site, name)
+    return path
+
+
+def switch_off(site: Orchestration, name: str) -> None:
+    """Let a fake machine know its power: who does not is not set aside."""
+    ironic(site, "PUT", f"/v1/nodes/{name}/states/power", {"target": "power off"})
+    wait_for(lambda: node_of(site, name)["power_state"] == "power off", "the power")
+
+
+def test_a_rack_and_its_tenant(site: Orchestration) -> None:
+    rack = site.create("rack", template({"node": NODE, "port": PORT}))
+    site.wait_for(rack, "CREATE_COMPLETE")
+    node = node_of(site)
+    assert (node["provision_state"], node["traits"]) == ("available", ["CUSTOM_A"])
+    assert node["extra"]["stack"]["resource"] == "node"
+    ports = ironic(site, "GET", "/v1/ports/detail")[1]["ports"]
+    assert {port["node_uuid"] for port in ports} == {node["uuid"]}
+    assert len(ports) == 2
+    switch_off(site, "n1")
+
+    outputs = {
+        "node": {"value": {"get_attr": ["web", "node_name"]}},
+        "state": {"value": {"get_attr": ["web", "provision_state"]}},
+    }
+    web = site.create("web", template({"slot": SLOT, "web": WEB}, outputs=outputs))
+    shown = site.wait_for(web, "CREATE_COMPLETE")
+    told = {output["output_key"]: output["output_value"] for output in shown["outputs"]}
+    assert told == {"node": "n1", "state": "active"}
+    node = node_of(site)
+    assert (node["provision_state"], node["instance_name"]) == ("active", "web")
+    assert node["instance_info"]["image_source"] == IMAGE["source"]
+    assert node["instance_info"]["stack"]["resource"] == "web"
+
+    assert site.ask("DELETE", rack)[0] == 204  # somebody's system is on it
+    site.wait_for(rack, "DELETE_FAILED")
+    assert "instance" in site.resources(rack)["node"]["resource_status_reason"]
+
+    assert site.ask("DELETE", web)[0] == 204
+    site.wait_for(web, "DELETE_COMPLETE")
+    assert ironic(site, "GET", "/v1/allocations")[1]["allocations"] == []
+    assert "stack" not in node_of(site)["instance_info"]
+    assert site.ask("DELETE", rack)[0] == 204
+    site.wait_for(rack, "DELETE_COMPLETE")
+    assert ironic(site, "GET", "/v1/nodes")[1]["nodes"] == []
+
+
+def test_a_new_image_is_written_to_the_same_machine(site: Orchestration) -> None:
+    enrol(site)
+    web = site.create("web", template({"slot": SLOT, "web": WEB}))
+    site.wait_for(web, "CREATE_COMPLETE")
+    before = node_of(site)
+    other = {**WEB["properties"], "image": {**IMAGE, "source": "http://images/b.img"}}
+    new = template({"slot": SLOT, "web": {**WEB, "properties": other}})
+    assert site.ask("PUT", web, {"template": new})[0] == 202
+    site.wait_for(web, "UPDATE_COMPLETE")
+    after = node_of(site)
+    assert after["uuid"] == before["uuid"]
+    assert after["instance_uuid"] == before["instance_uuid"]
+    assert after["instance_info"]["image_source"] == "http://images/b.img"
+    assert after["provision_updated_at"] > before["provision_updated_at"]
+    history = ironic(site, "GET", f"/v1/nodes/{after['uuid']}/history")[1]["history"]
+    assert not [each for each in history if each["severity"] == "ERROR"]
+
+
+def test_suspend_powers_off_and_check_tells_it(site: Orchestration) -> None:
+    enrol(site)
+    web = site.create("web", template({"slot": SLOT, "web": WEB}))
+    site.wait_for(web, "CREATE_COMPLETE")
+    assert site.ask("POST", f"{web}/actions", {"suspend": None})[0] in (200, 202)
+    site.wait_for(web, "SUSPEND_COMPLETE")
+    assert node_of(site)["power_state"] == "power off"
+    assert site.ask("POST", f"{web}/actions", {"resume": None})[0] in (200, 202)
+    site.wait_for(web, "RESUME_COMPLETE")
+    assert node_of(site)["power_state"] == "power on"
+    assert site.ask("POST", f"{web}/actions", {"check": None})[0] in (200, 201, 202)
+    site.wait_for(web, "CHECK_COMPLETE")
+    ironic(site, "PUT", "/v1/nodes/n1/maintenance", {"reason": "broken"})
+    assert site.ask("POST", f"{web}/actions", {"check": None})[0] in (200, 201, 202)
+    site.wait_for(web, "CHECK_FAILED")
+    assert "maintenance is True" in site.resources(web)["web"]["resource_status_reason"]
+
+
+def test_a_machine_of_another_stack_is_not_touched(site: Orchestration) -> None:
+    enrol(site)
+    named = {"type": WEB["type"], "properties": {"node": "n1", "image": IMAGE}}
+    first = site.create("first", template({"web": named}))
+    site.wait_for(first, "CREATE_COMPLETE")
+    before = node_of(site)
+    second = site.create("second", template({"web": named}))
+    site.wait_for(second, "CREATE_FAILED")
+    assert "another stack has it" in site.resources(second)["web"]["resource_status_reason"]
+    assert site.ask("DELETE", second)[0] == 204
+    site.wait_for(second, "DELETE_COMPLETE")
+    assert node_of(site)["instance_info"] == before["instance_info"]
+
+
+def test_a_selector_that_finds_nothing_says_what_is_missing(site: Orchestration) -> None:
+    wanted = {"selector": {"resource_class": "none.such"}, "image": IMAGE}
+    web = site.create("web", template({"web": {"type": WEB["type"], "properties": wanted}}))
+    site.wait_for(web, "CREATE_FAILED")
+    assert "none.such" in site.resources(web)["web"]["resource_status_reason"]
+    assert site.ask("DELETE", web)[0] == 204
+    site.wait_for(web, "DELETE_COMPLETE")
+    assert ironic(site, "GET", "/v1/allocations")[1]["allocations"] == []
+
+
+def test_a_failed_deployment_says_what_the_node_says(site: Orchestration) -> None:
+    enrol(site, driver_info={"fake": {"fail": ["deploy.deploy"]}})
+    web = site.create("web", template({"slot": SLOT, "web": WEB}))
+    site.wait_for(web, "CREATE_FAILED")
+    reason = site.resources(web)["web"]["resource_status_reason"]
+    assert node_of(site)["last_error"] in reason
+    assert site.ask("DELETE", web)[0] == 204
+    site.wait_for(web, "DELETE_COMPLETE")
+    assert node_of(site)["instance_uuid"] is None
+
+
+def test_a_password_of_a_bmc_is_not_told(site: Orchestration, tmp_path: Path) -> None:
+    rack = enrol(site)
+    status, document = site.ask("GET", f"{rack}/resources/node")
+    assert status == 200
+    assert "s3cret" not in json.dumps(document)
+    event = site.ask("GET", f"{rack}/resources/node/events")[1]["events"][0]
+    path = f"{rack}/resources/node/events/{event['id']}"
+    assert "s3cret" not in json.dumps(site.ask("GET", path)[1])
