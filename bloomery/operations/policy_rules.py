@@ -297,7 +297,7 @@ RULES: Final = (
     Rule("baremetal:runbook:update:owner", MEMBER, "Give a runbook to a project"),
     Rule("baremetal:runbook:delete", _RUNBOOK_MANAGER, "Delete a runbook"),
     Rule("baremetal:runbook:use", _RUNBOOK_MANAGER, "Name a runbook in place of steps"),
-    *(Rule(f"{TYPE_RULES}OS::Ironic::{kind}", "rule:context_is_admin",
+    *(Rule(f"{TYPE_RULES}OS::Ironic::{kind}", "role:admin",
            f"Have resources of the type OS::Ironic::{kind} in stacks", ())
       for kind in OPERATOR_KINDS),
 )  # fmt: skip
