@@ -73,7 +73,7 @@ class EngineProcess:
             folders = [*(Path(name).parent for name in config_files), home.path]
             sealer = home.sealer(self._db)
             services = Services(
-                db=self._db, rpc=Client(Ring(self._db), InProcess({})), conf=self._conf,
+                db=self._db, rpc=Client(Ring(self._db, self._conf), InProcess({})), conf=self._conf,
                 policies=Policies(self._conf, folders), sealer=sealer,
             )  # fmt: skip
             self._stacks = stacks.Stacks(

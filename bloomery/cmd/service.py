@@ -30,7 +30,6 @@ from bloomery.metrics import Readings, Watched
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
-from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
 from bloomery.state_dir import StateDir
 
@@ -72,7 +71,7 @@ class Service:
             on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
         )  # fmt: skip
         self.conductor = lifecycle.ConductorService(runtime)
-        rpc = Client(Ring(self.db), InProcess({runtime.host: self.conductor.manager}))
+        rpc = Client(runtime.ring, InProcess({runtime.host: self.conductor.manager}))
         folders = [*(Path(name).parent for name in config_files), self._home.path]
         policies = Policies(conf, folders)
         self.services = Services(

@@ -24,6 +24,7 @@ from bloomery.conf import Conf
 from bloomery.db import conductors, steps
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
+from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
 
 LOG = logging.getLogger(__name__)
@@ -55,6 +56,7 @@ def build(
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
         lease=Lease(ours.heartbeat_timeout),
+        ring=Ring(db, conf),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,
     )
@@ -91,6 +93,7 @@ class ConductorService:
             ),
         )
         self._registered = True
+        runtime.ring.forget()  # we are on it now
         adopted = recovery.adopt_all(runtime, recovery.CRASH)
         if freed or adopted:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)

@@ -14,6 +14,7 @@ from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.drivers.registry import Registry
 from bloomery.model.request import Request
+from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
 
 
@@ -22,6 +23,7 @@ class ConductorRuntime:
     """What the rooms of a conductor share; built once in ``cmd``.
 
     ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
+    ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
     ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
     ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
     """
@@ -35,6 +37,7 @@ class ConductorRuntime:
     workers: Workers
     timers: Timers
     lease: Lease
+    ring: Ring
     allocations: AllocationQueue = field(default_factory=AllocationQueue)
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False

@@ -87,6 +87,17 @@ class Default:
     default_vendor_interface: str | None = option(None, "for nodes that name none")
     default_resource_class: str | None = option(None, "resource class of nodes that name none")
     default_conductor_group: str = option("", "conductor group of nodes that name none")
+    hash_partition_exponent: int = option(
+        5, "2 to the power of this: marks of each conductor on the hash ring", least=0, most=16
+    )
+    hash_ring_reset_interval: int = option(
+        15, "seconds for which the hash ring is used without a look at who is there", least=1
+    )
+    hash_ring_algorithm: str = option(
+        "md5",
+        "hash function of the ring; the same on every host",
+        choices=("md5", "sha1", "sha224", "sha256", "sha384", "sha512"),
+    )
     default_portgroup_mode: str = option(
         "active-backup",
         "mode of port groups that name none",

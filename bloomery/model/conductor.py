@@ -14,7 +14,8 @@ class Conductor:
     """One row of ``conductors``.
 
     ``heartbeat`` is a counter: a peer whose counter stands still is dead; no clock of another
-    machine is ever trusted.
+    machine is ever trusted.  ``alive`` (may it be given work?) and ``silent_s`` (for how long its
+    counter stood still) are in no row: ``rpc.liveness`` sets them.
     """
 
     id: int
@@ -25,11 +26,8 @@ class Conductor:
     heartbeat: int
     created_at: datetime
     updated_at: datetime | None
-
-    @property
-    def alive(self) -> bool:
-        """May it be given work?"""
-        return self.online
+    alive: bool = False
+    silent_s: float = 0.0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

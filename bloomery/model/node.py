@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, fields
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bloomery.model.fields import Field, FieldTable, patchable, table
 
@@ -162,6 +162,15 @@ FIELDS: Final[FieldTable] = table(
     Field("created_at", "time"),
     Field("updated_at", "time"),
 )
+
+
+class RingKey(NamedTuple):
+    """What the ring asks of a node, to find the conductor that serves it."""
+
+    uuid: str
+    driver: str
+    conductor_group: str
+
 
 COLUMNS: Final = tuple(f.name for f in fields(Node) if f.name != "traits")
 OBJECTS: Final = frozenset(f.name for f in FIELDS.values() if f.kind == "object")

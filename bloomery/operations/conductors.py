@@ -10,21 +10,23 @@ from bloomery.model.conductor import Conductor
 from bloomery.model.page import Page
 from bloomery.operations import policy
 from bloomery.operations.context import Context
-from bloomery.rpc.ring import DriverFacts
+from bloomery.rpc.drivers import DriverFacts
 
 
 def list_page(ctx: Context, page: Page) -> list[Conductor]:
     """Return a page of conductors; its marker is a host name."""
     policy.authorize(ctx, "baremetal:conductor:get")
     with ctx.services.db.read() as conn:
-        return db.list_page(conn, page)
+        conductors = db.list_page(conn, page)
+    return ctx.services.rpc.ring.liveness.judge(conductors)
 
 
 def get(ctx: Context, hostname: str) -> Conductor:
     """Return one conductor.  Raises ConductorNotFound."""
     policy.authorize(ctx, "baremetal:conductor:get")
     with ctx.services.db.read() as conn:
-        return db.get(conn, hostname)
+        conductor = db.get(conn, hostname)
+    return ctx.services.rpc.ring.liveness.judge([conductor])[0]
 
 
 def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
@@ -35,13 +37,13 @@ def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
 def list_drivers(ctx: Context) -> list[DriverFacts]:
     """Return the hardware types that some living conductor serves."""
     policy.authorize(ctx, "baremetal:driver:get")
-    return ctx.services.rpc.ring.drivers()
+    return ctx.services.rpc.ring.list_drivers()
 
 
 def get_driver(ctx: Context, name: str) -> DriverFacts:
     """Return one hardware type.  Raises DriverNotFound."""
     policy.authorize(ctx, "baremetal:driver:get")
-    return ctx.services.rpc.ring.driver(name)
+    return ctx.services.rpc.ring.get_driver(name)
 
 
 def get_driver_properties(ctx: Context, name: str) -> dict[str, Any]:

@@ -5,23 +5,26 @@ from __future__ import annotations
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import conductors
 from bloomery.operations.context import Services
 from bloomery.rpc import ring
 
 
 def missing(services: Services) -> list[str]:
-    """Return what keeps the service from working; nothing: it is ready."""
+    """Return what keeps the service from working; nothing: it is ready.
+
+    Looks at the conductors anew: two statements.
+    """
+    of_conductors = services.rpc.ring
     try:
-        with services.db.read() as conn:
-            registered = conductors.list_all(conn)
+        of_conductors.refresh()
     except errors.Failure as exc:
         return [str(exc)]
     except sa.exc.SQLAlchemyError as exc:
         return [f"the database cannot be read: {type(exc).__name__}"]
-    hosts = [conductor.hostname for conductor in ring.alive(registered)]
+    registered = of_conductors.list_conductors()
+    hosts = [conductor.hostname for conductor in registered if conductor.alive]
     if not hosts:
-        return ["no conductor is on line: start one, or wait until it has registered"]
+        return [ring.why_nobody(registered)]
     return [
         f"conductor {host} is on line and cannot be reached from here: its nodes answer 503 until "
         f"it is back, or silent for {services.conf.conductor.heartbeat_timeout} s"

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable
+import random
+from collections.abc import Callable, Iterable, Sequence
 from typing import Any, cast
 
 from bloomery import errors
@@ -30,12 +31,12 @@ class Client:
         )
 
     def conductor_for_driver(self, driver: str) -> Conductor:
-        """Any conductor that serves ``driver``.  Raises DriverNotFound."""
-        return self._conductor(lambda: self.ring.hosts_of_driver(driver)[0])
+        """A random conductor that serves ``driver``.  Raises DriverNotFound."""
+        return self._conductor(lambda: _random(self.ring.hosts_of_driver(driver)))
 
     def any_conductor(self) -> Conductor:
-        """Any conductor: for what belongs to no node.  Raises TemporaryFailure."""
-        return self._conductor(self.ring.any_host)
+        """A random conductor: for what belongs to no node.  Raises TemporaryFailure."""
+        return self._conductor(lambda: _random(self.ring.living_hosts()))
 
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
@@ -81,3 +82,8 @@ class _Conductor:
                 raise
             self._host = host
         return getattr(self._transport.proxy(self._host), name)(*args, **named)
+
+
+def _random(hosts: Sequence[str]) -> str:
+    """Share calls out that any of the hosts can answer."""
+    return random.choice(hosts)  # noqa: S311  nothing secret about it

@@ -71,7 +71,7 @@ def build(path: Path, conf: Conf) -> tuple[Services, Any]:
         ),
     )
     conductor = FakeConductor(db)
-    rpc = Client(Ring(db), InProcess({HOST: conductor}))
+    rpc = Client(Ring(db, conf), InProcess({HOST: conductor}))
     return Services(db=db, rpc=rpc, conf=conf, policies=Policies(conf)), conductor
 
 

@@ -28,7 +28,6 @@ from bloomery.db.tables import NODES
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client as RpcClient
-from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Answer
 from tests.kit.documented import Client
@@ -56,7 +55,7 @@ class Stage:
     def __init__(self, site: Site) -> None:
         self.site = site
         runtime = site.runtime
-        rpc = RpcClient(Ring(site.db), InProcess({runtime.host: site.service.manager}))
+        rpc = RpcClient(runtime.ring, InProcess({runtime.host: site.service.manager}))
         self.services = Services(
             db=site.db, rpc=rpc, conf=runtime.conf, policies=Policies(runtime.conf)
         )

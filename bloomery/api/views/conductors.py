@@ -13,7 +13,7 @@ from bloomery.model import conductor as model
 from bloomery.model import node
 from bloomery.model.conductor import Conductor
 from bloomery.model.page import Page
-from bloomery.rpc.ring import DriverFacts
+from bloomery.rpc.drivers import DriverFacts
 
 Json = dict[str, Any]
 

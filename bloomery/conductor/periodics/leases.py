@@ -1,50 +1,48 @@
-"""Conductors that died: free what they hold, and take up their flows.
+"""Conductors that died or came: free what the dead hold, and take up what is ours now.
 
 A living conductor raises the counter in its row.  Whose counter stood still for
-``heartbeat_timeout`` on our own monotonic clock is dead; no clock of another machine counts.
+``heartbeat_timeout`` is dead (``rpc.liveness``); no clock of another machine counts.
 """
 
 from __future__ import annotations
 
 import logging
-import time
 from collections.abc import Callable
 
 from bloomery.conductor import recovery
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import conductors, locks
+from bloomery.model.conductor import Conductor
 
 LOG = logging.getLogger(__name__)
 
 
 class Leases:
-    """What was last seen of each peer, and when."""
+    """Looks at the peers of one conductor."""
 
-    def __init__(
-        self, runtime: ConductorRuntime, clock: Callable[[], float] = time.monotonic
-    ) -> None:
+    def __init__(self, runtime: ConductorRuntime) -> None:
         self._runtime = runtime
-        self._clock = clock
-        self._seen: dict[str, tuple[int, float]] = {}
 
     def run(self) -> None:
-        runtime, now = self._runtime, self._clock()
-        with runtime.db.read() as conn:
-            peers = [peer for peer in conductors.list_all(conn) if peer.hostname != runtime.host]
-        for peer in peers:
-            counter, since = self._seen.get(peer.hostname, (None, now))
-            if counter != peer.heartbeat:
-                self._seen[peer.hostname] = (peer.heartbeat, now)
-            elif now - since >= runtime.conf.conductor.heartbeat_timeout:
-                self._bury(peer.hostname, peer.online)
+        """Bury whoever is dead; take up flows where a death or a new peer makes them ours.
 
-    def _bury(self, hostname: str, online: bool) -> None:
+        Every peer of a dead conductor finds it dead by itself; the first one frees the nodes,
+        and each takes up those that the ring gives it.
+        """
         runtime = self._runtime
-        if online:
-            LOG.warning("conductor %s is dead: its nodes are freed", hostname)
-            runtime.db.transact(lambda conn: conductors.unregister(conn, hostname))
-        if runtime.db.transact(lambda conn: locks.void_all(conn, hostname)):
+        is_changed = runtime.ring.refresh()
+        dead = [peer for peer in runtime.ring.list_dead() if peer.hostname != runtime.host]
+        freed = [peer for peer in dead if self._bury(peer)]
+        if is_changed or freed:
             recovery.adopt_all(runtime, recovery.CRASH)
+
+    def _bury(self, peer: Conductor) -> bool:
+        """Return whether the peer held nodes, which are free now."""
+        runtime = self._runtime
+        if peer.online:
+            LOG.warning("conductor %s is dead: its nodes are freed", peer.hostname)
+            runtime.db.transact(lambda conn: conductors.unregister(conn, peer.hostname))
+        return bool(runtime.db.transact(lambda conn: locks.void_all(conn, peer.hostname)))
 
 
 def make(runtime: ConductorRuntime) -> Callable[[], None]:

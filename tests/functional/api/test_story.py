@@ -11,7 +11,6 @@ from bloomery.conf import Conf
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
-from bloomery.rpc.ring import Ring
 from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Client as ApiClient
 from tests.kit.site import HOST
@@ -21,7 +20,7 @@ from tests.kit.waiting import wait_for
 @pytest.fixture
 def api(make_site):
     made = make_site()
-    rpc = Client(Ring(made.db), InProcess({HOST: made.service.manager}))
+    rpc = Client(made.runtime.ring, InProcess({HOST: made.service.manager}))
     return ApiClient(
         app.make_app(Services(db=made.db, rpc=rpc, conf=Conf(), policies=Policies(Conf())))
     )

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.rpc.liveness import Liveness
+
 IDS = ("x-openstack-request-id", "openstack-request-id")
 FORM = "application/x-www-form-urlencoded"
 
@@ -329,6 +331,22 @@ def test_site_without_a_conductor_is_not_ready(world):
     answer = world.api.get("/readyz")
     assert answer.status == 503
     assert "conductor" in answer.json["missing"][0]
+
+
+def test_site_whose_conductors_fell_silent_is_not_ready_and_says_so_at_once(world):
+    now = [0.0]
+    world.site.rpc.ring.liveness = Liveness.of(world.site.conf, lambda: now[0])
+    while (answer := world.api.get("/readyz")).status == 200:
+        assert now[0] < 60, "nobody gave a sign of life for so long"
+        now[0] += 10
+    [sentence] = answer.json["missing"]
+    assert "no conductor is alive" in sentence
+    assert "host-1 gave no sign of life for 60 s" in sentence
+    assert world.api.get("/v1/conductors/host-1").json["alive"] is False
+    assert world.api.get("/v1/conductors").json["conductors"][0]["alive"] is False
+    refused = world.api.post("/v1/nodes", {"driver": "fake-hardware"})
+    assert (refused.status, "host-1 gave no sign of life" in refused.said) == (503, True)
+    assert world.api.get("/v1/nodes").status == 200
 
 
 def test_site_is_not_ready_while_a_conductor_of_its_ring_is_out_of_reach(world):

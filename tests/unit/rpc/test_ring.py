@@ -7,12 +7,16 @@ import uuid as uuids
 import pytest
 
 from bloomery import errors
+from bloomery.conf import Conf
+from bloomery.conf.conductor import Conductor
+from bloomery.conf.default import Default
 from bloomery.db import conductors
 from bloomery.db.engine import Database, Meter
 from bloomery.db.tables import METADATA
 from bloomery.model.conductor import EnabledInterface
-from bloomery.rpc import ring as rings
+from bloomery.model.node import RingKey
 from bloomery.rpc.ring import Ring
+from tests.kit.waiting import wait_for
 
 NODES = [str(uuids.UUID(int=n)) for n in range(300)]
 
@@ -66,7 +70,7 @@ def test_an_unknown_driver_is_told_apart_from_one_that_is_not_enabled(db, name, 
     with pytest.raises(errors.NoValidHost, match=sentence):
         host(Ring(db), driver=name)
     with pytest.raises(errors.DriverNotFound, match=sentence):
-        Ring(db).driver(name)
+        Ring(db).get_driver(name)
 
 
 def test_a_group_without_the_driver_is_told_which_groups_have_it(db):
@@ -142,7 +146,7 @@ def test_drivers_tell_their_interfaces_over_all_hosts(db):
 
     register(db, "a", interfaces=[one("fake", True), one("other", False)])
     register(db, "b", interfaces=[one("fake", True), one("third", False)])
-    found = Ring(db).drivers()
+    found = Ring(db).list_drivers()
     assert [facts.name for facts in found] == ["fake-hardware"]
     assert found[0].hosts == ("a", "b")
     assert found[0].enabled == {"power": ("fake", "other", "third")}
@@ -155,13 +159,168 @@ def test_list_of_nodes_is_cheap_where_there_is_one_host(db):
     meter = Meter(db)
     assert {ring.find_host(driver="fake-hardware", group="", uuid=node) for node in NODES} == {"a"}
     assert len(meter.statements) == 2
-    assert not ring._current().rings
+    assert ring._current().hosts["", "fake-hardware"]._ring is None
 
 
 def test_only_those_on_line_are_alive(db):
     register(db, "a")
     register(db, "b")
     db.transact(lambda conn: conductors.unregister(conn, "a"))
-    with db.read() as conn:
-        known = conductors.list_all(conn)
-    assert [one.hostname for one in rings.alive(known)] == ["b"]
+    assert [each.hostname for each in Ring(db).list_conductors() if each.alive] == ["b"]
+
+
+# ------------------------------------------------------------------------- those that fell silent
+
+
+class Clock:
+    now = 1000.0
+
+    def __call__(self):
+        return self.now
+
+
+@pytest.fixture
+def clock():
+    return Clock()
+
+
+def watch(ring, clock, seconds, step_s=10.0, beating=(), db=None):
+    """Let time pass while the ring looks; return whether the hosts of nodes ever changed."""
+    changed = False
+    for _ in range(int(seconds / step_s)):
+        clock.now += step_s
+        for name in beating:
+            db.transact(lambda conn, name=name: conductors.beat(conn, name))
+        changed |= ring.refresh()
+    return changed
+
+
+def test_who_fell_silent_is_off_the_ring(db, clock):
+    for name in "ab":
+        register(db, name)
+    ring = Ring(db, clock=clock)
+    assert {host(ring, node) for node in NODES} == {"a", "b"}
+    assert not watch(ring, clock, 50, beating="a", db=db)
+    assert watch(ring, clock, 10, beating="a", db=db)
+    assert {host(ring, node) for node in NODES} == {"a"}
+    assert [each.hostname for each in ring.list_dead()] == ["b"]
+    assert [facts.hosts for facts in ring.list_drivers()] == [("a",)]
+
+
+def test_who_beats_again_is_back(db, clock):
+    for name in "ab":
+        register(db, name)
+    ring = Ring(db, clock=clock)
+    ring.refresh()
+    watch(ring, clock, 60, beating="a", db=db)
+    assert watch(ring, clock, 10, beating="ab", db=db)
+    assert {host(ring, node) for node in NODES} == {"a", "b"}
+    assert ring.list_dead() == []
+
+
+def test_all_silent_is_told_at_once_with_who_and_since_when(db, clock):
+    register(db, "a")
+    ring = Ring(db, clock=clock)
+    ring.refresh()
+    watch(ring, clock, 70)
+    with pytest.raises(errors.TemporaryFailure, match="a gave no sign of life for 70 s"):
+        host(ring)
+    with pytest.raises(errors.TemporaryFailure, match="no conductor is alive"):
+        ring.living_hosts()
+
+
+def test_silent_conductor_of_a_group_is_not_replaced_by_another_group(db, clock):
+    register(db, "a")
+    register(db, "b", group="east")
+    ring = Ring(db, clock=clock)
+    ring.refresh()
+    watch(ring, clock, 60, beating="a", db=db)
+    with pytest.raises(errors.TemporaryFailure, match="group 'east' is alive: b gave no sign"):
+        host(ring, group="east")
+
+
+def test_driver_of_a_silent_conductor_is_told_apart_from_one_that_is_not_enabled(db, clock):
+    register(db, "a")
+    register(db, "b", drivers=["redfish"])
+    ring = Ring(db, clock=clock)
+    ring.refresh()
+    watch(ring, clock, 60, beating="a", db=db)
+    with pytest.raises(errors.DriverNotFound, match="b gave no sign of life for 60 s"):
+        ring.get_driver("redfish")
+
+
+def test_same_members_keep_what_was_hashed(db, clock):
+    for name in "ab":
+        register(db, name)
+    ring = Ring(db, clock=clock)
+    for node in NODES:
+        host(ring, node)
+    before = ring._current().hosts
+    assert not ring.refresh()
+    assert ring._current().hosts is before
+    register(db, "c")
+    assert ring.refresh()
+    assert ring._current().hosts is not before
+
+
+def keys(nodes=NODES, group="", driver="fake-hardware"):
+    return [RingKey(node, driver, group) for node in nodes]
+
+
+def test_each_node_is_served_by_one_host(db):
+    for name in "abc":
+        register(db, name)
+    register(db, "d", group="east")
+    ring = Ring(db)
+    served = [ring.list_served(name, keys()) for name in "abcd"]
+    assert sorted(sum(served, [])) == sorted(NODES)
+    assert served[3] == []
+    assert ring.list_served("d", keys(group="east")) == NODES
+    assert ring.list_served("a", keys(driver="redfish")) == []
+
+
+def test_first_of_the_living_leads(db, clock):
+    for name in "ab":
+        register(db, name)
+    ring = Ring(db, clock=clock)
+    assert [name for name in "ab" if ring.leads(name)] == ["a"]
+    watch(ring, clock, 60, beating="b", db=db)
+    assert [name for name in "ab" if ring.leads(name)] == ["b"]
+
+
+@pytest.mark.parametrize("algorithm", ["md5", "sha1", "sha256", "sha512"])
+def test_options_of_the_ring_are_obeyed(db, algorithm):
+    for name in "ab":
+        register(db, name)
+    options = {"hash_partition_exponent": 8, "hash_ring_algorithm": algorithm}
+    ring = Ring(db, Conf(default=Default(**options)))
+    found = [host(ring, node) for node in NODES]
+    assert min(found.count("a"), found.count("b")) > 100
+    assert len(ring._current().hosts["", "fake-hardware"]._ring) == 2 * 2**8
+
+
+def test_reset_interval_is_the_age_of_what_was_read(db, clock):
+    register(db, "a")
+    ring = Ring(db, Conf(default=Default(hash_ring_reset_interval=100)), clock=clock)
+    host(ring)
+    meter = Meter(db)
+    clock.now += 100
+    host(ring)
+    assert not meter.statements
+    clock.now += 1
+    host(ring)
+    assert len(meter.statements) == 2
+
+
+def test_thread_looks_by_itself(db):
+    register(db, "a")
+    ring = Ring(db, Conf(conductor=Conductor(heartbeat_interval=1)))
+    ring._look_every_s = 0.01
+    ring.start()
+    try:
+        wait_for(lambda: ring._view, "the thread to look")
+        register(db, "b")
+        wait_for(lambda: len(ring.list_conductors()) == 2, "the thread to look again")
+    finally:
+        ring.stop()
+    assert not ring._thread.is_alive()

@@ -14,6 +14,7 @@ from bloomery.conductor.periodics.leases import Leases
 from bloomery.conductor.runtime import Context
 from bloomery.db import conductors
 from bloomery.outcome import Again
+from bloomery.rpc.ring import Ring
 from tests.kit.scripted import Script, in_turn
 from tests.kit.waiting import wait_for
 
@@ -53,9 +54,33 @@ def clock():
     return Clock()
 
 
+class Looks:
+    """What looks at the peers, every ten seconds of the clock; our own counter moves."""
+
+    def __init__(self, site, clock):
+        self.site, self.clock = site, clock
+        ring = Ring(site.db, site.runtime.conf, clock)
+        self.leases = Leases(dataclasses.replace(site.runtime, ring=ring))
+        self.looked_at = None
+
+    def run(self):
+        now = self.clock.now
+        while self.looked_at is not None and self.looked_at + 10 < now:
+            self.looked_at += 10
+            self._look(self.looked_at)
+        self.looked_at = now
+        self._look(now)
+
+    def _look(self, now):
+        self.clock.now = now
+        host = self.site.runtime.host
+        self.site.db.transact(lambda conn: conductors.beat(conn, host))
+        self.leases.run()
+
+
 @pytest.fixture
 def leases(site, clock):
-    return Leases(site.runtime, clock)
+    return Looks(site, clock)
 
 
 @pytest.fixture

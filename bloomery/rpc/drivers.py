@@ -1,0 +1,80 @@
+"""What living conductors serve: hardware types with their interfaces, by name."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib import metadata
+from typing import Final
+
+from bloomery.model.conductor import Conductor, EnabledInterface
+
+_MOST_SHOWN: Final = 100  # characters of a name in an error
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DriverFacts:
+    """A hardware type as its conductors offer it: interfaces by kind, defaults by kind."""
+
+    name: str
+    hosts: tuple[str, ...]
+    enabled: dict[str, tuple[str, ...]]
+    defaults: dict[str, str | None]
+
+
+def of_conductors(
+    living: Sequence[Conductor],
+    served: Mapping[str, Sequence[EnabledInterface]],
+) -> dict[str, DriverFacts]:
+    """Return the hardware types that ``living`` serve; ``served`` is by host name."""
+    names = sorted({driver for conductor in living for driver in conductor.drivers})
+    return {name: _facts(name, living, served) for name in names}
+
+
+def _facts(
+    name: str,
+    living: Iterable[Conductor],
+    served: Mapping[str, Sequence[EnabledInterface]],
+) -> DriverFacts:
+    hosts = tuple(conductor.hostname for conductor in living if name in conductor.drivers)
+    interfaces = [i for host in hosts for i in served.get(host, ()) if i.hardware_type == name]
+    kinds = sorted({interface.kind for interface in interfaces})
+    return DriverFacts(
+        name=name,
+        hosts=hosts,
+        enabled={
+            kind: tuple(sorted({i.name for i in interfaces if i.kind == kind})) for kind in kinds
+        },
+        defaults={
+            kind: next((i.name for i in interfaces if i.kind == kind and i.default), None)
+            for kind in kinds
+        },
+    )
+
+
+@functools.cache
+def installed_types() -> tuple[str, ...]:
+    """Return the names of all hardware types that are installed, enabled or not."""
+    return tuple(sorted(metadata.entry_points(group="bloomery.hardware.types").names))
+
+
+def absence(driver: str, served: Collection[str]) -> str:
+    """Say why nobody serves a driver: it is unknown, or known and not enabled."""
+    installed, listed = installed_types(), ", ".join(served)
+    if driver in installed:
+        return (
+            f"driver {driver!r} is known, but no conductor has it enabled; name it in "
+            "[DEFAULT]enabled_hardware_types and restart the conductor; drivers that are "
+            f"served: {listed}"
+        )
+    others = [name for name in installed if name not in served]
+    not_enabled = f"; known, but not enabled: {', '.join(others)}" if others else ""
+    return (
+        f"driver {shortened(driver)!r} is unknown; drivers that are served: {listed}{not_enabled}"
+    )
+
+
+def shortened(name: str) -> str:
+    """Return a name that a client wrote as an error may show it."""
+    return name if len(name) <= _MOST_SHOWN else f"{name[:_MOST_SHOWN]}..."

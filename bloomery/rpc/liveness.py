@@ -1,0 +1,86 @@
+"""Which conductors are alive: judged by counters that move, on our own monotonic clock.
+
+A living conductor raises the counter in its row.  Whoever reads the rows from time to time learns
+for how long a counter stood still while it was looked at; who stood still for
+``heartbeat_timeout`` is dead.  No clock of another machine counts, and neither does time in which
+nobody could look: a database that was away for a minute has killed nobody.
+
+    liveness = Liveness(timeout_s=60, longest_gap_s=20)
+    liveness.judge(rows)                # the same conductors, each with ``alive`` and ``silent_s``
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import threading
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Self
+
+from bloomery.conf import Conf
+from bloomery.model.conductor import Conductor
+
+_GAP_INTERVALS = 2  # between two signs of life one look may fail
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Pulse:
+    """A counter as it was seen last, and for how long it stood still while it was looked at."""
+
+    heartbeat: int
+    seen_at: float
+    silent_s: float = 0.0
+
+
+class Liveness:
+    """The counters of all conductors as this process has seen them; safe in any thread.
+
+    ``longest_gap_s``: more silence than that is not believed between two looks.
+    """
+
+    def __init__(
+        self,
+        *,
+        timeout_s: float,
+        longest_gap_s: float,
+        clock: Callable[[], float] = time.monotonic,
+    ) -> None:
+        self._timeout_s, self._longest_gap_s, self._clock = timeout_s, longest_gap_s, clock
+        self._mutex = threading.Lock()
+        self._pulses: dict[str, _Pulse] = {}
+
+    @classmethod
+    def of(cls, conf: Conf, clock: Callable[[], float]) -> Self:
+        """Return one whose times are those of the configuration."""
+        ours = conf.conductor
+        gap_s = max(_GAP_INTERVALS * ours.heartbeat_interval, conf.default.hash_ring_reset_interval)
+        return cls(timeout_s=ours.heartbeat_timeout, longest_gap_s=gap_s, clock=clock)
+
+    def judge(self, conductors: Iterable[Conductor]) -> list[Conductor]:
+        """Return conductors that were read just now, each with ``alive`` and ``silent_s``.
+
+        One that was never seen before is alive if it is on line.
+        """
+        with self._mutex:
+            now = self._clock()
+            return [self._judge(conductor, now) for conductor in conductors]
+
+    def _judge(self, conductor: Conductor, now: float) -> Conductor:
+        pulse = self._pulses[conductor.hostname] = self._pulse(conductor, now)
+        alive = conductor.online and pulse.silent_s < self._timeout_s
+        return dataclasses.replace(conductor, alive=alive, silent_s=pulse.silent_s)
+
+    def _pulse(self, conductor: Conductor, now: float) -> _Pulse:
+        before = self._pulses.get(conductor.hostname)
+        if before is None or before.heartbeat != conductor.heartbeat:
+            return _Pulse(heartbeat=conductor.heartbeat, seen_at=now)
+        gap_s = min(now - before.seen_at, self._longest_gap_s)
+        return dataclasses.replace(before, seen_at=now, silent_s=before.silent_s + gap_s)
+
+    def is_dead(self, conductor: Conductor) -> bool:
+        """Whether the counter of a conductor that was judged stood still for the time-out.
+
+        One that signed off, but ends its work, still raises its counter.
+        """
+        return conductor.silent_s >= self._timeout_s
