@@ -18,6 +18,7 @@ from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import locks, nodes, steps
+from bloomery.model.node import RingKey
 from bloomery.model.request import Request
 from bloomery.model.step import Run, StepRun
 
@@ -43,17 +44,30 @@ def void_reservations(runtime: ConductorRuntime, *, alone: bool) -> int:
 
 
 def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
-    """Take up every flow that nobody runs; return how many there were.
+    """Take up every flow of ours that nobody runs; return how many there were.
 
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
     with runtime.db.read() as conn:
         left = steps.list_left(conn)
         stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
-    orphans = list(dict.fromkeys([*left, *stuck]))
+    ours = [key.uuid for key, conductor in left if _is_heir(runtime, key, conductor)]
+    orphans = list(dict.fromkeys([*ours, *runtime.list_served(stuck)]))
     for uuid in orphans:
         adopt(runtime, uuid, weight=weight)
     return len(orphans)
+
+
+def _is_heir(runtime: ConductorRuntime, key: RingKey, conductor: str | None) -> bool:
+    """Is a flow ours to take up?
+
+    It is the one's who ran it, as long as that one is alive and serves such nodes, and else the
+    one's to whom the ring gives the node: all conductors come to the same answer.
+    """
+    ring, place = runtime.ring, {"driver": key.driver, "group": key.conductor_group}
+    if conductor is not None and ring.serves(conductor, **place):
+        return conductor == runtime.host
+    return ring.find_host(uuid=key.uuid, **place) == runtime.host
 
 
 def _is_parked(runs: list[StepRun]) -> bool:

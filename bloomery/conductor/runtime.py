@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from bloomery.conductor.allocation_queue import AllocationQueue
@@ -13,6 +13,7 @@ from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.drivers.registry import Registry
+from bloomery.model.node import RingKey
 from bloomery.model.request import Request
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
@@ -42,6 +43,10 @@ class ConductorRuntime:
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
+
+    def list_served(self, keys: Iterable[RingKey]) -> list[str]:
+        """Return the UUIDs of those nodes that the ring gives to this conductor, in order."""
+        return self.ring.list_served(self.host, keys)
 
     @property
     def patience_s(self) -> float:

@@ -27,6 +27,15 @@ class Conductor:
         "seconds of silence after which a peer is dead; at least 20 and twice heartbeat_interval",
         least=22,
     )
+    conductor_cleanup_interval: int = option(
+        86400, "seconds between looks for rows of conductors that went long ago; 0: off", least=0
+    )
+    conductor_cleanup_timeout: int = option(
+        1209600,
+        "seconds off line after which a conductor's row goes; at least three heartbeat_timeouts",
+        least=1,
+    )
+    conductor_cleanup_batch_size: int = option(50, "rows that go in one look", least=1)
     node_locked_retry_attempts: int = option(3, "with the interval: how long to wait", least=0)
     node_locked_retry_interval: int = option(1, "seconds; attempts x interval is the wait", least=1)
     node_locked_max_waiters: int = option(

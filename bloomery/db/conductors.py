@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import pagination, rows
-from bloomery.db.tables import CONDUCTOR_INTERFACES, CONDUCTORS
+from bloomery.db.tables import ALLOCATIONS, CONDUCTOR_INTERFACES, CONDUCTORS, NODES, STEP_RUNS
+from bloomery.model.allocation import AllocationState
 from bloomery.model.conductor import Conductor, EnabledInterface
 from bloomery.model.page import Page
+from bloomery.model.step import OPEN_RUNS
 
 _T = CONDUCTORS.c
 _I = CONDUCTOR_INTERFACES.c
@@ -74,6 +77,32 @@ def unregister(conn: sa.Connection, hostname: str) -> None:
         .where(_T.hostname == hostname)
         .values(online=False, updated_at=rows.now()),
     )
+
+
+def list_gone(conn: sa.Connection, before: datetime, *, at_most: int) -> list[Conductor]:
+    """Return conductors that are off line since ``before`` and have nothing left, oldest first."""
+    query = sa.select(CONDUCTORS).where(*_nothing_left(), _T.updated_at < before)
+    query = query.order_by(_T.updated_at, _T.id).limit(at_most)
+    return [_value(row) for row in conn.execute(query).mappings()]
+
+
+def delete_gone(conn: sa.Connection, conductor: Conductor) -> bool:
+    """Drop the row of a conductor that was listed as gone; False: it is back, or has work."""
+    is_as_it_was = _T.id == conductor.id, _T.heartbeat == conductor.heartbeat
+    return bool(conn.execute(sa.delete(CONDUCTORS).where(*is_as_it_was, *_nothing_left())).rowcount)
+
+
+def _nothing_left() -> list[sa.ColumnElement[bool]]:
+    """Off line, with no node held, no flow that has not ended, no allocation that waits."""
+    flows, waiting = STEP_RUNS.c, ALLOCATIONS.c
+    return [
+        _T.online.is_(sa.false()),
+        ~sa.exists().where(NODES.c.reservation == _T.hostname),
+        ~sa.exists().where(flows.conductor == _T.hostname, flows.state.in_(OPEN_RUNS)),
+        ~sa.exists().where(
+            waiting.conductor_affinity == _T.hostname, waiting.state == AllocationState.ALLOCATING
+        ),
+    ]
 
 
 def list_all(conn: sa.Connection) -> list[Conductor]:

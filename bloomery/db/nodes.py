@@ -16,7 +16,7 @@ from bloomery.conductor.states import POWER_SYNC_EXCLUDED_STATES, State
 from bloomery.db import pagination, rows
 from bloomery.db.tables import CHASSIS, CONDUCTORS, NODE_TRAITS, NODES, PORTS
 from bloomery.model import node as model
-from bloomery.model.node import Node
+from bloomery.model.node import Node, RingKey
 
 AGENT_TOKEN: Final = "agent_secret_token"  # noqa: S105  a key of driver_internal_info
 _MOST_AT_ONCE: Final = 500  # values in one statement, whose number databases limit
@@ -32,6 +32,7 @@ _COLUMNS: dict[str, Any] = {name: _T[name] for name in model.COLUMNS} | {"traits
 _WHOLE = sa.select(*_COLUMNS.values())
 _BY_UUID = _WHOLE.where(_T.uuid == sa.bindparam("ident"))
 _BY_UUID_FOR_UPDATE = _BY_UUID.with_for_update(of=NODES)  # a new one has its key worked out anew
+_RING_KEY = (_T.uuid, _T.driver, _T.conductor_group)
 _INSERT = sa.insert(NODES)
 _COUNT_OTHERS = (
     sa.select(sa.func.count())
@@ -315,24 +316,31 @@ def chassis_exists(conn: sa.Connection, uuid: str) -> bool:
     return conn.execute(sa.select(CHASSIS.c.id).where(CHASSIS.c.uuid == uuid)).first() is not None
 
 
-def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[str]:
-    """Return the UUIDs of nodes that are on their way and that nobody holds."""
-    statement = sa.select(_T.uuid).where(
+def _list_keys(conn: sa.Connection, *conditions: Any, order: Sequence[Any]) -> list[RingKey]:
+    query = sa.select(*_RING_KEY).where(*conditions).order_by(*order)
+    return [RingKey(*row) for row in conn.execute(query)]
+
+
+def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[RingKey]:
+    """Return the nodes that are on their way and that nobody holds, longest so first."""
+    return _list_keys(
+        conn,
         _T.provision_state.in_(list(states)),
         _T.reservation.is_(None),
+        order=(_T.provision_updated_at, _T.id),
     )
-    return list(conn.execute(statement.order_by(_T.provision_updated_at, _T.id)).scalars())
 
 
-def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[str, datetime]]:
+def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[RingKey, datetime]]:
     """Return the idle nodes in ``state`` with their time ``since``, longest ago first."""
-    statement = sa.select(_T.uuid, _T[since]).where(
+    statement = sa.select(*_RING_KEY, _T[since]).where(
         _T.provision_state == state,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
         _T[since].is_not(None),
     )
-    return [(uuid, at) for uuid, at in conn.execute(statement.order_by(_T[since], _T.id))]
+    waiting = conn.execute(statement.order_by(_T[since], _T.id))
+    return [(RingKey(*key), at) for *key, at in waiting]
 
 
 def list_of_interface(
@@ -340,35 +348,38 @@ def list_of_interface(
     column: str,
     name: str,
     states: Iterable[str],
-) -> list[str]:
+) -> list[RingKey]:
     """Return idle nodes in ``states`` that use the interface ``name``."""
-    statement = sa.select(_T.uuid).where(
+    return _list_keys(
+        conn,
         _T.provision_state.in_(list(states)),
         _T[column] == name,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
+        order=(_T.id,),
     )
-    return list(conn.execute(statement.order_by(_T.id)).scalars())
 
 
-def list_for_power_sync(conn: sa.Connection) -> list[str]:
+def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:
     """Return the nodes whose power may be looked at: nobody works on them."""
-    statement = sa.select(_T.uuid).where(
+    return _list_keys(
+        conn,
         _T.maintenance.is_(sa.false()),
         _T.reservation.is_(None),
         _T.target_power_state.is_(None),
         _T.provision_state.not_in(list(POWER_SYNC_EXCLUDED_STATES)),
+        order=(_T.id,),
     )
-    return list(conn.execute(statement.order_by(_T.id)).scalars())
 
 
-def list_with_fault(conn: sa.Connection, fault: str) -> list[str]:
+def list_with_fault(conn: sa.Connection, fault: str) -> list[RingKey]:
     """Return the idle nodes that are in maintenance for ``fault``."""
-    statement = sa.select(_T.uuid).where(
+    return _list_keys(
+        conn,
         _T.maintenance.is_(sa.true()),
         _T.fault == fault,
         _T.reservation.is_(None),
         _T.target_power_state.is_(None),
         _T.provision_state != State.ENROLL,
+        order=(_T.id,),
     )
-    return list(conn.execute(statement.order_by(_T.id)).scalars())

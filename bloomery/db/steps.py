@@ -15,6 +15,7 @@ import sqlalchemy as sa
 
 from bloomery.db import rows
 from bloomery.db.tables import NODES, STEP_RUNS
+from bloomery.model.node import RingKey
 from bloomery.model.step import OPEN_RUNS, Run, Step, StepRun
 
 _T = STEP_RUNS.c
@@ -23,6 +24,7 @@ _STEP_FACTS = (
 )  # fmt: skip
 
 
+_RING_KEY = (NODES.c.uuid, NODES.c.driver, NODES.c.conductor_group)
 _INSERT = sa.insert(STEP_RUNS)
 
 
@@ -150,25 +152,25 @@ def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     return [from_row(row) for row in conn.execute(query).mappings()]
 
 
-def list_left(conn: sa.Connection) -> list[str]:
-    """Return the nodes with a flow that was going on and that nobody holds."""
+def list_left(conn: sa.Connection) -> list[tuple[RingKey, str | None]]:
+    """Return the nodes with a flow that was going on and that nobody holds, and who ran it."""
     query = (
-        sa.select(_T.node_uuid)
+        sa.select(*_RING_KEY, _T.conductor)
         .join(NODES, NODES.c.uuid == _T.node_uuid)
         .where(_T.state.in_((Run.RUNNING, Run.AGAIN)), NODES.c.reservation.is_(None))
         .distinct()
     )
-    return list(conn.execute(query).scalars())
+    return [(RingKey(*key), conductor) for *key, conductor in conn.execute(query)]
 
 
-def list_deadlines(conn: sa.Connection) -> list[tuple[str, datetime, datetime | None]]:
+def list_deadlines(conn: sa.Connection) -> list[tuple[RingKey, datetime, datetime | None]]:
     """Return the nodes whose step waits within a time of its own: node, its end, its beginning."""
     query = (
-        sa.select(_T.node_uuid, _T.deadline_at, NODES.c.provision_updated_at)
+        sa.select(*_RING_KEY, _T.deadline_at, NODES.c.provision_updated_at)
         .join(NODES, NODES.c.uuid == _T.node_uuid)
         .where(_T.state == Run.WAITING, _T.deadline_at.is_not(None))
     )
-    return [(uuid, ends, began) for uuid, ends, began in conn.execute(query)]
+    return [(RingKey(*key), ends, began) for *key, ends, began in conn.execute(query)]
 
 
 def list_old_flows(conn: sa.Connection, *, keep: int, at_most: int) -> list[str]:

@@ -16,12 +16,13 @@ import threading
 import time
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Self
+from typing import Final, Self
 
 from bloomery.conf import Conf
 from bloomery.model.conductor import Conductor
 
-_GAP_INTERVALS = 2  # between two signs of life one look may fail
+_GAP_INTERVALS: Final = 2  # between two looks one may fail
+_LEAST_LOOKS: Final = 3  # that find a counter where it was, before its conductor is dead
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,8 +55,11 @@ class Liveness:
     def of(cls, conf: Conf, clock: Callable[[], float]) -> Self:
         """Return one whose times are those of the configuration."""
         ours = conf.conductor
-        gap_s = max(_GAP_INTERVALS * ours.heartbeat_interval, conf.default.hash_ring_reset_interval)
-        return cls(timeout_s=ours.heartbeat_timeout, longest_gap_s=gap_s, clock=clock)
+        pause_s = max(
+            _GAP_INTERVALS * ours.heartbeat_interval, conf.default.hash_ring_reset_interval
+        )
+        longest_gap_s = min(pause_s, ours.heartbeat_timeout / _LEAST_LOOKS)
+        return cls(timeout_s=ours.heartbeat_timeout, longest_gap_s=longest_gap_s, clock=clock)
 
     def judge(self, conductors: Iterable[Conductor]) -> list[Conductor]:
         """Return conductors that were read just now, each with ``alive`` and ``silent_s``.

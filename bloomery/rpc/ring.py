@@ -103,6 +103,8 @@ class Ring:
         self._look_every_s = conf.conductor.heartbeat_interval
         self._reading = threading.Lock()
         self._view: _View | None = None
+        self._hosts: dict[tuple[str, str], _Hosts] = {}  # of the last view
+        self.epoch = 0
         self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._look_on, name="ring", daemon=True)
 
@@ -132,13 +134,14 @@ class Ring:
         self._view = None
 
     def refresh(self) -> bool:
-        """Read the database now; return whether other hosts serve other nodes than before.
+        """Read the database now; return whether nodes are served by others than before.
 
-        Two statements.  Where nothing has changed, what was hashed is kept.
+        Two statements.  Where nothing has changed, what was hashed is kept; where something has,
+        ``epoch`` is another one than before, whoever it was that read.
         """
         with self._reading:
-            before, self._view = self._view, self._read()
-        return before is None or before.hosts is not self._view.hosts
+            before, self._view = self.epoch, self._read()
+            return before != self.epoch
 
     def _current(self) -> _View:
         view = self._view
@@ -165,11 +168,11 @@ class Ring:
     ) -> _View:
         living = [conductor for conductor in judged if conductor.alive]
         hosts = {key: _Hosts(names, self._options) for key, names in _hosts(living).items()}
-        before = self._view
-        if before is not None and _names(before.hosts) == _names(hosts):
-            hosts = before.hosts
+        if _names(self._hosts) != _names(hosts):
+            self._hosts = hosts
+            self.epoch += 1
         return _View(
-            read_at=self._clock(), conductors=judged, hosts=hosts,
+            read_at=self._clock(), conductors=judged, hosts=self._hosts,
             drivers=drivers.of_conductors(living, served),
         )  # fmt: skip
 
@@ -188,7 +191,8 @@ class Ring:
 
         Whose name comes first among the living.  No lock: two may think so for a while.
         """
-        return host == min((each.hostname for each in self.list_conductors() if each.alive), default="")
+        living = [each.hostname for each in self.list_conductors() if each.alive]
+        return host == min(living, default=None)
 
     # --------------------------------------------------------------------------------- nodes
 
@@ -209,6 +213,11 @@ class Ring:
         """Return the host that serves a node, or None; costs nothing where there is one host."""
         hosts = self._current().hosts.get((group, driver))
         return None if hosts is None else hosts.host_of(uuid)
+
+    def serves(self, host: str, *, driver: str, group: str) -> bool:
+        """Whether ``host`` lives and serves nodes of a driver in a group."""
+        hosts = self._current().hosts.get((group, driver))
+        return hosts is not None and host in hosts.hosts
 
     def list_served(self, host: str, keys: Iterable[RingKey]) -> list[str]:
         """Return the UUIDs of those nodes that ``host`` serves, in order.
@@ -278,7 +287,8 @@ class Ring:
 
     def _absence(self, driver: str) -> str:
         """Say why nobody serves a driver."""
-        away = [each for each in self.list_conductors() if driver in each.drivers and not each.alive]
+        registered = [each for each in self.list_conductors() if driver in each.drivers]
+        away = [each for each in registered if not each.alive]
         if away:
             return f"no conductor of it is alive: {', '.join(map(absence, away))}"
         return drivers.absence(driver, self._current().drivers)

@@ -27,7 +27,7 @@ def run(runtime: ConductorRuntime, periodics: list[tuple[str, Periodic]]) -> Non
     for interface, periodic in periodics:
         with runtime.db.read() as conn:
             waiting = nodes.list_of_interface(conn, "deploy_interface", interface, periodic.states)
-        for uuid in waiting:
+        for uuid in runtime.list_served(waiting):
             with looking.skipping(uuid):
                 _ask(runtime, uuid, periodic)
 

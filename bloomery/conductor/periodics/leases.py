@@ -22,6 +22,7 @@ class Leases:
 
     def __init__(self, runtime: ConductorRuntime) -> None:
         self._runtime = runtime
+        self._epoch = 0  # of the ring, when flows were taken up last
 
     def run(self) -> None:
         """Bury whoever is dead; take up flows where a death or a new peer makes them ours.
@@ -30,11 +31,13 @@ class Leases:
         and each takes up those that the ring gives it.
         """
         runtime = self._runtime
-        is_changed = runtime.ring.refresh()
+        runtime.ring.refresh()
+        epoch = runtime.ring.epoch
         dead = [peer for peer in runtime.ring.list_dead() if peer.hostname != runtime.host]
         freed = [peer for peer in dead if self._bury(peer)]
-        if is_changed or freed:
+        if freed or epoch != self._epoch:
             recovery.adopt_all(runtime, recovery.CRASH)
+            self._epoch = epoch
 
     def _bury(self, peer: Conductor) -> bool:
         """Return whether the peer held nodes, which are free now."""

@@ -61,9 +61,10 @@ class PowerRecovery:
         self.run()
 
     def run(self) -> None:
-        """Ask every faulty node whose turn it is, those that waited longest first."""
+        """Ask every faulty node of ours whose turn it is, those that waited longest first."""
         with self._runtime.db.read() as conn:
-            faulty = nodes.list_with_fault(conn, "power failure")
+            keys = nodes.list_with_fault(conn, "power failure")
+        faulty = self._runtime.list_served(keys)
         now = self._clock()
         for uuid in self._turns.copy().keys() - set(faulty):
             self._turns.pop(uuid, None)

@@ -67,9 +67,10 @@ class PowerSync:
         self.run()
 
     def run(self) -> None:
-        """Look at every node that lives, once; suspects have their own time."""
+        """Look at every node of ours that lives, once; suspects have their own time."""
         with self._runtime.db.read() as conn:
-            uuids = nodes.list_for_power_sync(conn)
+            keys = nodes.list_for_power_sync(conn)
+        uuids = self._runtime.list_served(keys)
         self._forget_all_but(uuids)
         for uuid, due_at in self._suspects.copy().items():
             if due_at <= self._clock():

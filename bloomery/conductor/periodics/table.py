@@ -22,6 +22,7 @@ from bloomery.conductor.periodics import (
     power_recovery,
     power_sync,
     timeouts,
+    trim_conductors,
     trim_history,
 )
 from bloomery.conductor.runtime import ConductorRuntime
@@ -91,6 +92,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda c: c.step_flows_cleanup_interval,
         make=trim_history.make_steps,
         why="so do the journals of flows",
+    ),
+    Periodic(
+        name="trim_conductors",
+        every_s=lambda c: c.conductor_cleanup_interval,
+        make=trim_conductors.make,
+        why="hosts are given new names and never come back",
     ),
     Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
 )

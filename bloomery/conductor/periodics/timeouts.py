@@ -59,15 +59,19 @@ def make(runtime: ConductorRuntime) -> Callable[[], None]:
 
 
 def run(runtime: ConductorRuntime, watch: Watch | None = None) -> None:
-    """Fail every flow whose time is up, the oldest first, so many per state and pass."""
+    """Fail every flow of ours whose time is up, the oldest first, so many per state and pass."""
     watch = watch or Watch()
     for state, limit in states.WAIT_LIMITS.items():
         limit_s = getattr(runtime.conf.conductor, limit.option)
         if limit_s:
             _fail_overdue(runtime, watch, state, limit, limit_s)
     with runtime.db.read() as conn:
-        found = steps.list_deadlines(conn)
-    waits = [Wait(uuid, began or _LONG_AGO, ends) for uuid, ends, began in found]
+        deadlines = steps.list_deadlines(conn)
+    ours = set(runtime.list_served(key for key, _, _ in deadlines))
+    waits = [
+        Wait(key.uuid, began or _LONG_AGO, ends) for key, ends, began in deadlines
+        if key.uuid in ours
+    ]  # fmt: skip
     for uuid in watch.overdue("step", waits):
         _time_out(runtime, uuid, "the step's own time limit passed")
 
@@ -77,8 +81,9 @@ def _fail_overdue(
 ) -> None:
     lasts, most = timedelta(seconds=limit_s), runtime.conf.conductor.periodic_max_workers
     with runtime.db.read() as conn:
-        found = nodes.list_waiting(conn, state, limit.since)
-    waits = [Wait(uuid, since, since + lasts) for uuid, since in found]
+        waiting = nodes.list_waiting(conn, state, limit.since)
+    ours = set(runtime.list_served(key for key, _ in waiting))
+    waits = [Wait(key.uuid, since, since + lasts) for key, since in waiting if key.uuid in ours]
     why = f"no call came within {limit_s} s ([conductor]{limit.option})"
     timed_out = 0
     for uuid in watch.overdue(state, waits):

@@ -1,4 +1,7 @@
-"""Histories and journals: the oldest go when a node has more than it may keep."""
+"""Histories and journals: the oldest go when a node has more than it may keep.
+
+One conductor does it for all.
+"""
 
 from __future__ import annotations
 
@@ -19,7 +22,7 @@ def make(runtime: ConductorRuntime) -> Callable[[], None]:
 
 def run(runtime: ConductorRuntime) -> None:
     ours = runtime.conf.conductor
-    if ours.node_history_max_entries:
+    if ours.node_history_max_entries and runtime.ring.leads(runtime.host):
         runtime.db.transact(
             lambda conn: history.trim(
                 conn,
@@ -36,7 +39,7 @@ def make_steps(runtime: ConductorRuntime) -> Callable[[], None]:
 def run_steps(runtime: ConductorRuntime) -> None:
     """Drop the journals of ended flows; one that ended never goes on, so none is locked."""
     keep = runtime.conf.conductor.step_flows_max_entries
-    if not keep:
+    if not keep or not runtime.ring.leads(runtime.host):
         return
     with runtime.db.read() as conn:
         old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_AT_MOST)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import uuid as uuids
 
 import pytest
@@ -273,7 +274,7 @@ def test_each_node_is_served_by_one_host(db):
     register(db, "d", group="east")
     ring = Ring(db)
     served = [ring.list_served(name, keys()) for name in "abcd"]
-    assert sorted(sum(served, [])) == sorted(NODES)
+    assert sorted(itertools.chain(*served)) == sorted(NODES)
     assert served[3] == []
     assert ring.list_served("d", keys(group="east")) == NODES
     assert ring.list_served("a", keys(driver="redfish")) == []

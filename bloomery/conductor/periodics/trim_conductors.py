@@ -1,0 +1,43 @@
+"""Rows of conductors that went long ago: nobody waits for those any more."""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable
+from datetime import timedelta
+from functools import partial
+from typing import Final
+
+from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.db import conductors, rows
+
+LOG = logging.getLogger(__name__)
+
+_LEAST_TIMEOUTS: Final = 3  # heartbeat_timeouts that make "long ago"
+
+
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run, runtime)
+
+
+def run(runtime: ConductorRuntime) -> None:
+    """Drop the rows of conductors that are off line, for all; a few at a time.
+
+    How long ago they went is told by clocks of the wall: days are meant, not seconds.  One that
+    still holds a node, a flow or an allocation stays.
+    """
+    ours = runtime.conf.conductor
+    if not runtime.ring.leads(runtime.host):
+        return
+    if ours.conductor_cleanup_timeout < _LEAST_TIMEOUTS * ours.heartbeat_timeout:
+        LOG.warning(
+            "conductors are not cleaned up: [conductor]conductor_cleanup_timeout is less than %d "
+            "times heartbeat_timeout", _LEAST_TIMEOUTS,
+        )  # fmt: skip
+        return
+    before = rows.now() - timedelta(seconds=ours.conductor_cleanup_timeout)
+    with runtime.db.read() as conn:
+        gone = conductors.list_gone(conn, before, at_most=ours.conductor_cleanup_batch_size)
+    for conductor in gone:
+        if runtime.db.transact(partial(conductors.delete_gone, conductor=conductor)):
+            LOG.warning("conductor %s went long ago: its row is dropped", conductor.hostname)
