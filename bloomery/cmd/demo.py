@@ -9,12 +9,14 @@ import tempfile
 import time
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import click
 
 from bloomery import conf, errors
 from bloomery.cli.client import Client
 from bloomery.cli.fleet import Fleet, Machine
+from bloomery.cli.stacks import StackRun
 from bloomery.cmd import process
 from bloomery.cmd.serve import log_to_stderr
 from bloomery.cmd.service import Service
@@ -24,6 +26,9 @@ from bloomery.state_dir import CLOUD, StateDir
 NODES = 8
 DEPLOYED = 3
 _IMAGE = "http://127.0.0.1/images/demo.iso"  # the simulated drives take any address as inserted
+_CLASS = "bm.demo"
+_PROJECT = "admin"
+_STACK = "servers"
 _STOPS_WITHIN_S = 75.0
 _POWER_S = 1.2  # how long a simulated server takes to switch
 
@@ -75,12 +80,38 @@ def _job(service: Service, servers: rack.Rack) -> None:
     fleet.take("manage", "manageable")
     click.echo("provide: clean them")
     fleet.take("provide", "available")
-    click.echo(f"deploy {DEPLOYED} of them: each boots an image from its virtual CD drive")
-    chosen = [machine.name for machine in machines[:DEPLOYED]]
-    for name in chosen:
-        fleet.patch(name, [{"op": "add", "path": "/instance_info/boot_iso", "value": _IMAGE}])
-    fleet.take("active", "active", chosen)
+    click.echo(f"a stack deploys {DEPLOYED} of them, one after the other, each from its CD drive")
+    stack = StackRun(Client(f"{service.orchestration_url}/v1/{_PROJECT}"), _STACK)
+    stack.create(_template())
+    stack.watch("CREATE_COMPLETE")
+    for name, value in sorted(stack.outputs().items()):
+        click.echo(f"{name} runs on {value}")
     click.echo(f"done in {time.monotonic() - began:.1f} s")
+
+
+def _template() -> dict[str, Any]:
+    """Return a template of servers: an allocation and an instance each, in a row."""
+    resources: dict[str, Any] = {}
+    for number in range(1, DEPLOYED + 1):
+        slot, server = f"slot-{number}", f"server-{number}"
+        resources[slot] = {
+            "type": "OS::Ironic::Allocation",
+            "properties": {"resource_class": _CLASS},
+            "depends_on": [f"server-{number - 1}"] if number > 1 else [],
+        }
+        resources[server] = {
+            "type": "OS::Ironic::Instance",
+            "properties": {
+                "name": server,
+                "allocation": {"get_resource": slot},
+                "image": {"boot_iso": _IMAGE},
+            },
+        }
+    outputs = {
+        name: {"value": {"get_attr": [name, "node_name"]}}
+        for name in resources if name.startswith("server")
+    }  # fmt: skip
+    return {"heat_template_version": "2021-04-16", "resources": resources, "outputs": outputs}
 
 
 def _enrolled(number: int, server: rack.Machine) -> Machine:
@@ -90,7 +121,7 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
         driver="redfish",
         driver_info=server.driver_info,
         addresses=[server.mac],
-        more={"resource_class": "bm.demo"},
+        more={"resource_class": _CLASS},
     )
 
 
@@ -105,10 +136,9 @@ def _told(service: Service, home: StateDir) -> str:
             "  baremetal node show rack-1-u1 --fields provision_state power_state instance_info",
             "  baremetal node history list rack-1-u1",
             "  baremetal node power off rack-1-u1",
-            "  baremetal node undeploy rack-1-u1",
             f"Stacks are at {service.orchestration_url}:",
-            "  openstack stack create -t examples/hello.yaml hello",
-            "  openstack stack list",
+            f"  openstack stack resource list {_STACK}",
+            f"  openstack stack delete {_STACK}",
             "Ctrl-C stops everything and removes its state.",
         ),
     )
