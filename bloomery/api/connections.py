@@ -6,6 +6,7 @@ epoll tells of it once (EPOLLONESHOT); it is told of again when it is armed anew
 answers a request does.  What a client is too slow to read is sent from here, too.
 
     accepted -> READING -> BUSY (a thread works) -> READING, or WRITING, DRAINING, CLOSED
+                                                 -> STREAMING (``streams``) -> CLOSED
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ import errno
 import functools
 import heapq
 import logging
+import math
 import os
 import select
 import socket
@@ -27,6 +29,7 @@ from typing import Any, Final
 
 from bloomery.api.bodies import KIB
 from bloomery.api.messages import Bodies, Message, Reader
+from bloomery.api.streams import Stream
 
 LOG = logging.getLogger(__name__)
 
@@ -66,6 +69,7 @@ class State(Enum):
     READING = "reading"
     BUSY = "busy"  # a thread has its request
     WRITING = "writing"
+    STREAMING = "streaming"  # its answer does not end
     DRAINING = "draining"  # answered for the last time; what still comes is dropped
     CLOSED = "closed"
 
@@ -73,11 +77,11 @@ class State(Enum):
 class Connection:
     """``since``: when it came, was answered or began a request; ``out``: what is still to be sent.
 
-    ``deadline``: when patience ends, unless it is BUSY.
+    ``deadline``: when patience ends, unless it is BUSY.  ``stream``: its answer, if it has no end.
     """
 
     __slots__ = ("address", "body_since", "closes", "deadline", "fd", "out", "reader", "since",
-                 "socket", "state")  # fmt: skip
+                 "socket", "state", "stream")  # fmt: skip
 
     def __init__(
         self,
@@ -96,6 +100,7 @@ class Connection:
         self.body_since: float | None = None
         self.out = memoryview(b"")
         self.closes = False
+        self.stream: Stream | None = None
 
     @property
     def is_idle(self) -> bool:
@@ -201,7 +206,7 @@ class Connections:
             step(connection)
         except Exception:
             LOG.exception("a connection failed for an unexpected reason, and is closed")
-            self._close(connection)
+            self._end(connection)
 
     def _serve(self, connection: Connection) -> None:
         if connection.state is State.READING:
@@ -210,6 +215,8 @@ class Connections:
             self._send(connection)
         elif connection.state is State.DRAINING:
             self._drop(connection)
+        elif connection.stream is not None:
+            connection.stream.go_on()
 
     def _is_done(self, stop_s: float) -> bool:
         if self._stop_at is None:
@@ -222,7 +229,7 @@ class Connections:
 
     def _close_all(self) -> None:
         for connection in list(self._all.values()):
-            self._close(connection)
+            self._end(connection)
         with self._mutex:
             self._has_ended = True
             self._poll.close()
@@ -377,6 +384,23 @@ class Connections:
         if self._stop_at is not None:
             self.wake()
 
+    def stream(self, connection: Connection, head: bytes, begin: Callable[[Stream], None]) -> None:
+        """Answer the first message without an end; ``begin`` gets what to push to."""
+        connection.reader.messages.popleft().close()
+        stream = connection.stream = Stream(_Wire(self, connection))
+        connection.state = State.STREAMING
+        if stream.push(head):
+            begin(stream)
+        stream.go_on()
+
+    def await_turn(self, connection: Connection, *, to_write: bool) -> None:
+        """Wait for a stream's client, without end unless it has to take something."""
+        deadline = time.monotonic() + self.limits.write_s if to_write else math.inf
+        self._arm(connection, State.STREAMING, _OUT | _IN if to_write else _IN, deadline)
+
+    def hang_up_stream(self, connection: Connection) -> None:
+        self._close(connection)
+
     def abandon(self, connection: Connection) -> None:
         """End a connection whose first message cannot be answered."""
         self._close(connection)
@@ -431,14 +455,26 @@ class Connections:
             message.close()
         return True
 
+    def _end(self, connection: Connection) -> None:
+        """Close from this thread; a stream may be written to by another one meanwhile."""
+        if connection.stream is None:
+            self._close(connection)
+        else:
+            connection.stream.close()
+
     def _sweep(self, now: float) -> None:
         """End those whose patience, or ours, is at its end."""
+        for connection in list(self._all.values()):
+            if connection.stream is not None:
+                connection.stream.beat()
         for connection in self._late(now):
             self._guarded(connection, functools.partial(self._end_late, now))
 
     def _end_late(self, now: float, connection: Connection) -> None:
         if connection.state is State.READING and connection.reader.is_within:
             self._time_out(connection, now)
+        elif connection.stream is not None:
+            connection.stream.close()
         else:
             self._close_if(connection, lambda late: _is_late(late, now))
 
@@ -453,6 +489,25 @@ class Connections:
 
     def _late(self, now: float) -> Iterator[Connection]:
         return (each for each in list(self._all.values()) if _is_late(each, now))
+
+
+class _Wire:
+    """A connection as its stream sees it."""
+
+    def __init__(self, connections: Connections, connection: Connection) -> None:
+        self._connections, self._connection = connections, connection
+
+    def send(self, data: memoryview) -> int:
+        return self._connection.socket.send(data)
+
+    def receive(self) -> bytes:
+        return self._connection.socket.recv(PIECE)
+
+    def await_turn(self, *, to_write: bool) -> None:
+        self._connections.await_turn(self._connection, to_write=to_write)
+
+    def hang_up(self) -> None:
+        self._connections.hang_up_stream(self._connection)
 
 
 def _is_late(connection: Connection, now: float) -> bool:

@@ -26,6 +26,7 @@ import webob
 
 from bloomery import errors, secrets
 from bloomery.api import arguments, bodies, replies, versions
+from bloomery.api.streams import Stream
 from bloomery.model.request import Request
 from bloomery.model.rules import attributes
 from bloomery.operations import policy
@@ -34,7 +35,9 @@ from bloomery.operations.context import Context, Services
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
 REFUSED: Final = 400  # the status of an endpoint that refuses everybody
+EVENT_STREAM: Final = "text/event-stream"
 KEY: Final = "bloomery.call"  # where it travels in the WSGI environment
+HAND_OVER: Final = "bloomery.hand_over"  # what a server of ours offers: keeps the connection
 
 
 @dataclass(slots=True, kw_only=True)
@@ -44,6 +47,7 @@ class Call:
     ``query`` values are texts, or lists of them where an argument came twice.
 
     ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
+    ``wants_stream``: the client takes server-sent events; ``last_event_id``: it saw that one last.
     """
 
     services: Services
@@ -55,6 +59,8 @@ class Call:
     body: bytes
     content_type: str
     suffix: str = ""
+    wants_stream: bool = False
+    last_event_id: str | None = None
     idents: list[str] = field(default_factory=list)
 
     @property
@@ -125,6 +131,7 @@ class Reply:
     """An answer that is more than a document.
 
     ``status``: another one than declared; ``raw``: the body as it is sent, of ``content_type``.
+    ``stream`` begins to push to the connection: server-sent events, without an end.
     """
 
     document: Any = None
@@ -132,6 +139,7 @@ class Reply:
     status: int | None = None
     raw: bytes | None = None
     content_type: str = JSON_TYPE
+    stream: Callable[[Stream], None] | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +149,8 @@ class Endpoint:
     ``idents`` are the path arguments by name; ``extra_segment_status`` answers segments beyond
     them.  ``rule_first``: who may not do it to the node is told so (403) in older versions, too.
     A ``status`` of REFUSED: it is there to say where else to ask, and refuses everybody.
-    ``also_in``: older versions that know it nevertheless.
+    ``also_in``: older versions that know it nevertheless.  ``streams``: a client that asks for
+    server-sent events gets them.
     """
 
     rule: str
@@ -157,6 +166,7 @@ class Endpoint:
     answers: str
     rule_first: bool
     also_in: tuple[int, ...]
+    streams: bool
 
     def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
         """Check the call against the declaration, call the method, shape its answer."""
@@ -172,6 +182,8 @@ class Endpoint:
         if reply.location is not None:
             headers.append(("Location", reply.location))
         status = reply.status or self.status
+        if reply.stream is not None:
+            return _handed_over(reply.stream, headers)
         if reply.raw is not None:
             return replies.raw(reply.raw, reply.content_type, status, headers)
         if reply.document is None:
@@ -228,6 +240,17 @@ class Endpoint:
         return method(*call.idents, **values)
 
 
+def _handed_over(begin: Callable[[Stream], None], headers: list[tuple[str, str]]) -> webob.Response:
+    """Have the server keep the connection.  Raises NotAcceptable where it is none of ours."""
+    hand_over = pecan.request.environ.get(HAND_OVER)
+    if hand_over is None:
+        raise errors.NotAcceptable(reason="cannot stream events through this web server")
+    hand_over(begin)
+    return replies.raw(
+        b": events\n\n", EVENT_STREAM, 200, [*headers, ("Cache-Control", "no-store")]
+    )
+
+
 def _named_body(call: Call) -> dict[str, Any]:
     """Return the names in a JSON body; what cannot be read counts as no body."""
     if not call.body or call.content_type != JSON_TYPE:
@@ -266,6 +289,7 @@ def endpoint(
     idents: tuple[str, ...] | None = None,
     answers: str = "object",
     also_in: tuple[int, ...] = (),
+    streams: bool = False,
 ) -> Callable[[Callable[..., Any]], Any]:
     """Make a controller's method an endpoint.
 
@@ -290,6 +314,7 @@ def endpoint(
             rule_first=rule_first,
             answers=answers,
             also_in=also_in,
+            streams=streams,
         )
 
         def answer(self: Any) -> webob.Response:

@@ -126,6 +126,19 @@ _OBJECT_OR_NULL: Final[Json] = {"type": ["object", "null"]}
 _WHY_TEXTS: Final = (
     "name", "provision_state", "target_provision_state", "power_state", "target_power_state",
 )  # fmt: skip
+_EVENT: Final = _object(
+    {
+        "id": {"type": "integer"},
+        "at": {"type": "string", "format": "date-time"},
+        **dict.fromkeys(("event_type", "object_uuid", "level"), TEXT),
+        **dict.fromkeys(("publisher", "request_id"), TEXT_OR_NULL),
+        "facts": OBJECT,
+    },
+    "id", "at", "event_type", "object_uuid", "level", "publisher", "request_id", "facts",
+)  # fmt: skip
+_EVENTS: Final = _object(
+    {"events": _array(_EVENT), "last_id": {"type": "integer"}, "next": TEXT}, "events", "last_id"
+)
 _WHY: Final = _object(
     {
         "uuid": TEXT,
@@ -187,6 +200,7 @@ _ENDS: Final[Mapping[str, Json]] = {
         {"shards": _array(_object({"name": TEXT_OR_NULL, "count": {"type": "integer"}}))}, "shards"
     ),
     "/ext/v1/nodes/{}/why": _WHY,
+    "/ext/v1/events": _EVENTS,
     "/nodes": _page("nodes", _ref("Node")),
     "/nodes/detail": _page("nodes", _ref("Node")),
     "/v1/nodes/{}": _ref("Node"),

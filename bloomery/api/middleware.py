@@ -16,7 +16,7 @@ from urllib.parse import parse_qsl
 import webob
 
 from bloomery.api import auth, auth_strategy, bodies, layers, replies, versions
-from bloomery.api.declare import KEY, Call
+from bloomery.api.declare import EVENT_STREAM, KEY, Call
 from bloomery.api.layers import Wsgi
 from bloomery.conf.api import Api
 from bloomery.metrics import METRICS
@@ -111,6 +111,8 @@ class Middleware:
             body=b"" if auth.DOCUMENTS.fullmatch(path) else _body(conf, path, environ),
             content_type=environ.get("CONTENT_TYPE", "").split(";")[0].strip().lower(),
             suffix=_cut_suffix(environ, path, version),
+            wants_stream=_takes_stream(environ),
+            last_event_id=environ.get("HTTP_LAST_EVENT_ID"),
         )
         environ |= {"QUERY_STRING": "", "CONTENT_TYPE": _OPAQUE, "CONTENT_LENGTH": "0"}
         return call
@@ -153,6 +155,14 @@ def counted(start_response: Any, method: str) -> Any:
         return start_response(status, headers, exc_info)
 
     return start
+
+
+def _takes_stream(environ: dict[str, Any]) -> bool:
+    """Does a client of ours want events?  Pecan, which knows no streams, is not asked then."""
+    takes = EVENT_STREAM in environ.get("HTTP_ACCEPT", "")
+    if takes and environ.get("PATH_INFO", "").startswith(EXT):
+        environ["HTTP_ACCEPT"] = "*/*"
+    return takes
 
 
 def _patient(request: Request, environ: dict[str, Any]) -> Request:

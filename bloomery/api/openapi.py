@@ -14,7 +14,7 @@ from http import HTTPStatus
 from typing import Any, Final, TypeAlias
 
 from bloomery.api import arguments, auth, documents, versions
-from bloomery.api.declare import JSON_TYPE, REFUSED, Endpoint
+from bloomery.api.declare import EVENT_STREAM, JSON_TYPE, REFUSED, Endpoint
 from bloomery.model.rules import attributes, patches
 
 Json: TypeAlias = dict[str, Any]
@@ -284,6 +284,8 @@ def _successes(method: str, path: str, endpoint: Endpoint) -> Json:
     elif endpoint.status in _WITH_DOCUMENT:
         schema = documents.of(method, path) or {"type": endpoint.answers}
         success["content"] = {JSON_TYPE: {"schema": schema}}
+        if endpoint.streams:
+            success["content"][EVENT_STREAM] = {"schema": _TEXT}
     return answers
 
 

@@ -19,7 +19,7 @@ from collections.abc import Callable
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.api import auth, bodies, connections, tls, wsgi
+from bloomery.api import auth, bodies, connections, declare, tls, wsgi
 from bloomery.api.bodies import KIB
 from bloomery.api.connections import Connection, Limits
 from bloomery.api.layers import Wsgi
@@ -155,8 +155,12 @@ class Server:
         if not environ.get("HTTP_HOST"):  # then links say where the client has reached us
             environ |= wsgi.name(connection.socket.getsockname())
         response = wsgi.Response()
+        environ[declare.HAND_OVER] = response.hand_over
         try:
             response.take(self._app(environ, response.start))
+            if response.stream is not None and not self._connections.is_stopping:
+                begin = response.encoded_begin(message)
+                return self._connections.stream(connection, begin, response.stream)
             ends = response.ends_connection or self._connections.is_stopping
             keep = message.keep_alive and message.is_whole and not ends
             data = response.encoded(message, keep=keep)

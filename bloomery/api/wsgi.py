@@ -17,6 +17,7 @@ import orjson
 from bloomery.api.auth import DEFERRED
 from bloomery.api.messages import Message, Refusal
 from bloomery.api.middleware import REQUEST_ID_HEADERS as IDS
+from bloomery.api.streams import Stream
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 
@@ -101,6 +102,11 @@ class Response:
         self._headers: Headers = []
         self._parts: list[bytes] = []
         self.ends_connection = False
+        self.stream: Callable[[Stream], None] | None = None
+
+    def hand_over(self, begin: Callable[[Stream], None]) -> None:
+        """Answer without an end: ``begin`` gets the connection once the head is sent."""
+        self.stream = begin
 
     def start(self, status: str, headers: Headers, exc_info: Any = None) -> Callable[[bytes], None]:
         self._status, self._headers = status, list(headers)
@@ -117,13 +123,23 @@ class Response:
             if close is not None:
                 close()
 
+    def encoded_begin(self, message: Message) -> bytes:
+        """Return head and first bytes of an answer that ends when the connection does."""
+        headers = [each for each in self._headers if each[0].lower() != "content-length"]
+        return self._head(message, headers, keep=False) + b"".join(self._parts)
+
     def encoded(self, message: Message, *, keep: bool) -> bytes:
         """Return the answer as it goes over the wire."""
         body = b"".join(self._parts)
-        headers = [each for each in self._headers if each[0].lower() != "connection"]
+        headers = list(self._headers)
         names = {name.lower() for name, _ in headers}
         if "content-length" not in names and self._status[:3] not in _BODILESS:
             headers.append(("Content-Length", str(len(body))))
+        encoded = self._head(message, headers, keep=keep)
+        return encoded if message.method == "HEAD" else encoded + body
+
+    def _head(self, message: Message, headers: Headers, *, keep: bool) -> bytes:
+        headers = [each for each in headers if each[0].lower() != "connection"]
         headers += [("Date", _date(int(time.time()))), ("Server", SERVER)]
         if not keep:
             headers.append(("Connection", "close"))
@@ -132,8 +148,7 @@ class Response:
         head = [f"HTTP/1.1 {self._status}", *(f"{name}: {value}" for name, value in headers)]
         if any(_LINE_ENDS.search(line) for line in head):
             raise ValueError("a header of an answer holds the end of a line")
-        encoded = "\r\n".join([*head, "\r\n"]).encode("latin-1")
-        return encoded if message.method == "HEAD" else encoded + body
+        return "\r\n".join([*head, "\r\n"]).encode("latin-1")
 
 
 @functools.lru_cache(maxsize=1)

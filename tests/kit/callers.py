@@ -72,7 +72,7 @@ class Site:
         """``identity``: who issues tokens, which are then checked; None: callers need none."""
         services, self.conductor = functional.build(path, Conf())
         self.policies = Asked(Conf(), [path], enforced=True)
-        services = dataclasses.replace(services, policies=self.policies)
+        services = self.services = dataclasses.replace(services, policies=self.policies)
         self.claims = Claims()
         self._identity, self._tokens, self._headers = identity, {}, {}  # type: ignore[var-annotated]
         self.db = services.db

@@ -124,6 +124,8 @@ TABLE: Final = {
     "baremetal:allocation:delete": "Sm Om",
     "baremetal:allocation:update": "Sm Om",
     "baremetal:events:post": "Sa",
+    "baremetal:events:list": "Sr Ss Or Os Lr Ls Xr Xs",  # ours, as the lists of Ironic
+    "baremetal:events:list_all": "Sr Ss",
     "baremetal:deploy_template:get": "Sr Ss",
     "baremetal:deploy_template:create": "Sa",
     "baremetal:deploy_template:delete": "Sa",
