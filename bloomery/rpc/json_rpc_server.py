@@ -53,7 +53,7 @@ class JsonRpcServer:
         _check_exposure(conf, strategy)
         self._logins = _logins(conf, strategy)
         self._dispatcher = dispatcher
-        self._server = wsgi.Server(
+        self._server = _HttpServer(
             (ours.host_ip, ours.port),
             self._answer,
             numthreads=conf.default.executor_thread_pool_size,
@@ -209,6 +209,18 @@ def _is_loopback(host: str) -> bool:
         return ipaddress.ip_address(host).is_loopback
     except ValueError:
         return host == "localhost"
+
+
+class _HttpServer(wsgi.Server):
+    @staticmethod
+    def bind_socket(socket_: socket.socket, bind_addr: tuple[str, int]) -> socket.socket:
+        """Bind; a socket that cannot be bound is closed, which cheroot leaves to chance."""
+        try:
+            socket_.bind(bind_addr)
+        except OSError:
+            socket_.close()
+            raise
+        return socket_
 
 
 class _Tls(Adapter):
