@@ -11,11 +11,13 @@ from __future__ import annotations
 import contextlib
 import os
 import socket
+import threading
 import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
+import kombu
 import pytest
 
 from bloomery.cmd import threads
@@ -92,6 +94,61 @@ def name_of(conf: Conf) -> str:
     return f"host-{uuid.uuid4().hex}"
 
 
+class Between:
+    """A wire to a server on loopback, which listens on ``port`` once it is ``up``.
+
+    ``cuts``: so many pieces that come from the server are lost, each with its connection.
+    """
+
+    def __init__(self, to_port: int, *, is_up: bool = True) -> None:
+        self.cuts = 0
+        self.port = free_port()
+        self._to = to_port
+        self._listener: socket.socket | None = None
+        self._sockets: set[socket.socket] = set()
+        if is_up:
+            self.up()
+
+    def up(self) -> None:
+        self._listener = socket.create_server(("127.0.0.1", self.port))
+        threading.Thread(target=self._run, args=(self._listener,), daemon=True).start()
+
+    def down(self) -> None:
+        """Refuse connections, and break those that there are."""
+        if self._listener is not None:
+            self._listener.shutdown(socket.SHUT_RDWR)
+            self._listener.close()
+        for each in list(self._sockets):
+            _end(each)
+
+    def _run(self, listener: socket.socket) -> None:
+        while True:
+            try:
+                caller, _ = listener.accept()
+            except OSError:
+                return
+            server = socket.create_connection(("127.0.0.1", self._to))
+            self._sockets |= {caller, server}
+            for source, sink in ((caller, server), (server, caller)):
+                arguments = (source, sink, sink is caller)
+                threading.Thread(target=self._carry, args=arguments, daemon=True).start()
+
+    def _carry(self, source: socket.socket, sink: socket.socket, is_reply: bool) -> None:
+        with source, contextlib.suppress(OSError):
+            while data := source.recv(65536):
+                if is_reply and self.cuts:
+                    self.cuts -= 1
+                    break
+                sink.sendall(data)
+        _end(sink)
+        self._sockets.discard(source)
+
+
+def _end(sock: socket.socket) -> None:
+    with contextlib.suppress(OSError):
+        sock.shutdown(socket.SHUT_RDWR)
+
+
 @contextlib.contextmanager
 def link(transport: str, endpoint: Any, **default: Any) -> Iterator[Link]:
     conf = conf_of(transport, **default)
@@ -105,3 +162,19 @@ def link(transport: str, endpoint: Any, **default: Any) -> Iterator[Link]:
     finally:
         client.close()
         server.stop(5)
+        if transport == "oslo":
+            forget_queue(host)
+
+
+def queue_of(host: str) -> str:
+    return f"bloomery.conductor_manager.{host}"
+
+
+def forget_queue(host: str) -> None:
+    """Delete the queue of a conductor that will not come back: it outlives its process."""
+    with kombu.Connection(amqp_url()) as connection:
+        connection.default_channel.queue_delete(queue_of(host))
+
+
+def amqp_url() -> str:
+    return broker_url().replace("rabbit://", "amqp://")

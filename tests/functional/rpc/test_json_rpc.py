@@ -241,57 +241,18 @@ def test_an_unusual_port_is_part_of_the_name():
 # ------------------------------------------------------------------------------ replies are lost
 
 
-class Between:
-    """Carries bytes between callers and a conductor; ``cuts`` replies are lost on the way."""
-
-    def __init__(self, port: int) -> None:
-        self.cuts = 0
-        self._to = port
-        self._listener = socket.create_server(("127.0.0.1", 0))
-        self.port = self._listener.getsockname()[1]
-        threading.Thread(target=self._run, daemon=True).start()
-
-    def close(self) -> None:
-        self._listener.close()
-
-    def _run(self) -> None:
-        while True:
-            try:
-                caller, _ = self._listener.accept()
-            except OSError:
-                return
-            conductor = socket.create_connection(("127.0.0.1", self._to))
-            for source, sink in ((caller, conductor), (conductor, caller)):
-                threading.Thread(
-                    target=self._carry, args=(source, sink, sink is caller), daemon=True
-                ).start()
-
-    def _carry(self, source: socket.socket, sink: socket.socket, is_reply: bool) -> None:
-        with source, sink:
-            try:
-                while data := source.recv(65536):
-                    if is_reply and self.cuts:
-                        self.cuts -= 1
-                        sink.shutdown(socket.SHUT_RDWR)
-                        return
-                    sink.sendall(data)
-                sink.shutdown(socket.SHUT_RDWR)
-            except OSError:
-                return
-
-
 @pytest.fixture
-def between() -> Iterator[tuple[Between, Any, rpc.Endpoint]]:
+def between() -> Iterator[tuple[rpc.Between, Any, rpc.Endpoint]]:
     """A conductor behind a wire that may be cut, as its callers know it."""
     conf, endpoint = rpc.conf_of("json-rpc"), rpc.Endpoint()
-    wire = Between(conf.json_rpc.port)
+    wire = rpc.Between(conf.json_rpc.port)
     name = f"127.0.0.1:{wire.port}"
     server = transports.build_server(conf, name, endpoint)
     server.start()
     client = transports.build_client(conf)
     yield wire, client.proxy(name), endpoint
     client.close()
-    wire.close()
+    wire.down()
     server.stop(5)
 
 
