@@ -15,6 +15,7 @@ from typing import Any  # noqa: E402
 import hypothesis  # noqa: E402
 import pytest  # noqa: E402
 
+from tests.kit import databases  # noqa: E402
 from tests.kit.site import Site  # noqa: E402
 
 MakeSite = Callable[..., Site]
@@ -35,6 +36,13 @@ def seed() -> int:
 @pytest.fixture
 def lots(seed: int) -> random.Random:
     return random.Random(seed)
+
+
+@pytest.fixture(autouse=databases.ON_SERVER)
+def databases_of_the_test(tmp_path: Path) -> Iterator[None]:
+    """Empty them for the next test, after everything that uses them has ended."""
+    yield
+    databases.release(tmp_path)
 
 
 @pytest.fixture

@@ -45,6 +45,7 @@ POSTGRESQL_USERS: Final = ("postgres", "root")
 POSTGRESQL_FOLDERS: Final = ("/usr/lib/postgresql/*/bin",)  # off PATH, one for each version
 MARIADB_FOLDERS: Final = ("/usr/sbin", "/usr/bin")
 RABBITMQ_FOLDERS: Final = ("/usr/lib/rabbitmq/bin",)  # what stands on PATH insists on a user
+MARIADB_PORT: Final = 3306
 CONNECT_S: Final = 5
 START_S: Final = 60.0
 STOP_S: Final = 30.0
@@ -207,7 +208,13 @@ def own_postgresql() -> Iterator[OwnServer]:
 
 
 def mariadb() -> AbstractContextManager[Server]:
-    return listening_or_own(connect_mariadb, 3306, own_mariadb)
+    return listening_or_own(connect_mariadb, MARIADB_PORT, own_mariadb)
+
+
+def quick_mariadb() -> AbstractContextManager[Server]:
+    """One of our own, which does not wait for the disk at each commit, where that is possible."""
+    port = 0 if find_program("mariadbd", MARIADB_FOLDERS) else MARIADB_PORT
+    return listening_or_own(connect_mariadb, port, own_mariadb)
 
 
 def connect_mariadb(port: int) -> Server | None:

@@ -21,6 +21,7 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Engine
 from bloomery.state_dir import StateDir
+from tests.kit import databases
 from tests.kit.waiting import wait_for
 
 PROJECT = "admin"
@@ -42,7 +43,7 @@ class Orchestration:
         self._home = StateDir(state)
         self._conf = Conf(
             default=default or Default(), api=Api(port=0), conductor=QUIET,
-            engine=Engine(**options),
+            engine=Engine(**options), database=databases.settings(state),
         )  # fmt: skip
         self.service: Service
 

@@ -1,4 +1,4 @@
-"""A conductor in this process, on an SQLite file of its own, and a look into its rows.
+"""A conductor in this process, on a database of its own, and a look into its rows.
 
     site = Site(tmp_path / "site.sqlite")
     node = site.enrol()
@@ -12,9 +12,6 @@
 from __future__ import annotations
 
 import dataclasses
-import functools
-import shutil
-import tempfile
 import uuid as uuids
 from collections.abc import Callable, Mapping
 from importlib.metadata import entry_points
@@ -35,7 +32,7 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.db import nodes
 from bloomery.db.engine import Database
-from bloomery.db.tables import EVENTS, METADATA, NODE_HISTORY, NODES, STEP_RUNS
+from bloomery.db.tables import EVENTS, NODE_HISTORY, NODES, STEP_RUNS
 from bloomery.drivers import registry
 from bloomery.drivers.base import Heartbeat
 from bloomery.drivers.ipmi import tool as ipmi_tool
@@ -43,6 +40,7 @@ from bloomery.drivers.registry import Registry
 from bloomery.model.node import INTERFACES, Node
 from bloomery.model.request import Request
 from bloomery.secrets import Sealer
+from tests.kit import databases
 from tests.kit.waiting import wait_for
 
 KEY = Fernet.generate_key()
@@ -50,20 +48,9 @@ HOST = "host-a"
 _GROUP = "bloomery.hardware.interfaces."
 
 
-@functools.cache
-def _empty_database() -> Path:
-    path = Path(tempfile.mkdtemp(prefix="bloomery-tests-")) / "empty.sqlite"
-    db = Database(f"sqlite:///{path}")
-    db.alter(METADATA.create_all)
-    db.close()
-    return path
-
-
 def database(path: Path, kind: type[Database] = Database) -> Database:
     """Open the database of a site; it is made, empty, where there is none."""
-    if not path.exists():
-        shutil.copy(_empty_database(), path)
-    return kind(f"sqlite:///{path}")
+    return databases.open_at(path, kind)
 
 
 def conf(host: str = HOST, **conductor: Any) -> Conf:

@@ -16,6 +16,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.state_dir import StateDir
+from tests.kit import databases
 from tests.kit.openstack_command import LONGEST_PAUSE_S
 from tests.kit.orchestration import Orchestration
 
@@ -33,7 +34,9 @@ def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
 def clouds(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """The clouds.yaml of a running service; clients find it through the environment."""
     conf = Conf(
-        api=Api(port=0), conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5)
+        api=Api(port=0),
+        conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5),
+        database=databases.settings(tmp_path),
     )
     with StateDir(tmp_path / "state") as home, Service(conf, home):
         monkeypatch.setenv("OS_CLIENT_CONFIG_FILE", str(home.clouds))

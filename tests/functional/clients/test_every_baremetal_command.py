@@ -18,6 +18,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.state_dir import StateDir
+from tests.kit import databases
 from tests.kit.openstack_command import OpenStackCommand
 from tests.kit.waiting import wait_for
 
@@ -203,7 +204,9 @@ def test_every_command_is_in_a_story() -> None:
 def command(tmp_path_factory: pytest.TempPathFactory) -> Iterator[OpenStackCommand]:
     folder = tmp_path_factory.mktemp("site")
     conf = Conf(
-        api=Api(port=0), conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5)
+        api=Api(port=0),
+        conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5),
+        database=databases.settings(folder),
     )
     with StateDir(folder / "state") as home, Service(conf, home) as service:
         command = OpenStackCommand(

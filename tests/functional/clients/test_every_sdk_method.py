@@ -17,6 +17,7 @@ from bloomery.conf import Conf
 from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.state_dir import StateDir
+from tests.kit import databases
 from tests.kit.waiting import wait_for
 
 pytestmark = [
@@ -49,10 +50,13 @@ class Noted:
 
 @pytest.fixture(scope="module")
 def baremetal(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Noted]:
+    folder = tmp_path_factory.mktemp("site")
     conf = Conf(
-        api=Api(port=0), conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5)
+        api=Api(port=0),
+        conductor=Conductor(workers_pool_size=20, graceful_shutdown_timeout=5),
+        database=databases.settings(folder),
     )
-    with StateDir(tmp_path_factory.mktemp("site")) as home, Service(conf, home) as service:
+    with StateDir(folder) as home, Service(conf, home) as service:
         connection = openstack.connect(auth_type="none", endpoint=service.url)
         yield Noted(connection.baremetal)
         connection.close()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,6 +19,7 @@ from bloomery.cmd import serve
 from bloomery.cmd.service import Service
 from bloomery.db import tables
 from bloomery.state_dir import StateDir
+from tests.kit import databases
 from tests.kit.identity import SYSTEM, Identity
 from tests.kit.openstack_command import OpenStackCommand
 
@@ -37,7 +39,10 @@ def identity(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Identity]:
         made.grant("ann", "web", "admin")
         made.grant("bob", "db", "member")
         file = made.write_options(folder / "bloomery.conf")
-        conf = serve.listening_on(settings.load([file]), None, 0)
+        conf = dataclasses.replace(
+            serve.listening_on(settings.load([file]), None, 0),
+            database=databases.settings(folder),
+        )
         with StateDir(folder / "state") as home, Service(conf, home, [file]) as service:
             made.serve("baremetal", service.url)
             made.serve("orchestration", service.orchestration_url + "/v1/{project}")

@@ -21,6 +21,7 @@ from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.state_dir import StateDir
 from tests.functional.redfish.conftest import BUDGET_S
+from tests.kit import databases
 from tests.kit.waiting import wait_for
 
 until = functools.partial(wait_for, timeout_s=60.0)  # machines that test may be busy
@@ -81,7 +82,8 @@ def serve(tmp_path) -> Iterator[Any]:
 
     def start(**redfish: Any) -> Caller:
         home = StateDir(tmp_path / "state").__enter__()
-        service = Service(conf(**redfish), home)
+        settings = dataclasses.replace(conf(**redfish), database=databases.settings(tmp_path))
+        service = Service(settings, home)
         service.start()
         started.extend([service, home])
         return Caller(service)

@@ -1,0 +1,171 @@
+"""The databases that tests run on: SQLite files, or those of a server.
+
+BLOOMERY_TEST_DATABASE says which: sqlite, postgresql or mariadb; the server is the one that
+``tools/servers.py`` has named.  A path stands for one database on each of them:
+
+    db = databases.open_at(tmp_path / "site.sqlite")     # at the head of the schema, empty
+    conf = Conf(database=databases.settings(tmp_path / "state"))
+    databases.release(tmp_path)                          # who opens the path next finds it empty
+
+On a server a database is made once and emptied after each test, which takes milliseconds; to make
+one takes up to a second.
+"""
+
+from __future__ import annotations
+
+import atexit
+import contextlib
+import functools
+import os
+import shutil
+import tempfile
+import uuid
+from pathlib import Path
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.conf.database import Database as Settings
+from bloomery.db import schema
+from bloomery.db.engine import Database
+from bloomery.db.tables import METADATA
+
+SQLITE: Final = "sqlite"
+KIND: Final = os.environ.get("BLOOMERY_TEST_DATABASE", SQLITE)
+URLS: Final = {"postgresql": "BLOOMERY_TEST_POSTGRESQL", "mariadb": "BLOOMERY_TEST_MARIADB"}
+ON_SERVER: Final = KIND != SQLITE
+_RESET_COUNTERS: Final = (
+    "SELECT setval(quote_ident(sequencename)::regclass, 1, false) FROM pg_sequences"
+    " WHERE last_value IS NOT NULL"
+)
+
+
+def open_at(path: Path, kind: type[Database] = Database) -> Database:
+    """Open the database of this path; it is made, empty, where there is none."""
+    if ON_SERVER:
+        return kind(_server().url(path))
+    if not path.exists():
+        shutil.copy(_empty_file(), path)
+    return kind(f"sqlite:///{path}")
+
+
+def settings(path: Path) -> Settings:
+    """What [database] says of it; an SQLite file is left to the state dir."""
+    if not ON_SERVER:
+        return Settings()
+    return Settings(connection=_server().url(path).render_as_string(hide_password=False))
+
+
+def release(folder: Path) -> None:
+    """Empty the databases of all paths below; nobody may use them any more."""
+    if ON_SERVER:
+        _server().release(folder)
+
+
+@functools.cache
+def _empty_file() -> Path:
+    path = Path(tempfile.mkdtemp(prefix="bloomery-tests-")) / "empty.sqlite"
+    db = Database(f"sqlite:///{path}")
+    db.alter(METADATA.create_all)
+    db.close()
+    return path
+
+
+@functools.cache
+def _server() -> Server:
+    url = sa.make_url(os.environ[URLS[KIND]])
+    if KIND == "mariadb":
+        url = url.update_query_dict(
+            {"ssl_disabled": "1"}
+        )  # PyMySQL reads all authorities each time
+    server = Server(url)
+    atexit.register(server.close)
+    return server
+
+
+class Server:
+    """Databases of one server, of this process alone; they are dropped with it."""
+
+    def __init__(self, admin_url: sa.URL) -> None:
+        self._admin_url = admin_url
+        self._admin = sa.create_engine(admin_url, isolation_level="AUTOCOMMIT")
+        self._by_path: dict[Path, str] = {}
+        self._empty: list[str] = []
+        self._all: list[str] = []
+        self._first_rows: dict[sa.Table, list[dict[str, Any]]] = {}  # what migrations insert
+
+    def url(self, path: Path) -> sa.URL:
+        """The URL of the path's database."""
+        if path not in self._by_path:
+            self._by_path[path] = self._empty.pop() if self._empty else self._make()
+        return self._admin_url.set(database=self._by_path[path])
+
+    def release(self, folder: Path) -> None:
+        """Empty the databases of the paths in this folder, and keep them for others."""
+        for path in [path for path in self._by_path if path.is_relative_to(folder)]:
+            name = self._by_path.pop(path)
+            self._disconnect(name)
+            self._clear(name)
+            self._empty.append(name)
+
+    def close(self) -> None:
+        """Drop every database."""
+        for name in self._all:
+            self._disconnect(name)
+            with self._admin.connect() as conn:
+                conn.exec_driver_sql(f"DROP DATABASE {name}")
+        self._admin.dispose()
+
+    def _make(self) -> str:
+        name = f"bloomery_test_{uuid.uuid4().hex}"
+        with self._admin.connect() as conn:
+            conn.exec_driver_sql(f"CREATE DATABASE {name}")
+            if conn.dialect.name == "postgresql":
+                conn.exec_driver_sql(f"ALTER DATABASE {name} SET synchronous_commit = off")
+        self._all.append(name)
+        db = Database(self._admin_url.set(database=name))
+        schema.upgrade(db)
+        if len(self._all) == 1:
+            with db.read() as conn:
+                for table in METADATA.sorted_tables:
+                    rows = [dict(row) for row in conn.execute(sa.select(table)).mappings()]
+                    self._first_rows[table] = rows
+        db.close()
+        return name
+
+    def _disconnect(self, name: str) -> None:
+        """End the connections of threads that a test has left behind, and their locks."""
+        with self._admin.connect() as conn:
+            if self._admin.dialect.name == "postgresql":
+                conn.exec_driver_sql(
+                    "SELECT pg_terminate_backend(pid) FROM pg_stat_activity"
+                    f" WHERE datname = '{name}'"
+                )
+                return
+            listed = "SELECT id FROM information_schema.processlist WHERE db = "
+            for thread in conn.exec_driver_sql(f"{listed}'{name}'").scalars().all():
+                with contextlib.suppress(sa.exc.OperationalError):  # it ended by itself
+                    conn.exec_driver_sql(f"KILL {thread}")
+
+    def _clear(self, name: str) -> None:
+        """Leave the rows of a database that was made just now; MariaDB goes on counting them."""
+        engine = sa.create_engine(self._admin_url.set(database=name), poolclass=sa.NullPool)
+        with engine.begin() as conn:
+            used = set(conn.execute(_used_tables()).scalars())
+            for table in reversed(METADATA.sorted_tables):
+                if table.name in used:
+                    conn.execute(sa.delete(table))
+            for table in METADATA.sorted_tables:
+                if table.name in used and self._first_rows[table]:
+                    conn.execute(sa.insert(table), self._first_rows[table])
+            if conn.dialect.name == "postgresql":
+                conn.exec_driver_sql(_RESET_COUNTERS)
+
+
+@functools.cache
+def _used_tables() -> sa.CompoundSelect[tuple[str]]:
+    """The names of tables that have rows."""
+    return sa.union_all(*(
+        sa.select(sa.literal(table.name)).where(sa.exists(sa.select(table)))
+        for table in METADATA.sorted_tables
+    ))  # fmt: skip
