@@ -884,6 +884,11 @@ class SchemaOutdated(CannotStart):
     text = "cannot use the database: its schema is {found}, this release needs {wanted}; {advice}"
 
 
+class CannotCopy(CannotStart):
+    code = "db.cannot_copy"
+    text = "cannot copy the database: {problem}; {advice}"
+
+
 class StateDirInUse(CannotStart):
     code = "start.state_dir_in_use"
     text = (

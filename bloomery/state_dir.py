@@ -130,10 +130,7 @@ class StateDir:
         """Return the file of the configured database, None for a server's or one in memory."""
         if not settings.connection:
             return self.database
-        url = engine.parse_url(settings.connection)
-        name = url.database or ":memory:"
-        is_file = url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:"))
-        return Path(name) if is_file else None
+        return sqlite_file(settings.connection)
 
     def _miss(self, path: Path) -> None:
         """Refuse to make a database anew beside the key of one that was."""
@@ -147,14 +144,7 @@ class StateDir:
         if any(_is_at(ours, path) for ours in self._databases):
             return  # and not opened again: to close it would void SQLite's own locks
         with self._writing():
-            descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
-            try:
-                fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
-            except BlockingIOError as exc:
-                pid = _locked_by(descriptor)
-                os.close(descriptor)
-                raise errors.DatabaseInUse(path=str(path), pid=pid) from exc
-            self._databases.append(descriptor)
+            self._databases.append(_locked(path))
 
     def existing_database(self, settings: Settings) -> engine.Database:
         """Return the configured database.  Raises CannotStart if its file is not here."""
@@ -252,6 +242,44 @@ class StateDir:
                 reason=f"cannot use the state dir {self.path}: "
                 f"{exc.strerror} ({exc.filename or 'lock'}); {advice}",
             ) from exc
+
+
+def sqlite_file(connection: str) -> Path | None:
+    """Return the file of an SQLite URL, None for the URL of a server or of one in memory."""
+    url = engine.parse_url(connection)
+    name = url.database or ":memory:"
+    is_file = url.get_backend_name() == "sqlite" and not name.startswith((":memory:", "file:"))
+    return Path(name) if is_file else None
+
+
+@contextlib.contextmanager
+def locked(path: Path) -> Iterator[None]:
+    """Keep processes that serve off an SQLite file, which is made, for our eyes alone, if missing.
+
+    Close the database before you leave.  Raises DatabaseInUse, CannotStart.
+    """
+    try:
+        descriptor = _locked(path)
+    except OSError as exc:
+        raise errors.CannotStart(
+            reason=f"cannot use the database {path}: {exc.strerror}; name another file",
+        ) from exc
+    try:
+        yield
+    finally:
+        os.close(descriptor)
+
+
+def _locked(path: Path) -> int:
+    """Open and lock the file; return the descriptor that holds the lock."""
+    descriptor = os.open(path, os.O_RDWR | os.O_CREAT, 0o600)
+    try:
+        fcntl.flock(descriptor, fcntl.LOCK_EX | fcntl.LOCK_NB)
+    except BlockingIOError as exc:
+        pid = _locked_by(descriptor)
+        os.close(descriptor)
+        raise errors.DatabaseInUse(path=str(path), pid=pid) from exc
+    return descriptor
 
 
 def _is_at(descriptor: int, path: Path) -> bool:

@@ -27,7 +27,7 @@ class Command(NamedTuple):
 COMMANDS: Final = {
     "serve": Command("bloomery.cmd.serve:serve", "Run APIs, conductor and engine in one process."),
     "engine": Command("bloomery.cmd.engine:engine", "Run an engine of stacks in its own process."),
-    "db": Command("bloomery.cmd.db:db", "Upgrade, check or back up the database."),
+    "db": Command("bloomery.cmd.db:db", "Upgrade, check, back up or copy the database."),
     "events": Command("bloomery.cmd.events:events", "Show or forget the sinks of events."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),

@@ -1,20 +1,24 @@
-"""``bloomery db``: bring the schema up, say which one it is, copy the database while in use."""
+"""``bloomery db``: bring the schema up, say which one it is, back the database up, or move it."""
 
 from __future__ import annotations
 
+import contextlib
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import click
+import rich.console
+import rich.table
 
-from bloomery import conf
+from bloomery import conf, errors, state_dir
 from bloomery.cmd import options
-from bloomery.db import schema
+from bloomery.db import copying, engine, schema
 from bloomery.state_dir import StateDir
 
 
 @click.group()
 def db() -> None:
-    """Upgrade, check or back up the database."""
+    """Upgrade, check, back up or copy the database."""
 
 
 @db.command()
@@ -66,3 +70,50 @@ def backup(file: Path, state_dir: Path, config_files: tuple[str, ...]) -> None:
     home.existing_database(conf.load(config_files).database).backup(file)
     click.echo(f"wrote {file}")
     click.echo(f"keep a copy of {home.key} apart from it: nothing else can read its secrets")
+
+
+@db.command()
+@click.option("--from", "source", required=True, metavar="URL", envvar="BLOOMERY_COPY_FROM")
+@click.option("--to", "target", required=True, metavar="URL", envvar="BLOOMERY_COPY_TO")
+def copy(source: str, target: str) -> None:
+    """Copy all rows to an empty database, of a server or a file, and verify that they came.
+
+    URLs are those of [database]connection, sqlite:////PATH for a file.  A URL that holds a
+    password is given in BLOOMERY_COPY_FROM or BLOOMERY_COPY_TO rather than as an argument, which
+    every user of the machine can read.
+    """
+    console = rich.console.Console()
+    with contextlib.ExitStack() as stack:
+        old = stack.enter_context(_opened(source, must_exist=True))
+        new = stack.enter_context(_opened(target))
+        if schema.revision_of(new) is None:
+            schema.upgrade(new)
+        with console.status("copying") as status:
+            report = copying.copy(
+                old, new, on_table=lambda each: status.update(f"{each.table}: {each.rows} rows")
+            )
+        _print_copied(console, report)
+        click.echo(f"{copying.shown(new)} has what {copying.shown(old)} has")
+
+
+@contextlib.contextmanager
+def _opened(url: str, *, must_exist: bool = False) -> Iterator[engine.Database]:
+    """The database; no process serves from it meanwhile, if it is a file."""
+    path = state_dir.sqlite_file(url)
+    if must_exist and path is not None and not path.is_file():
+        raise errors.CannotStart(reason=f"cannot find the database {path}: name a file that is one")
+    with contextlib.ExitStack() as stack:
+        if path is not None:
+            stack.enter_context(state_dir.locked(path))
+        database = engine.Database(url)
+        stack.callback(database.close)
+        yield database
+
+
+def _print_copied(console: rich.console.Console, report: Sequence[copying.TableReport]) -> None:
+    table = rich.table.Table("table", rich.table.Column("rows", justify="right"), "checksum")
+    for each in report:
+        if each.rows:
+            table.add_row(each.table, str(each.rows), each.checksum)
+    table.add_row("all", str(sum(each.rows for each in report)), "equal in both", style="bold")
+    console.print(table)

@@ -1,0 +1,291 @@
+"""Copy all rows of one database into an empty one, of the same kind or another, and compare them.
+
+    report = copying.copy(source, target)
+
+The source is read in one snapshot.  The target gets everything in one transaction, which commits
+only after each of its tables was read again and has the rows of the source: a copy that is cut
+off leaves the target as empty as it was, and is begun anew.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import schema
+from bloomery.db.engine import Database
+from bloomery.db.tables import METADATA
+
+BATCH: Final = 500  # rows
+MOST_NAMED: Final = 10  # rows that the target refuses
+_BYTES: Final = 16  # of a checksum
+_REFUSALS: Final = (sa.exc.IntegrityError, sa.exc.DataError)
+
+_NOT_COPIED: Final = frozenset({"commit_tokens"})  # of transactions of that database
+_SEEDED: Final = frozenset({"event_numbering"})  # with a row from the first day: it is replaced
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TableReport:
+    table: str
+    rows: int
+    checksum: str  # of the rows in any order; the same on every kind of database
+
+
+class Checksum:
+    """The sum of the hashes of rows: equal for equal rows, in whatever order they came."""
+
+    def __init__(self) -> None:
+        self.rows = 0
+        self._sum = 0
+
+    def add(self, rows: Sequence[sa.Row[Any]]) -> None:
+        for row in rows:
+            text = repr(tuple(row)).encode("utf-8", "surrogatepass")
+            digest = hashlib.blake2b(text, digest_size=_BYTES).digest()
+            self._sum += int.from_bytes(digest, "big")
+        self.rows += len(rows)
+
+    def report(self, table: sa.Table) -> TableReport:
+        total = self._sum % (1 << 8 * _BYTES)
+        return TableReport(table=table.name, rows=self.rows, checksum=f"{total:0{2 * _BYTES}x}")
+
+
+def copied_tables() -> list[sa.Table]:
+    """The tables in an order in which each comes after those that its rows refer to."""
+    return [table for table in METADATA.sorted_tables if table.name not in _NOT_COPIED]
+
+
+def copy(
+    source: Database,
+    target: Database,
+    *,
+    on_table: Callable[[TableReport], None] = lambda report: None,
+) -> list[TableReport]:
+    """Copy all rows and say what came, table by table, to ``on_table`` as well while it goes on.
+
+    Both schemas must be those of this release, and the target empty.  Raises SchemaOutdated, and
+    CannotCopy for what the target does not take; nothing is left there then.
+    """
+    for db in (source, target):
+        _require_head(db)
+    with source.snapshot() as rows:
+        counters = _next_ids(rows)
+        _require_empty(target)
+        _advance_before(target, counters)
+        return target.transact(lambda conn: _copy_tables(rows, conn, counters, on_table))
+
+
+def _require_head(db: Database) -> None:
+    revision = schema.revision_of(db)
+    if revision != schema.HEAD:
+        raise errors.SchemaOutdated(
+            found=revision or "not there yet",
+            wanted=schema.HEAD,
+            advice=f"run bloomery db upgrade for {shown(db)}, then copy again",
+        )
+
+
+def _require_empty(target: Database) -> None:
+    with target.read() as conn:
+        used = [
+            table.name
+            for table in copied_tables()
+            if table.name not in _SEEDED and conn.execute(sa.select(table).limit(1)).first()
+        ]
+    if used:
+        raise errors.CannotCopy(
+            problem=f"{shown(target)} is not empty: there are rows in {', '.join(used)}",
+            advice="name a database that was made for the copy",
+        )
+
+
+def shown(db: Database) -> str:
+    """The URL of a database, its password masked."""
+    return db.url.render_as_string(hide_password=True)
+
+
+# -------------------------------------------------------------------------------- rows
+
+
+def _copy_tables(
+    source: sa.Connection,
+    target: sa.Connection,
+    counters: Mapping[str, int],
+    on_table: Callable[[TableReport], None],
+) -> list[TableReport]:
+    reports = []
+    for table in copied_tables():
+        if table.name in _SEEDED:
+            target.execute(sa.delete(table))
+        report = _copy_table(source, target, table)
+        reports.append(report)
+        on_table(report)
+    for report, table in zip(reports, copied_tables(), strict=True):
+        _compare(report, _checksum(target, table))
+    _advance_after(target, counters)
+    return reports
+
+
+def _copy_table(source: sa.Connection, target: sa.Connection, table: sa.Table) -> TableReport:
+    names = table.c.keys()
+    checksum = Checksum()
+    refused: list[str] = []
+    for rows in _batches(source, table):
+        checksum.add(rows)
+        refused += _insert(target, table, [dict(zip(names, row, strict=True)) for row in rows])
+        if len(refused) >= MOST_NAMED:
+            break
+    if refused:
+        raise errors.CannotCopy(
+            problem=f"{target.dialect.name} does not take rows of {table.name}: "
+            + "; ".join(refused[:MOST_NAMED]),
+            advice="change them where they are, and copy again",
+        )
+    return checksum.report(table)
+
+
+def _batches(conn: sa.Connection, table: sa.Table) -> Iterator[Sequence[sa.Row[Any]]]:
+    streamed = sa.select(table).execution_options(yield_per=BATCH)
+    with conn.execute(streamed) as result:
+        yield from result.partitions()
+
+
+def _checksum(conn: sa.Connection, table: sa.Table) -> TableReport:
+    checksum = Checksum()
+    for rows in _batches(conn, table):
+        checksum.add(rows)
+    return checksum.report(table)
+
+
+def _compare(source: TableReport, target: TableReport) -> None:
+    if source == target:
+        return
+    raise errors.CannotCopy(
+        problem=f"the copy of {source.table} differs: {source.rows} rows with checksum "
+        f"{source.checksum} became {target.rows} with {target.checksum}",
+        advice="look for what writes to the target, or changes text there, and copy again",
+    )
+
+
+# ----------------------------------------------------------------- what a target refuses
+
+
+def _insert(conn: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]) -> list[str]:
+    """Insert a batch; where it is refused, row by row, and say which are and why."""
+    if _is_inserted(conn, table, rows) is None:
+        return []
+    return [
+        _reason(conn, table, row, refusal)
+        for row in rows
+        if (refusal := _is_inserted(conn, table, [row]))
+    ]
+
+
+def _is_inserted(
+    conn: sa.Connection, table: sa.Table, rows: list[dict[str, Any]]
+) -> sa.exc.DBAPIError | None:
+    """Insert all rows or none; return what the database refused them with."""
+    conn.exec_driver_sql("SAVEPOINT batch")
+    try:
+        conn.execute(sa.insert(table), rows)
+    except _REFUSALS as exc:
+        conn.exec_driver_sql("ROLLBACK TO SAVEPOINT batch")
+        return exc
+    conn.exec_driver_sql("RELEASE SAVEPOINT batch")
+    return None
+
+
+def _reason(
+    conn: sa.Connection, table: sa.Table, row: Mapping[str, Any], refusal: sa.exc.DBAPIError
+) -> str:
+    """Name the row that is the same to the target, else the row and the target's own words."""
+    for columns in _unique_columns(table):
+        values = {column.name: row[column.name] for column in columns}
+        equal = sa.select(*columns).where(*(column == row[column.name] for column in columns))
+        other = conn.execute(equal).first()
+        if other is not None and tuple(other) != tuple(values.values()):
+            names = dict(zip(values, other, strict=True))
+            return f"{_named(values)} is the same to it as {_named(names)}"
+    keys = [*(column.name for column in table.primary_key), "uuid", "name"]
+    ident = {name: row[name] for name in keys if row.get(name) is not None}
+    return f"{_named(ident)}: {str(refusal.orig).splitlines()[0]}"
+
+
+def _unique_columns(table: sa.Table) -> Iterator[list[sa.Column[Any]]]:
+    constraints = [c for c in table.constraints if isinstance(c, sa.UniqueConstraint)]
+    for constraint in (table.primary_key, *constraints):
+        yield list(constraint.columns)
+
+
+def _named(values: Mapping[str, Any]) -> str:
+    return ", ".join(f"{name} {value!r}" for name, value in values.items())
+
+
+# ---------------------------------------------------------------------------- counters
+#
+# A number that a deleted row had is never used again: cursors and markers refer to it.
+
+
+def _next_ids(conn: sa.Connection) -> dict[str, int]:
+    """The number that the next row of each table gets."""
+    tables = [table for table in copied_tables() if _counts(table)]
+    counters = _counters(conn, tables)
+    for table in tables:
+        last = conn.execute(sa.select(sa.func.max(table.c.id))).scalar() or 0
+        counters[table.name] = max(counters.get(table.name, 1), last + 1)
+    return counters
+
+
+def _counts(table: sa.Table) -> bool:
+    return "id" in table.c and bool(table.c.id.autoincrement)
+
+
+def _counters(conn: sa.Connection, tables: Sequence[sa.Table]) -> dict[str, int]:
+    """What the database itself remembers, which may be more than the last row's number."""
+    if conn.dialect.name == "sqlite":
+        rows = conn.exec_driver_sql("SELECT name, seq + 1 FROM sqlite_sequence")
+    elif conn.dialect.name == "postgresql":
+        rows = conn.exec_driver_sql(
+            "SELECT replace(sequencename, '_id_seq', ''), last_value + 1 FROM pg_sequences"
+            " WHERE schemaname = current_schema() AND last_value IS NOT NULL"
+        )
+    else:
+        rows = conn.exec_driver_sql(
+            "SELECT table_name, auto_increment FROM information_schema.tables"
+            " WHERE table_schema = database() AND auto_increment IS NOT NULL"
+        )
+    names = {table.name for table in tables}
+    return {name: int(number) for name, number in rows if name in names}
+
+
+def _advance_before(target: Database, counters: Mapping[str, int]) -> None:
+    """MariaDB would commit what is under way: so here, while there is nothing yet."""
+    if target.url.get_backend_name() not in ("mysql", "mariadb"):
+        return
+
+    def advance(conn: sa.Connection) -> None:
+        for name, number in counters.items():
+            conn.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = {number}")
+
+    target.transact(advance)
+
+
+def _advance_after(conn: sa.Connection, counters: Mapping[str, int]) -> None:
+    """Set the counters that do not follow rows which bring their own numbers."""
+    for name, number in counters.items():
+        if conn.dialect.name == "postgresql":
+            sequence = sa.func.pg_get_serial_sequence(name, "id")
+            if number > 1:  # as used: of one that is not, PostgreSQL lists no number
+                conn.execute(sa.select(sa.func.setval(sequence, number - 1)))
+        elif (
+            conn.dialect.name == "sqlite"
+            and METADATA.tables[name].dialect_options["sqlite"]["autoincrement"]
+        ):
+            conn.exec_driver_sql("DELETE FROM sqlite_sequence WHERE name = ?", (name,))
+            conn.exec_driver_sql("INSERT INTO sqlite_sequence VALUES (?, ?)", (name, number - 1))
