@@ -152,6 +152,73 @@ _WHY: Final = _object(
     "uuid", "provision_state", "in_state_for_s", "contact", "next_action",
 )  # fmt: skip
 
+_NUMBER_OR_NULL: Final[Json] = {"type": ["number", "null"]}
+_USUAL: Final[Json] = {
+    "type": ["object", "null"],
+    "properties": {
+        "runs": {"type": "integer"}, "median_s": {"type": "number"}, "p95_s": {"type": "number"},
+    },
+    "required": ["runs", "median_s", "p95_s"],
+    "additionalProperties": False,
+}  # fmt: skip
+_TIMELINE_ENTRY: Final = _object(
+    {
+        "marker": TEXT,
+        "kind": {"type": "string", "enum": ["step", "event"]},
+        "at": TEXT,
+        "duration_s": _NUMBER_OR_NULL,
+        "usual": _USUAL,
+        "position": {"type": "integer"},
+        "internal": BOOLEAN,
+        **dict.fromkeys(
+            (
+                "ended_at", "flow", "flow_id", "name", "child_node", "state", "reason", "error",
+                "conductor", "request_id", "event", "provision_state", "target_provision_state",
+                "severity", "event_type", "user",
+            ),
+            TEXT_OR_NULL,
+        ),
+    },
+    "marker", "kind", "at", "duration_s", "conductor", "request_id",
+)  # fmt: skip
+_TIMELINE: Final = _object(
+    {
+        "uuid": TEXT,
+        **dict.fromkeys(("name", "provision_state", "target_provision_state"), TEXT_OR_NULL),
+        "compared_with": _object(
+            {"driver": TEXT, "resource_class": TEXT_OR_NULL}, "driver", "resource_class"
+        ),
+        "running": _OBJECT_OR_NULL,
+        "timeline": _array(_TIMELINE_ENTRY),
+        "next": TEXT,
+    },
+    "uuid", "compared_with", "running", "timeline",
+)  # fmt: skip
+
+_COUNT: Final[Json] = {"type": "integer"}
+_FLEET: Final = _object(
+    {
+        **dict.fromkeys(("nodes", "maintenance", "reserved", "without_conductor"), _COUNT),
+        **dict.fromkeys(("provision_states", "power_states", "faults"), _mapping(_COUNT)),
+        "resource_classes": _array(
+            _object(
+                {
+                    "resource_class": TEXT_OR_NULL, "nodes": _COUNT,
+                    "provision_states": _mapping(_COUNT),
+                },
+                "resource_class", "nodes", "provision_states",
+            )
+        ),
+        "conductors": _array(
+            _object(
+                {"hostname": TEXT, "conductor_group": TEXT, "alive": BOOLEAN, "nodes": _COUNT},
+                "hostname", "conductor_group", "alive", "nodes",
+            )
+        ),
+    },
+    "nodes", "provision_states", "resource_classes", "conductors", "without_conductor",
+)  # fmt: skip
+
 # The end of a path, and what GET answers there; {} stands for an ident.
 _ENDS: Final[Mapping[str, Json]] = {
     "/v1": {
@@ -199,8 +266,10 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/shards": _object(
         {"shards": _array(_object({"name": TEXT_OR_NULL, "count": {"type": "integer"}}))}, "shards"
     ),
+    "/ext/v1/fleet": _FLEET,
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/events": _EVENTS,
+    "/ext/v1/nodes/{}/timeline": _TIMELINE,
     "/nodes": _page("nodes", _ref("Node")),
     "/nodes/detail": _page("nodes", _ref("Node")),
     "/v1/nodes/{}": _ref("Node"),

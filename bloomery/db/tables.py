@@ -390,6 +390,7 @@ STEP_RUNS = _table(
     _time("started_at"),
     _time("finished_at"),
     sa.UniqueConstraint("flow", "position"),
+    sa.Index("ix_step_runs_kind", "phase", "interface", "step", "id"),  # newest runs of a step
 )
 
 # ------------------------------------------------------------------------------ orchestration

@@ -16,17 +16,14 @@ from bloomery.rpc.drivers import DriverFacts
 def list_page(ctx: Context, page: Page) -> list[Conductor]:
     """Return a page of conductors; its marker is a host name."""
     policy.authorize(ctx, "baremetal:conductor:get")
-    with ctx.services.db.read() as conn:
-        conductors = db.list_page(conn, page)
-    return ctx.services.rpc.ring.liveness.judge(conductors)
+    return ctx.services.rpc.ring.judge(lambda conn: db.list_page(conn, page))
 
 
 def get(ctx: Context, hostname: str) -> Conductor:
     """Return one conductor.  Raises ConductorNotFound."""
     policy.authorize(ctx, "baremetal:conductor:get")
-    with ctx.services.db.read() as conn:
-        conductor = db.get(conn, hostname)
-    return ctx.services.rpc.ring.liveness.judge([conductor])[0]
+    [conductor] = ctx.services.rpc.ring.judge(lambda conn: [db.get(conn, hostname)])
+    return conductor
 
 
 def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:

@@ -6,7 +6,9 @@ for how long a counter stood still while it was looked at; who stood still for
 nobody could look: a database that was away for a minute has killed nobody.
 
     liveness = Liveness(timeout_s=60, longest_gap_s=20)
-    liveness.judge(rows)                # the same conductors, each with ``alive`` and ``silent_s``
+    asked_at = clock()
+    rows = ...                          # read now
+    liveness.judge(rows, asked_at)      # the same conductors, each with ``alive`` and ``silent_s``
 """
 
 from __future__ import annotations
@@ -61,26 +63,29 @@ class Liveness:
         longest_gap_s = min(pause_s, ours.heartbeat_timeout / _LEAST_LOOKS)
         return cls(timeout_s=ours.heartbeat_timeout, longest_gap_s=longest_gap_s, clock=clock)
 
-    def judge(self, conductors: Iterable[Conductor]) -> list[Conductor]:
+    def judge(self, conductors: Iterable[Conductor], asked_at: float) -> list[Conductor]:
         """Return conductors that were read just now, each with ``alive`` and ``silent_s``.
 
-        One that was never seen before is alive if it is on line.
+        ``asked_at``: our clock before they were read.  A counter that has moved was seen after
+        that, so a process that is paused in between takes nobody for dead.  One that was never
+        seen before is alive if it is on line.
         """
         with self._mutex:
-            now = self._clock()
-            return [self._judge(conductor, now) for conductor in conductors]
+            return [self._judge(conductor, asked_at) for conductor in conductors]
 
-    def _judge(self, conductor: Conductor, now: float) -> Conductor:
-        pulse = self._pulses[conductor.hostname] = self._pulse(conductor, now)
+    def _judge(self, conductor: Conductor, asked_at: float) -> Conductor:
+        pulse = self._pulses[conductor.hostname] = self._pulse(conductor, asked_at)
         alive = conductor.online and pulse.silent_s < self._timeout_s
         return dataclasses.replace(conductor, alive=alive, silent_s=pulse.silent_s)
 
-    def _pulse(self, conductor: Conductor, now: float) -> _Pulse:
+    def _pulse(self, conductor: Conductor, asked_at: float) -> _Pulse:
         before = self._pulses.get(conductor.hostname)
         if before is None or before.heartbeat != conductor.heartbeat:
-            return _Pulse(heartbeat=conductor.heartbeat, seen_at=now)
-        gap_s = min(now - before.seen_at, self._longest_gap_s)
-        return dataclasses.replace(before, seen_at=now, silent_s=before.silent_s + gap_s)
+            return _Pulse(heartbeat=conductor.heartbeat, seen_at=self._clock())
+        if asked_at <= before.seen_at:
+            return before  # somebody else has looked meanwhile
+        gap_s = min(asked_at - before.seen_at, self._longest_gap_s)
+        return dataclasses.replace(before, seen_at=asked_at, silent_s=before.silent_s + gap_s)
 
     def is_dead(self, conductor: Conductor) -> bool:
         """Whether the counter of a conductor that was judged stood still for the time-out.

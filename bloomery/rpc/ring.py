@@ -157,10 +157,11 @@ class Ring:
         return view
 
     def _read(self) -> _View:
+        asked_at = self._clock()
         with self._db.read() as conn:
             registered = conductors.list_all(conn)
             served = conductors.list_interfaces(conn)
-        judged = tuple(self.liveness.judge(registered))
+        judged = tuple(self.liveness.judge(registered, asked_at))
         return self._viewed(judged, served)
 
     def _viewed(
@@ -181,6 +182,13 @@ class Ring:
     def list_conductors(self) -> tuple[Conductor, ...]:
         """Return all that are registered, as this process last judged them."""
         return self._current().conductors
+
+    def judge(self, read: Callable[[sa.Connection], Iterable[Conductor]]) -> list[Conductor]:
+        """Return the conductors that ``read`` reads, each judged; raises what that raises."""
+        asked_at = self._clock()
+        with self._db.read() as conn:
+            registered = read(conn)
+        return self.liveness.judge(registered, asked_at)
 
     def list_dead(self) -> list[Conductor]:
         """Return those whose counter stood still for the time-out, on line or not."""

@@ -18,13 +18,15 @@ class Watcher:
         self.now = 1000.0
         self.liveness = Liveness(timeout_s=TIMEOUT_S, longest_gap_s=20, clock=lambda: self.now)
 
-    def look(self, heartbeat, after_s=10.0, hostname="a", online=True):
+    def look(self, heartbeat, after_s=10.0, hostname="a", online=True, takes_s=0.0):
         self.now += after_s
+        asked_at = self.now
+        self.now += takes_s
         row = Conductor(
             id=1, hostname=hostname, conductor_group="", drivers=(), online=online,
             heartbeat=heartbeat, created_at=rows.now(), updated_at=None,
         )  # fmt: skip
-        [judged] = self.liveness.judge([row])
+        [judged] = self.liveness.judge([row], asked_at)
         return judged
 
     def look_for(self, seconds, heartbeat):
@@ -83,6 +85,21 @@ def test_time_in_which_nobody_looked_kills_nobody(watcher):
     assert watcher.look(7, after_s=3600).alive
     assert watcher.look_for(30, 7).alive
     assert not watcher.look(7).alive
+
+
+def test_pause_while_the_rows_are_read_is_no_silence(watcher):
+    """The counter that a paused process has read may have moved at the end of the pause."""
+    watcher.look(7, takes_s=80)
+    assert watcher.look(7, after_s=3.5).silent_s == 3.5
+    watcher.look(8, takes_s=80)
+    assert watcher.look(8, after_s=3.5).silent_s == 3.5
+
+
+def test_silence_of_looks_that_pass_each_other_is_counted_once(watcher):
+    watcher.look(7)
+    watcher.look(7)
+    [late] = watcher.liveness.judge([watcher.look(7)], watcher.now - 15)
+    assert late.silent_s == 20
 
 
 def test_conductors_are_judged_apart(watcher):

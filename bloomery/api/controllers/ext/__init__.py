@@ -7,7 +7,7 @@ from typing import Any
 
 from webob import exc as statuses
 
-from bloomery.api.controllers.ext import description, events, nodes
+from bloomery.api.controllers.ext import description, events, fleet, nodes
 from bloomery.api.declare import Call
 from bloomery.api.routing import Rest
 
@@ -28,4 +28,5 @@ class Folder(Rest):
 def make(root: Callable[[], Rest]) -> Rest:
     """Return the controller of /ext; ``root`` returns that of all, which it describes."""
     described = {"openapi.json": description.Openapi(root)}
-    return Folder(v1=Folder(nodes=nodes.Nodes(), events=events.Events(), **described))
+    controllers = {"nodes": nodes.Nodes(), "events": events.Events(), "fleet": fleet.Fleet()}
+    return Folder(v1=Folder(**controllers, **described))

@@ -1,0 +1,15 @@
+"""The index by which the newest runs of a step are found, whatever node they ran on.
+
+Revision 0005, after 0004.
+"""
+
+from __future__ import annotations
+
+from alembic import op
+
+revision = "0005"
+down_revision = "0004"
+
+
+def upgrade() -> None:
+    op.create_index("ix_step_runs_kind", "step_runs", ["phase", "interface", "step", "id"])

@@ -1,0 +1,85 @@
+"""Queries on what happened to a node, and on how long steps take on nodes of a kind."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import datetime
+from typing import Any, Final, NamedTuple
+
+import sqlalchemy as sa
+
+from bloomery.db.tables import NODE_HISTORY, NODES, STEP_RUNS
+from bloomery.model.step import Run
+
+STEP, EVENT = "s", "e"
+_TABLES: Final = {STEP: STEP_RUNS, EVENT: NODE_HISTORY}
+_AT: Final = {STEP: STEP_RUNS.c.started_at, EVENT: NODE_HISTORY.c.created_at}
+
+
+class Position(NamedTuple):
+    """A place in a node's timeline: newest first; where times are equal, steps before events."""
+
+    at: datetime
+    kind: str
+    row_id: int
+
+
+class StepKey(NamedTuple):
+    """A step, by which runs of it are compared."""
+
+    phase: str
+    interface: str
+    step: str
+
+
+def find_position(conn: sa.Connection, node_uuid: str, kind: str, row_id: int) -> Position | None:
+    """Return where a row stands in the node's timeline."""
+    table, at = _TABLES[kind], _AT[kind]
+    here = table.c.id == row_id, table.c.node_uuid == node_uuid, at.is_not(None)
+    found = conn.execute(sa.select(at).where(*here)).scalar_one_or_none()
+    return None if found is None else Position(found, kind, row_id)
+
+
+def list_rows(
+    conn: sa.Connection, node_uuid: str, kind: str, *, limit: int, after: Position | None
+) -> Sequence[sa.RowMapping]:
+    """Return rows of one kind, newest first, from behind ``after``.  Steps are those that began."""
+    table, at = _TABLES[kind], _AT[kind]
+    query = sa.select(table).where(table.c.node_uuid == node_uuid, at.is_not(None))
+    if after is not None:
+        query = query.where(_is_behind(table, at, kind, after))
+    query = query.order_by(at.desc(), table.c.id.desc()).limit(limit)
+    return conn.execute(query).mappings().all()
+
+
+def _is_behind(table: sa.Table, at: Any, kind: str, after: Position) -> Any:
+    if kind == after.kind:
+        return sa.or_(at < after.at, sa.and_(at == after.at, table.c.id < after.row_id))
+    return at <= after.at if kind < after.kind else at < after.at
+
+
+def list_durations(
+    conn: sa.Connection, key: StepKey, *, driver: str, resource_class: str | None, most: int
+) -> list[float]:
+    """Return the seconds that the step took on nodes of this kind, when it ended well; unordered.
+
+    Reads at most ``most`` rows: the newest runs of the step on whatever nodes.
+    """
+    runs, node = STEP_RUNS.c, NODES.c
+    newest = (
+        sa.select(runs.node_uuid, runs.state, runs.started_at, runs.finished_at)
+        .where(runs.phase == key.phase, runs.interface == key.interface, runs.step == key.step)
+        .order_by(runs.id.desc())
+        .limit(most)
+        .subquery()
+    )
+    query = (
+        sa.select(newest.c.started_at, newest.c.finished_at)
+        .join(NODES, node.uuid == newest.c.node_uuid)
+        .where(
+            newest.c.state == Run.DONE, newest.c.started_at.is_not(None),
+            newest.c.finished_at.is_not(None), node.driver == driver,
+            node.resource_class.is_not_distinct_from(resource_class),
+        )
+    )  # fmt: skip
+    return [(ended - began).total_seconds() for began, ended in conn.execute(query)]

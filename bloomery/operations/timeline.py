@@ -1,0 +1,244 @@
+"""What happened to a node, how long that takes as a rule, and when what goes on now will end.
+
+timeline.get_page(ctx, "web-1", limit=20, marker=None)["running"]["flow_ends_at"]
+# "2026-11-20T10:07:31+00:00"
+
+The steps are those of the journal, the events those of the history; both are kept for a while
+(``step_flows_max_entries``, ``node_history_max_entries``).  A step is compared with its newest runs
+on nodes of the same driver and resource class.
+"""
+
+from __future__ import annotations
+
+import statistics
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors, secrets
+from bloomery.db import nodes, rows, steps, timelines
+from bloomery.db.timelines import EVENT, STEP, Position, StepKey
+from bloomery.model.node import Node
+from bloomery.model.step import OPEN_RUNS, Run, StepRun
+from bloomery.operations import lookup, policy
+from bloomery.operations.context import Context
+
+Json = dict[str, Any]
+
+_RUNS_COMPARED: Final = 200  # rows read of each step: 5 ms
+_STEPS_COMPARED: Final = 40  # different steps of one answer
+_LATE_PART: Final = 0.95
+
+
+@dataclass(frozen=True, slots=True)
+class Durations:
+    """How long a step took in so many runs, in seconds, shortest first."""
+
+    values: Sequence[float] = ()
+
+    def usual(self) -> Json | None:
+        if not self.values:
+            return None
+        median, late = statistics.median(self.values), self.values[self._rank()]
+        return {"runs": len(self.values), "median_s": round(median, 3), "p95_s": round(late, 3)}
+
+    def _rank(self) -> int:
+        return min(int(len(self.values) * _LATE_PART), len(self.values) - 1)
+
+    def median_beyond_s(self, elapsed_s: float) -> float | None:
+        """Return the median of those runs that took longer than this one did so far."""
+        longer = [value for value in self.values if value > elapsed_s]
+        return statistics.median(longer) if longer else None
+
+
+Compared = Mapping[StepKey, Durations]
+
+
+def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Json:
+    """Return a page of a node's timeline, newest first, and what goes on now.
+
+    ``marker`` is that of the last entry of the page before.  Times are ISO 8601, durations
+    seconds.  Raises NodeNotFound, InvalidParameterValue for a marker that is not there.
+    """
+    policy.authorize_node(ctx, ident, "baremetal:node:history:get")
+    uuid = lookup.uuid_of(ctx, ident)
+    with ctx.services.db.read() as conn:
+        node = nodes.get(conn, uuid)
+        listed = _list_rows(conn, uuid, limit, _position(conn, uuid, marker))
+        open_runs = steps.list_open(conn, uuid)
+        compared = _compare(conn, node, [*map(_key_of_run, open_runs), *_keys(listed)])
+    return {
+        "uuid": node.uuid,
+        "name": node.name,
+        "provision_state": node.provision_state,
+        "target_provision_state": node.target_provision_state,
+        "compared_with": {"driver": node.driver, "resource_class": node.resource_class},
+        "running": _running(open_runs, compared, rows.now()),
+        "timeline": [_entry(kind, row, compared) for kind, row in listed],
+    }
+
+
+# ------------------------------------------------------------------------------------- its rows
+
+
+def _position(conn: sa.Connection, uuid: str, marker: str | None) -> Position | None:
+    if marker is None:
+        return None
+    kind, row_id = marker[:1], marker[1:]
+    position = None
+    if kind in (STEP, EVENT) and row_id.isascii() and row_id.isdigit() and len(row_id) < 19:
+        position = timelines.find_position(conn, uuid, kind, int(row_id))
+    if position is None:
+        raise errors.InvalidParameterValue(
+            reason=f"cannot go on after marker {errors.shortened(marker)!r}: no entry of the "
+            "node's timeline is there (any more); ask without a marker"
+        )
+    return position
+
+
+def _list_rows(
+    conn: sa.Connection, uuid: str, limit: int, after: Position | None
+) -> list[tuple[str, sa.RowMapping]]:
+    """Return kind and row of so many entries, newest first."""
+    both = [
+        (Position(row[column], kind, row["id"]), row)
+        for kind, column in ((STEP, "started_at"), (EVENT, "created_at"))
+        for row in timelines.list_rows(conn, uuid, kind, limit=limit, after=after)
+    ]
+    both.sort(key=lambda entry: entry[0], reverse=True)
+    return [(position.kind, row) for position, row in both[:limit]]
+
+
+def _keys(listed: Iterable[tuple[str, sa.RowMapping]]) -> list[StepKey]:
+    return [_key_of_row(row) for kind, row in listed if kind == STEP]
+
+
+def _key_of_row(row: sa.RowMapping) -> StepKey:
+    return StepKey(row["phase"], row["interface"], row["step"])
+
+
+def _key_of_run(run: StepRun) -> StepKey:
+    return StepKey(run.phase, run.step.interface, run.step.step)
+
+
+def _compare(conn: sa.Connection, node: Node, keys: Iterable[StepKey]) -> dict[StepKey, Durations]:
+    """Read how long steps took elsewhere; one statement for each, of so many at most."""
+    kind = {"driver": node.driver, "resource_class": node.resource_class}
+    return {
+        key: Durations(
+            sorted(timelines.list_durations(conn, key, most=_RUNS_COMPARED, **kind))  # type: ignore[arg-type]
+        )
+        for key in list(dict.fromkeys(keys))[:_STEPS_COMPARED]
+    }
+
+
+# --------------------------------------------------------------------------------- its entries
+
+
+def _entry(kind: str, row: sa.RowMapping, compared: Compared) -> Json:
+    entry = _step(row, compared) if kind == STEP else _event(row)
+    return {"marker": f"{kind}{row['id']}", **entry}
+
+
+def _step(row: sa.RowMapping, compared: Compared) -> Json:
+    run = steps.from_row(row)
+    began, ended = run.started_at, run.finished_at
+    return {
+        "kind": "step",
+        "at": _iso(began),
+        "ended_at": _iso(ended),
+        "duration_s": _seconds(began, ended),
+        "usual": compared.get(_key_of_run(run), Durations()).usual(),
+        "flow": run.phase,
+        "flow_id": run.flow,
+        "position": run.position + 1,
+        "name": run.step.name,
+        "child_node": run.step.child,
+        "internal": run.step.internal,
+        "state": run.state,
+        "reason": secrets.mask(run.reason),
+        "error": secrets.mask(run.error),
+        "conductor": run.conductor,
+        "request_id": run.request_id,
+    }
+
+
+def _event(row: sa.RowMapping) -> Json:
+    """An entry of the history; ``duration_s`` is the time in the state that it left."""
+    shown = ("severity", "event_type", "conductor", "user", "request_id")
+    return {
+        "kind": "event",
+        "at": _iso(row["created_at"]),
+        "duration_s": row["duration_seconds"],
+        "event": secrets.mask(row["event"]),
+        "provision_state": row["state"],
+        "target_provision_state": row["target_provision_state"],
+        **{name: row[name] for name in shown},
+    }
+
+
+def _iso(at: datetime | None) -> str | None:
+    return None if at is None else at.isoformat()
+
+
+def _seconds(began: datetime | None, ended: datetime | None) -> float | None:
+    return None if began is None or ended is None else round((ended - began).total_seconds(), 3)
+
+
+# ---------------------------------------------------------------------------- what goes on now
+
+
+def _running(runs: Sequence[StepRun], compared: Compared, now: datetime) -> Json | None:
+    """What goes on, and when it will end: the steps that are planned take as long as usual."""
+    current = next((run for run in runs if run.state in OPEN_RUNS and run.started_at), None)
+    if current is None or current.started_at is None:
+        return None
+    began = min(run.started_at for run in runs if run.started_at)
+    elapsed_s = (now - current.started_at).total_seconds()
+    durations = compared.get(_key_of_run(current), Durations())
+    step_ends = _end_of_step(current, durations.median_beyond_s(elapsed_s))
+    ahead = [run for run in runs if run.state == Run.PLANNED]
+    return {
+        "flow": current.phase,
+        "flow_id": current.flow,
+        "began_at": _iso(began),
+        "step": current.step.name,
+        "state": current.state,
+        "position": current.position + 1,
+        "of": len(runs),
+        "step_began_at": _iso(current.started_at),
+        "step_elapsed_s": round(elapsed_s, 3),
+        "usual": durations.usual(),
+        "is_late": _is_late(durations, elapsed_s),
+        "step_ends_at": _iso(step_ends),
+        "flow_ends_at": _iso(_end_of_flow(step_ends, ahead, compared)),
+        "ahead": [
+            {"name": run.step.name, "usual": compared.get(_key_of_run(run), Durations()).usual()}
+            for run in ahead
+        ],
+    }
+
+
+def _is_late(durations: Durations, elapsed_s: float) -> bool | None:
+    """Does the step take longer than 19 of 20 did?  None: nothing to compare it with."""
+    usual = durations.usual()
+    return None if usual is None else elapsed_s > usual["p95_s"]
+
+
+def _end_of_step(run: StepRun, lasts_s: float | None) -> datetime | None:
+    """A step that an operator holds ends when he says so; a slower one than ever, who knows."""
+    if run.state == Run.HELD or lasts_s is None or run.started_at is None:
+        return None
+    return run.started_at + timedelta(seconds=lasts_s)
+
+
+def _end_of_flow(
+    step_ends: datetime | None, ahead: Iterable[StepRun], compared: Compared
+) -> datetime | None:
+    usual = [compared.get(_key_of_run(run), Durations()).usual() for run in ahead]
+    if step_ends is None or None in usual:
+        return None
+    return step_ends + timedelta(seconds=sum(each["median_s"] for each in usual if each))
