@@ -1,0 +1,136 @@
+"""Stacks of machines whose engine is killed at a commit, and how they end.
+
+calm, commits = run(FLOWS["create"], copied(start, path))
+check(FLOWS["create"], start, tmp_path)     # at every commit the same end; AssertionError
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import yaml
+
+from bloomery.model.stacks import Template
+from tests.kit import trees
+from tests.kit.machine_sites import Site, copied, make_site
+from tests.kit.row_engines import Engine, Kill, Killed
+
+TEXT = """
+heat_template_version: '2021-04-16'
+resources:
+  node:
+    type: OS::Ironic::Node
+    properties:
+      name: n1
+      driver: fake-hardware
+      resource_class: bm
+      ports: [{address: '52:54:00:00:00:01'}]
+  port:
+    type: OS::Ironic::Port
+    properties: {node: {get_resource: node}, address: '52:54:00:00:00:02'}
+  slot:
+    type: OS::Ironic::Allocation
+    depends_on: [node, port]
+    properties: {resource_class: bm}
+  web:
+    type: OS::Ironic::Instance
+    properties:
+      allocation: {get_resource: slot}
+      image: {source: IMAGE}
+      retry: {attempts: 2}
+  other:
+    type: OS::Ironic::Instance
+    properties:
+      selector: {resource_class: pool}
+      image: {source: IMAGE}
+      retry: {attempts: 2}
+      power: 'off'
+"""
+
+
+def template(image: str = "http://images/a") -> Template:
+    return trees.template(image, template=yaml.safe_load(TEXT.replace("IMAGE", image)))
+
+
+def create(site: Site) -> None:
+    site.create(template())
+
+
+def create_with_a_failure(site: Site) -> None:
+    site.machines.fail_next("active", "no disk")
+    site.create(template())
+
+
+def rebuild(site: Site) -> None:
+    site.update(template("http://images/b"))
+
+
+@dataclass(frozen=True)
+class Flow:
+    """What is ordered, how it ends, and what was done before it, undisturbed."""
+
+    order: Callable[[Site], Any]
+    ends: str
+    before: Callable[[Site], None] | None = None
+
+
+FLOWS = {
+    "create": Flow(create, "CREATE_COMPLETE"),
+    "create on a second attempt": Flow(create_with_a_failure, "CREATE_COMPLETE"),
+    "rebuild": Flow(rebuild, "UPDATE_COMPLETE", create),
+    "delete": Flow(lambda site: site.delete(), "DELETE_COMPLETE", create),
+}
+
+
+def begun(flow: Flow, folder: Path) -> Site:
+    """A site as it is before a flow."""
+    site = make_site(trees.database(folder))
+    if flow.before is not None:
+        flow.before(site)
+        Engine(site.db, site.runtime()).run(site.root)
+    return site
+
+
+def run(flow: Flow, site: Site, kill: Kill | None = None) -> tuple[dict[str, Any], int]:
+    """Let a flow end, by a successor where the first engine is killed; return its end."""
+    flow.order(site)
+    engine = Engine(site.db, site.runtime(), kill)
+    try:
+        engine.run(site.root)
+    except Killed:
+        Engine(site.db, site.runtime()).run(site.root)
+    else:
+        assert kill is None, "the engine was not killed"
+    end = _end(site)
+    site.db.close()
+    return end, engine.commits
+
+
+def _end(site: Site) -> dict[str, Any]:
+    tree, machines = site.tree(), site.machines
+    return {
+        "stack": f"{tree.stacks[0].action}_{tree.stacks[0].status}",
+        "resources": sorted((row.name, row.action, row.status) for row in tree.resources),
+        "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
+        "nodes": Counter(
+            (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
+             node["instance_info"].get("image_source"))
+            for node in machines.nodes.values()
+        ),
+        "records": {noun: len(kept) for noun, kept in machines.records.items()},
+    }  # fmt: skip
+
+
+def check(flow: Flow, start: Site, folder: Path) -> None:
+    """Kill the engine before and after each commit; each time, the end is that without a kill."""
+    calm, commits = run(flow, copied(start, folder / "calm.sqlite"))
+    assert calm["stack"] == flow.ends
+    for number in range(1, commits + 1):
+        for before in (True, False) if number < commits else (True,):
+            site = copied(start, folder / f"{number}-{before}.sqlite")
+            end, _ = run(flow, site, Kill(number, before=before))
+            assert end == calm, f"killed {'before' if before else 'after'} commit {number}"
