@@ -1,4 +1,4 @@
-"""Two conductors that give out the nodes of one PostgreSQL: none is given twice, none is lost."""
+"""Two conductors that give out the nodes of one database: none is given twice, none is lost."""
 
 from __future__ import annotations
 
