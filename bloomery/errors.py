@@ -793,7 +793,27 @@ class TooManyListeners(Unavailable):
 
 class DatabaseBusy(Unavailable):
     code = "unavailable.database"
-    text = "cannot write to the database: {reason}; retry"
+    text = "cannot use the database: {reason}; retry"
+
+
+class DatabaseAway(DatabaseBusy):
+    """Nobody answers at the database server; what went on there was rolled back."""
+
+    code = "unavailable.database.away"
+    text = (
+        "cannot reach the database {server}: {reason}; start the server, or correct "
+        "[database]connection, then retry"
+    )
+
+
+class CommitInDoubt(DatabaseBusy):
+    """The server went away with the answer to COMMIT: the change was stored, or it was not."""
+
+    code = "unavailable.database.in_doubt"
+    text = (
+        "cannot tell whether the change was stored: {reason}; look at what is there once it "
+        "answers, and repeat the request if nothing changed"
+    )
 
 
 # ------------------------------------------------------------- 500: it should have worked

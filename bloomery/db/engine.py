@@ -1,50 +1,35 @@
 """The one database of a process, and the edge of its transactions.
 
-Reads see the last commit and need no transaction.  Writes go through ``transact``: on SQLite
-one at a time, first come, first served, with BEGIN IMMEDIATE (deferred transactions lost 89 %
-of 3200 updates at 16 threads; immediate ones none); elsewhere deadlocks and lost connections
-are tried again here and nowhere else.  Nothing but SQL belongs inside: no BMC, RPC or log call.
+Reads see the last commit and need no transaction.  Writes go through ``transact``.  What that
+means depends on the database: ``sqlite_edge`` lets one writer in at a time, ``server_edge`` runs
+work again that met a deadlock or lost its connection, and never what was committed.  Nothing but
+SQL belongs inside: no BMC, RPC or log call.
 """
 
 from __future__ import annotations
 
+import dataclasses
 import os
-import random
-import sqlite3
 import threading
-import time
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any, Final, TypeVar
 
 import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conf.database import Database as Settings
-from bloomery.db.fair_lock import FairLock
+from bloomery.db.server_edge import ServerEdge
+from bloomery.db.sqlite_edge import SqliteEdge
 
 T = TypeVar("T")
 
-_BUSY_SIGNS = {
-    "database is locked": "another program holds a lock on it",
-    "database or disk is full": "the disk is full",
-    "disk I/O error": "the disk failed",
-    "attempt to write a readonly database": "the file is not writable",
-}
-_BROKEN_SIGNS = {
-    "file is not a database": "it is not an SQLite database",
-    "database disk image is malformed": "it is damaged",
-    "unable to open database file": "it cannot be opened",
-}
 _FORMS = {  # of URLs, and the extra that brings the driver
-    "postgresql+psycopg://USER:PASSWORD@HOST/NAME": "bloomery[postgresql]",
-    "mysql+pymysql://USER:PASSWORD@HOST/NAME": "bloomery[mysql]",
+    "postgresql://USER:PASSWORD@HOST/NAME": "bloomery[postgresql]",
+    "mysql://USER:PASSWORD@HOST/NAME": "bloomery[mysql]",
 }
-_PAGE_CACHE_KIB = 256  # per connection; 2 MiB cost 16 MiB in all and, measured, saved no time
-MOST_LOG_BYTES = 8 << 20  # of SQLite's -wal file, once nobody reads what is old: twice the usual
-_CLOSE_S = 1.0
-_RETRYABLE_STATES = frozenset({"40001", "40P01", "1213", "1205"})
+_DRIVERS: Final = {"postgresql": "postgresql+psycopg", "mysql": "mysql+pymysql"}
 
 
 class Database:
@@ -64,119 +49,50 @@ class Database:
         self.settings = settings or Settings()
         self.url = parse_url(url)
         self.is_sqlite = self.url.get_backend_name() == "sqlite"
-        self._gate = FairLock()
         with _driver_named(self.url):
-            self._engine = _engine(self.url, self.settings, foreign_writer_timeout_s)
-        self._writer: sa.Connection | None = None
-        self._on_commit: list[Callable[[], None]] = []
+            self._edge: SqliteEdge | ServerEdge = (
+                SqliteEdge(self.url, self.settings, foreign_writer_timeout_s)
+                if self.is_sqlite
+                else ServerEdge(self.url, self.settings)
+            )
 
-    @contextmanager
-    def read(self) -> Iterator[sa.Connection]:
-        """A connection for reading: each statement sees the last commit before it."""
-        with self._named_faults(), self._engine.connect() as conn:
-            yield conn
+    def read(self) -> AbstractContextManager[sa.Connection]:
+        """A connection for reading: each statement sees the last commit before it.
 
-    @contextmanager
-    def snapshot(self) -> Iterator[sa.Connection]:
+        Raises DatabaseBusy: SQLite's file is locked, or the server is away.
+        """
+        return self._edge.read()
+
+    def snapshot(self) -> AbstractContextManager[sa.Connection]:
         """A connection for reading whose statements all see the same commit, the last one."""
-        with self._named_faults(), self._engine.connect() as conn:
-            if not self.is_sqlite:
-                with conn.execution_options(isolation_level="REPEATABLE READ").begin():
-                    yield conn
-                return
-            _execute_bare(conn, "BEGIN")
-            try:
-                yield conn
-            finally:
-                _roll_back(conn)
-
-    @contextmanager
-    def _named_faults(self) -> Iterator[None]:
-        """Say in one sentence what SQLite refused; other faults stay what they are."""
-        try:
-            yield
-        except sa.exc.DatabaseError as exc:
-            if self.is_sqlite and (failure := _named(exc, self.url)):
-                raise failure from exc
-            raise
+        return self._edge.snapshot()
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
         """Run ``work`` in one transaction and commit; it may be run again after a deadlock.
 
-        Raises what ``work`` raises, with nothing written; DatabaseBusy when the turn never came.
+        Raises what ``work`` raises, with nothing written; DatabaseBusy when its turn never came
+        or the server is away; CommitInDoubt when the server went away with the answer.
         """
-        if self.is_sqlite:
-            return self._transact_alone(work)
-        return self._transact_retrying(work)
-
-    def _transact_alone(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._turn(), self._named_faults():
-            if self._writer is None:
-                self._writer = self._engine.connect()
-            return self._run_alone(self._writer, work)
-
-    @contextmanager
-    def _turn(self) -> Iterator[None]:
-        if not self._gate.enter(self.settings.write_timeout):
-            raise errors.DatabaseBusy(
-                reason=f"no turn came within {self.settings.write_timeout} s",
-            )
-        try:
-            yield
-        finally:
-            self._gate.leave()
+        return self._edge.transact(work)
 
     def alter(self, work: Callable[[sa.Connection], T]) -> T:
-        """Run ``work`` in one transaction that may rebuild tables.
+        """Run ``work``, which changes the schema, while no other process does so."""
+        return self._edge.alter(work)
 
-        SQLite would take the drop of a rebuilt table for the deletion of its rows, and of all
-        that refers to them: so foreign keys are off meanwhile, and checked before the commit.
+    def reserved(self) -> Database:
+        """Return this database with one connection of its own, for signs of life.
+
+        Whoever uses up the pool does not delay them.  SQLite has one writer: it returns itself.
+        The caller closes it.
         """
-        if not self.is_sqlite:
-            return self.transact(work)
-        with self._turn(), self._named_faults(), self._engine.connect() as conn:
-            conn.exec_driver_sql("PRAGMA foreign_keys=OFF")
-            try:
-                return self._run_alone(conn, lambda conn: _with_keys_checked(conn, work))
-            finally:
-                conn.exec_driver_sql("PRAGMA foreign_keys=ON")
-
-    def _run_alone(self, conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
-        _execute_bare(conn, "BEGIN IMMEDIATE")
-        try:
-            result = work(conn)
-            _execute_bare(conn, "COMMIT")
-        except BaseException:
-            _roll_back(conn)
-            raise
-        for callback in self._on_commit:
-            callback()
-        return result
-
-    def _transact_retrying(self, work: Callable[[sa.Connection], T]) -> T:
-        for attempt in range(1, self.settings.max_retries + 1):
-            try:
-                with (
-                    self._engine.connect() as conn,
-                    conn.execution_options(
-                        isolation_level="READ COMMITTED",
-                    ).begin(),
-                ):
-                    return work(conn)
-            except sa.exc.DBAPIError as exc:
-                if attempt == self.settings.max_retries or not _retryable(exc):
-                    raise
-                time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311  jitter
-        raise AssertionError("unreachable")
+        if self.is_sqlite:
+            return self
+        single = dataclasses.replace(self.settings, max_pool_size=1, max_overflow=0)
+        return Database(self.url, single)
 
     def close(self) -> None:
         """Give every connection back; the database may be used again afterwards."""
-        if self._gate.enter(_CLOSE_S):  # whoever still writes has it, and keeps the connection
-            if self._writer is not None:
-                self._writer.close()
-                self._writer = None
-            self._gate.leave()
-        self._engine.dispose()
+        self._edge.close()
 
     def backup(self, target: Path) -> None:
         """Copy the SQLite database to ``target`` while it is in use.  Raises CannotStart."""
@@ -202,11 +118,20 @@ class Database:
 
 
 def parse_url(text: str | sa.URL) -> sa.URL:
-    """Return the URL.  Raises CannotStart that does not repeat it: it may hold a password."""
+    """Return the URL, with the driver that we use where it names none.
+
+    MariaDB goes by ``mysql``, which is what SQLAlchemy's options for its tables are called.
+    Raises CannotStart that does not repeat the URL: it may hold a password.
+    """
     try:
-        return sa.make_url(text)
+        url = sa.make_url(text)
     except (sa.exc.ArgumentError, ValueError):
         raise _unusable("it is not a URL") from None
+    backend, _, driver = url.drivername.partition("+")
+    backend = {"mariadb": "mysql", "postgres": "postgresql"}.get(backend, backend)
+    if not driver:
+        return url.set(drivername=_DRIVERS.get(backend, backend))
+    return url.set(drivername=f"{backend}+{driver}")
 
 
 @contextmanager
@@ -229,76 +154,6 @@ def _unusable(problem: str) -> errors.CannotStart:
     )
 
 
-def _engine(url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) -> sa.Engine:
-    if url.get_backend_name() != "sqlite":
-        return sa.create_engine(url, pool_pre_ping=True, isolation_level="AUTOCOMMIT")
-    engine = sa.create_engine(
-        url,
-        isolation_level="AUTOCOMMIT",
-        poolclass=sa.pool.QueuePool,
-        pool_size=16,
-        max_overflow=-1,
-        pool_reset_on_return=None,
-        connect_args={"check_same_thread": False, "timeout": foreign_writer_timeout_s},
-    )
-
-    def prepare(dbapi: Any, _record: Any) -> None:
-        dbapi.execute("PRAGMA journal_mode=WAL")
-        dbapi.execute(f"PRAGMA synchronous={settings.synchronous}")
-        dbapi.execute("PRAGMA foreign_keys=ON")
-        dbapi.execute(f"PRAGMA journal_size_limit={MOST_LOG_BYTES}")
-        dbapi.execute(f"PRAGMA cache_size=-{_PAGE_CACHE_KIB}")
-
-    sa.event.listen(engine, "connect", prepare)
-    return engine
-
-
-def _execute_bare(conn: sa.Connection, statement: str) -> None:
-    """Run a statement without parameters or rows; SQLAlchemy would add ten times its cost.
-
-    Raises what SQLAlchemy would raise.
-    """
-    try:
-        conn.connection.dbapi_connection.execute(statement)  # type: ignore[union-attr]
-    except sqlite3.Error as exc:
-        raise sa.exc.DBAPIError.instance(statement, None, exc, sqlite3.Error) from exc
-
-
-def _with_keys_checked(conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
-    result = work(conn)
-    if broken := conn.exec_driver_sql("PRAGMA foreign_key_check").all():
-        raise errors.Failure(reason=f"cannot commit: rows refer to what is not there: {broken}")
-    return result
-
-
-def _roll_back(conn: sa.Connection) -> None:
-    if conn.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
-        _execute_bare(conn, "ROLLBACK")
-
-
-def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:
-    """Return the error that names a fault of SQLite's file, or None for other faults."""
-    message = str(exc.orig)
-    for sign, meaning in _BUSY_SIGNS.items():
-        if sign in message:
-            return errors.DatabaseBusy(reason=f"{meaning} ({url.database})", log=message)
-    for sign, meaning in _BROKEN_SIGNS.items():
-        if sign in message:
-            return errors.CannotStart(
-                reason=f"cannot use {url.database}: {meaning}; put back a backup of it, "
-                "or choose another --state-dir",
-                log=message,
-            )
-    return None
-
-
-def _retryable(exc: sa.exc.DBAPIError) -> bool:
-    if exc.connection_invalidated:
-        return True
-    state = getattr(exc.orig, "sqlstate", None) or str((exc.orig.args or ("",))[0])  # type: ignore[union-attr]
-    return state in _RETRYABLE_STATES
-
-
 class Meter:
     """Counts the statements and commits of a database: for tests and benchmarks."""
 
@@ -306,10 +161,9 @@ class Meter:
         self._mutex = threading.Lock()
         self.statements: list[str] = []
         self.commits = 0
-        engine = db._engine  # noqa: SLF001  of this module
-        sa.event.listen(engine, "before_cursor_execute", self._on_statement)
-        sa.event.listen(engine, "commit", lambda _: self._committed())
-        db._on_commit.append(self._committed)  # noqa: SLF001  of this module
+        edge = db._edge  # noqa: SLF001  of this module
+        sa.event.listen(edge.engine, "before_cursor_execute", self._on_statement)
+        edge.on_commit.append(self._committed)
 
     def _on_statement(self, _c: Any, _cur: Any, statement: str, *_: Any) -> None:
         with self._mutex:

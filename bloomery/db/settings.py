@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sqlalchemy as sa
 
+from bloomery.db import upserts
 from bloomery.db.tables import SETTINGS
 
 _T = SETTINGS.c
@@ -14,14 +15,16 @@ def find(conn: sa.Connection, name: str) -> str | None:
 
 
 def settle(conn: sa.Connection, name: str, value: str) -> str:
-    """Store a fact unless it is settled already; return what holds."""
+    """Store a fact unless it is settled already, whoever settles it now; return what holds."""
     if (existing := find(conn, name)) is not None:
         return existing
-    conn.execute(sa.insert(SETTINGS), {"name": name, "value": value})
-    return value
+    missing = upserts.insert_missing(conn.dialect.name, SETTINGS, ("name", "value"), key="name")
+    conn.execute(missing, {"name": name, "value": value})
+    settled: str = conn.execute(sa.select(_T.value).where(_T.name == name)).scalar_one()
+    return settled
 
 
 def put(conn: sa.Connection, name: str, value: str) -> None:
     """Store a fact, whatever held before."""
-    conn.execute(sa.delete(SETTINGS).where(_T.name == name))
-    conn.execute(sa.insert(SETTINGS), {"name": name, "value": value})
+    upsert = upserts.insert_or_update(conn.dialect.name, SETTINGS, ("name", "value"), key="name")
+    conn.execute(upsert, {"name": name, "value": value})

@@ -363,7 +363,7 @@ NODE_HISTORY = _table(
     _text("project"),
     _text("state", 15),
     _text("target_provision_state", 15),
-    sa.Column("duration_seconds", sa.Float),
+    sa.Column("duration_seconds", sa.Float().with_variant(mysql.DOUBLE(), "mysql")),
     _text("request_id", 64),
 )
 
@@ -659,6 +659,15 @@ EVENT_CURSORS = sa.Table(
     sa.Column("generation", sa.BigInteger, nullable=False, server_default="0"),
     sa.Column("updated_at", UtcTime),
     _flag("wants_snapshots", server_default=sa.false()),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
+COMMIT_TOKENS = sa.Table(
+    "commit_tokens",
+    METADATA,
+    sa.Column("token", sa.String(32), primary_key=True),
+    sa.Column("is_void", sa.Boolean(create_constraint=False), nullable=False),
     mysql_engine="InnoDB",
     mysql_charset="utf8mb4",
 )

@@ -31,6 +31,7 @@ from bloomery.conf.conductor import Conductor
 LOG = logging.getLogger(__name__)
 
 _NO_WORKER_RETRY_S: Final = 1.0
+_TOKENS_EVERY_S: Final = 600.0
 _LEAST_REST: Final = 0.25  # of its period, for a job that takes all of it
 
 
@@ -98,6 +99,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda c: c.conductor_cleanup_interval,
         make=trim_conductors.make,
         why="hosts are given new names and never come back",
+    ),
+    Periodic(
+        name="trim_commit_tokens",
+        every_s=lambda c: _TOKENS_EVERY_S,
+        make=trim_history.make_tokens,
+        why="each transaction on a database server leaves one",
     ),
     Periodic(name="ask_agents", every_s=lambda c: 1.0, make=agents.make, why="drivers may poll"),
 )

@@ -1,4 +1,4 @@
-"""Histories and journals: the oldest go when a node has more than it may keep.
+"""Histories, journals, tokens of commits: what is old goes, in batches.
 
 One conductor does it for all.
 """
@@ -10,7 +10,7 @@ from functools import partial
 from typing import Final
 
 from bloomery.conductor.runtime import ConductorRuntime
-from bloomery.db import history, steps
+from bloomery.db import commit_tokens, history, steps
 
 _FLOWS_AT_ONCE: Final = 50  # of one transaction: others want to write, too
 _FLOWS_AT_MOST: Final = 20_000  # of one pass
@@ -45,3 +45,15 @@ def run_steps(runtime: ConductorRuntime) -> None:
         old = steps.list_old_flows(conn, keep=keep, at_most=_FLOWS_AT_MOST)
     for at in range(0, len(old), _FLOWS_AT_ONCE):
         runtime.db.transact(partial(steps.delete_flows, flows=old[at : at + _FLOWS_AT_ONCE]))
+
+
+def make_tokens(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run_tokens, runtime)
+
+
+def run_tokens(runtime: ConductorRuntime) -> None:
+    """Drop the tokens of commits that nobody can be in doubt of any more; SQLite has none."""
+    if runtime.db.is_sqlite or not runtime.ring.leads(runtime.host):
+        return
+    while runtime.db.transact(commit_tokens.trim):
+        pass

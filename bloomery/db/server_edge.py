@@ -1,0 +1,242 @@
+"""The edge of transactions on a database server.
+
+The driver commits each statement by itself, and the edge says BEGIN and COMMIT.  A transaction
+whose connection breaks, or which meets a deadlock, is run again: nothing of it was committed.  If
+it breaks while the answer to COMMIT is awaited, the edge finds out whether it was committed
+(``commit_tokens``), so that nothing runs twice.
+"""
+
+from __future__ import annotations
+
+import random
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, Final, NoReturn, TypeVar
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conf.database import Database as Settings
+from bloomery.db import commit_tokens, server_faults, server_pool
+
+T = TypeVar("T")
+
+_WROTE: Final = "bloomery.wrote"  # of a connection: its transaction has more than SELECTs
+_SNAPSHOT: Final = {
+    "postgresql": ["BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"],
+    "mysql": [
+        "SET TRANSACTION ISOLATION LEVEL REPEATABLE READ",
+        "START TRANSACTION WITH CONSISTENT SNAPSHOT, READ ONLY",
+    ],
+}
+_SCHEMA_TURN: Final = 0x626C6F6F6D  # PostgreSQL's advisory lock of who changes the schema
+
+
+class ServerEdge:
+    """Reads and transactions on the connections of one pool."""
+
+    def __init__(self, url: sa.URL, settings: Settings) -> None:
+        self._url = url
+        self._settings = settings
+        self.engine = server_pool.create(url, settings)
+        self.on_commit: list[Callable[[], None]] = []
+        sa.event.listen(self.engine, "before_cursor_execute", _note_write)
+
+    # ------------------------------------------------------------------------------ reading
+
+    @contextmanager
+    def read(self) -> Iterator[sa.Connection]:
+        with self._named_faults(), self._connection() as conn:
+            yield conn
+
+    @contextmanager
+    def snapshot(self) -> Iterator[sa.Connection]:
+        with self.read() as conn:
+            for statement in _SNAPSHOT[self._url.get_backend_name()]:
+                _send(conn, statement)
+            try:
+                yield conn
+            finally:
+                _roll_back(conn)
+
+    @contextmanager
+    def _named_faults(self) -> Iterator[None]:
+        """Say in one sentence what the server lacks; other faults stay what they are."""
+        try:
+            yield
+        except sa.exc.DBAPIError as exc:
+            if failure := server_faults.named(exc, self._url):
+                raise failure from exc
+            raise
+
+    @contextmanager
+    def _connection(self) -> Iterator[sa.Connection]:
+        """A connection of the pool.  Raises DatabaseAway, DatabaseBusy."""
+        try:
+            conn = self.engine.connect()
+        except sa.exc.TimeoutError as exc:
+            raise self._used_up() from exc
+        except sa.exc.DBAPIError as exc:
+            raise server_faults.away(exc, self._url) from exc
+        with conn:
+            yield conn
+
+    def _used_up(self) -> errors.DatabaseBusy:
+        ours = self._settings
+        count = ours.max_pool_size + ours.max_overflow
+        return errors.DatabaseBusy(
+            reason=f"all {count} connections of this process were in use for {ours.pool_timeout} "
+            "s; if that happens often, raise [database]max_pool_size",
+        )
+
+    # ------------------------------------------------------------------------------ writing
+
+    def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        give_up_at = time.monotonic() + self._settings.connect_timeout
+        for attempt in range(1, self._settings.max_retries + 1):
+            try:
+                with self._connection() as conn:
+                    return self._run(conn, work)
+            except (sa.exc.DBAPIError, errors.DatabaseBusy) as exc:
+                is_last = attempt == self._settings.max_retries or time.monotonic() > give_up_at
+                if is_last or not server_faults.may_pass(exc):
+                    self._raise_named(exc)
+                time.sleep(random.uniform(0, 0.01 * 2**attempt))  # noqa: S311  jitter
+        raise AssertionError("unreachable")
+
+    def _raise_named(self, exc: Exception) -> NoReturn:
+        failure = server_faults.named(exc, self._url)
+        if failure is None or failure is exc:
+            raise exc
+        raise failure from exc
+
+    def _run(self, conn: sa.Connection, work: Callable[[sa.Connection], T]) -> T:
+        _send(conn, "BEGIN")
+        conn.info[_WROTE] = False
+        try:
+            result = work(conn)
+        except BaseException:
+            _roll_back(conn)
+            raise
+        self._commit(conn)
+        for callback in self.on_commit:
+            callback()
+        return result
+
+    def _commit(self, conn: sa.Connection) -> None:
+        """Commit; where no answer comes, find out what became of it.
+
+        Raises what the server says, with nothing committed; CommitInDoubt.
+        """
+        token = commit_tokens.make() if conn.info[_WROTE] else None
+        try:
+            for statement in commit_tokens.commit_statements(token, self.engine.dialect):
+                _send(conn, statement)
+        except sa.exc.DBAPIError as exc:
+            if not exc.connection_invalidated:
+                _roll_back(conn)
+                raise
+            if token is not None and not self._was_committed(token):
+                raise
+
+    def _was_committed(self, token: str) -> bool:
+        """Ask on another connection, for as long as a server may take to come back."""
+        give_up_at = time.monotonic() + self._settings.connect_timeout
+        while True:
+            try:
+                with self._connection() as conn:
+                    return commit_tokens.claim(conn, token)
+            except (sa.exc.DBAPIError, errors.DatabaseBusy) as exc:
+                if server_faults.named(exc, self._url) is None:
+                    raise
+                if time.monotonic() > give_up_at:
+                    name = server_faults.server_name(self._url)
+                    reason = f"the database {name} went away while it was stored"
+                    raise errors.CommitInDoubt(reason=reason) from exc
+            time.sleep(random.uniform(0.05, 0.5))  # noqa: S311  jitter
+
+    # ------------------------------------------------------------------------------ altering
+
+    def alter(self, work: Callable[[sa.Connection], T]) -> T:
+        """Run ``work`` while no other process changes the schema; it is not run again.
+
+        On MariaDB and MySQL each change of a table is committed by itself.
+        """
+        engine = server_pool.create_unbounded(self._url, self._settings)
+        try:
+            with engine.connect() as conn, _schema_turn(conn):
+                result = work(conn)
+                _send(conn, "COMMIT")
+                return result
+        finally:
+            engine.dispose()
+
+    def close(self) -> None:
+        self.engine.dispose()
+
+
+@contextmanager
+def _schema_turn(conn: sa.Connection) -> Iterator[None]:
+    """Wait until no other process changes the schema, and begin a transaction.
+
+    Raises DatabaseBusy.  The turn ends with the connection, at the latest.
+    """
+    if conn.dialect.name == "postgresql":
+        _send(conn, "BEGIN")
+        _send(conn, f"SET LOCAL lock_timeout = '{server_pool.ALTERING_TURN_S}s'")
+        _send(conn, f"SELECT pg_advisory_xact_lock({_SCHEMA_TURN})")
+        _send(conn, f"SET LOCAL lock_timeout = '{server_pool.ALTERING_LOCK_S}s'")
+    else:
+        name = sa.func.concat("bloomery.schema.", sa.func.database())
+        turn = sa.select(sa.func.get_lock(name, server_pool.ALTERING_TURN_S))
+        if not conn.execute(turn).scalar():
+            raise errors.DatabaseBusy(reason="another process changes the schema")
+        wait_s = server_pool.ALTERING_LOCK_S
+        _send(conn, f"SET SESSION lock_wait_timeout = {wait_s}, autocommit = 0")
+    try:
+        yield
+    except BaseException:
+        _roll_back(conn)
+        raise
+
+
+def _note_write(conn: sa.Connection, _cursor: Any, statement: str, *_: Any) -> None:
+    if not statement.startswith("SELECT"):
+        conn.info[_WROTE] = True
+
+
+def _send(conn: sa.Connection, statement: str) -> None:
+    """Run a statement without parameters or rows; SQLAlchemy would add ten times its cost.
+
+    Raises what SQLAlchemy would raise, and gives up a connection that is gone.
+    """
+    dialect, dbapi = conn.dialect, conn.connection.dbapi_connection
+    errors_of_driver = dialect.loaded_dbapi.Error
+    try:
+        _execute(dbapi, statement)
+    except errors_of_driver as exc:
+        is_lost = dialect.is_disconnect(exc, dbapi, None)
+        if is_lost:
+            conn.invalidate(exc)
+        raise sa.exc.DBAPIError.instance(
+            statement, None, exc, errors_of_driver, connection_invalidated=is_lost
+        ) from exc
+
+
+def _execute(dbapi: Any, statement: str) -> None:
+    if hasattr(dbapi, "pgconn"):  # psycopg would count it among those to prepare
+        with dbapi.cursor() as cursor:
+            cursor.execute(statement, prepare=False)
+        return
+    dbapi.query(statement)
+
+
+def _roll_back(conn: sa.Connection) -> None:
+    """End a transaction that is not to be; a connection that is gone has ended it already."""
+    if conn.invalidated:
+        return
+    try:
+        _send(conn, "ROLLBACK")
+    except sa.exc.DBAPIError as exc:
+        conn.invalidate(exc)

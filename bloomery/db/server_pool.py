@@ -1,0 +1,107 @@
+"""Connections to PostgreSQL, MariaDB and MySQL: what they are opened with, and when they are stale.
+
+The driver commits each statement by itself, so that neither it nor SQLAlchemy sends anything on
+its own: a read is one packet.  Isolation and time-outs are set once per connection.
+"""
+
+from __future__ import annotations
+
+import select
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.conf.database import Database as Settings
+
+_LOOPBACK: Final = frozenset({None, "localhost", "127.0.0.1", "::1"})
+_USED: Final = "bloomery.used"  # of a connection's record: it has been checked out before
+_NETWORK_SLACK_S: Final = 10  # beyond the time-out of a statement, until its connection is dead
+ALTERING_LOCK_S: Final = 60  # to wait for a table: whoever comes later waits behind us
+ALTERING_TURN_S: Final = 600  # to wait for another process that changes the schema
+
+
+def create(url: sa.URL, settings: Settings) -> sa.Engine:
+    """Return the pool for everyday use: bounded in size, and each wait bounded in time."""
+    engine = sa.create_engine(
+        url,
+        pool_size=settings.max_pool_size,
+        max_overflow=settings.max_overflow,
+        pool_timeout=settings.pool_timeout,
+        connect_args=_connect_args(url, settings, settings.statement_timeout),
+        **_PLAIN,
+    )
+    sa.event.listen(engine, "checkout", _refuse_stale)
+    return engine
+
+
+def create_unbounded(url: sa.URL, settings: Settings) -> sa.Engine:
+    """Return an engine whose statements may take any time: for changes of the schema."""
+    arguments = _connect_args(url, settings, statement_timeout_s=0)
+    return sa.create_engine(url, poolclass=sa.pool.NullPool, connect_args=arguments, **_PLAIN)
+
+
+_PLAIN: Final[dict[str, Any]] = {
+    "pool_reset_on_return": None,  # the edge ends what it begins
+    "skip_autocommit_rollback": True,
+}
+
+
+def _connect_args(url: sa.URL, settings: Settings, statement_timeout_s: int) -> dict[str, Any]:
+    arguments: dict[str, Any] = {"autocommit": True, "connect_timeout": settings.connect_timeout}
+    if url.get_backend_name() == "postgresql":
+        return arguments | _postgresql(url, settings, statement_timeout_s)
+    if url.host in _LOOPBACK and not any(name.startswith("ssl") for name in url.query):
+        arguments["ssl_disabled"] = True  # PyMySQL reads every authority for each connection
+    return arguments | _mysql(settings, statement_timeout_s)
+
+
+def _postgresql(url: sa.URL, settings: Settings, statement_timeout_s: int) -> dict[str, Any]:
+    limits = {
+        "default_transaction_isolation": "read\\ committed",
+        "lock_timeout": f"{settings.lock_timeout}s",
+        "statement_timeout": f"{statement_timeout_s}s",
+        "idle_in_transaction_session_timeout": f"{statement_timeout_s}s",
+    }
+    options = [f"-c {name}={value}" for name, value in limits.items()]
+    silent_s = settings.connect_timeout + _NETWORK_SLACK_S
+    return {
+        "options": " ".join([*options, str(url.query.get("options", ""))]).strip(),
+        "keepalives_idle": settings.connect_timeout,
+        "keepalives_interval": max(settings.connect_timeout // 3, 1),
+        "keepalives_count": 3,
+        "tcp_user_timeout": silent_s * 1000,
+    }
+
+
+def _mysql(settings: Settings, statement_timeout_s: int) -> dict[str, Any]:
+    """What begins with /*M! is read by MariaDB alone, with /*!8 by MySQL."""
+    command = (
+        f"SET SESSION sql_mode = 'TRADITIONAL', innodb_lock_wait_timeout = {settings.lock_timeout}"
+        " /*!80000 , transaction_isolation = 'READ-COMMITTED' */"
+        " /*M!100300 , tx_isolation = 'READ-COMMITTED'"
+        f", max_statement_time = {statement_timeout_s}"
+        f", idle_transaction_timeout = {statement_timeout_s} */"
+    )
+    wait_s = statement_timeout_s + _NETWORK_SLACK_S if statement_timeout_s else None
+    return {"init_command": command, "read_timeout": wait_s, "write_timeout": wait_s}
+
+
+def _refuse_stale(dbapi: Any, record: Any, _proxy: Any) -> None:
+    """Let the pool replace a connection that the server has closed, without asking the server.
+
+    An idle connection has nothing to say: what can be read from its socket is its end.
+    """
+    if not record.info.setdefault(_USED, False):
+        record.info[_USED] = True
+    elif _is_stale(dbapi):
+        raise sa.exc.DisconnectionError("the server has closed it")
+
+
+def _is_stale(dbapi: Any) -> bool:
+    try:
+        descriptor = dbapi.pgconn.socket if hasattr(dbapi, "pgconn") else dbapi._sock.fileno()  # noqa: SLF001  PyMySQL names it nowhere else
+    except Exception:  # noqa: BLE001  of either driver: it has no socket any more
+        return True
+    poll = select.poll()
+    poll.register(descriptor, select.POLLIN)
+    return bool(poll.poll(0))

@@ -1,0 +1,134 @@
+"""A connection that breaks before COMMIT, or after it: nothing is lost, nothing runs twice."""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Callable
+
+import pytest
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import commit_tokens, engine, locks, nodes, settings
+from bloomery.db.tables import COMMIT_TOKENS
+from tests.kit.tcp_proxy import Cut, TcpProxy
+
+Request = Callable[[bytes], Cut]
+
+
+def once(sign: bytes, cut: Cut) -> Request:
+    """Cut at the first request that holds ``sign``; all others are forwarded."""
+    cuts = iter([cut])
+    return lambda data: next(cuts, Cut.NOT) if sign in data else Cut.NOT
+
+
+def tokens(db: engine.Database) -> list[bool]:
+    with db.read() as conn:
+        return list(conn.execute(sa.select(COMMIT_TOKENS.c.is_void)).scalars())
+
+
+@pytest.mark.parametrize("cut", [Cut.AFTER, Cut.BEFORE, Cut.LATE])
+def test_nothing_runs_twice_and_nothing_is_lost(
+    db: engine.Database, far: engine.Database, proxy: TcpProxy, add_node, cut: Cut
+):
+    """Counted up once, whether the server got the COMMIT, never got it, or gets it late."""
+    node = db.transact(lambda conn: add_node(conn, description="x"))
+
+    def grow(conn: sa.Connection) -> str:
+        description = f"{nodes.get_for_update(conn, node).description}x"
+        nodes.update(conn, node, {"description": description})
+        return description
+
+    proxy.on_request = once(b"COMMIT", cut)
+    if cut is Cut.LATE:  # what the first try has locked is free once its server side has ended
+        deliver_at_rerun(proxy, node)
+    assert far.transact(grow) == "xx"
+    with db.read() as conn:
+        assert nodes.get(conn, node).description == "xx"
+
+
+def deliver_at_rerun(proxy: TcpProxy, node: str) -> None:
+    """Deliver the late COMMIT once the work is begun anew."""
+    cut, begun = proxy.on_request, []
+
+    def on_request(data: bytes) -> Cut:
+        if b"BEGIN" in data and b"NOT ATOMIC" not in data:
+            begun.append(data)
+            if len(begun) == 2:
+                proxy.deliver()
+        return cut(data)
+
+    proxy.on_request = on_request
+
+
+@pytest.mark.parametrize("cut", [Cut.AFTER, Cut.BEFORE])
+def test_a_lock_is_not_taken_against_its_own_host(
+    db: engine.Database, far: engine.Database, proxy: TcpProxy, add_node, cut: Cut
+):
+    node = db.transact(add_node)
+    proxy.on_request = once(b"COMMIT", cut)
+    reserved = far.transact(lambda conn: locks.reserve(conn, node, holder="a", purpose="deploy"))
+    assert (reserved.reservation, reserved.lock_generation) == ("a", 1)
+
+
+@pytest.mark.parametrize("cut", [Cut.AFTER, Cut.BEFORE])
+def test_what_was_created_is_no_conflict(far: engine.Database, proxy: TcpProxy, add_node, cut: Cut):
+    ident = str(uuid.uuid4())
+    proxy.on_request = once(b"COMMIT", cut)
+    assert far.transact(lambda conn: add_node(conn, uuid=ident, name="web-1")) == ident
+
+
+def test_a_connection_that_breaks_before_the_commit_is_replaced(
+    far: engine.Database, proxy: TcpProxy, add_node
+):
+    proxy.on_request = once(b"INSERT INTO nodes", Cut.AFTER)
+    ident = far.transact(lambda conn: add_node(conn, name="web-1"))
+    with far.read() as conn:
+        assert nodes.find_uuid(conn, "web-1") == ident
+
+
+def test_a_transaction_that_only_reads_leaves_no_token(db: engine.Database, far, proxy: TcpProxy):
+    proxy.on_request = once(b"COMMIT", Cut.AFTER)
+    assert far.transact(lambda conn: settings.find(conn, "nothing")) is None
+    assert tokens(db) == []
+
+
+def test_who_cannot_find_out_says_so(far: engine.Database, proxy: TcpProxy, add_node):
+    def on_request(data: bytes) -> Cut:
+        proxy.is_open = b"COMMIT" not in data
+        return Cut.NOT if proxy.is_open else Cut.AFTER
+
+    far.transact(add_node)
+    proxy.on_request = on_request
+    with pytest.raises(errors.CommitInDoubt, match=rf"127.0.0.1:{proxy.port}/.* went away"):
+        far.transact(add_node)
+
+
+def test_a_server_that_is_away_is_named(far: engine.Database, proxy: TcpProxy, add_node):
+    far.transact(add_node)
+    proxy.is_open = False
+    proxy.cut()
+    for ask in (lambda: far.transact(add_node), lambda: far.read().__enter__()):
+        with pytest.raises(errors.DatabaseAway, match=r"cannot reach the database .*retry") as away:
+            ask()
+        assert away.value.status == 503
+    proxy.is_open = True
+    far.transact(add_node)
+
+
+def test_a_connection_that_the_server_has_closed_is_replaced_without_being_noticed(
+    far: engine.Database, proxy: TcpProxy
+):
+    with far.read() as conn:
+        settings.find(conn, "nothing")
+    proxy.cut()
+    with far.read() as conn:
+        assert settings.find(conn, "nothing") is None
+
+
+def test_old_tokens_are_dropped_and_young_ones_are_not(db: engine.Database, add_node, monkeypatch):
+    db.transact(add_node)
+    assert db.transact(commit_tokens.trim) == 0
+    monkeypatch.setattr(commit_tokens, "KEEP_S", -1)
+    assert db.transact(commit_tokens.trim) == len(["of add_node"])
+    assert tokens(db) == [False], "of the transaction that trims"
