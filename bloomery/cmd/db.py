@@ -47,7 +47,7 @@ def check(state_dir: Path, config_files: tuple[str, ...]) -> None:
     """Succeed if the schema is the one that this release needs."""
     home = StateDir(state_dir)
     database = home.existing_database(conf.load(config_files).database)
-    schema.require_head(database, state_dir=home.path)
+    schema.require_head(database, state_dir=home.path, config_files=config_files)
     click.echo(f"the schema is {schema.HEAD}, as this release needs")
 
 

@@ -65,7 +65,7 @@ class EngineProcess:
         with contextlib.ExitStack() as built, told_as_a_start():
             self._db = home.open_database(settings.database)
             built.callback(self._db.close)
-            prepare_schema(self._db, home)
+            prepare_schema(self._db, home, config_files)
             self._conf = named(settings, home.name_conductor(self._db, settings.default.host))
             if relay.needs_oslo(self._conf):
                 threads.use_threads()

@@ -49,7 +49,7 @@ class Service:
         with contextlib.ExitStack() as built, told_as_a_start():
             self.db = home.open_database(conf.database)
             built.callback(self.db.close)
-            prepare_schema(self.db, home)
+            prepare_schema(self.db, home, config_files)
             conf = named(conf, home.name_conductor(self.db, conf.default.host))
             self.conf = placed(conf, home.path)
             self._build(config_files)
@@ -222,10 +222,10 @@ def placed(conf: Conf, state_dir: Path) -> Conf:
     return dataclasses.replace(conf, agent=agent)
 
 
-def prepare_schema(db: Database, home: StateDir) -> None:
+def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = ()) -> None:
     """Bring SQLite's schema up; require that of a server to be.  Raises CannotStart."""
     if not db.is_sqlite:
-        schema.require_head(db, state_dir=home.path)
+        schema.require_head(db, state_dir=home.path, config_files=config_files)
         return
     backup = schema.prepare(db)
     if backup is not None:

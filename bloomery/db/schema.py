@@ -8,6 +8,9 @@ A start asks one plain question and imports no alembic:
 
 from __future__ import annotations
 
+import re
+import shlex
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Final
@@ -30,6 +33,8 @@ HEAD: Final = "0005"
 OURS: Final = Line(scripts="bloomery.db:migrations", head=HEAD)
 _VERSION_TABLE: Final = "alembic_version"
 _VERSION: Final = sa.text("SELECT version_num FROM alembic_version")
+_CONTRACTED_AT: Final = sa.text("SELECT value FROM home WHERE name = 'contracted_at'")
+_NUMBER: Final = re.compile(r"\d{4}")  # what our revisions are called
 
 
 def revision_of(db: engine.Database) -> str | None:
@@ -40,32 +45,67 @@ def revision_of(db: engine.Database) -> str | None:
     except sa.exc.DBAPIError as exc:
         if _VERSION_TABLE in str(exc.orig):
             return None
-        raise _unusable(db, exc) from exc
+        raise _unusable(db, exc.orig) from exc
+    except errors.DatabaseAway as exc:
+        raise _unusable(db, exc.facts["reason"]) from exc
 
 
-def require_head(db: engine.Database, *, state_dir: Path, line: Line = OURS) -> None:
-    """Refuse a database whose schema is not the one that this release needs.
+def require_head(
+    db: engine.Database,
+    *,
+    state_dir: Path,
+    config_files: Sequence[str] = (),
+    line: Line = OURS,
+) -> None:
+    """Refuse a database whose schema this release can't use; a newer one it can, if it may.
 
     Raises SchemaOutdated with the command to run, CannotStart if the database can't be used.
     """
     revision = revision_of(db)
-    _refuse_newer(revision, line)
-    if revision != line.head:
+    if revision == line.head or _may_use_newer(db, revision, line):
+        return
+    words = ["bloomery", "db", "upgrade", "--state-dir", str(state_dir)]
+    words += [word for name in config_files for word in ("--config-file", str(name))]
+    raise errors.SchemaOutdated(
+        found=revision or "not there yet",
+        wanted=line.head,
+        advice=f"run: {shlex.join(words)}",
+    )
+
+
+def _may_use_newer(db: engine.Database, revision: str | None, line: Line) -> bool:
+    """Whether a newer release brought the schema up, and took nothing away that we need.
+
+    So that the old processes of a site can start again while the new ones come, one by one.
+    Raises SchemaOutdated for a newer schema that we can't use.
+    """
+    if revision is None or revision <= line.head:
+        return False
+    contracted_at = _contracted_at(db) if _NUMBER.fullmatch(revision) else revision
+    if contracted_at is not None and contracted_at > line.head:
         raise errors.SchemaOutdated(
-            found=revision or "not there yet",
+            found=revision,
             wanted=line.head,
-            advice=f"run: bloomery db upgrade --state-dir {state_dir}",
+            advice="a newer release wrote it: start that one, or put back a backup from before",
         )
+    return True
+
+
+def _contracted_at(db: engine.Database) -> str | None:
+    """Return the last revision that took away what older releases need."""
+    with db.read() as conn:
+        return conn.execute(_CONTRACTED_AT).scalar()
 
 
 def upgrade(db: engine.Database, *, line: Line = OURS) -> None:
     """Bring the schema to the head of its line in one transaction: all revisions or none.
 
-    Where it is there already nothing is written.  Raises SchemaOutdated for a newer one.
+    On MariaDB and MySQL each change of a table is committed by itself: there the next try goes on
+    where this one broke off.  Where the head is there already, or a newer schema that this release
+    can use, nothing is written.  Raises SchemaOutdated for one that it can't.
     """
     revision = revision_of(db)
-    _refuse_newer(revision, line)
-    if revision == line.head:
+    if revision == line.head or _may_use_newer(db, revision, line):
         return
     try:
         db.alter(lambda conn: _run_revisions(conn, line))
@@ -83,9 +123,8 @@ def prepare(db: engine.Database, *, line: Line = OURS) -> Path | None:
     the current one nothing is done.
     """
     revision = revision_of(db)
-    if revision == line.head:
+    if revision == line.head or _may_use_newer(db, revision, line):
         return None
-    _refuse_newer(revision, line)
     backup = None if revision is None else _back_up(db, revision)
     upgrade(db, line=line)
     return backup
@@ -106,17 +145,8 @@ def _run_revisions(conn: sa.Connection, line: Line) -> None:
     command.upgrade(settings, line.head)
 
 
-def _refuse_newer(revision: str | None, line: Line) -> None:
-    if revision is not None and revision > line.head:
-        raise errors.SchemaOutdated(
-            found=revision,
-            wanted=line.head,
-            advice="a newer release wrote it: start that one, or put back a backup from before",
-        )
-
-
-def _unusable(db: engine.Database, exc: sa.exc.DBAPIError) -> errors.CannotStart:
-    return errors.CannotStart(reason=f"cannot use the database {_shown(db)}: {exc.orig}")
+def _unusable(db: engine.Database, reason: object) -> errors.CannotStart:
+    return errors.CannotStart(reason=f"cannot use the database {_shown(db)}: {reason}")
 
 
 def _shown(db: engine.Database) -> str:

@@ -65,23 +65,36 @@ def fresh(empty_databases: Iterator[engine.Database]) -> engine.Database:
     return next(empty_databases)
 
 
+@dataclasses.dataclass(frozen=True, slots=True)
+class Migrated:
+    """A database at the head of the schema, and the rows that it was made with, by table."""
+
+    db: engine.Database
+    rows: dict[str, list[dict[str, Any]]]
+
+
 @pytest.fixture(scope="session")
-def migrated(server: sa.URL, admin: sa.Engine) -> Iterator[engine.Database]:
-    """A database at the head of the schema, whose rows go after each test."""
+def migrated(server: sa.URL, admin: sa.Engine) -> Iterator[Migrated]:
+    """A database for all tests, which is as new before each."""
     database = create(server, admin)
     schema.upgrade(database)
-    yield database
+    with database.read() as conn:
+        rows_of = {
+            table.name: [dict(row) for row in conn.execute(sa.select(table)).mappings()]
+            for table in tables.METADATA.sorted_tables
+        }
+    yield Migrated(database, rows_of)
     drop(admin, database)
 
 
 @pytest.fixture
-def db(migrated: engine.Database, admin: sa.Engine) -> Iterator[engine.Database]:
-    """A database at the head of the schema, without rows."""
-    yield migrated
-    migrated.close()
+def db(migrated: Migrated, admin: sa.Engine) -> Iterator[engine.Database]:
+    """A database at the head of the schema."""
+    yield migrated.db
+    migrated.db.close()
     with admin.connect() as conn:
-        hang_up(conn, migrated)
-    migrated.alter(delete_rows)
+        hang_up(conn, migrated.db)
+    migrated.db.alter(lambda conn: renew(conn, migrated))
 
 
 def create(server: sa.URL, admin: sa.Engine) -> engine.Database:
@@ -110,9 +123,18 @@ def hang_up(conn: sa.Connection, database: engine.Database) -> None:
             conn.exec_driver_sql(f"KILL {number}")
 
 
-def delete_rows(conn: sa.Connection) -> None:
-    for table in reversed(tables.METADATA.sorted_tables):
-        conn.execute(sa.delete(table))
+def renew(conn: sa.Connection, migrated: Migrated) -> None:
+    """Bring back the rows of the beginning, and count from one again."""
+    names = [table.name for table in reversed(tables.METADATA.sorted_tables)]
+    if conn.dialect.name == "postgresql":
+        conn.exec_driver_sql(f"TRUNCATE {', '.join(names)} RESTART IDENTITY CASCADE")
+    else:
+        used = [name for name in names if conn.exec_driver_sql(f"DELETE FROM {name}").rowcount]
+        for name in {"events", *used}:
+            conn.exec_driver_sql(f"ALTER TABLE {name} AUTO_INCREMENT = 1")
+    for name, kept in migrated.rows.items():
+        if kept:
+            conn.execute(sa.insert(tables.METADATA.tables[name]), kept)
 
 
 @pytest.fixture

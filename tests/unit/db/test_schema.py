@@ -1,9 +1,7 @@
 from __future__ import annotations
 
-import shutil
 import subprocess
 import sys
-import textwrap
 from pathlib import Path
 
 import pytest
@@ -13,9 +11,10 @@ from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
 
-import bloomery.db.migrations
+import bloomery
 from bloomery import errors
 from bloomery.db import engine, schema, settings, tables
+from tests.kit.revisions import Scripts
 
 FIRST = """
     op.create_table("rooms", sa.Column("name", sa.String(9), primary_key=True))
@@ -33,33 +32,17 @@ FAIL_MIDWAY = """
     op.execute("INSERT INTO rooms VALUES ('attic')")
     op.execute("SELECT nonsense")
 """
+HOME = """
+    op.create_table(
+        "home", sa.Column("name", sa.String(9), primary_key=True), sa.Column("value", sa.Text)
+    )
+"""
+REVISION_OF_NOTHING = "pass"
 
 
 @pytest.fixture
 def fresh(tmp_path: Path) -> engine.Database:
     return engine.Database(f"sqlite:///{tmp_path}/fresh.sqlite")
-
-
-class Scripts:
-    """A line of revisions that a test writes."""
-
-    def __init__(self, path: Path) -> None:
-        self.path = path
-        (path / "versions").mkdir(parents=True)
-        ours = Path(bloomery.db.migrations.__file__).parent
-        shutil.copy(ours / "env.py", path / "env.py")
-        self.count = 0
-
-    def add(self, body: str) -> schema.Line:
-        before = f"{self.count:04}" if self.count else None
-        self.count += 1
-        name = f"{self.count:04}"
-        (self.path / "versions" / f"{name}.py").write_text(
-            f"import sqlalchemy as sa\nfrom alembic import op\n"
-            f"revision, down_revision = {name!r}, {before!r}\n"
-            f"def upgrade():\n{textwrap.indent(textwrap.dedent(body), '    ')}",
-        )
-        return schema.Line(scripts=str(self.path), head=name)
 
 
 @pytest.fixture
@@ -194,13 +177,50 @@ def test_a_migration_that_fails_midway_leaves_the_older_schema_as_it_was(
         assert conn.exec_driver_sql("SELECT * FROM rooms").all() == []
 
 
+def set_revision(db: engine.Database, revision: str) -> None:
+    update = sa.text("UPDATE alembic_version SET version_num = :r")
+    db.transact(lambda conn: conn.execute(update, {"r": revision}))
+
+
+def test_a_newer_schema_that_only_added_something_is_used_and_not_touched(db: engine.Database):
+    set_revision(db, "9998")
+    db.transact(lambda conn: settings.put(conn, "contracted_at", schema.HEAD))
+    schema.require_head(db, state_dir=Path("/srv/b"))
+    schema.upgrade(db)
+    assert schema.prepare(db) is None
+    assert schema.revision_of(db) == "9998"
+
+
+def test_a_revision_that_takes_something_away_is_noted(fresh: engine.Database, scripts: Scripts):
+    old = scripts.add(HOME)
+    schema.upgrade(fresh, line=scripts.add(REVISION_OF_NOTHING))
+    schema.require_head(fresh, state_dir=Path("/srv/b"), line=old)
+    schema.upgrade(fresh, line=scripts.add(REVISION_OF_NOTHING, kind="contract"))
+    schema.upgrade(fresh, line=scripts.add(REVISION_OF_NOTHING))
+    with fresh.read() as conn:
+        assert settings.find(conn, "contracted_at") == "0003"
+    with pytest.raises(errors.SchemaOutdated, match=r"schema is 0004.* a newer release wrote it"):
+        schema.require_head(fresh, state_dir=Path("/srv/b"), line=old)
+
+
+def test_every_revision_says_whether_older_releases_can_use_it():
+    config = Config()
+    config.set_main_option("script_location", schema.OURS.scripts)
+    for script in ScriptDirectory.from_config(config).walk_revisions():
+        assert script.module.kind in ("expand", "contract"), script.path
+
+
+def test_the_command_to_run_repeats_what_was_asked(fresh: engine.Database):
+    files = ["/etc/bloomery.conf", "/etc/my secrets.conf"]
+    told = r"--state-dir /srv/b --config-file /etc/bloomery.conf --config-file '/etc/my secrets.c"
+    with pytest.raises(errors.SchemaOutdated, match=told):
+        schema.require_head(fresh, state_dir=Path("/srv/b"), config_files=files)
+
+
 @pytest.mark.parametrize("revision", ["9999", "c3e0d1f4a5b6"])
 def test_a_newer_schema_is_refused_and_not_touched(db: engine.Database, revision: str):
-    db.transact(
-        lambda conn: conn.execute(
-            sa.text("UPDATE alembic_version SET version_num = :r"), {"r": revision}
-        )
-    )
+    set_revision(db, revision)
+    db.transact(lambda conn: settings.put(conn, "contracted_at", "9999"))
     for refuse in (schema.prepare, schema.upgrade):
         with pytest.raises(errors.SchemaOutdated, match="a newer release wrote it"):
             refuse(db)

@@ -13,6 +13,7 @@ from sqlalchemy.dialects import mysql
 
 revision = "0001"
 down_revision = None
+kind = "expand"
 
 UtcTime = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")

@@ -9,6 +9,7 @@ from alembic import op
 
 revision = "0003"
 down_revision = "0002"
+kind = "expand"
 
 
 def upgrade() -> None:

@@ -1,4 +1,4 @@
-"""What SQLite can't show: that schema and queries mean the same on PostgreSQL."""
+"""What SQLite can't show: that schema and queries mean the same on database servers."""
 
 from __future__ import annotations
 
@@ -59,8 +59,9 @@ def test_upgrading_twice_is_upgrading_once(db: engine.Database):
     schema.require_head(db, state_dir=Path("/srv/b"))
 
 
+@pytest.mark.only_on("postgresql")
 def test_a_migration_that_fails_leaves_nothing(fresh: engine.Database):
-    fresh.transact(lambda conn: conn.exec_driver_sql("CREATE TABLE ports (mine TEXT)"))
+    fresh.alter(lambda conn: conn.exec_driver_sql("CREATE TABLE ports (mine TEXT)"))
     with pytest.raises(errors.CannotStart, match='"ports" already exists'):
         schema.upgrade(fresh)
     with fresh.read() as conn:
@@ -70,7 +71,7 @@ def test_a_migration_that_fails_leaves_nothing(fresh: engine.Database):
 def test_a_server_that_does_not_answer_is_named_without_the_password(server: sa.URL):
     closed = engine.Database(server.set(port=1, password="hunter2"))
     with pytest.raises(
-        errors.CannotStart, match=r"cannot use the database postgres.*:1/"
+        errors.CannotStart, match=r"cannot use the database (postgres|mysql).*:1/"
     ) as caught:
         schema.revision_of(closed)
     assert "hunter2" not in str(caught.value)
@@ -217,6 +218,47 @@ def test_rows_read_for_update_lose_no_update(db: engine.Database, add_node):
         assert nodes.get(conn, uuid_).extra == {"count": 64}
 
 
+def test_who_waited_for_a_row_sees_the_traits_of_now(db: engine.Database, add_node):
+    node = db.transact(add_node)
+    is_locked, may_commit = threading.Event(), threading.Event()
+
+    def change(conn: sa.Connection) -> None:
+        nodes.get_for_update(conn, node)
+        nodes.add_traits(conn, node, ["CUSTOM_NEW"])
+        is_locked.set()
+        assert may_commit.wait(20)
+
+    with ThreadPoolExecutor(2) as pool:
+        first = pool.submit(db.transact, change)
+        assert is_locked.wait(20)
+        second = pool.submit(db.transact, lambda conn: nodes.get_for_update(conn, node))
+        with pytest.raises(TimeoutError):
+            second.result(timeout=0.5)
+        may_commit.set()
+        first.result(timeout=20)
+        assert second.result(timeout=20).traits == ("CUSTOM_NEW",)
+
+
+def test_texts_are_compared_byte_by_byte(db: engine.Database, add_node):
+    names = ("web-1", "Web-1", "web-1 ", "wéb-1")
+    uuids = {name: db.transact(lambda conn, name=name: add_node(conn, name=name)) for name in names}
+    with db.read() as conn:
+        assert {name: nodes.find_uuid(conn, name) for name in names} == uuids
+        assert nodes.find_uuid(conn, "WEB-1") is None
+    for holder in ("host-a", "Host-A", "host-a "):
+        reserve(db, uuids["web-1"], "Host-A") if holder == "host-a" else None
+        freed = db.transact(lambda conn, holder=holder: locks.void_all(conn, holder))
+        assert freed == ([uuids["web-1"]] if holder == "Host-A" else [])
+
+
+def test_what_is_settled_at_once_is_settled_once(db: engine.Database):
+    def settle(number: int) -> str:
+        return db.transact(lambda conn: settings.settle(conn, "name", str(number)))
+
+    with ThreadPoolExecutor(8) as pool:
+        assert len(set(pool.map(settle, range(16)))) == 1
+
+
 def test_a_deadlock_is_tried_again_at_the_edge(db: engine.Database, add_node):
     pair = [db.transact(add_node), db.transact(add_node)]
 
@@ -304,6 +346,7 @@ def test_the_meter_counts_statements_and_commits(db: engine.Database):
     assert [statement.split()[0] for statement in meter.statements] == [
         "SELECT",
         "INSERT",
+        "SELECT",
         "SELECT",
     ]
     assert meter.commits == 1
