@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conf.database import Database as Settings
-from bloomery.db import engine, schema, settings, sqlite_edge
+from bloomery.db import engine, schema, settings
 from bloomery.db.tables import NODE_TRAITS, SETTINGS
 from bloomery.state_dir import StateDir
 
@@ -271,14 +271,14 @@ def test_the_log_of_writes_shrinks_when_a_long_reader_has_ended(tmp_path: Path):
     with db.read() as reader:
         reader.exec_driver_sql("BEGIN")
         reader.exec_driver_sql("SELECT count(*) FROM filler").all()
-        for _ in range(3 * sqlite_edge.MOST_LOG_BYTES // 1_000_000):
+        for _ in range(3 * engine.MOST_LOG_BYTES // 1_000_000):
             db.transact(lambda conn: conn.execute(write))
-        assert log.stat().st_size > 2 * sqlite_edge.MOST_LOG_BYTES
+        assert log.stat().st_size > 2 * engine.MOST_LOG_BYTES
         reader.exec_driver_sql("ROLLBACK")
     for _ in range(2):  # the next commit empties the log, the one after that begins it anew
         db.transact(lambda conn: conn.execute(sa.text("UPDATE filler SET value = NULL")))
         db.transact(lambda conn: conn.execute(sa.text("INSERT INTO filler VALUES (NULL)")))
-    assert log.stat().st_size <= sqlite_edge.MOST_LOG_BYTES
+    assert log.stat().st_size <= engine.MOST_LOG_BYTES
     db.close()
 
 
