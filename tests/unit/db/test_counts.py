@@ -21,7 +21,11 @@ def test_a_read_is_one_statement_and_no_commit(db: engine.Database):
 def test_a_transaction_counts_its_statements_and_one_commit(db: engine.Database):
     meter = engine.Meter(db)
     db.transact(lambda conn: settings.settle(conn, "name", "value"))
-    assert [statement.split()[0] for statement in meter.statements] == ["SELECT", "INSERT"]
+    assert [statement.split()[0] for statement in meter.statements] == [
+        "SELECT",
+        "INSERT",
+        "SELECT",
+    ]
     assert meter.commits == 1
 
 
