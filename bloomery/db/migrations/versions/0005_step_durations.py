@@ -9,6 +9,7 @@ from alembic import op
 
 revision = "0005"
 down_revision = "0004"
+kind = "expand"
 
 
 def upgrade() -> None:

@@ -1,6 +1,6 @@
 """Tokens of commits; on MariaDB and MySQL texts are compared byte by byte, as everywhere else.
 
-Revision 0005, after 0004.
+Revision 0006, after 0005.
 """
 
 from __future__ import annotations
@@ -9,8 +9,8 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 kind = "expand"
 
 LAST = "event_cursors"  # the table that is converted last: no key refers to it, or from it
