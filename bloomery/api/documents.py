@@ -146,10 +146,13 @@ _WHY: Final = _object(
         "in_state_for_s": {"type": ["number", "null"]},
         **dict.fromkeys(("maintenance", "lock", "step"), _OBJECT_OR_NULL),
         "contact": _object({"agent": _ANY, "bmc": _OBJECT_OR_NULL}, "agent", "bmc"),
+        "conductor": _OBJECT_OR_NULL,
         "last_error": _ANY,
+        "cause": TEXT,
+        "since": TEXT_OR_NULL,
         "next_action": TEXT,
     },
-    "uuid", "provision_state", "in_state_for_s", "contact", "next_action",
+    "uuid", "provision_state", "in_state_for_s", "contact", "cause", "since", "next_action",
 )  # fmt: skip
 
 _NUMBER_OR_NULL: Final[Json] = {"type": ["number", "null"]}

@@ -236,6 +236,13 @@ def count_others_in_states(
     """
     if conn.dialect.name != "sqlite":
         conn.execute(_FIRST_CONDUCTOR)
+    return count_in_states(conn, uuid, states, group)
+
+
+def count_in_states(
+    conn: sa.Connection, uuid: str, states: Iterable[State], group: str | None = None
+) -> int:
+    """As ``count_others_in_states``, for those who only want to know: it locks nothing."""
     counted = _COUNT_OTHERS if group is None else _COUNT_OTHERS.where(_T.conductor_group == group)
     return conn.execute(counted, {"states": list(states), "ident": uuid}).scalar_one()
 

@@ -15,26 +15,14 @@ from bloomery.conductor.states import State
 from bloomery.db import history, nodes, steps
 from bloomery.model.node import Node
 from bloomery.model.step import Run, StepRun
-from bloomery.operations import lookup, policy
+from bloomery.operations import causes, lookup, policy
+from bloomery.operations.causes import Standing
 from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
-_BY_STATE: Final[dict[State, str]] = {
-    State.ENROLL: "ask for manage: the node is known but was not checked yet",
-    State.MANAGEABLE: "ask for provide, inspect, clean or adopt",
-    State.AVAILABLE: "nothing: it waits for a user to deploy it",
-    State.ACTIVE: "nothing: it runs its user's system",
-    State.RESCUE: "ask for unrescue when the rescue work is done",
-    State.ERROR: "read last_error, set it right, and ask for deleted again",
-    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted",
-    State.CLEANFAIL: "read last_error, set it right, end maintenance, and ask for manage",
-    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage",
-    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage",
-    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted",
-    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
-    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
-}
+_DEPLOYING: Final = (State.DEPLOYING, State.DEPLOYWAIT)
+_CLEANING: Final = (State.DELETING, State.CLEANING, State.CLEANWAIT)
 
 
 def explain(ctx: Context, ident: str) -> Json:
@@ -50,8 +38,9 @@ def explain(ctx: Context, ident: str) -> Json:
         node = nodes.get(conn, uuid)
         runs = steps.list_open(conn, uuid)
         failed = history.find_last_error(conn, uuid)
-    run = _standing_at(runs)
-    bmc = _bmc(ctx, node)
+        counts = _counts(ctx, conn, node)
+    standing = _standing(ctx, node, runs, counts, now)
+    run, cause = standing.run, causes.find(standing)
     return {
         "uuid": node.uuid,
         "name": node.name,
@@ -63,10 +52,60 @@ def explain(ctx: Context, ident: str) -> Json:
         "maintenance": _maintenance(node),
         "lock": _lock(node, now),
         "step": None if run is None else _step(run, runs, now, _deadline(ctx, node, run)),
-        "contact": {"agent": _agent(node), "bmc": bmc},
+        "conductor": _conductor(standing),
+        "contact": {"agent": _agent(node), "bmc": standing.bmc},
         "last_error": _error(node, failed),
-        "next_action": _of_bmc(ctx, node, run, bmc) or _next_action(node, run),
+        "cause": cause.cause,
+        "since": _iso(cause.since),
+        "next_action": cause.next_action,
     }
+
+
+def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
+    """How many other nodes are deploying, and cleaning: only where a limit could matter."""
+    states_of = {State.AVAILABLE: _DEPLOYING, State.ACTIVE: _CLEANING, State.MANAGEABLE: _CLEANING}
+    at_it = states_of.get(State(str(node.provision_state))) if node.provision_state else None
+    if at_it is None:
+        return 0, 0
+    per_group = ctx.services.conf.conductor.max_concurrent_per_conductor_group
+    group = node.conductor_group if per_group else None
+    count = nodes.count_in_states(conn, node.uuid, at_it, group)
+    return (count, 0) if at_it is _DEPLOYING else (0, count)
+
+
+def _standing(
+    ctx: Context, node: Node, runs: list[StepRun], counts: tuple[int, int], now: datetime
+) -> Standing:
+    ring, facts = ctx.services.rpc.ring, _ask_conductor(ctx, node)
+    return Standing(
+        node=node, runs=runs, run=_standing_at(runs), bmc=facts.get("bmc"),
+        host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
+        unusable=facts.get("unusable"),
+        conductors={each.hostname: each for each in ring.list_conductors()},
+        deploying=counts[0], cleaning=counts[1], options=ctx.services.conf.conductor, now=now,
+    )  # fmt: skip
+
+
+def _ask_conductor(ctx: Context, node: Node) -> Json:
+    """Ask who serves the node what it remembers of the BMC; or say why that cannot be asked."""
+    place = {"driver": node.driver, "group": node.conductor_group, "uuid": node.uuid}
+    try:
+        host = ctx.services.rpc.ring.host_of_node(**place)
+    except errors.Failure as exc:
+        return {"nobody": _reason(exc)}
+    try:
+        return {"host": host, "bmc": lookup.conductor_of(ctx, node).describe_bmc(
+            ctx.request, node.uuid
+        )}  # fmt: skip
+    except errors.Unavailable as exc:
+        return {"host": host, "unreachable": _reason(exc)}
+    except errors.Failure as exc:
+        return {"host": host, "unusable": _reason(exc)}
+
+
+def _reason(failure: errors.Failure) -> str:
+    """Return what an error gives as its reason, without the words around it."""
+    return str(secrets.mask(failure.facts.get("reason") or str(failure)))
 
 
 def _standing_at(runs: list[StepRun]) -> StepRun | None:
@@ -97,6 +136,18 @@ def _lock(node: Node, now: datetime) -> Json | None:
         "purpose": node.reserved_for,
         "since": _iso(node.reserved_at),
         "age_s": _age(node.reserved_at, now),
+    }
+
+
+def _conductor(standing: Standing) -> Json | None:
+    """The conductor that serves the node, as this process sees it."""
+    conductor = standing.conductors.get(standing.host or "")
+    if conductor is None:
+        return None
+    return {
+        "hostname": conductor.hostname,
+        "alive": conductor.alive,
+        "silent_s": round(conductor.silent_s, 3),
     }
 
 
@@ -142,14 +193,6 @@ def _agent(node: Node) -> Json | None:
     return None if last is None else {"last_heartbeat": last}
 
 
-def _bmc(ctx: Context, node: Node) -> Json | None:
-    """What the node's conductor remembers of its BMC; who cannot be asked knows nothing."""
-    try:
-        return lookup.conductor_of(ctx, node).describe_bmc(ctx.request, node.uuid)
-    except errors.Failure:
-        return None
-
-
 def _error(node: Node, failed: Json | None) -> Json | None:
     if node.last_error is None and failed is None:
         return None
@@ -159,42 +202,3 @@ def _error(node: Node, failed: Json | None) -> Json | None:
         "last_at": None if failed is None else _iso(failed["created_at"]),
         "request_id": None if failed is None else failed["request_id"],
     }
-
-
-def _of_bmc(ctx: Context, node: Node, run: StepRun | None, bmc: Json | None) -> str | None:
-    """One sentence where the BMC is what stands in the way; None where it is not."""
-    if run is None and bmc is not None and bmc.get("login_refused"):
-        return (
-            "set user name and password in driver_info right: the BMC refuses them, and is tried "
-            f"again at {bmc['login_refused']['next_try_at']}, or when driver_info changes"
-        )
-    if run is None and node.maintenance and node.fault == "power failure":
-        every_s = ctx.services.conf.conductor.power_failure_recovery_interval
-        if not every_s:
-            return "look at the BMC, and end maintenance when it answers again"
-        return (
-            "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
-            f"{every_s} to {4 * every_s} s, and within {every_s} s once anybody has reached it"
-        )
-    return None
-
-
-def _next_action(node: Node, run: StepRun | None) -> str:
-    """One sentence for the operator: what comes by itself, or what to ask for."""
-    state = node.provision_state
-    if run is not None and run.state == Run.HELD:
-        return "ask for unhold to go on, or for abort"
-    if run is not None and run.state == Run.WAITING:
-        return f"wait for the call, or ask for abort: {run.reason}"
-    if run is not None and run.state == Run.AGAIN and run.deadline_at is not None:
-        return f"look at the BMC, or wait: {run.reason}"
-    if run is not None:
-        return f"wait: step {run.step.name} of {run.phase} is going on"
-    if node.maintenance and node.fault is None:
-        return "end maintenance when the work on the machine is done"
-    if state in states.UNSTABLE_STATES:
-        return "wait: the conductor takes it up at its next check"
-    if state == State.ENROLL and node.last_error is not None:
-        return "read last_error, set it right, and ask for manage again"
-    advice = _BY_STATE.get(State(str(state)), "wait") if state else "ask for manage"
-    return advice if node.maintenance else advice.replace(" end maintenance,", "")

@@ -335,7 +335,9 @@ def test_site_without_a_conductor_is_not_ready(world):
 
 def test_site_whose_conductors_fell_silent_is_not_ready_and_says_so_at_once(world):
     now = [0.0]
-    world.site.rpc.ring.liveness = Liveness.of(world.site.conf, lambda: now[0])
+    ring = world.site.rpc.ring
+    ring._clock = lambda: now[0]
+    ring.liveness = Liveness.of(world.site.conf, ring._clock)
     while (answer := world.api.get("/readyz")).status == 200:
         assert now[0] < 60, "nobody gave a sign of life for so long"
         now[0] += 10

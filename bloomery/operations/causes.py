@@ -1,0 +1,406 @@
+"""What keeps a node where it is: one rule for each thing that can, asked in order.
+
+    causes.find(standing).next_action
+    # "wait: step deploy.deploy of deploy is going on"
+
+A rule returns a cause or None; the first cause is told.  What keeps everything else from going on
+comes first: a conductor that is gone, then the step that the flow stands at, then what the node is
+left alone for, then what may be asked of it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+from bloomery import secrets
+from bloomery.conductor import states
+from bloomery.conductor.states import State
+from bloomery.conf.conductor import Conductor as Options
+from bloomery.model.conductor import Conductor
+from bloomery.model.node import Node
+from bloomery.model.step import Run, StepRun
+
+Json = dict[str, Any]
+
+_LATE_BEATS: Final = 2  # signs of life that failed to come: something is wrong with their sender
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """What is known of a node when somebody asks.
+
+    ``host``: the conductor that serves it, by the ring; ``nobody``: why there is none.
+    ``unreachable``: why that one could not be asked; ``unusable``: what it says of the driver.
+    ``bmc``: what it remembers of the BMC.  ``deploying``, ``cleaning``: how many other nodes are.
+    """
+
+    node: Node
+    runs: Sequence[StepRun]
+    run: StepRun | None
+    bmc: Json | None
+    host: str | None
+    nobody: str | None
+    unreachable: str | None
+    unusable: str | None
+    conductors: Mapping[str, Conductor]
+    deploying: int
+    cleaning: int
+    options: Options
+    now: datetime
+
+
+@dataclass(frozen=True, slots=True)
+class Cause:
+    """What keeps the node, since when, and what comes by itself or is to be done."""
+
+    cause: str
+    since: datetime | None
+    next_action: str
+
+
+Rule = Callable[[Standing], Cause | None]
+
+
+def find(standing: Standing) -> Cause:
+    """Return the first cause that applies; the state's own at the end."""
+    return next(cause for rule in _RULES if (cause := rule(standing)) is not None)
+
+
+# ------------------------------------------------------------------------------- conductors
+
+
+def _holder_is_away(s: Standing) -> Cause | None:
+    """Its lock belongs to a conductor that is dead, paused, or ends its work."""
+    node = s.node
+    holder = s.conductors.get(node.reservation) if node.reservation else None
+    if node.reservation is None or (holder and holder.alive and not _is_late(s, holder)):
+        return None
+    held = f"conductor {node.reservation} holds the node for {node.reserved_for}"
+    if holder is None:
+        return Cause(
+            f"{held}, and is not registered", node.reserved_at,
+            f"start conductor {node.reservation} again: it frees what it held",
+        )  # fmt: skip
+    if not holder.online and holder.silent_s < s.options.heartbeat_timeout:
+        return Cause(
+            f"{held}, is off line and ends its work", node.reserved_at,
+            "wait: when it has ended the node is free, or its flow goes on elsewhere",
+        )  # fmt: skip
+    timeout_s, silent_s = s.options.heartbeat_timeout, holder.silent_s
+    return Cause(
+        f"{held}, and gave no sign of life for {silent_s:.0f} s",
+        s.now - timedelta(seconds=silent_s),
+        f"look at conductor {holder.hostname}; its nodes are freed, and their flows taken up, by "
+        f"another one when {timeout_s} s are over, or by itself when it starts again",
+    )
+
+
+def _is_late(s: Standing, conductor: Conductor) -> bool:
+    return conductor.silent_s > _LATE_BEATS * s.options.heartbeat_interval
+
+
+def _nobody_serves(s: Standing) -> Cause | None:
+    if s.nobody is None or s.node.reservation is not None:
+        return None
+    return Cause(
+        f"no conductor serves the node: {s.nobody}", None,
+        "start a conductor with this driver and conductor group, or change those of the node",
+    )  # fmt: skip
+
+
+def _flow_is_orphaned(s: Standing) -> Cause | None:
+    """Nobody holds the node, and its flow is not one that waits for a call."""
+    if s.run is None or s.node.reservation or s.run.state not in (Run.RUNNING, Run.AGAIN):
+        return None
+    left_by = f", left by conductor {s.run.conductor}" if s.run.conductor else ""
+    return Cause(
+        f"nobody walks its flow{left_by}: it stands at step {s.run.step.name}", s.run.started_at,
+        f"wait: conductor {s.host} takes it up within "
+        f"{s.options.check_provision_state_interval} s",
+    )  # fmt: skip
+
+
+def _conductor_is_out_of_reach(s: Standing) -> Cause | None:
+    if s.unreachable is None or s.host is None:
+        return None
+    conductor = s.conductors.get(s.host)
+    late = "" if conductor is None or not _is_late(s, conductor) else (
+        f", and it gave no sign of life for {conductor.silent_s:.0f} s"
+    )  # fmt: skip
+    return Cause(
+        f"conductor {s.host} serves the node and cannot be asked from here: {s.unreachable}{late}",
+        s.now - timedelta(seconds=conductor.silent_s) if conductor and late else None,
+        f"look at the way to conductor {s.host}: its network, the message broker, its process; "
+        "what goes on there goes on",
+    )
+
+
+def _driver_is_unusable(s: Standing) -> Cause | None:
+    if s.unusable is None:
+        return None
+    return Cause(
+        f"conductor {s.host} cannot use the node's driver: {s.unusable}", None,
+        "enable what it names on that conductor, or change the node's driver or interfaces",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------------------- flows
+
+
+def _step_is_held(s: Standing) -> Cause | None:
+    if s.run is None or s.run.state != Run.HELD:
+        return None
+    return Cause(
+        f"{s.run.phase} is held: {s.run.reason}", s.run.started_at,
+        "ask for unhold to go on, or for abort",
+    )  # fmt: skip
+
+
+def _waits_for_call(s: Standing) -> Cause | None:
+    if s.run is None or s.run.state != Run.WAITING:
+        return None
+    last = s.node.driver_internal_info.get("agent_last_heartbeat")
+    heard = f"heard of last at {last}" if last else "not heard of in this boot"
+    return Cause(
+        f"step {s.run.step.name} of {s.run.phase} waits for a call of the agent, {heard}",
+        s.run.started_at, f"wait for the call, or ask for abort: {s.run.reason}",
+    )  # fmt: skip
+
+
+def _step_bears_an_outage(s: Standing) -> Cause | None:
+    if s.run is None or s.run.state != Run.AGAIN or s.run.deadline_at is None:
+        return None
+    return Cause(
+        f"step {s.run.step.name} of {s.run.phase} is tried again: {s.run.reason}",
+        s.run.started_at, f"look at the BMC, or wait: {s.run.reason}",
+    )  # fmt: skip
+
+
+def _step_waits_for_a_worker(s: Standing) -> Cause | None:
+    """Its turn came a while ago, and no worker was free to take it."""
+    if s.run is None or s.run.state != Run.AGAIN or s.run.due_at is None:
+        return None
+    late_s = (s.now - s.run.due_at).total_seconds()
+    if late_s < _LATE_BEATS:
+        return None
+    return Cause(
+        f"step {s.run.step.name} of {s.run.phase} has its turn, and no worker of conductor "
+        f"{s.node.reservation} is free", s.run.due_at,
+        "wait, or give that conductor more workers: [conductor]workers_pool_size",
+    )  # fmt: skip
+
+
+def _step_goes_on(s: Standing) -> Cause | None:
+    if s.run is None:
+        return None
+    on_child = f" on child node {s.run.step.child}" if s.run.step.child else ""
+    again = "; it was begun anew after an interruption" if s.run.taken_up else ""
+    paused = f": {s.run.reason}" if s.run.state == Run.AGAIN and s.run.reason else ""
+    return Cause(
+        f"step {s.run.step.name} of {s.run.phase} runs{on_child}{paused}{again}", s.run.started_at,
+        f"wait: step {s.run.step.name} of {s.run.phase} is going on",
+    )  # fmt: skip
+
+
+def _is_locked(s: Standing) -> Cause | None:
+    node = s.node
+    if node.reservation is None:
+        return None
+    power = f"; its power is on the way to {node.target_power_state}" if (
+        node.target_power_state
+    ) else ""  # fmt: skip
+    return Cause(
+        f"conductor {node.reservation} holds the node for {node.reserved_for}{power}",
+        node.reserved_at, "wait: others may hold the node when that is done",
+    )  # fmt: skip
+
+
+def _is_underway_alone(s: Standing) -> Cause | None:
+    if s.node.provision_state not in states.UNSTABLE_STATES:
+        return None
+    return Cause(
+        f"it is {s.node.provision_state}, and no flow accounts for that",
+        s.node.provision_updated_at, "wait: the conductor takes it up at its next check",
+    )  # fmt: skip
+
+
+# -------------------------------------------------------------------------------- left alone
+
+
+def _login_is_refused(s: Standing) -> Cause | None:
+    refusal = None if s.bmc is None else s.bmc.get("login_refused")
+    if not refusal:
+        return None
+    return Cause(
+        f"the BMC refuses the login, {refusal['tries']} times so far",
+        _time(refusal["since"]),
+        "set user name and password in driver_info right: the BMC refuses them, and is tried "
+        f"again at {refusal['next_try_at']}, or when driver_info changes",
+    )
+
+
+def _power_failed(s: Standing) -> Cause | None:
+    if not s.node.maintenance or s.node.fault != "power failure":
+        return None
+    every_s = s.options.power_failure_recovery_interval
+    action = "look at the BMC, and end maintenance when it answers again"
+    if every_s:
+        action = (
+            "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
+            f"{every_s} to {4 * every_s} s, and within {every_s} s once anybody has reached it"
+        )
+    return Cause(f"the BMC does not answer: {_reason(s)}", _since_bmc(s), action)
+
+
+def _reason(s: Standing) -> str:
+    return str(secrets.mask(s.node.maintenance_reason or s.node.last_error or "no reason is told"))
+
+
+def _since_bmc(s: Standing) -> datetime | None:
+    return None if s.bmc is None else _time(s.bmc.get("last_contact_at"))
+
+
+def _bmc_is_left_alone(s: Standing) -> Cause | None:
+    if s.bmc is None or not s.bmc.get("left_alone"):
+        return None
+    return Cause(
+        f"the BMC failed again and again and is left alone: {secrets.mask(s.bmc['last_error'])}",
+        _time(s.bmc.get("last_error_at")),
+        f"look at the BMC; it is tried again at {s.bmc['next_try_at']}, and at once by an order of "
+        "power or boot device, or by manage",
+    )
+
+
+def _fault_is_set(s: Standing) -> Cause | None:
+    """A flow that failed has put the node into maintenance."""
+    node = s.node
+    if not node.maintenance or node.fault is None:
+        return None
+    return Cause(f"it is in maintenance for {node.fault}: {_reason(s)}",
+                 node.provision_updated_at, _action_by_state(s))  # fmt: skip
+
+
+def _is_in_maintenance(s: Standing) -> Cause | None:
+    if not s.node.maintenance:
+        return None
+    said = secrets.mask(s.node.maintenance_reason)
+    return Cause(
+        "an operator has set maintenance" + (f": {said}" if said else ""), None,
+        "end maintenance when the work on the machine is done",
+    )  # fmt: skip
+
+
+# ------------------------------------------------------------------------ what may be asked
+
+
+def _limit_is_reached(s: Standing) -> Cause | None:
+    """A deployment, or the cleaning on the way to available, would be refused now."""
+    options, state = s.options, s.node.provision_state
+    if state == State.AVAILABLE and s.deploying >= options.max_concurrent_deploy:
+        count, option, work = s.deploying, "max_concurrent_deploy", "deployments"
+    elif state in (State.ACTIVE, State.MANAGEABLE) and s.cleaning >= options.max_concurrent_clean:
+        count, option, work = s.cleaning, "max_concurrent_clean", "cleanings"
+    else:
+        return None
+    return Cause(
+        f"{count} {work} go on, as many as [conductor]{option} allows: one more is refused", None,
+        f"{_action_by_state(s)}; wait for others to end first, or raise {option}",
+    )  # fmt: skip
+
+
+def _is_protected(s: Standing) -> Cause | None:
+    if not s.node.protected or s.node.provision_state not in (State.ACTIVE, State.RESCUE):
+        return None
+    said = secrets.mask(s.node.protected_reason)
+    return Cause(
+        "it is protected: deleted and rebuild are refused" + (f" ({said})" if said else ""), None,
+        f"{_action_by_state(s)}; set protected to false before deleted or rebuild",
+    )  # fmt: skip
+
+
+def _is_retired(s: Standing) -> Cause | None:
+    if not s.node.retired or s.node.provision_state not in (State.ACTIVE, State.MANAGEABLE):
+        return None
+    said = secrets.mask(s.node.retired_reason)
+    return Cause(
+        "it is retired: it will not become available" + (f" ({said})" if said else ""), None,
+        f"{_action_by_state(s)}; after deleted it is cleaned and stays manageable",
+    )  # fmt: skip
+
+
+def _is_allocated(s: Standing) -> Cause | None:
+    node = s.node
+    if node.provision_state != State.AVAILABLE or node.instance_uuid is None:
+        return None
+    whose = f"allocation {node.allocation_uuid}" if node.allocation_uuid else "a user"
+    return Cause(
+        f"{whose} has taken it for instance {node.instance_uuid}", None,
+        "ask for active, or delete the allocation",
+    )  # fmt: skip
+
+
+def _state_says_all(s: Standing) -> Cause:
+    node, state = s.node, str(s.node.provision_state or "unknown")
+    is_failed = state in states.FAILURE_STATES or state in (State.ERROR, State.ENROLL)
+    if is_failed and node.last_error is not None:
+        return Cause(f"it is in {state}: {secrets.mask(node.last_error)}",
+                     node.provision_updated_at, _action_by_state(s))  # fmt: skip
+    return Cause(f"it is in {state}", node.provision_updated_at, _action_by_state(s))
+
+
+_BY_STATE: Final[dict[State, str]] = {
+    State.ENROLL: "ask for manage: the node is known but was not checked yet",
+    State.MANAGEABLE: "ask for provide, inspect, clean or adopt",
+    State.AVAILABLE: "nothing: it waits for a user to deploy it",
+    State.ACTIVE: "nothing: it runs its user's system",
+    State.RESCUE: "ask for unrescue when the rescue work is done",
+    State.ERROR: "read last_error, set it right, and ask for deleted again",
+    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted",
+    State.CLEANFAIL: "read last_error, set it right, end maintenance, and ask for manage",
+    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage",
+    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage",
+    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted",
+    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
+    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
+}
+
+
+def _action_by_state(s: Standing) -> str:
+    state = s.node.provision_state
+    if state == State.ENROLL and s.node.last_error is not None:
+        return "read last_error, set it right, and ask for manage again"
+    advice = _BY_STATE.get(State(str(state)), "wait") if state else "ask for manage"
+    return advice if s.node.maintenance else advice.replace(" end maintenance,", "")
+
+
+def _time(text: str | None) -> datetime | None:
+    return None if text is None else datetime.fromisoformat(text)
+
+
+_RULES: Final[tuple[Rule, ...]] = (
+    _holder_is_away,
+    _nobody_serves,
+    _flow_is_orphaned,
+    _conductor_is_out_of_reach,
+    _driver_is_unusable,
+    _step_is_held,
+    _waits_for_call,
+    _step_bears_an_outage,
+    _step_waits_for_a_worker,
+    _step_goes_on,
+    _login_is_refused,
+    _is_locked,
+    _is_underway_alone,
+    _power_failed,
+    _bmc_is_left_alone,
+    _fault_is_set,
+    _is_in_maintenance,
+    _limit_is_reached,
+    _is_protected,
+    _is_retired,
+    _is_allocated,
+    _state_says_all,
+)

@@ -1,0 +1,426 @@
+"""Every situation that keeps a node: its cause, since when, and what to do, each in a sentence."""
+
+from __future__ import annotations
+
+import json
+import re
+import uuid as uuids
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+import pytest
+import sqlalchemy as sa
+
+from bloomery.conductor.periodics import power_sync
+from bloomery.db import conductors, rows
+from bloomery.db.tables import STEP_RUNS
+from bloomery.rpc.liveness import Liveness
+from tests.kit.bmc import UNREACHABLE, FakeBmc
+
+PASSWORD = "hunter2-situations"
+OURS, PEER = "host-a", "host-b"
+AGO = timedelta(seconds=90)
+
+
+@dataclass
+class Scene:
+    """A stage on which a situation is prepared, and a node in it."""
+
+    stage: Any
+    bmc: FakeBmc
+
+    def node(self, state="available", **values):
+        info = {"redfish_password": PASSWORD, "redfish_address": "https://bmc.test"}
+        node = self.stage.bring_to(state, driver_info=info) if state in (
+            "manageable", "available", "active",
+        ) else self.stage.enrol(driver_info=info)  # fmt: skip
+        self.set(node, **values)
+        return node
+
+    def set(self, node, **values):
+        if values:
+            self.stage.site.set(node, **values)
+        return node
+
+    def held_by(self, host, purpose="deploy", **values):
+        held = {"reservation": host, "reserved_for": purpose, "reserved_at": rows.now() - AGO}
+        return self.node(**held | values)
+
+    def deploying(self, **run):
+        """Return a node at step deploy.deploy of a deployment; ``run`` changes the step's row."""
+        node = self.stage.bring_to("available", {"wait": {"deploy.deploy": -1}})
+        self.stage.ask(node, "active")
+        self.stage.wait_for(node, "wait call-back")
+        if run:
+            here = STEP_RUNS.c.node_uuid == node, STEP_RUNS.c.state == "waiting"
+            change = sa.update(STEP_RUNS).where(*here).values({"deadline_at": None, **run})
+            self.stage.site.db.transact(lambda conn: conn.execute(change))
+            self.set(node, provision_state="deploying")
+        return node
+
+    def working(self, **run):
+        """As ``deploying``, with our own lock on the node."""
+        return self.set(self.deploying(**run), reservation=OURS, reserved_for="deploy")
+
+    def peer(self, *, silent_s=0, online=True, drivers=()):
+        """Let there be another conductor that gave no sign of life for so long."""
+        db, ring, now = self.stage.site.db, self.stage.services.rpc.ring, [0.0]
+        row = {"hostname": PEER, "group": "", "drivers": list(drivers), "interfaces": []}
+        db.transact(lambda conn: conductors.register(conn, **row))
+        db.transact(lambda conn: conductors.beat(conn, PEER, online=online))
+        ring._clock = lambda: now[0]
+        ring.liveness = Liveness.of(self.stage.services.conf, ring._clock)
+        ring.refresh()
+        while now[0] < silent_s:
+            now[0] += 10
+            db.transact(lambda conn: conductors.beat(conn, OURS))
+            ring.refresh()
+
+    def remembers(self, **facts):
+        """Let the conductor remember this of every BMC."""
+        said = {"last_error": None, "last_error_at": None, "left_alone": False} | facts
+        power = self.stage.site.runtime.registry.interfaces["power"]["fake"]
+        power.describe_bmc = lambda task: said
+
+    def nodes_of_peer(self):
+        """Return a node that the ring gives to the other conductor."""
+        ring, driver = self.stage.services.rpc.ring, "fake-hardware"
+        while True:
+            uuid = str(uuids.uuid4())
+            if ring.find_host(driver=driver, group="", uuid=uuid) == PEER:
+                return self.stage.site.enrol(uuid=uuid)
+
+
+SITUATIONS = {}
+
+
+def situation(cause, action, since=None):
+    """Note what is told of the node that the function returns; ``since``: how long ago, about."""
+
+    def note(prepare):
+        SITUATIONS[prepare.__name__] = prepare, cause, action, since
+        return prepare
+
+    return note
+
+
+# --------------------------------------------------------------------------------- conductors
+
+
+@situation(
+    "conductor host-b holds the node for deploy, and gave no sign of life for 60 s",
+    "look at conductor host-b; its nodes are freed, and their flows taken up, by another one when "
+    "60 s are over", since=60,
+)  # fmt: skip
+def conductor_dead(scene):
+    scene.peer(silent_s=60)
+    return scene.held_by(PEER)
+
+
+@situation("host-b holds the node for deploy, and gave no sign of life for 30 s",
+           "look at conductor host-b", since=30)  # fmt: skip
+def conductor_paused(scene):
+    scene.peer(silent_s=30)
+    return scene.held_by(PEER)
+
+
+@situation("conductor host-b holds the node for deploy, is off line and ends its work",
+           "wait: when it has ended the node is free", since=90)  # fmt: skip
+def conductor_draining(scene):
+    scene.peer(online=False)
+    return scene.held_by(PEER)
+
+
+@situation("conductor host-z holds the node for deploy, and is not registered",
+           "start conductor host-z again: it frees what it held", since=90)  # fmt: skip
+def conductor_gone_for_good(scene):
+    return scene.held_by("host-z")
+
+
+@situation("no conductor serves the node: .*driver 'redfish' is known, but no conductor has it",
+           "start a conductor with this driver and conductor group, or change those")  # fmt: skip
+def none_for_driver(scene):
+    return scene.node("enroll", driver="redfish")
+
+
+@situation("no conductor serves the node: .*in conductor group 'east'; it is served in ''",
+           "start a conductor with this driver and conductor group")  # fmt: skip
+def none_for_group(scene):
+    return scene.node("enroll", conductor_group="east")
+
+
+@situation("no conductor serves the node: .*no conductor of driver 'redfish' .* is alive: host-b "
+           "gave no sign of life for 60 s", "start a conductor with this driver")  # fmt: skip
+def all_of_driver_dead(scene):
+    scene.peer(silent_s=60, drivers=["redfish"])
+    return scene.node("enroll", driver="redfish")
+
+
+@situation(
+    "conductor host-b serves the node and cannot be asked from here: it is not in",
+    "look at the way to conductor host-b: its network, the message broker, its process",
+)
+def broker_away(scene):
+    scene.peer(drivers=["fake-hardware"])
+    return scene.nodes_of_peer()
+
+
+@situation("conductor host-b serves the node and cannot be asked .* no sign of life for 30 s",
+           "look at the way to conductor host-b", since=30)  # fmt: skip
+def serving_conductor_paused(scene):
+    scene.peer(drivers=["fake-hardware"], silent_s=30)
+    return scene.nodes_of_peer()
+
+
+@situation(
+    "conductor host-a cannot use the node's driver: .*nonsense",
+    "enable what it names on that conductor, or change the node's driver or interfaces",
+)
+def interface_not_enabled(scene):
+    return scene.node("enroll", power_interface="nonsense")
+
+
+# -------------------------------------------------------------------------------------- flows
+
+
+@situation("step deploy.deploy of deploy waits for a call of the agent, not heard of in this boot",
+           "wait for the call, or ask for abort: waiting for the fake agent", since=0)  # fmt: skip
+def agent_silent(scene):
+    return scene.deploying()
+
+
+@situation("step deploy.deploy of deploy waits .* agent, heard of last at 2026-01-02T03:04:05",
+           "wait for the call, or ask for abort", since=0)  # fmt: skip
+def agent_fell_silent(scene):
+    info = {"agent_last_heartbeat": "2026-01-02T03:04:05.000000"}
+    return scene.set(scene.deploying(), driver_internal_info=rows.dump(info))
+
+
+@situation("clean is held: a hold step", "ask for unhold to go on, or for abort", since=0)
+def step_held(scene):
+    node = scene.stage.bring_to("manageable")
+    hold = {"interface": "deploy", "step": "hold", "args": {}}
+    scene.stage.ask(node, "clean", clean_steps=[hold])
+    scene.stage.wait_for(node, "clean hold")
+    return node
+
+
+@situation("step deploy.deploy of deploy is tried again: the BMC does not answer",
+           "look at the BMC, or wait: the BMC does not answer", since=0)  # fmt: skip
+def step_bears_an_outage(scene):
+    later = rows.now() + AGO
+    return scene.working(state="again", reason="the BMC does not answer", due_at=later,
+                         deadline_at=later)  # fmt: skip
+
+
+@situation(
+    "step deploy.deploy of deploy has its turn, and no worker of conductor host-a is free",
+    "wait, or give that conductor more workers: .conductor.workers_pool_size",
+    since=90,
+)
+def worker_pool_full(scene):
+    return scene.working(state="again", due_at=rows.now() - AGO)
+
+
+@situation("step deploy.deploy of deploy runs: disks are slow",
+           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+def step_waits_for_its_turn(scene):
+    return scene.working(state="again", reason="disks are slow", due_at=rows.now() + AGO)
+
+
+@situation("step deploy.deploy of deploy runs on child node 1be26c0b",
+           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+def parent_waits_for_child(scene):
+    return scene.working(state="running", facts=rows.dump({"child": "1be26c0b"}))
+
+
+@situation("step deploy.deploy of deploy runs; it was begun anew after an interruption",
+           "wait: step deploy.deploy of deploy is going on", since=0)  # fmt: skip
+def step_repeated(scene):
+    return scene.working(state="running", taken_up=1)
+
+
+@situation("nobody walks its flow, left by conductor host-z: it stands at step deploy.deploy",
+           "wait: conductor host-a takes it up within 60 s", since=0)  # fmt: skip
+def flow_orphaned(scene):
+    return scene.deploying(state="running", conductor="host-z")
+
+
+@situation("it is cleaning, and no flow accounts for that",
+           "wait: the conductor takes it up at its next check")  # fmt: skip
+def state_without_flow(scene):
+    return scene.node("enroll", provision_state="cleaning", target_provision_state="available")
+
+
+@situation("conductor host-a holds the node for power on; its power is on the way to power on",
+           "wait: others may hold the node when that is done", since=90)  # fmt: skip
+def lock_of_a_power_order(scene):
+    return scene.held_by(OURS, "power on", target_power_state="power on")
+
+
+@situation("conductor host-a holds the node for vendor call", "wait: others may hold", since=90)
+def lock_of_a_call(scene):
+    return scene.held_by(OURS, "vendor call")
+
+
+# --------------------------------------------------------------------------------- left alone
+
+
+@situation("the BMC does not answer: .*no route",
+           "look at the BMC: maintenance ends by itself when it answers again; it is asked after "
+           "300 to 1200 s, and within 300 s once anybody has reached it")  # fmt: skip
+def bmc_dead(scene):
+    node = scene.stage.bring_to("active")
+    scene.stage.power(node, "power on")
+    scene.bmc.reads, scene.bmc.one = UNREACHABLE, {}
+    power_sync.PowerSync(scene.stage.site.runtime).run()
+    return node
+
+
+@situation("the BMC refuses the login, 3 times so far",
+           "set user name and password in driver_info right: the BMC refuses them, and is tried "
+           "again at 2026-01-02T04:00:00", since=None)  # fmt: skip
+def wrong_password(scene):
+    scene.remembers(login_refused={
+        "since": "2026-01-02T03:00:00+00:00", "tries": 3,
+        "next_try_at": "2026-01-02T04:00:00+00:00",
+    })  # fmt: skip
+    return scene.node("enroll")
+
+
+@situation(
+    "the BMC failed again and again and is left alone: no route",
+    "look at the BMC; it is tried again at 2026-01-02T04:00:00.*, and at once by an order",
+)
+def breaker_open(scene):
+    scene.remembers(left_alone=True, last_error="no route",
+                    last_error_at="2026-01-02T03:00:00+00:00",
+                    next_try_at="2026-01-02T04:00:00+00:00")  # fmt: skip
+    return scene.node("active")
+
+
+@situation("an operator has set maintenance: new fans",
+           "end maintenance when the work on the machine is done")  # fmt: skip
+def maintenance_by_hand(scene):
+    node = scene.node("active")
+    scene.stage.api.put(f"/v1/nodes/{node}/maintenance", {"reason": "new fans"})
+    return node
+
+
+@situation(
+    "it is in maintenance for clean failure: .*vendor",
+    "read last_error, set it right, end maintenance, and ask for manage",
+    since=0,
+)
+def maintenance_by_fault(scene):
+    node = scene.stage.bring_to("manageable", {"fail": ["vendor"]})
+    scene.stage.ask(node, "provide")
+    scene.stage.wait_for(node, "clean failed")
+    return node
+
+
+# ------------------------------------------------------------------------- what may be asked
+
+
+@situation(
+    "3 deployments go on, as many as .conductor.max_concurrent_deploy allows",
+    "nothing: it waits for a user .*; wait for others to end first, or raise max_concurrent",
+)
+def limit_of_deployments(scene):
+    scene.stage.configure("conductor", max_concurrent_deploy=3)
+    node = scene.node("available")
+    fill(scene, "wait call-back", 3)
+    return node
+
+
+@situation(
+    "2 cleanings go on, as many as .conductor.max_concurrent_clean allows",
+    "ask for provide, .*; wait for others to end first, or raise max_concurrent_clean",
+)
+def limit_of_cleanings(scene):
+    scene.stage.configure("conductor", max_concurrent_clean=2)
+    node = scene.node("manageable")
+    fill(scene, "clean wait", 2)
+    return node
+
+
+def fill(scene, state, count):
+    for _ in range(count):
+        scene.set(scene.stage.site.enrol(), provision_state=state)
+
+
+@situation(
+    "it is protected: deleted and rebuild are refused .pet of the house.",
+    "nothing: it runs its user's system; set protected to false before deleted or rebuild",
+)
+def protected(scene):
+    return scene.node("active", protected=True, protected_reason="pet of the house")
+
+
+@situation("it is retired: it will not become available .too old.",
+           "ask for provide, .*; after deleted it is cleaned and stays manageable")  # fmt: skip
+def retired(scene):
+    return scene.node("manageable", retired=True, retired_reason="too old")
+
+
+@situation("a user has taken it for instance 8d5a2f52", "ask for active, or delete the allocation")
+def allocated(scene):
+    return scene.node("available", instance_uuid="8d5a2f52-97b1-4b0a-a9c4-7a7de1a3e1b5")
+
+
+@situation(
+    "it is in deploy failed: .*deploy.deploy",
+    "read last_error, set it right, and ask for active, or for deleted",
+    since=0,
+)
+def deployment_failed(scene):
+    node = scene.stage.bring_to("available", {"fail": ["deploy.deploy"]})
+    scene.stage.ask(node, "active")
+    scene.stage.wait_for(node, "deploy failed")
+    return node
+
+
+@situation("it is in enroll: .*no route",
+           "read last_error, set it right, and ask for manage again")  # fmt: skip
+def verification_failed(scene):
+    node = scene.node("enroll")
+    scene.bmc.reads = UNREACHABLE
+    scene.stage.ask(node, "manage")
+    scene.stage.wait_for(node, "enroll")
+    return node
+
+
+@situation("it is in active", "nothing: it runs its user's system", since=0)
+def nothing_is_wrong(scene):
+    return scene.node("active")
+
+
+# --------------------------------------------------------------------------------- the table
+
+
+@pytest.fixture
+def scene(make_stage):
+    bmc = FakeBmc()
+    scene = Scene(make_stage(registry=bmc.registry(), power_state_sync_max_retries=0), bmc)
+    yield scene
+    scene.stage.site.db.transact(lambda conn: conn.execute(
+        sa.text("UPDATE nodes SET reservation = NULL")
+    ))  # fmt: skip
+
+
+@pytest.mark.parametrize("name", SITUATIONS)
+def test_situation_is_told(scene, name):
+    prepare, cause, action, since_s = SITUATIONS[name]
+    scene.stage.site.service.periodics.stop()
+    told = scene.stage.why(prepare(scene))
+    assert re.search(cause, told["cause"]), told["cause"]
+    assert re.search(action, told["next_action"]), told["next_action"]
+    assert PASSWORD not in json.dumps(told)
+    if since_s is not None:
+        ago = datetime.now(UTC) - datetime.fromisoformat(told["since"])
+        assert timedelta(seconds=since_s) <= ago < timedelta(seconds=since_s + 60)
+
+
+def test_there_are_enough_situations():
+    assert len(SITUATIONS) >= 25
