@@ -83,6 +83,7 @@ def _of_member(error: errors.Failure, at: int, text: str) -> int | None:
     group = [*path[:at], below["name"], "properties"]
     rest = list(path[at + 3 :])  # behind "resources" and the member's name
     inside = [[word, *rest] for word in ("resource_def", "resource")]
+    inside += [["member", *rest[1:]]]
     inside += [["resource_properties", *rest[1:]]]
     lines = [line_of(text, [*group, *keys], reason) for keys in inside]
     return max(filter(None, lines), default=None)

@@ -220,3 +220,6 @@ class EngineChild:
 
     def resources(self) -> Mapping[str, ResourceView]:
         return dict[str, ResourceView](self._stack.current_rows)
+
+    def statuses(self) -> Mapping[str, Status]:
+        return {name: row.record.status for name, row in self._stack.current_rows.items()}

@@ -64,6 +64,9 @@ class Child(Protocol):
     def resources(self) -> Mapping[str, ResourceView]:
         """Its resources by name, those that are not ready included."""
 
+    def statuses(self) -> Mapping[str, Status]:
+        """How the last action of each resource is, by name."""
+
 
 class Children(Protocol):
     """Make, change and remove child stacks; each verb returns before the work is done."""

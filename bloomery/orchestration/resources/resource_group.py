@@ -37,8 +37,11 @@ def _pace(description: str, more: Mapping[str, Schema]) -> Schema:
     return Schema(Type.MAP, description, schema={**more, **both})
 
 
-class ResourceGroup(rolling.Rolling):
-    """Members are called 0, 1, 2 and so on, without the names that were removed."""
+class Indexed(composite.Membered):
+    """Members are called 0, 1, 2 and so on, without the names that were removed.
+
+    A kind says with ``member`` what the one of a name is.
+    """
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "count": Schema(
@@ -53,17 +56,6 @@ class ResourceGroup(rolling.Rolling):
             "The text that stands for a member's name in its properties.",
             default="%index%",
             constraints=[constraints.Length(min=3)],
-        ),
-        "resource_def": Schema(
-            Type.MAP,
-            "What each member is.",
-            required=True,
-            update_allowed=True,
-            schema={
-                "type": Schema(Type.STRING, "The type of the members.", required=True),
-                "properties": Schema(Type.MAP, "Their properties."),
-                "metadata": Schema(Type.MAP, "Their metadata."),
-            },
         ),
         "removal_policies": Schema(
             Type.LIST,
@@ -87,20 +79,6 @@ class ResourceGroup(rolling.Rolling):
             constraints=[constraints.AllowedValues(["append", "update"])],
         ),
     }
-    update_policy_schema: ClassVar[Mapping[str, Schema]] = {
-        "batch_create": _pace("How members are made.", {}),
-        "rolling_update": _pace(
-            "How members take a new definition.",
-            {
-                "min_in_service": Schema(
-                    Type.INTEGER,
-                    "How many members are left alone at any time.",
-                    default=0,
-                    constraints=[constraints.Range(min=0)],
-                )
-            },
-        ),
-    }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **composite.Membered.attributes_schema,
         REFS_MAP: Attribute("The reference id of each member by name.", Type.MAP, cached=False),
@@ -116,8 +94,6 @@ class ResourceGroup(rolling.Rolling):
                 unit="resources",
                 option="max_resources_per_stack",
             )
-        if pace := self.update_policy.get("batch_create"):
-            self.time_of_each(self._steps(pace, current=0), pace["pause_time"])
 
     def count(self) -> int:
         return int(self.properties["count"] or 0)
@@ -129,8 +105,7 @@ class ResourceGroup(rolling.Rolling):
         return groups.document({name: self.member(name) for name in names})
 
     def member(self, name: str) -> dict[str, Any]:
-        definition = self.properties["resource_def"] or {}
-        return groups.member(definition, name, self.properties["index_var"])
+        raise NotImplementedError
 
     def skip_list(self) -> list[str]:
         """Names never to be used again, with those that the present policies name."""
@@ -143,6 +118,57 @@ class ResourceGroup(rolling.Rolling):
 
     def _references(self) -> dict[str, Any]:
         return {name: member.reference_id() for name, member in self.members().items()}
+
+    # --------------------------------------------------------------------------- what may be asked
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name == REFS_MAP:
+            return composite.at_path(self._references(), path)
+        if name == REMOVED:
+            return composite.at_path(list(self.record.data.get(SKIPPED, ())), path)
+        return super().resolve_attribute(name, path)
+
+
+class ResourceGroup(Indexed, rolling.Rolling):
+    """Members are of any kind."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        **Indexed.properties_schema,
+        "resource_def": Schema(
+            Type.MAP,
+            "What each member is.",
+            required=True,
+            update_allowed=True,
+            schema={
+                "type": Schema(Type.STRING, "The type of the members.", required=True),
+                "properties": Schema(Type.MAP, "Their properties."),
+                "metadata": Schema(Type.MAP, "Their metadata."),
+            },
+        ),
+    }
+    update_policy_schema: ClassVar[Mapping[str, Schema]] = {
+        "batch_create": _pace("How members are made.", {}),
+        "rolling_update": _pace(
+            "How members take a new definition.",
+            {
+                "min_in_service": Schema(
+                    Type.INTEGER,
+                    "How many members are left alone at any time.",
+                    default=0,
+                    constraints=[constraints.Range(min=0)],
+                )
+            },
+        ),
+    }
+
+    def validate(self) -> None:
+        super().validate()
+        if pace := self.update_policy.get("batch_create"):
+            self.time_of_each(self._steps(pace, current=0), pace["pause_time"])
+
+    def member(self, name: str) -> dict[str, Any]:
+        definition = self.properties["resource_def"] or {}
+        return groups.member(definition, name, self.properties["index_var"])
 
     # ------------------------------------------------------------------------------------ handlers
 
@@ -183,12 +209,3 @@ class ResourceGroup(rolling.Rolling):
         floor = pace.get("min_in_service") or 0
         most = pace["max_batch_size"]
         return list(groups.batches(target=self.count(), current=current, most=most, floor=floor))
-
-    # --------------------------------------------------------------------------- what may be asked
-
-    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
-        if name == REFS_MAP:
-            return composite.at_path(self._references(), path)
-        if name == REMOVED:
-            return composite.at_path(list(self.record.data.get(SKIPPED, ())), path)
-        return super().resolve_attribute(name, path)

@@ -309,3 +309,7 @@ class StoredChild:
 
     def resources(self) -> Mapping[str, ResourceView]:
         return dict[str, ResourceView](self._stack.members())
+
+    def statuses(self) -> Mapping[str, Status]:
+        members = self._stack.members().items()
+        return {name: Status(member.row.status) for name, member in members}

@@ -1,0 +1,396 @@
+"""OS::Ironic::InstanceGroup: machines that are alike, and roll-outs over them.
+
+    choose -> change -> settle -> judge -> rest -> choose ... -> None
+                                  judge -> pause -> choose       when a signal has come
+                                  judge -> revert -> reverted -> revert ...    and it has failed
+
+Each is a step of ``stepwise``; what a roll-out has come to is in ``data``, so that another engine
+goes on with it.  A batch is one update of the child stack whose resources the members are.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar, Final, NoReturn
+
+from bloomery import errors
+from bloomery.orchestration.properties.schema import Attribute, Schema
+from bloomery.orchestration.resources import (
+    base,
+    composite,
+    groups,
+    instance_info,
+    machine_group_schema,
+    machines,
+    resource_group,
+    rollouts,
+    stepwise,
+)
+from bloomery.orchestration.resources.rollouts import OnFailure, Signal
+from bloomery.orchestration.resources.states import Action, Status
+
+MEMBER_TYPE: Final = "OS::Ironic::Instance"
+ROLLOUT: Final = "rollout"
+FAR_S: Final = 3600.0  # who waits for a signal looks that often
+OLDEST: Final = rollouts.Order.OLDEST
+RUNNING, PAUSED, COMPLETE, FAILED = "running", "paused", "complete", "failed"  # roll-outs
+DUE, TRIED, SOAKED, DONE = "due", "tried", "soaked", "done"  # how far the canary is
+
+
+class RolloutFailed(Exception):
+    """A roll-out ended before all members had the new definition."""
+
+
+class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
+    """Members are called 0, 1, 2 and so on, without the names that were removed."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.PROPERTIES
+    update_policy_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.UPDATE_POLICY
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
+
+    def validate(self) -> None:
+        super().validate()
+        rolling = self.update_policy.get("rolling_update") or {}
+        if str(rolling.get("max_unavailable")) == str(rolling.get("max_surge")) == "0":
+            raise errors.StackValidationFailed(
+                reason="cannot roll out: max_unavailable and max_surge are both 0; raise one"
+            )
+        member = self.properties["member"] or {}
+        for place in instance_info.PLACES:
+            if place != "selector" and member.get(place):
+                raise errors.StackValidationFailed(
+                    reason=f"cannot run all members on one {place}: give a selector",
+                    path=["member", place],
+                )
+
+    # --------------------------------------------------------------------------- the child's shape
+
+    def member(self, name: str) -> dict[str, Any]:
+        return self._member_of(self.properties, name)
+
+    def _member_of(self, properties: Mapping[str, Any], name: str) -> dict[str, Any]:
+        overrides = (properties.get("member_overrides") or {}).get(name) or {}
+        definition = {
+            "type": MEMBER_TYPE,
+            "properties": {**(properties.get("member") or {}), **overrides},
+        }
+        return groups.member(definition, name, properties.get("index_var") or "%index%")
+
+    # ------------------------------------------------------------------------------------ handlers
+
+    def handle_create(self) -> Any:
+        self._begin_rollout()
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self._begin_rollout()
+
+    def _begin_rollout(self) -> None:
+        data = self.record.data
+        data[resource_group.SKIPPED] = self.skip_list()
+        data[ROLLOUT] = {
+            "state": RUNNING, "batch": 0, "of": 0, "changed": [], "new": [], "failed": [],
+            "members": [], "excused": 0, "canary": DUE,
+        }  # fmt: skip
+        self.begin("choose")
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    @classmethod
+    def needs_replace_failed(cls) -> bool:
+        """Whatever a roll-out left, the next update goes on from there."""
+        return False
+
+    def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
+        """Take ``{"rollout": "continue" | "pause" | "abort" | "rollback"}``."""
+        word = Signal(str((details or {}).get(ROLLOUT)))
+        if self._rollout.get("state") not in (RUNNING, PAUSED):
+            raise base.NoActionRequired
+        self._rollout["signal"] = word
+        return f"roll-out: {word}"
+
+    @property
+    def _rollout(self) -> dict[str, Any]:
+        """How far the roll-out is; empty before the first one."""
+        return self.record.data.get(ROLLOUT) or {}
+
+    @property
+    def _pace(self) -> rollouts.Pace:
+        make = rollouts.Pace.of
+        if self.record.action is not Action.UPDATE:
+            make = rollouts.Pace.of_creation
+        return make(self.update_policy, self.count())
+
+    def present(self) -> groups.Members:
+        """Return the members that the child has, or is changing to."""
+        child = self.child()
+        return {} if child is None else groups.members_of(child.document)
+
+    # ------------------------------------------------------------------------------ steps: a batch
+
+    def step_choose(self) -> str | None:
+        """Begin the next batch; the group is as it is to be where there is none."""
+        if following := self._after_signal():
+            return following
+        old, present = self._outdated(), self.present()
+        if new := [name for name in self._names(surge=bool(old)) if name not in present]:
+            batch = new[: self._pace.create_batch_size]
+            self._rollout["new"] += batch
+            return self._begin_batch(batch, len(new) + len(old))
+        if old:
+            is_canary, states = self._rollout["canary"] == DUE, self._states()
+            lost = [m for m in states if m.name in self._rollout["failed"] and not m.is_ready]
+            batch = rollouts.next_batch(
+                states, self._pace, self.count() - len(lost), is_canary=is_canary
+            )
+            if is_canary:
+                self._rollout["canary"] = TRIED if self._pace.canary else DONE
+            if batch:
+                return self._begin_batch(batch, len(old))
+            return self._pause("too few members are ready to take another one down")
+        if leaving := rollouts.surplus(present, self._names(), self._pace.delete_batch_size):
+            self._rollout["members"] = []
+            return self._change({name: present[name] for name in present if name not in leaving})
+        self._end()
+        return None
+
+    def _begin_batch(self, batch: Sequence[str], remaining: int) -> str:
+        rollout = self._rollout
+        rollout["batch"] += 1
+        rollout["of"] = rollout["batch"] + math.ceil((remaining - len(batch)) / len(batch))
+        rollout["members"] = list(batch)
+        rollout["changed"] = [*rollout["changed"], *batch]
+        return self._change(self.present() | {name: self.member(name) for name in batch})
+
+    def _change(self, members: Mapping[str, Any]) -> str:
+        ordered = {name: members[name] for name in sorted(members, key=composite.in_order)}
+        self.change_child(self.blueprint(groups.document(ordered)))
+        return "change"
+
+    def step_change(self) -> str | None:
+        """Wait until the child rests; a member that failed may leave others at work."""
+        self._wait_for_child()
+        settles = self.record.action is Action.UPDATE and bool(self._rollout["members"])
+        self._wait_later(self._pace.settle_s if settles else 0)
+        return "settle"
+
+    def step_settle(self) -> str | None:
+        self._wait_until()
+        return "judge"
+
+    def step_judge(self) -> str | None:
+        """Look how the members of the batch are; too many failures end or pause the roll-out."""
+        rollout, pace = self._rollout, self._pace
+        states = self._states(health=pace.checks_health, only=rollout["members"])
+        failed = [member.name for member in states if not member.is_ready]
+        rollout["failed"] = list(dict.fromkeys([*rollout["failed"], *failed]))
+        too_many = failed and len(rollout["failed"]) > self._most_failures()
+        if too_many and (following := self._after_failure()):
+            return following
+        if rollout["canary"] == TRIED:
+            rollout["canary"] = SOAKED
+            self._wait_later(pace.soak_s)
+            return "settle"
+        if rollout["canary"] == SOAKED:
+            rollout["canary"] = DONE
+            if pace.requires_signal:
+                return self._pause("the canary is up")
+        self._wait_later(pace.pause_s if rollout["members"] else 0)
+        return "rest"
+
+    def step_rest(self) -> str | None:
+        if self._outdated():
+            self._wait_until()
+        return "choose"
+
+    def _most_failures(self) -> int:
+        """Return how many members may have failed before it is a failure of the group."""
+        most = max(self._pace.max_failures, int(self._rollout["excused"]))
+        if self.record.action is Action.UPDATE:
+            return most
+        return max(most, self.count() - self._least_ready())
+
+    def _least_ready(self) -> int:
+        return rollouts.share(self.properties["min_ready"] or "100%", self.count(), up=True)
+
+    def _after_failure(self) -> str | None:
+        """Return the step of the policy; None: go on."""
+        rollout, policy = self._rollout, self._pace.on_failure
+        rollout["excused"] = len(rollout["failed"])  # who says "continue" has heard of them
+        if policy is OnFailure.CONTINUE:
+            return None
+        if policy is OnFailure.PAUSE:
+            return self._pause(self._failures())
+        if policy is OnFailure.ROLLBACK_BATCH:
+            rollout["reverts"] = rollout["members"]
+            return "revert"
+        return self._fail(self._failures())
+
+    # ------------------------------------------------------------------ steps: pauses, the way back
+
+    def _pause(self, reason: str) -> str:
+        self._rollout.update(state=PAUSED, reason=reason)
+        return "pause"
+
+    def step_pause(self) -> str | None:
+        """Wait for a signal."""
+        if following := self._after_signal():
+            return following
+        words = ", ".join(word for word in Signal if word is not Signal.PAUSE)
+        raise machines.Busy(
+            f"roll-out paused {self._place()}: {self._rollout['reason']}; signal one of {words}",
+            self.record.uuid,
+            after_s=FAR_S,
+        )
+
+    def _after_signal(self) -> str | None:
+        """Return the step that a signal asks for; None where there is none."""
+        rollout = self._rollout
+        word = rollout.pop("signal", None)
+        if word == Signal.ABORT:
+            self._fail(f"aborted by a signal {self._place()}")
+        if word == Signal.ROLLBACK:
+            rollout["reverts"] = rollout["changed"]
+            return "revert"
+        if word == Signal.PAUSE and rollout["state"] == RUNNING:
+            return self._pause("a signal asked for it")
+        if word == Signal.CONTINUE and rollout["state"] == PAUSED:
+            rollout["state"] = RUNNING
+            rollout["canary"] = DUE if rollout["canary"] == DUE else DONE
+            return "choose"
+        return None
+
+    def step_revert(self) -> str | None:
+        """Give the next members what they had; those that were new leave; then it has failed."""
+        rollout, present = self._rollout, self.present()
+        before = {
+            name: self._member_of(self.record.properties, name)
+            for name in rollout["reverts"]
+            if name not in rollout["new"]
+        }
+        back = [name for name, body in before.items() if present.get(name) != body]
+        if back:
+            states = [replace(m, is_current=m.name not in back) for m in self._states()]
+            batch = rollouts.next_batch(states, self._pace, self.count(), is_canary=False)
+            self._change(present | {name: before[name] for name in batch or back[:1]})
+        elif leaving := set(rollout["new"]) & present.keys():
+            self._change({name: present[name] for name in present if name not in leaving})
+        else:
+            why = self._failures() if rollout["failed"] else f"by a signal {self._place()}"
+            self._fail(f"rolled back: {why}")
+        return "reverted"
+
+    def step_reverted(self) -> str | None:
+        self._wait_for_child()
+        return "revert"
+
+    def _end(self) -> None:
+        """Complete, where enough members are ready."""
+        ready = sum(member.is_ready for member in self._states())
+        if ready < self._least_ready():
+            self._fail(f"{ready} of {self.count()} members are ready; {self._failures()}")
+        self._rollout["state"] = COMPLETE
+
+    def _fail(self, reason: str) -> NoReturn:
+        self._rollout.update(state=FAILED, reason=reason)
+        raise RolloutFailed(reason)
+
+    def _place(self) -> str:
+        return f"after batch {self._rollout['batch']} of {self._rollout['of']}"
+
+    def _failures(self) -> str:
+        child = self.child()
+        names = ", ".join(self._rollout["failed"]) or "none"
+        reason = f": {child.reason}" if child is not None and child.status is Status.FAILED else ""
+        return f"members that failed: {names}{reason}"
+
+    # --------------------------------------------------------------------------------------- waits
+
+    def _wait_for_child(self) -> None:
+        child = self.child()
+        if child is None:
+            self._fail("its stack is gone")
+        if child.status is Status.IN_PROGRESS:
+            raise base.WaitFor(child.id)
+        if Status.IN_PROGRESS in child.statuses().values():
+            raise base.PollDelay(steps=2)
+
+    def _wait_later(self, seconds: float) -> None:
+        self._rollout["until"] = self.context.utc() + seconds
+
+    def _wait_until(self) -> None:
+        left_s = self._rollout["until"] - self.context.utc()
+        if left_s > 0:
+            raise base.WaitFor(self.record.uuid, left_s)
+
+    # ---------------------------------------------------------------------------- how members are
+
+    def _names(self, *, surge: bool = False) -> list[str]:
+        """Return the names that the group is to have; ``surge``: while it rolls out."""
+        more = self._pace.max_surge if surge else 0
+        return groups.names(self.count() + more, set(self.record.data[resource_group.SKIPPED]))
+
+    def _outdated(self) -> list[str]:
+        return [member.name for member in self._states() if not member.is_current]
+
+    def _states(
+        self, *, health: bool = False, only: Sequence[str] | None = None
+    ) -> list[rollouts.Member]:
+        """Return how members are; ``health``: ask their nodes, which costs a read each.
+
+        A member that failed is not current either: the next batch that it is in tries again.
+        """
+        child = self.child()
+        statuses = {} if child is None else child.statuses()
+        views = self.members()
+        order = self._pace.order
+        health = health or order is rollouts.Order.UNHEALTHY_FIRST
+        tried = self._rollout.get("changed", ())
+        staying = set(self._names(surge=True))
+        members = []
+        for name, body in self.present().items():
+            if name not in (staying if only is None else only):
+                continue
+            status, view = statuses.get(name), views.get(name)
+            is_ready = status is Status.COMPLETE and view is not None and view.ready
+            if is_ready and health and view is not None:
+                is_ready = str(view.attribute("health")).lower() != "critical"
+            is_same = body == self.member(name) and status is not Status.FAILED
+            since = view.attribute("deployed_at") if view and order is OLDEST else ""
+            members.append(
+                rollouts.Member(
+                    name=name, is_ready=is_ready, is_current=is_same or name in tried,
+                    since=str(since or ""),
+                )
+            )  # fmt: skip
+        return members
+
+    # --------------------------------------------------------------------------- what may be asked
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        tell: dict[str, Callable[[], Any]] = {
+            "ready_count": lambda: sum(m.is_ready for m in self._states(health=True)),
+            "updated_count": lambda: sum(
+                body == self.member(each) for each, body in self.present().items()
+            ),
+            "degraded": lambda: [m.name for m in self._states(health=True) if not m.is_ready],
+            "rollout": self._shown,
+            "addresses": lambda: self._of_each("first_address"),
+            "nodes": lambda: self._of_each("node_uuid"),
+        }
+        if name not in tell:
+            return super().resolve_attribute(name, path)
+        return composite.at_path(tell[name](), path)
+
+    def _shown(self) -> dict[str, Any]:
+        return {key: self._rollout.get(key) for key in ("state", "batch", "of", "reason", "failed")}
+
+    def _of_each(self, attribute: str) -> list[Any]:
+        return [member.attribute(attribute) for member in self.members().values()]

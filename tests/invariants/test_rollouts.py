@@ -1,0 +1,252 @@
+"""Roll-outs over machines in memory, by engines over rows that may be killed in the middle."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.model.stacks import Order, OrderKind, Template
+from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.simulation.machines import SimulatedMachines
+from tests.kit import trees
+from tests.kit.machine_sites import Site, make_site, template
+from tests.kit.row_engines import Engine, Kill, Killed
+
+POLICIES = ("pause", "stop", "continue", "rollback_batch")
+NEW = "http://images/b"
+
+
+@dataclass
+class Watched(SimulatedMachines):
+    """Notes how many members were down at most, and how often each was written anew."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.most_down = 0
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        super().set_provision_state(uuid, verb, **arguments)
+        if verb == "rebuild":
+            down = [n for n in self.nodes.values() if n["provision_state"] == "deploying"]
+            self.most_down = max(self.most_down, len(down))
+
+    def mend(self) -> None:
+        """Let nothing fail any more."""
+        self._failures.clear()
+
+    def images(self) -> list[str]:
+        nodes = self.nodes.values()
+        return sorted(
+            n["instance_info"]["image_source"] for n in nodes if n["instance_uuid"] is not None
+        )
+
+
+@dataclass
+class Rack:
+    """A group of so many machines, made, and whoever signals it when it pauses."""
+
+    path: Path
+    count: int
+    policy: dict[str, Any] = field(default_factory=dict)
+    canary: dict[str, Any] = field(default_factory=dict)
+    signals: list[str] = field(default_factory=list)
+    pauses: list[Any] = field(default_factory=list)  # batch and reason of each
+
+    def __post_init__(self) -> None:
+        self.site: Site = make_site(trees.database(self.path), Watched, pool=self.count + 3)
+        self.site.create(self.template("http://images/a"))
+        self.run()
+        assert self.site.stack().status == Status.COMPLETE, self.site.stack().reason
+
+    @property
+    def machines(self) -> Watched:
+        assert isinstance(self.site.machines, Watched)
+        return self.site.machines
+
+    def template(self, image: str, count: int | None = None) -> Template:
+        policy = {"rolling_update": {"health_gate": {"settle_seconds": 5}, **self.policy}}
+        group = {
+            "type": "OS::Ironic::InstanceGroup",
+            "properties": {
+                "count": self.count if count is None else count,
+                "member": {
+                    "name": "m-%index%", "image": {"source": image},
+                    "selector": {"resource_class": "pool"},
+                },
+            },
+            "update_policy": {**policy, "canary": self.canary},
+        }  # fmt: skip
+        return template({"workers": group}, name=f"{image} {count}")
+
+    def update(self, image: str = NEW, count: int | None = None) -> None:
+        self.site.update(self.template(image, count))
+
+    def run(self, kill: Kill | None = None) -> int:
+        engine = Engine(self.site.db, self.site.runtime(), kill, self._answer_pauses)
+        try:
+            return engine.run(self.site.root)
+        except Killed:
+            return Engine(self.site.db, self.site.runtime(), None, self._answer_pauses).run(
+                self.site.root
+            )
+
+    def _answer_pauses(self, _commits: int) -> None:
+        rollout = self.rollout()
+        pause = (rollout.get("batch"), rollout.get("reason"))
+        if rollout.get("state") != "paused" or pause in self.pauses:
+            return
+        self.pauses.append(pause)
+        word = self.signals.pop(0) if self.signals else "abort"
+        details = {"resource": self.group().uuid, "details": {"rollout": word}}
+        trees.accept(
+            self.site.db,
+            Order(root_uuid=self.site.root, stack_uuid=self.site.root, kind=OrderKind.SIGNAL,
+                  payload=details),
+        )  # fmt: skip
+
+    def group(self) -> Any:
+        return next(row for row in self.site.tree().resources if row.name == "workers")
+
+    def rollout(self) -> Mapping[str, Any]:
+        rows = [row for row in self.site.tree().resources if row.name == "workers"]
+        return rows[0].data.get("rollout") or {} if rows else {}
+
+
+Make = Callable[..., Rack]
+
+
+@pytest.fixture
+def make_rack(tmp_path: Path) -> Make:
+    numbers = iter(range(1000))
+
+    def make(count: int, **more: Any) -> Rack:
+        path = tmp_path / str(next(numbers))
+        path.mkdir()
+        return Rack(path, count, **more)
+
+    return make
+
+
+def test_every_member_changes_once_and_one_is_down_at_a_time(make_rack: Make) -> None:
+    rack = make_rack(4)
+    rack.update()
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, rack.site.stack().reason
+    assert rack.machines.images() == [NEW] * 4
+    assert [verb for _, verb in rack.machines.orders].count("rebuild") == 4
+    assert rack.machines.most_down == 1
+    assert rack.rollout()["batch"] == 4
+
+
+def test_a_failure_in_the_second_batch_pauses_it_and_a_signal_ends_it(make_rack: Make) -> None:
+    rack = make_rack(4, policy={"batch_size": 2, "max_unavailable": 2}, signals=["continue"])
+    rack.update()
+    rack.machines.fail_next("rebuild", "no disk")
+    rack.run()
+    assert [batch for batch, _ in rack.pauses] == [1]
+    assert rack.site.stack().status == Status.COMPLETE, rack.site.stack().reason
+    assert rack.machines.images() == [NEW] * 4
+
+
+def test_an_abort_leaves_a_group_that_the_next_update_can_finish(make_rack: Make) -> None:
+    rack = make_rack(4, signals=["abort"])
+    rack.update()
+    rack.machines.fail_next("rebuild", "no disk")
+    rack.run()
+    assert rack.site.stack().status == Status.FAILED
+    assert "aborted by a signal after batch 1 of 4" in rack.group().reason
+    assert rack.machines.images().count(NEW) == 1
+    rack.update()
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, rack.group().reason
+    assert rack.machines.images() == [NEW] * 4
+
+
+def test_a_signal_takes_everybody_back(make_rack: Make) -> None:
+    rack = make_rack(3, canary={"size": 1, "require_signal": True}, signals=["rollback"])
+    rack.update()
+    rack.run()
+    assert rack.site.stack().status == Status.FAILED
+    assert rack.machines.images() == ["http://images/a"] * 3
+
+
+def test_a_canary_soaks_and_the_others_wait_for_a_signal(make_rack: Make) -> None:
+    canary = {"size": 1, "soak_seconds": 500, "require_signal": True}
+    rack = make_rack(
+        4, canary=canary, signals=["continue"], policy={"batch_size": 3, "max_unavailable": 3}
+    )
+    before = rack.site.now_s
+    rack.update()
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, rack.group().reason
+    assert rack.rollout()["batch"] == 2
+    assert rack.site.now_s - before > 500
+
+
+def test_a_group_grows_meanwhile_where_nobody_may_be_down(make_rack: Make) -> None:
+    rack = make_rack(3, policy={"max_unavailable": 0, "max_surge": 1})
+    rack.update()
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, rack.group().reason
+    assert rack.machines.images() == [NEW] * 3
+    verbs = [verb for _, verb in rack.machines.orders]
+    assert (verbs.count("active"), verbs.count("deleted")) == (4, 1)
+
+
+def test_a_group_that_shrinks_frees_the_last_ones(make_rack: Make) -> None:
+    rack = make_rack(4)
+    rack.update("http://images/a", 2)
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, rack.group().reason
+    assert len(rack.machines.images()) == 2
+
+
+def test_killed_at_any_commit_a_roll_out_ends_the_same(make_rack: Make) -> None:
+    def life(kill: Kill | None) -> tuple[Rack, int]:
+        rack = make_rack(3, canary={"size": 1, "require_signal": True}, signals=["continue"])
+        rack.update()
+        return rack, rack.run(kill)
+
+    calm, commits = life(None)
+    assert calm.site.stack().status == Status.COMPLETE
+    for number in range(1, commits):
+        rack, _ = life(Kill(number, before=number % 2 == 0))
+        assert rack.site.stack().status == Status.COMPLETE, number
+        assert len(rack.machines.orders) == len(calm.machines.orders), number
+        assert rack.machines.most_down == 1
+
+
+@pytest.mark.parametrize("seed", range(25))
+def test_any_roll_out_ends_and_never_has_too_many_down(make_rack: Make, seed: int) -> None:
+    draw = random.Random(seed)
+    count, most = draw.randint(1, 7), draw.randint(1, 3)
+    rack = make_rack(
+        count,
+        policy={
+            "max_unavailable": most, "batch_size": draw.randint(1, 4),
+            "order": draw.choice(["index_desc", "index_asc", "oldest", "unhealthy_first"]),
+            "failure_policy": draw.choice(POLICIES), "max_failures": draw.randint(0, 1),
+        },
+        canary={"size": draw.randint(0, 2), "require_signal": draw.random() < 0.3},
+        signals=[draw.choice(["continue", "abort", "rollback"]) for _ in range(9)],
+    )  # fmt: skip
+    failures = draw.randint(0, 2)
+    for _ in range(failures):
+        rack.machines.fail_next("rebuild", "no disk")
+    rack.update()
+    rack.run()
+    assert rack.machines.most_down <= most + failures  # who failed is tried again meanwhile
+    assert rack.rollout()["state"] in ("complete", "failed")
+    assert len(rack.machines.images()) == count
+    rack.machines.mend()
+    rack.update("http://images/c")
+    rack.signals = ["continue"] * 20
+    rack.pauses.clear()
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, (rack.group().reason, rack.pauses)
+    assert rack.machines.images() == ["http://images/c"] * count

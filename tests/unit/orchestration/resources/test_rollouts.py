@@ -1,0 +1,83 @@
+"""Who changes next in a roll-out: arithmetic of members and pace."""
+
+from __future__ import annotations
+
+import itertools
+import random
+
+import pytest
+
+from bloomery.orchestration.resources import rollouts
+from bloomery.orchestration.resources.rollouts import Member, Order, Pace
+
+
+def members(text: str) -> list[Member]:
+    """Members by letter: o old, n new; capital: not ready."""
+    return [
+        Member(name=str(number), is_current=letter in "nN", is_ready=letter.islower(),
+               since=str(9 - number))
+        for number, letter in enumerate(text)
+    ]  # fmt: skip
+
+
+def pace(**fields) -> Pace:
+    return Pace(create_batch_size=10, **fields)
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "batch"),
+    [
+        ("oooo", {}, ["3"]),
+        ("oooo", {"order": Order.INDEX_ASC}, ["0"]),
+        ("oooo", {"order": Order.OLDEST}, ["3"]),
+        ("oooo", {"batch_size": 3}, ["3"]),
+        ("oooo", {"batch_size": 3, "max_unavailable": 2}, ["3", "2"]),
+        ("oooN", {}, []),
+        ("oOoN", {}, ["1"]),
+        ("oOoo", {"batch_size": 2}, ["1"]),
+        ("Oooo", {"order": Order.UNHEALTHY_FIRST}, ["0"]),
+        ("oooo", {"max_unavailable": 0, "max_surge": 1}, []),
+        ("oooon", {"max_unavailable": 0, "max_surge": 1}, ["3"]),
+        ("nnnn", {}, []),
+    ],
+)
+def test_a_batch_takes_no_more_down_than_may_be(text, fields, batch) -> None:
+    assert rollouts.next_batch(members(text), pace(**fields), 4, is_canary=False) == batch
+
+
+def test_the_canary_has_a_size_of_its_own() -> None:
+    speed = pace(batch_size=4, max_unavailable=4, canary=2)
+    assert len(rollouts.next_batch(members("oooo"), speed, 4, is_canary=True)) == 2
+    assert len(rollouts.next_batch(members("oooo"), speed, 4, is_canary=False)) == 4
+
+
+@pytest.mark.parametrize(
+    ("value", "count", "up", "number"),
+    [("25%", 10, False, 2), ("25%", 10, True, 3), ("3", 10, False, 3), (2, 10, True, 2)],
+)
+def test_shares_of_a_group(value, count, up, number) -> None:
+    assert rollouts.share(value, count, up=up) == number
+
+
+def test_any_group_comes_to_its_end_and_never_has_too_many_down() -> None:
+    draw = random.Random(4)
+    for count, order in itertools.product(range(1, 9), Order):
+        speed = pace(
+            batch_size=draw.randint(1, 4), max_unavailable=draw.randint(1, 4), order=order,
+            canary=draw.randint(0, 2),
+        )  # fmt: skip
+        old = {str(number) for number in range(count)}
+        while old:
+            group = [
+                Member(name=str(n), is_current=str(n) not in old, is_ready=True)
+                for n in range(count)
+            ]
+            batch = rollouts.next_batch(group, speed, count, is_canary=len(old) == count)
+            assert 0 < len(batch) <= speed.max_unavailable
+            assert old.issuperset(batch)
+            old -= set(batch)
+
+
+def test_the_last_ones_leave_first() -> None:
+    assert rollouts.surplus(["0", "1", "2", "10"], ["0", "1"], most=1) == ["10"]
+    assert rollouts.surplus(["0", "1"], ["0", "1"], most=5) == []
