@@ -1,0 +1,76 @@
+"""A group of machines on a whole service with fake hardware: made, rolled out upon, told of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.functional.orchestration.test_machines import CLASS, IMAGE, enrol, ironic
+from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path / "state") as running:
+        yield running
+
+
+def group_of(image: str, canary: dict[str, Any] | None = None) -> dict[str, Any]:
+    """A template of two workers."""
+    workers = {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {
+            "count": 2,
+            "member": {
+                "name": "worker-%index%", "image": {**IMAGE, "source": image},
+                "selector": {"resource_class": CLASS},
+            },
+        },
+        "update_policy": {
+            "rolling_update": {"health_gate": {"settle_seconds": 0}}, "canary": canary or {},
+        },
+    }  # fmt: skip
+    names = ("ready_count", "updated_count", "degraded", "rollout", "nodes")
+    outputs = {name: {"value": {"get_attr": ["workers", name]}} for name in names}
+    return template({"workers": workers}, outputs=outputs)
+
+
+def outputs_of(stack: dict[str, Any]) -> dict[str, Any]:
+    return {each["output_key"]: each["output_value"] for each in stack["outputs"]}
+
+
+def images(site: Orchestration) -> list[str]:
+    nodes = ironic(site, "GET", "/v1/nodes/detail")[1]["nodes"]
+    return sorted(node["instance_info"]["image_source"] for node in nodes)
+
+
+def test_a_new_image_goes_to_a_canary_and_after_a_signal_to_all(site: Orchestration) -> None:
+    for number in (1, 2):
+        enrol(site, f"n{number}", ports=[{"address": f"52:54:00:00:01:0{number}"}])
+    path = site.create("workers", group_of("http://images/a.img"))
+    shown = outputs_of(site.wait_for(path, "CREATE_COMPLETE"))
+    assert (shown["ready_count"], shown["updated_count"], shown["degraded"]) == (2, 2, [])
+    assert len(shown["nodes"]) == 2
+
+    new = group_of("http://images/b.img", {"size": 1, "require_signal": True})
+    assert site.ask("PUT", path, {"template": new})[0] == 202
+    wait_for(
+        lambda: "paused" in site.resources(path)["workers"]["resource_status_reason"],
+        "the roll-out to pause", timeout_s=60,
+    )  # fmt: skip
+    reason = site.resources(path)["workers"]["resource_status_reason"]
+    assert reason == (
+        "roll-out paused after batch 1 of 2: the canary is up; "
+        "signal one of continue, abort, rollback"
+    )
+    assert images(site) == ["http://images/a.img", "http://images/b.img"]
+
+    signal = {"rollout": "continue"}
+    assert site.ask("POST", f"{path}/resources/workers/signal", signal)[0] == 200
+    shown = outputs_of(site.wait_for(path, "UPDATE_COMPLETE"))
+    assert shown["rollout"]["state"] == "complete"
+    assert images(site) == ["http://images/b.img"] * 2
