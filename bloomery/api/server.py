@@ -68,7 +68,7 @@ class Server:
         self._loop = threading.Thread(target=self._connections.run, args=(STOP_S,), name="api")
         self._threads = [
             threading.Thread(target=self._work, name=f"api-{number}", daemon=True)
-            for number in range(conf.api.threads)
+            for number in range(conf.serving_threads)
         ]
         self._loop.daemon = True
 

@@ -109,6 +109,13 @@ class Conf:
     ssl: web.Ssl = field(default_factory=web.Ssl)
 
     @property
+    def serving_threads(self) -> int:
+        """How many requests an API answers at a time: more where they wait for other processes."""
+        if self.default.rpc_transport == rpc.NONE:
+            return self.api.threads
+        return max(self.api.threads, rpc.LEAST_THREADS)
+
+    @property
     def calling_threads(self) -> tuple[str, int]:
         """The option that says how many threads call a conductor at a time, and its value."""
         if self.default.rpc_transport == rpc.NONE:

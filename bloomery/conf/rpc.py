@@ -11,6 +11,7 @@ NONE: Final = "none"
 OSLO: Final = "oslo"
 JSON_RPC: Final = "json-rpc"
 TRANSPORTS: Final = (NONE, OSLO, JSON_RPC)
+LEAST_THREADS: Final = 16  # of an API that calls other processes: half of them may wait
 PORT: Final = 8089  # a conductor that listens elsewhere has the port in its name
 
 

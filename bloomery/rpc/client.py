@@ -27,16 +27,16 @@ class Client:
     def conductor_for_node(self, *, driver: str, group: str, uuid: str) -> Conductor:
         """The conductor of one node.  Raises NoValidHost, TemporaryFailure."""
         return self._conductor(
-            functools.partial(self.ring.host_of_node, driver=driver, group=group, uuid=uuid)
+            lambda _failed: self.ring.host_of_node(driver=driver, group=group, uuid=uuid)
         )
 
     def conductor_for_driver(self, driver: str) -> Conductor:
         """A random conductor that serves ``driver``.  Raises DriverNotFound."""
-        return self._conductor(lambda: _random(self.ring.hosts_of_driver(driver)))
+        return self._conductor(lambda failed: _random(self.ring.hosts_of_driver(driver), failed))
 
     def any_conductor(self) -> Conductor:
         """A random conductor: for what belongs to no node.  Raises TemporaryFailure."""
-        return self._conductor(lambda: _random(self.ring.living_hosts()))
+        return self._conductor(lambda failed: _random(self.ring.living_hosts(), failed))
 
     def unreachable(self, hosts: Iterable[str]) -> list[str]:
         """Return those of ``hosts`` that calls from here would not reach."""
@@ -46,7 +46,7 @@ class Client:
         """Let connections to conductors go."""
         self._transport.close()
 
-    def _conductor(self, find_host: Callable[[], str]) -> Conductor:
+    def _conductor(self, find_host: Callable[[str | None], str]) -> Conductor:
         return cast(Conductor, _Conductor(find_host, self.ring.forget, self._transport))
 
     def _reaches(self, host: str) -> bool:
@@ -58,16 +58,19 @@ class Client:
 
 
 class _Conductor:
-    """The conductor that ``find_host`` names, or the one that it names when asked again."""
+    """The conductor that ``find_host`` names, or the one that it names when that one failed."""
 
     __slots__ = ("_find_host", "_forget", "_host", "_transport")
 
     def __init__(
-        self, find_host: Callable[[], str], forget: Callable[[], None], transport: Transport
+        self,
+        find_host: Callable[[str | None], str],
+        forget: Callable[[], None],
+        transport: Transport,
     ) -> None:
         """Raises what ``find_host`` does."""
         self._find_host, self._forget, self._transport = find_host, forget, transport
-        self._host = find_host()
+        self._host = find_host(None)
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         return functools.partial(self._call, name)
@@ -77,13 +80,14 @@ class _Conductor:
             return getattr(self._transport.proxy(self._host), name)(*args, **named)
         except errors.ConductorUnreached:
             self._forget()
-            host = self._find_host()
+            host = self._find_host(self._host)
             if host == self._host:
                 raise
             self._host = host
         return getattr(self._transport.proxy(self._host), name)(*args, **named)
 
 
-def _random(hosts: Sequence[str]) -> str:
-    """Share calls out that any of the hosts can answer."""
-    return random.choice(hosts)  # noqa: S311  nothing secret about it
+def _random(hosts: Sequence[str], failed: str | None) -> str:
+    """Return any of the hosts, but not the one that failed if there are others."""
+    others = [host for host in hosts if host != failed]
+    return random.choice(others or hosts)  # noqa: S311  nothing secret about it

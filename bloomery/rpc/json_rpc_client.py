@@ -47,7 +47,7 @@ class JsonRpcChannel:
         self._mutex = threading.Lock()
         self._pools: dict[str, urllib3.HTTPConnectionPool] = {}
         self._instances: dict[str, str] = {}  # of the processes that answered last
-        self._connections = max(1, conf.api.threads)
+        self._connections = conf.serving_threads
 
     def call(self, host: str, message: dict[str, Any], timeout_s: float) -> Mapping[str, Any]:
         """Return the reply.  Raises ConductorUnreached, ConductorSilent."""
@@ -163,7 +163,9 @@ def _reply(host: str, message: dict[str, Any], body: bytes) -> Mapping[str, Any]
 
 def _reason(exc: Exception) -> str:
     """Return what hindered a connection, in a few words."""
-    if isinstance(exc, exceptions.ConnectTimeoutError):
-        return f"no connection within {CONNECT_S:g} s"
     cause = exc.__cause__ or exc
+    if isinstance(cause, (TimeoutError, exceptions.ConnectTimeoutError)) and not isinstance(
+        cause, exceptions.NewConnectionError
+    ):
+        return f"no connection within {CONNECT_S:g} s"
     return str(getattr(cause, "strerror", None) or cause)

@@ -102,7 +102,7 @@ def build_client(
         _channel(conf, config_files),
         contract.METHODS,
         cap=cap(conf, contract.RELEASES, contract.VERSION),
-        limits=CallLimits(threads or conf.api.threads),
+        limits=CallLimits(threads or conf.serving_threads),
         response_timeout_s=conf.default.rpc_response_timeout,
         local=local,
     )

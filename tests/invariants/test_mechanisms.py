@@ -79,8 +79,7 @@ MECHANISMS: Final = {
     "template_url": f"{API}/test_templates.py::test_template_behind_a_url_is_fetched",
     "order of checks": f"{API}/test_stacks.py::"
     "test_wrong_shapes_are_refused_before_the_engine_is_asked",
-    "error remoting": "functional/test_contract_over_a_wire.py::"
-    "test_every_error_comes_back_as_itself",
+    "error remoting": "functional/rpc/test_contract.py::test_every_error_comes_back_as_itself",
     # what is loaded
     "template class by version": "unit/orchestration/template/test_versions.py::"
     "test_each_date_has_a_class_of_its_own_version",

@@ -13,13 +13,14 @@ import os
 import socket
 import threading
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 import kombu
 import pytest
 
+from bloomery import errors
 from bloomery.cmd import threads
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
@@ -29,6 +30,7 @@ from bloomery.rpc.contract import METHODS
 from bloomery.rpc.transports import Server, Transport
 
 BROKER = "BLOOMERY_TEST_RABBITMQ"
+TRANSPORT = "BLOOMERY_TEST_TRANSPORT"
 
 
 class Endpoint:
@@ -164,6 +166,37 @@ def link(transport: str, endpoint: Any, **default: Any) -> Iterator[Link]:
         server.stop(5)
         if transport == "oslo":
             forget_queue(host)
+
+
+class Renamed:
+    """Conductors that are known by another name to those who call them."""
+
+    def __init__(self, transport: Transport, names: Mapping[str, str]) -> None:
+        self._transport, self._names = transport, names
+
+    def proxy(self, host: str) -> Any:
+        if host not in self._names:
+            raise errors.ConductorUnreached(host=host, reason="it is none of this test")
+        return self._transport.proxy(self._names[host])
+
+    def close(self) -> None:
+        self._transport.close()
+
+
+def carried(conductors: Mapping[str, Any], until_done: contextlib.ExitStack) -> Transport:
+    """Return a transport to conductors of this process: the one that the environment names.
+
+    ``BLOOMERY_TEST_TRANSPORT`` is a value of [DEFAULT]rpc_transport; unset: a call is a call.
+    """
+    transport = os.environ.get(TRANSPORT, "none")
+    if transport == "none":
+        return transports.InProcess(conductors)
+    links = {
+        host: until_done.enter_context(link(transport, conductor, executor_thread_pool_size=64))
+        for host, conductor in conductors.items()
+    }
+    first = next(iter(links.values()))
+    return Renamed(first.client, {host: made.host for host, made in links.items()})
 
 
 def queue_of(host: str) -> str:

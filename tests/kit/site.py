@@ -11,6 +11,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import dataclasses
 import uuid as uuids
 from collections.abc import Callable, Mapping
@@ -97,12 +98,14 @@ class Site:
         self.service = ConductorService(self.runtime)
         self.service.start()
         self.closed = False
+        self.until_closed = contextlib.ExitStack()  # what others have opened for this site
 
     def close(self) -> None:
         """End its threads; the database stays."""
         if self.closed:
             return
         self.closed = True
+        self.until_closed.close()
         self.service._stopping = True
         self.service.periodics.stop()
         self.runtime.timers.stop()

@@ -28,8 +28,8 @@ from bloomery.db.tables import NODES
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client as RpcClient
-from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Answer
+from tests.kit import rpc
 from tests.kit.documented import Client
 from tests.kit.site import Site
 from tests.kit.waiting import wait_for
@@ -55,9 +55,10 @@ class Stage:
     def __init__(self, site: Site) -> None:
         self.site = site
         runtime = site.runtime
-        rpc = RpcClient(runtime.ring, InProcess({runtime.host: site.service.manager}))
+        conductors = {runtime.host: site.service.manager}
+        client = RpcClient(runtime.ring, rpc.carried(conductors, site.until_closed))
         self.services = Services(
-            db=site.db, rpc=rpc, conf=runtime.conf, policies=Policies(runtime.conf)
+            db=site.db, rpc=client, conf=runtime.conf, policies=Policies(runtime.conf)
         )
         self.api = Client(app.make_app(self.services))
 

@@ -22,6 +22,9 @@ class Ring:
     def host_of_node(self, **_facts: str) -> str:
         return self.hosts[0]
 
+    def hosts_of_driver(self, _name: str) -> list[str]:
+        return ["a", "b"]
+
 
 class Hosts:
     """A transport: what each host answers, or raises; ``asked`` notes the order."""
@@ -79,3 +82,11 @@ def test_what_may_have_been_done_is_not_asked_of_another():
     with pytest.raises(errors.ConductorSilent):
         ask(Ring("a", "b"), hosts)
     assert hosts.asked == ["a"]
+
+
+@pytest.mark.parametrize("_number", range(8))
+def test_a_call_that_any_host_can_answer_goes_to_another_one(_number):
+    hosts = Hosts(a=UNREACHED, b=["vif"])
+    conductor = Client(Ring("a"), hosts).conductor_for_driver("d")  # type: ignore[arg-type]
+    assert conductor.vif_list(Request.new(), "u") == ["vif"]
+    assert hosts.asked[-1] == "b"
