@@ -72,7 +72,7 @@ class JsonRpcServer:
         """Begin to answer; returns at once."""
         self._thread.start()
 
-    def stop(self, within_s: float | None = None) -> None:
+    def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
         """Take no more calls, and let those that run end: as long as it takes, or ``within_s``."""
         self._server.shutdown_timeout = within_s
         self._server.stop()

@@ -17,6 +17,7 @@ from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final
 
 import oslo_messaging
+from amqp import exceptions as amqp
 from kombu import exceptions as kombu_exceptions
 from oslo_config import cfg
 from oslo_messaging import exceptions
@@ -55,6 +56,7 @@ class OsloServer:
             oslo_messaging.Target(exchange=EXCHANGE, topic=TOPIC, server=dispatcher.host),
             [_Endpoint(dispatcher)],
         )
+        self._queue = f"{TOPIC}.{dispatcher.host}"
         self._starting = threading.Thread(target=self._listen, name="oslo-rpc", daemon=True)
         self._listens = threading.Event()
 
@@ -64,11 +66,18 @@ class OsloServer:
         if not self._listens.wait(_LISTEN_S):
             LOG.warning("%s: calls are answered as soon as it does", _BROKER_AWAY)
 
-    def stop(self, within_s: float | None = None) -> None:
-        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``."""
+    def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
+        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
+
+        The queue goes, so that callers hear at once that nobody is there; where the conductor
+        ``returns`` soon it stays, and calls wait in it.
+        """
         if not self._listens.is_set():
             return
-        ending = threading.Thread(target=self._end, name="oslo-rpc-end", daemon=True)
+        self._listens.clear()
+        ending = threading.Thread(
+            target=self._end, args=(returns,), name="oslo-rpc-end", daemon=True
+        )
         ending.start()
         ending.join(within_s)
 
@@ -76,10 +85,23 @@ class OsloServer:
         self._server.start(override_pool_size=self._threads)
         self._listens.set()
 
-    def _end(self) -> None:
+    def _end(self, returns: bool) -> None:
         self._server.stop()
         self._server.wait()
+        if not returns:
+            self._delete_queue()
         self._transport.cleanup()
+
+    def _delete_queue(self) -> None:
+        """A broker that is away keeps the queue: callers wait for the time-out, as for the dead."""
+        driver = self._transport._driver  # noqa: SLF001  there is no other way in
+        if not isinstance(driver, impl_rabbit.RabbitDriver):
+            return
+        try:
+            with driver._get_connection(retry=0) as connection:  # noqa: SLF001
+                connection.channel.queue_delete(self._queue)
+        except (exceptions.MessagingException, amqp.AMQPError, *_NOT_CONNECTED) as exc:
+            LOG.warning("cannot delete queue %s while stopping: %s", self._queue, exc)
 
 
 class _Endpoint:
@@ -181,6 +203,7 @@ def options_of(config_files: Sequence[str]) -> cfg.ConfigOpts:
     """Return oslo.messaging's options as the files have them, with defaults that lose nothing.
 
     oslo.messaging registers the groups of its metrics and tracing with the global options only.
+    Raises CannotStart.
     """
     source = cfg.ConfigOpts()
     source(args=[], project="bloomery", default_config_files=list(config_files))
@@ -190,4 +213,9 @@ def options_of(config_files: Sequence[str]) -> cfg.ConfigOpts:
     source.set_default("rabbit_quorum_queue", True, group=_RABBIT)
     # A caller that is gone must not keep threads of a conductor: they try again to answer it.
     source.set_default("kombu_missing_consumer_retry_timeout", 5, group=_RABBIT)
+    if source.oslo_messaging_rabbit.use_queue_manager:
+        raise errors.CannotStart(
+            reason="cannot use [oslo_messaging_rabbit]use_queue_manager: processes of one machine "
+            "would get each other's answers; leave it out, queues of answers go by themselves"
+        )
     return source

@@ -37,8 +37,11 @@ class Server(Protocol):
     def start(self) -> None:
         """Begin to answer; returns at once."""
 
-    def stop(self, within_s: float | None = None) -> None:
-        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``."""
+    def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
+        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
+
+        ``returns``: the conductor is started again at once, so that callers had better wait.
+        """
 
 
 class InProcess:
@@ -65,7 +68,7 @@ class NoServer:
     def start(self) -> None:
         """Nobody to answer."""
 
-    def stop(self, within_s: float | None = None) -> None:
+    def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
         """Nobody to wait for."""
 
 

@@ -49,8 +49,20 @@ settings = dataclasses.replace(plain, api=dataclasses.replace(plain.api, port=0)
 with StateDir(Path(sys.argv[1])) as home, Service(settings, home) as service:
     assert urllib.request.urlopen(service.url + "/v1/nodes").status == 200
 """
+CALLS = """
+from bloomery.cmd import threads
+from bloomery.conf import Conf
+from bloomery.conf.default import Default
+threads.use_threads()
+from bloomery.rpc import transports
+
+default = Default(rpc_transport="oslo", transport_url="rabbit://nobody@127.0.0.1:1/")
+transports.build_client(Conf(default=default))
+transports.build_server(Conf(default=default), "a", object())
+assert "oslo_messaging" in sys.modules
+"""
 # A role, and a program that runs it; each goes in with `bloomery.cmd` as the command does.
-ROLES = {"conductor": CONDUCTOR, "serve": SERVE}
+ROLES = {"conductor": CONDUCTOR, "serve": SERVE, "calls over a broker": CALLS}
 WATCHED = """
 import sys
 import bloomery.cmd

@@ -6,6 +6,8 @@ import contextlib
 import threading
 import time
 from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
@@ -99,7 +101,7 @@ def test_a_connection_that_broke_between_two_calls_is_made_anew(wire):
 def test_an_order_that_nobody_waits_for_any_more_is_not_run_later():
     with rpc.link("oslo", rpc.Endpoint(), rpc_response_timeout=1) as link:
         link.conductor.vif_list(Request.new(), "a")
-        link.server.stop(5)
+        link.server.stop(5, returns=True)
         with pytest.raises(errors.ConductorSilent):
             link.conductor.inject_nmi(Request.new(), "a")
         successor = transports.build_server(link.conf, link.host, link.endpoint)
@@ -107,6 +109,27 @@ def test_an_order_that_nobody_waits_for_any_more_is_not_run_later():
         try:
             wait_for(lambda: answers(link), "the successor", timeout_s=20)
             assert [method for method, _, _ in link.endpoint.calls] == ["vif_list"] * 2
+        finally:
+            successor.stop(5)
+
+
+def test_a_conductor_that_was_stopped_is_told_at_once():
+    with rpc.link("oslo", rpc.Endpoint()) as link:
+        link.conductor.vif_list(Request.new(), "a")
+        link.server.stop(5)
+        with pytest.raises(errors.ConductorUnreached, match="it has no queue"):
+            link.conductor.vif_list(Request.new(), "a")
+
+
+def test_a_call_waits_for_a_conductor_that_returns():
+    with rpc.link("oslo", rpc.Endpoint()) as link, ThreadPoolExecutor(1) as callers:
+        link.conductor.vif_list(Request.new(), "a")
+        link.server.stop(5, returns=True)
+        waiting = callers.submit(link.conductor.inject_nmi, Request.new(), "a")
+        successor = transports.build_server(link.conf, link.host, link.endpoint)
+        successor.start()
+        try:
+            assert waiting.result(timeout=20) is None
         finally:
             successor.stop(5)
 
@@ -152,3 +175,17 @@ def test_a_url_of_no_use_is_refused_at_the_start():
     conf = rpc.conf_of("oslo", transport_url="nonsense://here/")
     with pytest.raises(errors.CannotStart, match="transport_url"):
         transports.build_client(conf)
+
+
+def test_queues_that_processes_would_share_are_refused_at_the_start(tmp_path: Path):
+    file = tmp_path / "bloomery.conf"
+    file.write_text("[oslo_messaging_rabbit]\nuse_queue_manager = true\n")
+    with pytest.raises(errors.CannotStart, match="each other's answers"):
+        transports.build_client(rpc.conf_of("oslo"), config_files=[str(file)])
+
+
+def test_options_of_the_broker_come_from_the_files(tmp_path: Path):
+    file = tmp_path / "bloomery.conf"
+    file.write_text("[oslo_messaging_rabbit]\nrabbit_quorum_queue = false\n")
+    assert oslo_rpc.options_of([]).oslo_messaging_rabbit.rabbit_quorum_queue is True
+    assert oslo_rpc.options_of([str(file)]).oslo_messaging_rabbit.rabbit_quorum_queue is False
