@@ -72,7 +72,7 @@ TABLE: Final[tuple[Periodic, ...]] = (
     ),
     Periodic(
         name="watch_leases",
-        every_s=lambda c: c.heartbeat_interval,
+        every_s=lambda c: c.heartbeat_interval / 2,  # a death is seen one interval late at most
         make=leases.make,
         why="no reservation may outlive its holder",
     ),

@@ -325,3 +325,17 @@ def test_thread_looks_by_itself(db):
     finally:
         ring.stop()
     assert not ring._thread.is_alive()
+
+
+def test_each_node_is_hashed_once_for_each_set_of_hosts(db, monkeypatch):
+    for name in "ab":
+        register(db, name)
+    ring, hashed = Ring(db), []
+    host(ring)
+    hash_ring = ring._current().hosts["", "fake-hardware"]._ring
+    get_nodes = hash_ring.get_nodes
+    monkeypatch.setattr(hash_ring, "get_nodes", lambda key: hashed.append(key) or get_nodes(key))
+    for _ in range(3):
+        ring.list_served("a", keys())
+        assert not ring.refresh()
+    assert len(hashed) == len(NODES) - 1, "the first one was looked up before"

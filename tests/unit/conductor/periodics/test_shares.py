@@ -93,7 +93,7 @@ SHARED = {
     "adopt_orphans": (STUCK, failed),
     "ask_agents": (WAITING, lambda pair: pair.calls),
 }
-ONCE = {"trim_history", "trim_steps", "trim_conductors"}  # by one conductor for all
+ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all
 APART = {"watch_leases", "adopt_allocations"}  # tested below
 
 
