@@ -154,7 +154,8 @@ STACK_MEMBER: Final = _any(STACK_ADMIN, "role:member and project_id:%(project_id
 INSTANCE_OR_READER: Final = _any(STACK_READER, "role:heat_stack_user")
 TYPE_RULES: Final = "resource_types:"  # and the name of a type, or OS::Heat::*: those of a file
 OPERATOR_KINDS: Final = (
-    "DeployTemplate", "Node", "Port", "PortGroup", "Runbook", "VolumeConnector", "VolumeTarget",
+    "DeployTemplate", "HardwareConfiguration", "Node", "Port", "PortGroup", "Runbook",
+    "VolumeConnector", "VolumeTarget",
 )  # of OS::Ironic  # fmt: skip
 STEP_RULES: Final = "baremetal:step:execute:"  # and interface.step: those of a policy file
 

@@ -175,8 +175,11 @@ def not_updatable(candidate: Candidate) -> Decision | None:
 
 
 def in_place(candidate: Candidate) -> Decision:
-    parts = [*candidate.change.properties.values(), *candidate.change.template.values()]
-    return Decision(Verb.UPDATE, certain=any(each.certain for each in parts))
+    change = candidate.change
+    parts = [*change.properties.values(), *change.template.values()]
+    latest = {**change.after, **{name: each.after for name, each in change.properties.items()}}
+    meaning = candidate.kind.update_meaning(latest, change.properties)
+    return Decision(Verb.UPDATE, meaning, certain=any(each.certain for each in parts))
 
 
 RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (

@@ -152,6 +152,7 @@ class Resource:
     dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
     secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
+    default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
 
@@ -266,6 +267,14 @@ class Resource:
     ) -> bool:
         """Whether this change of properties needs a new resource, beyond what the schema says."""
         return False
+
+    @classmethod
+    def update_meaning(cls, after: Mapping[str, Any], names: Iterable[str]) -> str:
+        """Say what a change of these properties does to the real thing, where a plan shall tell.
+
+        Values that a plan does not know yet are no plain values.
+        """
+        return ""
 
     @classmethod
     def needs_replace_failed(cls) -> bool:

@@ -11,7 +11,7 @@ No verb is ordered twice: see ``stepwise.OnNode``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -20,6 +20,7 @@ from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import (
     allocation,
     base,
+    first_boot,
     instance_info,
     instance_schema,
     machines,
@@ -34,6 +35,7 @@ UNDEPLOYABLE: Final = frozenset({
 })  # fmt: skip
 ABORTED: Final = frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD})
 CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
+BOOTING: Final = frozenset({base.Action.CREATE, base.Action.UPDATE})
 POWER: Final = {"on": Power.ON, "off": Power.OFF}
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
@@ -76,6 +78,10 @@ class Instance(stepwise.OnNode):
         cls, before: Mapping[str, Any], after: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> bool:
         return instance_info.change_of(after, prop_diff).replaces
+
+    @classmethod
+    def update_meaning(cls, after: Mapping[str, Any], names: Iterable[str]) -> str:
+        return instance_info.meaning_of(after, dict.fromkeys(names))
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
@@ -170,10 +176,34 @@ class Instance(stepwise.OnNode):
         if state == State.ACTIVE:
             self.record.data["deployed_at"] = node["provision_updated_at"]
             self.record.data["target"] = POWER[self.properties["power"]]
-            return None if node["power_state"] == self.record.data["target"] else "switch"
+            is_there = node["power_state"] == self.record.data["target"]
+            return "come_up" if is_there else "switch"
         if state not in (State.DEPLOYFAIL, State.ERROR):
             raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
         return self._after_failure(node)
+
+    def step_come_up(self) -> str | None:
+        """Wait until the system says that it has come up, where it is to say so."""
+        handle = self._first_boot()
+        if handle is None:
+            return None
+        try:
+            if handle.has_come_up():
+                return None
+        except ValueError as exc:
+            raise stepwise.MachineFailed(str(exc)) from exc
+        timeout_s = float(handle.properties["timeout"])
+        self.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
+
+    def _first_boot(self) -> first_boot.FirstBoot | None:
+        """Return the handle that is named.  Raises EntityNotFound for another resource."""
+        named, siblings = self.properties["first_boot"], self.context.siblings
+        if not named:
+            return None
+        handle = siblings and siblings.find(named)
+        if not isinstance(handle, first_boot.FirstBoot):
+            raise errors.EntityNotFound(entity="FirstBoot of this stack", name=named)
+        return handle
 
     def _after_failure(self, node: Json) -> str:
         """Return the step of the next attempt; raise MachineFailed where there is none left."""
@@ -246,6 +276,8 @@ class Instance(stepwise.OnNode):
         if data.get("networks"):
             self._attach(node["uuid"])
         if data.get("rebuilds") or state == State.DEPLOYFAIL:
+            if handle := self._first_boot():
+                handle.rearm()
             return "rebuild"
         data["target"] = POWER[self.properties["power"]]
         return None if node["power_state"] == data["target"] else "switch"
@@ -294,7 +326,7 @@ class Instance(stepwise.OnNode):
             if node["target_power_state"] is None and node["last_error"]:
                 raise stepwise.MachineFailed(str(node["last_error"]))
             self.wait_for(node["uuid"], self._timeout_s("power"), f"for {target}")
-        return None
+        return "come_up" if self.record.action in BOOTING else None
 
     # --------------------------------------------------------------------------------- delete
 

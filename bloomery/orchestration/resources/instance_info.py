@@ -64,6 +64,14 @@ def change_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> Change:
     )  # fmt: skip
 
 
+def meaning_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> str:
+    """Say what a change does to the machine, for whoever reads a plan."""
+    change = change_of(after, names)
+    if change.rebuilds:
+        return "the machine is written anew: what is on its root disk is lost"
+    return "the machine is switched" if change.powers else ""
+
+
 def info_of(properties: Mapping[str, Any]) -> Json:
     """Return the keys of instance_info; what is not said is left out."""
     image = properties.get("image") or {}

@@ -112,6 +112,7 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "deploy_steps": _list("Further steps of the deployment.", Schema(Type.MAP)),
     "custom_deploy": _map("Interfaces of the node for this instance, such as {deploy: ramdisk}."),
     "power": _text("What it is to be when it is deployed.", "on", "off", default="on"),
+    "first_boot": _text("The OS::Ironic::FirstBoot that it is to signal when it has come up."),
     "retry": _map("What a failed deployment does.", schema=RETRY),
     "teardown": _map("How the instance is taken away.", schema=TEARDOWN),
     "suspend_mode": _text(

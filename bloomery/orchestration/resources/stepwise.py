@@ -54,6 +54,7 @@ class Stepwise(base.Resource):
     """A kind whose actions are done step by step."""
 
     ordering_steps: ClassVar[frozenset[str]] = frozenset()
+    default_timeout_mins: ClassVar[int | None] = 240
     always_replace_on_check_failed: ClassVar[bool] = False  # who drifts is not thrown away
 
     @property

@@ -94,7 +94,7 @@ def _check_room(ctx: StackContext, name: object) -> None:
 def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
     runtime = ctx.runtime
     uuid, action = runtime.new_id(), Action.CREATE if arguments.adopt_data is None else Action.ADOPT
-    timeout_mins = arguments.timeout_mins or None
+    timeout_mins = arguments.timeout_mins or default_timeout_mins(ctx, new.stack)
     rollback_off = arguments.disable_rollback
     return Stack(
         uuid=uuid,
@@ -114,6 +114,17 @@ def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
         created_at=runtime.utc(),
         **acceptance.deadline_columns(ctx, timeout_mins),
     )
+
+
+def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | None:
+    """Return the time of a stack that says nothing; None: ``[engine]stack_action_timeout``.
+
+    The kinds of its own template may take longer than the operator's default, and never make it
+    shorter.
+    """
+    kinds = {stack.kind(name) for name in stack.definitions}
+    minutes = max((kind.default_timeout_mins or 0 for kind in kinds), default=0)
+    return minutes if minutes * 60 > ctx.services.conf.engine.stack_action_timeout else None
 
 
 # ---------------------------------------------------------------------------------------- update
@@ -146,8 +157,10 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
     template = inputs.stored(ctx.runtime.new_id())
     keeps_tags = arguments.existing and arguments.tags is None
     tags = row.tags if keeps_tags else checks.tags(arguments.tags)
+    flags = _flags(row, arguments)
+    flags["timeout_mins"] = flags["timeout_mins"] or default_timeout_mins(ctx, new)
     change = Change(
-        stack=dataclasses.replace(row, **_flags(row, arguments)),
+        stack=dataclasses.replace(row, **flags),
         kind=OrderKind.UPDATE,
         payload={"converge": arguments.converge or ctx.services.conf.engine.observe_on_update},
         action=Action.UPDATE,
@@ -155,7 +168,7 @@ def _update(ctx: StackContext, identity: StackIdentity, arguments: StackArgument
             "template_uuid": template.uuid,
             "previous_template_uuid": row.template_uuid,
             "updated_at": ctx.runtime.utc(),
-            **_flags(row, arguments),
+            **flags,
         },
         template=template,
         tags=tags,

@@ -253,8 +253,9 @@ class SimulatedMachines:
         record = self.records.get(noun, {}).get(uuid)
         if record is None:
             raise errors.NotFound(reason=f"{noun} {uuid} could not be found")
-        if noun == ALLOCATION and record["node_uuid"]:
-            node = self._node(record["node_uuid"])
+        node = self.nodes.get(record.get("node_uuid") or "")
+        if noun == ALLOCATION and node is not None:
+            self._settle(node)
             if node["provision_state"] != State.AVAILABLE:
                 raise errors.InvalidState(reason=f"allocation {uuid}: its node is in use")
             node |= {"instance_uuid": None, "allocation_uuid": None}

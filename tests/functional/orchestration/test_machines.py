@@ -179,6 +179,83 @@ def test_a_failed_deployment_says_what_the_node_says(site: Orchestration) -> Non
     assert node_of(site)["instance_uuid"] is None
 
 
+def test_hardware_is_configured_before_it_is_given_away(site: Orchestration) -> None:
+    enrol(site, target_state="manageable")
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {
+            "node": "n1",
+            "bios": {"settings": {"ProcTurboMode": "Enabled"}},
+            "raid": {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]},
+            "allow_destructive": True,
+        },
+    }
+    path = site.create("hardware", template({"hardware": hardware}))
+    site.wait_for(path, "CREATE_COMPLETE")
+    settings = ironic(site, "GET", "/v1/nodes/n1/bios")[1]["bios"]
+    assert {"name": "ProcTurboMode", "value": "Enabled"}.items() <= settings[0].items()
+    assert node_of(site)["raid_config"]["logical_disks"][0]["raid_level"] == "1"
+    moved = node_of(site)["provision_updated_at"]
+    changed = {**hardware["properties"], "timeout": 60}
+    new = template({"hardware": {**hardware, "properties": changed}})
+    assert site.ask("PUT", path, {"template": new})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert node_of(site)["provision_updated_at"] == moved  # nothing differs from what was applied
+    del changed["allow_destructive"]
+    status, answer = site.ask("PUT", path, {"template": new})
+    assert (status, "allow_destructive" in json.dumps(answer)) == (400, True)
+
+
+def test_steps_run_on_an_instance_once_for_each_change(site: Orchestration) -> None:
+    enrol(site)
+    properties = {
+        "instance": {"get_resource": "web"},
+        "steps": [{"interface": "vendor", "step": "log_passthrough"}],
+    }
+    smoke = {"type": "OS::Ironic::RunbookExecution", "properties": properties}
+    outputs = {"result": {"value": {"get_attr": ["smoke", "result"]}}}
+    resources = {"slot": SLOT, "web": WEB, "smoke": smoke}
+    path = site.create("web", template(resources, outputs=outputs))
+    shown = site.wait_for(path, "CREATE_COMPLETE")
+    assert shown["outputs"][0]["output_value"] == "success"
+    moved = node_of(site)["provision_updated_at"]
+    resources["smoke"] = {**smoke, "properties": {**properties, "triggers": {"a": 1}}}
+    assert site.ask("PUT", path, {"template": template(resources, outputs=outputs)})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert node_of(site)["provision_updated_at"] > moved
+    assert node_of(site)["provision_state"] == "active"
+
+
+def test_an_instance_waits_until_its_system_has_come_up(site: Orchestration) -> None:
+    enrol(site)
+    handle = {"type": "OS::Ironic::FirstBoot", "properties": {"timeout": 600}}
+    told = {"NOTIFY": {"get_attr": ["ready", "curl_cli"]}}
+    script = {"str_replace": {"template": "NOTIFY --data-binary '{}'", "params": told}}
+    more = {"user_data": script, "first_boot": {"get_resource": "ready"}}
+    web = {**WEB, "properties": {**WEB["properties"], **more}}
+    path = site.create("web", template({"ready": handle, "slot": SLOT, "web": web}))
+    wait_for(lambda: node_of(site)["provision_state"] == "active", "the deployment")
+    assert site.stack(path)["stack_status"] == "CREATE_IN_PROGRESS"
+    assert site.stack(path)["timeout_mins"] == 240
+    assert site.ask("POST", f"{path}/resources/ready/signal", {"status": "SUCCESS"})[0] == 200
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert node_of(site)["instance_info"]["configdrive"] == "******"
+
+
+def test_a_system_that_says_it_is_broken_fails_its_instance(site: Orchestration) -> None:
+    enrol(site)
+    web = {**WEB, "properties": {**WEB["properties"], "first_boot": {"get_resource": "ready"}}}
+    path = site.create(
+        "web", template({"ready": {"type": "OS::Ironic::FirstBoot"}, "slot": SLOT, "web": web})
+    )
+    wait_for(lambda: node_of(site)["provision_state"] == "active", "the deployment")
+    signal = {"status": "FAILURE", "reason": "no network"}
+    assert site.ask("POST", f"{path}/resources/ready/signal", signal)[0] == 200
+    site.wait_for(path, "CREATE_FAILED")
+    assert "no network" in site.resources(path)["web"]["resource_status_reason"]
+    assert node_of(site)["provision_state"] == "active"  # to be looked at
+
+
 def test_a_password_of_a_bmc_is_not_told(site: Orchestration, tmp_path: Path) -> None:
     rack = enrol(site)
     status, document = site.ask("GET", f"{rack}/resources/node")

@@ -1,0 +1,82 @@
+"""OS::Ironic::FirstBoot: where a machine says that its system has come up."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
+
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
+
+
+class FirstBoot(Handle):
+    """A handle that an Instance waits for (``first_boot``), or an OS::Heat::WaitCondition."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "count": Schema(
+            Type.INTEGER,
+            "How many signals of success are waited for.",
+            default=1,
+            update_allowed=True,
+            constraints=[constraints.Range(min=1)],
+        ),
+        "timeout": Schema(
+            Type.NUMBER,
+            "Seconds that an instance waits for them.",
+            default=1800,
+            update_allowed=True,
+            constraints=[constraints.Range(min=1, max=43200)],
+        ),
+        "accept_failure": Schema(
+            Type.BOOLEAN,
+            "A signal of failure counts as one of success.",
+            default=False,
+            update_allowed=True,
+        ),
+    }
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        "url": Attribute("The address, with its token.", Type.STRING, cached=False),
+        "curl_cli": Attribute(
+            """The beginning of a command: add --data-binary '{"status": "SUCCESS"}'.""",
+            Type.STRING,
+            cached=False,
+        ),
+        "cloud_init": Attribute("cloud-config that signals success.", Type.STRING, cached=False),
+        "data": Attribute("What the signals brought, as JSON.", Type.STRING, cached=False),
+    }
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        """The stored properties are all there is."""
+        return
+
+    def rearm(self) -> None:
+        """Forget what was signalled: the machine boots for the first time again."""
+        self.record.metadata = {}
+
+    def has_come_up(self) -> bool:
+        """Have enough signals come?  Raises ValueError with the reasons of a failure."""
+        failures = self.reasons(FAILURE)
+        if failures and not self.properties["accept_failure"]:
+            raise ValueError("; ".join(failures))
+        return len(self.reasons(SUCCESS)) + len(failures) >= int(self.properties["count"])
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name == "url":
+            return self.signed_url()
+        if name == "data":
+            return json.dumps(self.payload())
+        if name not in ("curl_cli", "cloud_init"):
+            return None
+        command = (
+            f"curl -i -X POST -H 'X-Auth-Token: {self.token()}'"
+            f" -H 'Content-Type: application/json' -H 'Accept: application/json'"
+            f" {self.signal_url()}"
+        )
+        if name == "curl_cli":
+            return command
+        ran = f"{command} --data-binary '{json.dumps({'status': SUCCESS})}'"
+        return f"#cloud-config\n{json.dumps({'runcmd': [ran]})}"

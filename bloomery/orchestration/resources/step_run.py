@@ -1,0 +1,334 @@
+"""OS::Ironic::RunbookExecution and OS::Ironic::HardwareConfiguration: steps that run on a node.
+
+Both are cleaning of a node that is manageable, or service of one that is active: a verb with steps
+or a runbook, ordered once, and waited for::
+
+    look -> run -> ran
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, ClassVar, Final
+
+from bloomery import errors
+from bloomery.conductor.states import State
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import stepwise
+from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.states import Action
+
+CLEAN, SERVICE = "clean", "service"
+RESTS: Final = {CLEAN: State.MANAGEABLE, SERVICE: State.ACTIVE}  # where the node stands around it
+RUNS: Final = {
+    CLEAN: frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD}),
+    SERVICE: frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD}),
+}
+WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
+_MEMBERS: Final = {
+    "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
+    "step": Schema(Type.STRING, "Its name.", required=True),
+    "args": Schema(Type.MAP, "Its arguments."),
+    "order": Schema(Type.INTEGER, "When it comes."),
+}
+STEPS: Final = Schema(
+    Type.LIST, "The steps, in their order.", update_allowed=True,
+    schema=Schema(Type.MAP, schema=_MEMBERS),
+)  # fmt: skip
+ATTRIBUTES: Final[Mapping[str, Attribute]] = {
+    "started_at": Attribute("When they were ordered last.", Type.STRING, cached=False),
+    "finished_at": Attribute("When they had ended.", Type.STRING, cached=False),
+    "duration": Attribute("Seconds between the two.", Type.NUMBER, cached=False),
+    "result": Attribute("success, or what the node said.", Type.STRING, cached=False),
+}
+
+
+class StepRun(stepwise.OnNode):
+    """A subclass says ``arguments`` and ``mode``; no arguments: there is nothing to run."""
+
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = ATTRIBUTES
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"run"})
+
+    def mode(self) -> str:
+        raise NotImplementedError
+
+    def arguments(self) -> Json:
+        """Return what the verb is ordered with; {}: nothing is to be done."""
+        raise NotImplementedError
+
+    def node_ident(self) -> str:
+        return str(self.properties["node"])
+
+    def start(self) -> None:
+        """Let an action run the steps, if there are any."""
+        if self.arguments():
+            self.begin("look")
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_look(self) -> str | None:
+        node, mode = self.machines.get_node(self.node_ident()), self.mode()
+        self.resource_id_set(node["uuid"])
+        if node["provision_state"] in RUNS[mode]:
+            self.wait_for(node["uuid"], self.timeout_s(), f"while it is {node['provision_state']}")
+        if node["provision_state"] != RESTS[mode]:
+            raise stepwise.MachineRefused(
+                f"cannot run steps on node {node['name'] or node['uuid']}: it is "
+                f"{node['provision_state']}, and {mode} needs it {RESTS[mode]}"
+            )
+        self.note_move(node)
+        self.record.data["started_at"] = self.context.utc()
+        self.record.data.pop("finished_at", None)
+        return "run"
+
+    def step_run(self) -> str | None:
+        self.order(self.mode(), **self.arguments())
+        return "ran"
+
+    def step_ran(self) -> str | None:
+        node, data = self.get_node(), self.record.data
+        state = node["provision_state"]
+        if state in RUNS[self.mode()]:
+            self.wait_for(node["uuid"], self.timeout_s(), "for the steps to end")
+        data["finished_at"] = self.context.utc()
+        data["result"] = "success" if state == RESTS[self.mode()] else str(node["last_error"])
+        if state != RESTS[self.mode()]:
+            raise stepwise.MachineFailed(data["result"])
+        return None
+
+    def handle_create_cancel(self, token: Any) -> None:
+        self._abort()
+
+    def handle_update_cancel(self, token: Any) -> None:
+        self._abort()
+
+    def _abort(self) -> None:
+        """Stop steps that wait; what runs comes to its end."""
+        if self.record.data.get(stepwise.STEP) == "ran":
+            node = self.get_node()
+            if node["provision_state"] in WAITS:
+                self.machines.set_provision_state(node["uuid"], "abort")
+
+    def timeout_s(self) -> float:
+        return float(self.properties["timeout"])
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        data = self.record.data
+        began, ended = data.get("started_at"), data.get("finished_at")
+        if name == "duration":
+            return None if began is None or ended is None else round(ended - began, 3)
+        if name in ("started_at", "finished_at"):
+            at = data.get(name)
+            return None if at is None else datetime.fromtimestamp(at, UTC).isoformat()
+        return data.get(name)
+
+
+def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """Return steps as the verbs take them: in this order, unless they say another."""
+    return [
+        {
+            "interface": each["interface"],
+            "step": each["step"],
+            "args": each.get("args") or {},
+            "order": number if each.get("order") is None else each["order"],
+        }
+        for number, each in enumerate(user_steps, 1)
+    ]
+
+
+class RunbookExecution(StepRun):
+    """Runs in the actions of ``run_on``, and anew when a property changes."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "node": Schema(Type.STRING, "UUID or name of the node."),
+        "instance": Schema(Type.STRING, "The instance, in place of its node."),
+        "runbook": Schema(Type.STRING, "UUID or name of the runbook.", update_allowed=True),
+        "steps": STEPS,
+        "mode": Schema(
+            Type.STRING,
+            "service: of an active node; clean: of a manageable one.",
+            default=SERVICE,
+            update_allowed=True,
+            constraints=[constraints.AllowedValues([SERVICE, CLEAN])],
+        ),
+        "triggers": Schema(Type.MAP, "A change of it runs the steps anew.", update_allowed=True),
+        "run_on": Schema(
+            Type.LIST,
+            "The actions in which it runs.",
+            default=["CREATE", "UPDATE"],
+            update_allowed=True,
+            schema=Schema(
+                Type.STRING,
+                constraints=[
+                    constraints.AllowedValues(["CREATE", "UPDATE", "SUSPEND", "RESUME", "DELETE"])
+                ],
+            ),
+        ),
+        "timeout": Schema(
+            Type.NUMBER, "Seconds until they have ended.", default=7200, update_allowed=True,
+            constraints=[constraints.Range(min=1)],
+        ),
+    }  # fmt: skip
+
+    def validate(self) -> None:
+        for names in (("runbook", "steps"), ("node", "instance")):
+            if len([name for name in names if self.properties[name]]) != 1:
+                raise errors.StackValidationFailed(
+                    reason=f"cannot tell what to run, and where: give exactly one of "
+                    f"{' and '.join(names)}"
+                )
+
+    def mode(self) -> str:
+        return str(self.properties["mode"])
+
+    def node_ident(self) -> str:
+        return str(self.properties["node"] or self.properties["instance"])
+
+    def arguments(self) -> Json:
+        if runbook := self.properties["runbook"]:
+            return {"runbook": runbook}
+        return {f"{self.mode()}_steps": numbered(self.properties["steps"])}
+
+    def _start_on(self, action: Action) -> None:
+        if action in (self.properties["run_on"] or ()):
+            self.start()
+
+    def handle_create(self) -> Any:
+        self._start_on(Action.CREATE)
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self._start_on(Action.UPDATE)
+
+    def handle_suspend(self) -> Any:
+        self._start_on(Action.SUSPEND)
+
+    def check_suspend_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def handle_resume(self) -> Any:
+        self._start_on(Action.RESUME)
+
+    def check_resume_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def handle_delete(self) -> Any:
+        self.record.data.pop(stepwise.STEP, None)
+        if self.record.physical_id is not None:
+            self._start_on(Action.DELETE)
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.advance()
+
+
+class HardwareConfiguration(StepRun):
+    """Firmware, BIOS, RAID and further steps in one cleaning, or one service, of a node."""
+
+    properties_schema: ClassVar[Mapping[str, Schema]] = {
+        "node": Schema(Type.STRING, "UUID or name of the node.", required=True),
+        "firmware": Schema(
+            Type.LIST, "What is flashed, in this order.", update_allowed=True,
+            schema=Schema(Type.MAP, schema={
+                "component": Schema(Type.STRING, "bios, bmc and so on.", required=True),
+                "url": Schema(Type.STRING, "Where it is.", required=True),
+                "checksum": Schema(Type.STRING, "Its checksum."),
+            }),
+        ),
+        "bios": Schema(
+            Type.MAP, "Settings by name.", update_allowed=True,
+            schema={
+                "settings": Schema(Type.MAP, "Value by name."),
+                "factory_reset": Schema(Type.BOOLEAN, "Reset first.", default=False),
+            },
+        ),
+        "raid": Schema(
+            Type.MAP, "The logical disks; what was on the disks is lost.", update_allowed=True,
+            schema={
+                "logical_disks": Schema(Type.LIST, "As in the API.", required=True),
+                "delete_existing": Schema(Type.BOOLEAN, "Delete others.", default=True),
+            },
+        ),
+        "extra_steps": STEPS,
+        "apply_when": Schema(
+            Type.STRING, "manageable: cleaning of a manageable node; service: of an active one.",
+            default="manageable", update_allowed=True,
+            constraints=[constraints.AllowedValues(["manageable", "service"])],
+        ),
+        "allow_destructive": Schema(
+            Type.BOOLEAN, "RAID may be changed.", default=False, update_allowed=True
+        ),
+        "timeout": Schema(
+            Type.NUMBER, "Seconds until all is done.", default=10800, update_allowed=True,
+            constraints=[constraints.Range(min=1)],
+        ),
+    }  # fmt: skip
+    attributes_schema: ClassVar[Mapping[str, Attribute]] = {
+        **ATTRIBUTES,
+        "applied": Attribute("What was applied last, by section.", Type.MAP, cached=False),
+    }
+    sections: ClassVar[tuple[str, ...]] = ("firmware", "bios", "raid", "extra_steps")
+
+    def validate(self) -> None:
+        if self.properties["raid"] and not self.properties["allow_destructive"]:
+            raise errors.StackValidationFailed(
+                reason="cannot change RAID, which destroys data: set allow_destructive to true",
+                path=["raid"],
+            )
+
+    def mode(self) -> str:
+        return SERVICE if self.properties["apply_when"] == SERVICE else CLEAN
+
+    def arguments(self) -> Json:
+        """Return the steps of sections that differ from what was applied."""
+        applied = self.record.data.get("applied") or {}
+        user_steps = [
+            step
+            for section in self.sections
+            if self.properties[section] and self.properties[section] != applied.get(section)
+            for step in steps_of(section, self.properties[section])
+        ]
+        return {f"{self.mode()}_steps": numbered(user_steps)} if user_steps else {}
+
+    def handle_create(self) -> Any:
+        self.start()
+
+    def handle_update(
+        self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
+    ) -> Any:
+        self.start()
+
+    def step_ran(self) -> str | None:
+        following = super().step_ran()
+        self.record.data["applied"] = {name: self.properties[name] for name in self.sections}
+        return following
+
+    def handle_delete(self) -> Any:
+        """What was configured stays."""
+
+
+def steps_of(section: str, wanted: Any) -> list[Json]:
+    """Return the steps that a section stands for."""
+    if section == "firmware":
+        settings = [{k: v for k, v in each.items() if v is not None} for each in wanted]
+        return [_step("firmware", "update", settings=settings)]
+    if section == "bios":
+        reset = [_step("bios", "factory_reset")] if wanted.get("factory_reset") else []
+        settings = [{"name": n, "value": v} for n, v in (wanted.get("settings") or {}).items()]
+        apply = [_step("bios", "apply_configuration", settings=settings)] if settings else []
+        return [*reset, *apply]
+    if section == "raid":
+        raid = {"logical_disks": wanted["logical_disks"]}
+        existing = bool(wanted.get("delete_existing", True))
+        return [_step("raid", "apply_configuration", raid_config=raid, delete_existing=existing)]
+    return [{k: v for k, v in each.items() if k != "order"} for each in wanted]
+
+
+def _step(interface: str, step: str, **args: Any) -> Json:
+    return {"interface": interface, "step": step, "args": args}

@@ -1,0 +1,69 @@
+"""What an Instance writes on its node, and what a change of its properties comes to."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from bloomery.orchestration.resources.instance_info import (
+    Change,
+    change_of,
+    config_drive,
+    info_of,
+    meaning_of,
+)
+
+POLICIES = {"image_update_policy": "rebuild", "user_data_update_policy": "ignore"}
+
+
+@pytest.mark.parametrize(
+    ("names", "policies", "change"),
+    [
+        (["name"], {}, Change(patches=True)),
+        (["image"], {}, Change(rebuilds=True)),
+        (["image"], {"image_update_policy": "rebuild_preserve_ephemeral"}, Change(rebuilds=True)),
+        (["image"], {"image_update_policy": "replace"}, Change(replaces=True)),
+        (["image"], {"image_update_policy": "ignore"}, Change()),
+        (["user_data"], {}, Change()),
+        (["ssh_keys"], {"user_data_update_policy": "rebuild"}, Change(rebuilds=True)),
+        (["meta_data"], {"user_data_update_policy": "replace"}, Change(replaces=True)),
+        (["root_gb"], {}, Change(rebuilds=True)),
+        (["deploy_steps", "power"], {}, Change(rebuilds=True, powers=True)),
+        (["networks"], {}, Change(networks=True)),
+        (["power"], {}, Change(powers=True)),
+        (["selector"], {}, Change(replaces=True)),
+        (["timeouts", "retry", "suspend_mode"], {}, Change()),
+    ],
+)
+def test_a_change_says_what_it_does(names, policies, change):
+    after = POLICIES | policies
+    assert change_of(after, dict.fromkeys(names)) == change
+
+
+def test_a_plan_says_what_is_lost():
+    assert "root disk is lost" in meaning_of(POLICIES, {"image": None})
+    assert meaning_of(POLICIES, {"name": None}) == ""
+
+
+def test_what_is_not_said_is_not_written():
+    image = {"source": "http://a", "os_hash_algo": "sha256", "os_hash_value": None}
+    properties = {"image": image, "root_gb": 0, "traits": [], "secure_boot": True,
+                  "capabilities": {"a": "b"}, "custom_deploy": {"deploy": "ramdisk"}}  # fmt: skip
+    assert info_of(properties) == {
+        "image_source": "http://a", "image_os_hash_algo": "sha256", "root_gb": 0,
+        "capabilities": {"a": "b", "secure_boot": "true"}, "deploy_interface": "ramdisk",
+    }  # fmt: skip
+
+
+def test_a_config_drive_is_made_of_its_parts():
+    assert config_drive({"ssh_keys": []}, "web") is None
+    assert config_drive({"configdrive": "http://drive"}, "web") == "http://drive"
+    drive = config_drive({"ssh_keys": ["ssh-ed25519 A"], "meta_data": {"a": 1}}, "web")
+    names = {"hostname": "web", "name": "web"}
+    assert drive == {"meta_data": {**names, "a": 1, "public_keys": {"0": "ssh-ed25519 A"}}}
+    users = [{"name": "ann", "ssh_keys": ["k"], "sudo": "ALL=(ALL) ALL"}]
+    head, _, text = config_drive({"users": users}, "web")["user_data"].partition("\n")
+    assert head == "#cloud-config"
+    default, ann = json.loads(text)["users"]
+    assert (default, ann["name"], ann["lock_passwd"]) == ("default", "ann", True)
