@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -11,6 +12,13 @@ from bloomery.cli.stacks import StackRun, StackStuck
 from bloomery.cmd import demo
 from bloomery.lab import rack
 from tests.kit.orchestration import Orchestration
+from tests.kit.waiting import wait_for
+
+
+def _all_available(api: Client) -> Any:
+    """Return the nodes once all are available."""
+    nodes = api.get("/v1/nodes/detail")["nodes"]
+    return nodes if {node["provision_state"] for node in nodes} == {"available"} else None
 
 
 def test_a_stack_deploys_servers_of_the_rack(
@@ -18,7 +26,16 @@ def test_a_stack_deploys_servers_of_the_rack(
 ) -> None:
     with rack.Rack(demo.NODES, power_s=0.02) as servers, Orchestration(tmp_path / "s") as site:
         demo._job(site.service, servers)
-        nodes = Client(site.service.url).get("/v1/nodes/detail")["nodes"]
+        api = Client(site.service.url)
+        nodes = api.get("/v1/nodes/detail")["nodes"]
+        [stack] = site.ask("GET", "/stacks")[1]["stacks"]
+        path = f"/stacks/{stack['stack_name']}/{stack['id']}"
+        assert site.ask("DELETE", path)[0] == 204
+        site.wait_for(path, "DELETE_COMPLETE")
+        idle = wait_for(lambda: _all_available(api), "cleaning to end", timeout_s=30)
+        assert api.get("/v1/allocations")["allocations"] == []
+    for node in idle:
+        assert (node["instance_uuid"], node["instance_info"], node["lessee"]) == (None, {}, None)
     active = [node for node in nodes if node["provision_state"] == "active"]
     assert sorted(node["instance_name"] for node in active) == ["server-1", "server-2", "server-3"]
     assert {node["power_state"] for node in active} == {"power on"}
