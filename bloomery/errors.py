@@ -922,11 +922,22 @@ class DatabaseInUse(CannotStart):
     text = "cannot use the database {path}: process {pid} serves from it; stop that one first"
 
 
+class ConductorLives(CannotStart):
+    """Two processes of one name would free each other's nodes."""
+
+    code = "start.conductor_lives"
+    text = (
+        "cannot start a conductor named {host}: {process} lives under that name since {since}, and "
+        "{evidence}; stop that one, or give this one another name by [DEFAULT]host"
+    )
+
+
 class KeyMissing(CannotStart):
     code = "secrets.key_missing"
     text = (
         "cannot read the sealed secrets: the database holds values sealed with key {key_id}, "
-        "but {path} {problem}; put the key file back from its backup"
+        "but {path} {problem}; put the key file back from its backup, or copy it from a host that "
+        "serves from this database (keys/secrets.key in its state dir)"
     )
 
 

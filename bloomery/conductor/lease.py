@@ -3,6 +3,9 @@
 Peers take our nodes over when our counter stood still for ``heartbeat_timeout``.  A conductor
 that could not write its counter for that long, less the time that a BMC may take, sends nothing
 to a BMC any more: somebody else may be doing so by now.
+
+A lease belongs to one incarnation of the conductor.  Work that began under an earlier one has
+lost its nodes, however alive the conductor is again.
 """
 
 from __future__ import annotations
@@ -34,25 +37,55 @@ def check(settings: Conductor) -> None:
 
 
 class Lease:
-    """Renewed by each heartbeat that was committed; measured on our own monotonic clock."""
+    """Renewed by each heartbeat that was committed; measured on our own monotonic clock.
+
+    ``incarnation``: whose lease it is; None before the first registration.
+    """
 
     def __init__(self, lasts_s: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._lasts_s = max(lasts_s - BMC_BUDGET_S, 1.0)
         self._clock = clock
         self._renewed = clock()
-        self._revoked = False
+        self._revoked = self._suspended = False
+        self.incarnation: str | None = None
 
-    def renew(self) -> None:
-        self._renewed = self._clock()
+    def begin(self, incarnation: str, *, since: float | None = None) -> None:
+        """Let it be that of a new incarnation, from ``since`` on; who had the former lost it."""
+        self.incarnation = incarnation
+        self.renew(since=since)
+        self._suspended = False
+
+    def renew(self, *, since: float | None = None) -> None:
+        """``since``: when the heartbeat was begun that was committed; None: now."""
+        self._renewed = self._clock() if since is None else since
+
+    def now(self) -> float:
+        return self._clock()
+
+    def suspend(self) -> None:
+        """End it until ``begin``: peers have declared us dead."""
+        self._suspended = True
 
     def revoke(self) -> None:
         """End it for good: this process stops, and its successor may be at work."""
         self._revoked = True
 
-    def require(self, node: str, holder: str) -> None:
-        """Raise LockLost if the lease ran out or was revoked: stop, and touch no BMC."""
+    def require(self, node: str, holder: str, incarnation: str | None = None) -> None:
+        """Raise LockLost if the lease ran out or was revoked: stop, and touch no BMC.
+
+        ``incarnation``: that of the reservation; None: the present one.
+        """
+        why = self._lost(incarnation)
+        if why is not None:
+            raise errors.LockLost(node=node, holder=holder, log=why)
+
+    def _lost(self, incarnation: str | None) -> str | None:
+        """Say why nothing may be sent to a BMC; None: it may."""
         if self._revoked:
-            raise errors.LockLost(node=node, holder=holder, log="the conductor has stopped")
+            return "the conductor has stopped"
+        if self._suspended:
+            return "the conductor was declared dead"
+        if incarnation is not None and incarnation != self.incarnation:
+            return "the conductor was declared dead since, and has begun anew"
         silent_s = self._clock() - self._renewed
-        if silent_s > self._lasts_s:
-            raise errors.LockLost(node=node, holder=holder, log=f"silent for {silent_s:.0f} s")
+        return f"silent for {silent_s:.0f} s" if silent_s > self._lasts_s else None

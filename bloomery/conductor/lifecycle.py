@@ -17,11 +17,11 @@ from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.periodics import table
+from bloomery.conductor.registration import Registration
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.timers import Timers
 from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
-from bloomery.db import conductors, steps
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
 from bloomery.rpc.ring import Ring
@@ -63,36 +63,39 @@ def build(
 
 
 class ConductorService:
-    """A conductor that runs in this process."""
+    """A conductor that runs in this process.
 
-    def __init__(self, runtime: ConductorRuntime) -> None:
+    ``on_superseded`` is called when another process has taken its name: nothing is left to do
+    here.  ``on_drain`` is called when an operator wants it to drain.
+    """
+
+    def __init__(
+        self,
+        runtime: ConductorRuntime,
+        *,
+        process: str | None = None,
+        on_superseded: Callable[[], object] = lambda: None,
+        on_drain: Callable[[], object] = lambda: None,
+    ) -> None:
         self.runtime = runtime = dataclasses.replace(runtime, on_flow_orphaned=self._adopt_soon)
         self.manager = ConductorManager(runtime)
         self.periodics = table.Periodics(runtime)
+        self.registration = Registration(runtime, process=process)
+        self._on_superseded, self._on_drain = on_superseded, on_drain
         self._heart = Timers(name="heart")  # nobody else's work may delay a sign of life
-        self._stopping = self._registered = False
+        self._stopping = self._stays_online = self._is_drain_told = False
 
     def start(self, *, alone: bool = False) -> None:
-        """Free what a former life held, register, take up what was left, and return.
+        """Register, free what a former life held, take up what was left, and return.
 
-        The caller holds the lock of the state dir.  ``alone``: no other conductor can live on this
-        database, so that whoever else is registered there, or holds a node, is a former name of
-        ours.
+        ``alone``: no other conductor can live on this database, because the caller holds the lock
+        of the state dir: whoever else is registered there, or holds a node, is a former name of
+        ours.  Raises ConductorLives.
         """
         runtime = self.runtime
+        self.registration.begin(alone=alone)
         freed = recovery.void_reservations(runtime, alone=alone)
         runtime.timers.start()
-        runtime.db.transact(
-            lambda conn: conductors.register(
-                conn,
-                hostname=runtime.host,
-                group=runtime.conf.conductor.conductor_group.lower(),
-                drivers=sorted(runtime.registry.types),
-                interfaces=runtime.registry.enabled(),
-                alone=alone,
-            ),
-        )
-        self._registered = True
         runtime.ring.forget()  # we are on it now
         adopted = recovery.adopt_all(runtime, recovery.CRASH)
         if freed or adopted:
@@ -109,44 +112,79 @@ class ConductorService:
             _ADOPT_AFTER_S, recovery.adopt, self.runtime, uuid, _ADOPT_TRIES, recovery.CRASH,
         )  # fmt: skip
 
-    def _beat(self) -> None:
-        runtime, online = self.runtime, not self._stopping
-        try:
-            runtime.db.transact(lambda conn: conductors.beat(conn, runtime.host, online=online))
-            runtime.lease.renew()
-        finally:
-            self._heart.after(runtime.conf.conductor.heartbeat_interval, self._beat)
+    # ------------------------------------------------------------------------ signs of life
 
-    def stop(self, grace_s: float | None = None) -> None:
+    def _beat(self) -> None:
+        try:
+            if not self.registration.beat(online=not self._stopping):
+                self._begin_anew()
+            elif not self._is_drain_told and self.registration.is_drain_ordered():
+                self._is_drain_told = True
+                self._on_drain()
+        finally:
+            self._heart.after(self.runtime.conf.conductor.heartbeat_interval, self._beat)
+
+    def _begin_anew(self) -> None:
+        """Peers have declared us dead: what they took over is theirs; serve as a new life."""
+        runtime = self.runtime
+        runtime.lease.suspend()
+        if self.registration.is_taken():
+            LOG.critical("conductor %s: another process has its name; it ends", runtime.host)
+            runtime.lease.revoke()
+            self._on_superseded()
+            return
+        if self._stopping:
+            return
+        LOG.warning("conductor %s was declared dead, and begins anew", runtime.host)
+        self.registration.begin(alone=False)
+        freed = recovery.void_reservations(runtime, alone=False)
+        LOG.warning("conductor %s: freed %d nodes of the life before", runtime.host, freed)
+        runtime.timers.after(0, runtime.workers.spawn, recovery.adopt_all, runtime, recovery.CRASH)
+
+    # ------------------------------------------------------------------------------ the end
+
+    def begin_stop(self) -> None:
+        """Go off line: peers get what is new; what goes on goes on.  Returns at once."""
+        self._stopping = True
+        self.periodics.stop()
+        self._try("go off line", lambda: self.registration.beat(online=False))
+
+    def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
         """Take the conductor off line, wait for the work that goes on, and end.
 
         ``grace_s``: how long, by default graceful_shutdown_timeout.  Once it is over nothing is
-        sent to a BMC any more; what did not end is taken up at the next start.  A worker that
-        still waits for a BMC is left behind: only the end of the process ends it.
+        sent to a BMC any more, nodes that are held still are freed, and whoever is to have them
+        goes on.  A worker that still waits for a BMC is left behind: only the end of the process
+        ends it.  ``stays_online``: a successor is about to start, and peers leave its nodes to it.
         """
-        runtime = self.runtime
+        runtime, self._stays_online = self.runtime, stays_online
         if grace_s is None:
             grace_s = runtime.conf.conductor.graceful_shutdown_timeout
-        self._stopping = True
+        if not (stays_online or self._stopping):
+            self.begin_stop()
         self.periodics.stop()
         runtime.allocations.close()
-        self._try("sign off", lambda conn: conductors.unregister(conn, runtime.host))
         _wait_while(lambda: runtime.node_locks.held, grace_s)
         runtime.lease.revoke()
         runtime.timers.stop()
         self._heart.stop()
         _wait_while(lambda: runtime.workers.busy, _LAST_S)
-        self._try("say which flows are left", lambda conn: steps.release(conn, runtime.host))
+        self._try("sign off", self._sign_off)
         if not runtime.workers.busy:
             runtime.workers.stop()
         runtime.registry.close()
 
-    def _try(self, what: str, work: Callable[[sa.Connection], None]) -> None:
+    def _sign_off(self) -> None:
+        freed = self.registration.end(online=self._stays_online)
+        if freed:
+            LOG.warning("stopping: freed %d nodes whose work did not end in time", freed)
+
+    def _try(self, what: str, work: Callable[[], object]) -> None:
         """Write a last word; a database that refuses it keeps nobody from stopping."""
-        if not self._registered:  # the start has failed, and there is nothing to take back
+        if not self.registration.is_on:  # the start has failed, and there is nothing to take back
             return
         try:
-            self.runtime.db.transact(work)
+            work()
         except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
             LOG.warning("cannot %s while stopping: %s", what, exc)
 

@@ -63,6 +63,10 @@ class NodeLocks:
     def held(self) -> int:
         return len(self._users)
 
+    def is_used(self, uuid: str) -> bool:
+        """Whether somebody here has the node, or waits for it."""
+        return uuid in self._users
+
     def enter(
         self, uuid: str, timeout_s: float, *, patient: bool = False, in_place: bool = False,
     ) -> bool:  # fmt: skip

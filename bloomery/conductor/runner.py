@@ -200,7 +200,7 @@ def resume(
     ``args``: what the same step is called with from now on.
     """
     run = flow.standing_at
-    values: dict[str, Any] = {"deadline_at": None}
+    values: dict[str, Any] = {"deadline_at": None, "conductor": task.runtime.host}
     if args is not None:
         run.step = replace(run.step, args=dict(args))
         values["args"] = rows.dump(run.step.args)
@@ -226,7 +226,7 @@ def _step_on(flow: Flow, run: StepRun) -> list[EncodedWrite]:
     marks = [flow.mark(run, Run.DONE, finished_at=now)]
     flow.at += 1
     if flow.current is not None:
-        marks.append(flow.mark(flow.current, Run.RUNNING, started_at=now))
+        marks.append(_begun(flow, flow.current, now))
     _show(flow)
     return marks
 
@@ -263,7 +263,7 @@ def _run_steps(flow: Flow) -> None:
         try:
             with METRICS.timer(f"step:{flow.phase.name}:{run.step.interface}"):
                 outcome = _execute(flow, run)
-        except errors.LockLost:
+        except (errors.LockLost, errors.DatabaseBusy):
             raise
         except Exception as exc:  # noqa: BLE001  whatever a driver raises fails its step
             if _borne(flow, run, exc):
@@ -319,9 +319,14 @@ def _advance(flow: Flow, run: StepRun) -> None:
     flow.at += 1
     flow.task.turn = 0
     following = flow.runs[flow.at]
-    begun = flow.mark(following, Run.RUNNING, started_at=now, conductor=flow.task.runtime.host)
+    begun = _begun(flow, following, now)
     _show(flow)
     flow.task.save(*([ended] if ended else []), begun, *_take_result_writes(flow))
+
+
+def _begun(flow: Flow, run: StepRun, now: datetime) -> EncodedWrite:
+    """The write that begins a step, in the name of the conductor that runs it."""
+    return flow.mark(run, Run.RUNNING, started_at=now, conductor=flow.task.runtime.host)
 
 
 def _take_result_writes(flow: Flow) -> list[EncodedWrite]:

@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import functools
 import logging
+import math
 import operator
 import threading
 import time
@@ -65,6 +66,7 @@ _TOKEN: Final = nodes.AGENT_TOKEN
 _plain_of = operator.attrgetter(*_PLAIN)
 _objects_of = operator.attrgetter(*_OBJECTS)
 _RETRY_RELEASE_S: Final = 1.0
+_CONFIRMED_FOR_S: Final = 1.0  # so long a commit stands for a look at the row
 
 
 def acquire(context: Context, node_id: str | int, **more: Any) -> TaskManager:
@@ -127,6 +129,8 @@ class TaskManager:
         self._purpose, self._retry, self._patient = purpose, retry, patient
         self._reserved = self._in_turn = self.ends_agent_session = False
         self._guard: locks.Guard | None = None
+        self._incarnation: str | None = None
+        self._confirmed_at = -math.inf  # when the row last said that the node is ours
         self._driver: Driver | None = None
         self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
         self._change: transition.StateChange | None = None
@@ -249,9 +253,8 @@ class TaskManager:
         self._in_turn = True
         try:
             node = node_queue.until_free(
-                self.context, give_up_at, lambda: self.runtime.db.transact(self._reserve),
-                patient=self._patient,
-            )  # fmt: skip
+                self.context, give_up_at, self._reserve, patient=self._patient
+            )
         except BaseException:
             self._release_lock()
             raise
@@ -262,8 +265,16 @@ class TaskManager:
         self.shared = False
         self._take(node)
 
-    def _reserve(self, conn: sa.Connection) -> Node:
-        return locks.reserve(conn, self.node_id, holder=self.runtime.host, purpose=self._purpose)
+    def _reserve(self) -> Node:
+        lease, host = self.runtime.lease, self.runtime.host
+        began, incarnation = lease.now(), lease.incarnation
+        node = self.runtime.db.transact(
+            lambda conn: locks.reserve(
+                conn, self.node_id, holder=host, purpose=self._purpose, incarnation=incarnation
+            )
+        )
+        self._confirmed_at, self._incarnation = began, incarnation
+        return node
 
     def _patience_s(self) -> float:
         if self._patient:
@@ -296,9 +307,15 @@ class TaskManager:
             raise RuntimeError(f"the task on node {self.node_id} has released it")
 
     def assert_lease(self) -> None:
-        """Raise LockLost if peers may think us dead: what writes to a BMC asks first."""
+        """Raise LockLost if the node is not ours any more: what writes to a BMC asks first.
+
+        The lease says whether peers may think us dead; the row whether one of them has.  That is
+        read unless a transaction has shown it within the last second.  Raises DatabaseBusy.
+        """
         self.assert_exclusive()
-        self.runtime.lease.require(self.node_id, self.runtime.host)
+        self.runtime.lease.require(self.node_id, self.runtime.host, self._incarnation)
+        if self.runtime.lease.now() - self._confirmed_at > _CONFIRMED_FOR_S:
+            self.require_held()
 
     def release_child(self) -> None:
         """Give back the node below that a step of this one was working on."""
@@ -404,8 +421,15 @@ class TaskManager:
         """Raise LockLost if somebody took the node over: for work that begins after a pause."""
         self.assert_exclusive()
         self._require_node()
-        with self.runtime.db.read() as conn:
-            locks.require_held(conn, self._proof())
+        began = self.runtime.lease.now()
+        try:
+            with self.runtime.db.read() as conn:
+                locks.require_held(conn, self._proof())
+        except sa.exc.DBAPIError as exc:
+            raise errors.DatabaseBusy(
+                reason=f"it does not say who holds node {self.node_id}", log=str(exc.orig)
+            ) from exc
+        self._confirmed_at = began
 
     def _proof(self) -> locks.Guard:
         assert self._guard is not None
@@ -438,7 +462,9 @@ class TaskManager:
                 write(conn)
             return token
 
+        began = self.runtime.lease.now()
         token = self.runtime.db.transact(work)
+        self._confirmed_at = began
         if token is not None:
             self.node.driver_internal_info[_TOKEN] = token
             columns = _columns_of(self.node)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pagination, rows
+from bloomery.db import pagination, rows, upserts
 from bloomery.db.tables import ALLOCATIONS, CONDUCTOR_INTERFACES, CONDUCTORS, NODES, STEP_RUNS
 from bloomery.model.allocation import AllocationState
 from bloomery.model.conductor import Conductor, EnabledInterface
@@ -28,21 +29,62 @@ def register(
     drivers: Sequence[str],
     interfaces: Sequence[EnabledInterface],
     alone: bool = False,
-) -> None:
-    """Put the conductor on line with what it serves; a row of its former life is taken over.
+    process: str = "",
+    former: Conductor | None = None,
+) -> str | None:
+    """Put a new life of the conductor on line with what it serves; return its incarnation.
 
-    ``alone``: the rows of all others go; their nodes would wait for conductors that are no more.
+    A row that somebody lives under is taken over only if it stands as it was seen (``former``).
+    None: it does not, and nothing was written.  ``alone``: no other process can live on this
+    database; the rows of all others go, and their nodes wait for no conductor that is no more.
     """
     if alone:
         conn.execute(sa.delete(CONDUCTORS).where(_T.hostname != hostname))
-    facts = {"conductor_group": group, "drivers": rows.dump(list(drivers)), "online": True}
-    now = rows.now()
-    touched = sa.update(CONDUCTORS).where(_T.hostname == hostname)
-    if not conn.execute(
-        touched.values(updated_at=now, heartbeat=_T.heartbeat + 1, **facts),
-    ).rowcount:
-        new = {"hostname": hostname, "created_at": now, "updated_at": now, "heartbeat": 0} | facts
-        conn.execute(sa.insert(CONDUCTORS), new)
+    now, incarnation = rows.now(), str(uuid.uuid4())
+    values = {
+        "conductor_group": group, "drivers": rows.dump(list(drivers)), "online": True,
+        "updated_at": now, "incarnation": incarnation, "process": process, "started_at": now,
+        "buried_at": None, "drain_ordered_at": None,
+    }  # fmt: skip
+    _insert_missing(conn, hostname, now)
+    here = _T.hostname == hostname
+    if not alone:
+        here &= _is_free(former)
+    change = sa.update(CONDUCTORS).where(here).values(heartbeat=_T.heartbeat + 1, **values)
+    if not conn.execute(change).rowcount:
+        return None
+    _replace_interfaces(conn, hostname, interfaces, now)
+    return incarnation
+
+
+def _insert_missing(conn: sa.Connection, hostname: str, now: datetime) -> None:
+    """Make the row that a start then takes; two that start at once make one."""
+    new = {
+        "hostname": hostname, "conductor_group": "", "drivers": rows.dump([]), "online": False,
+        "heartbeat": 0, "created_at": now,
+    }  # fmt: skip
+    insert = upserts.insert_missing(conn.dialect.name, CONDUCTORS, tuple(new), key="hostname")
+    conn.execute(insert, new)
+
+
+def _is_free(former: Conductor | None) -> sa.ColumnElement[bool]:
+    """Nobody lives under the name, or who did stands still as he was seen."""
+    if former is None:
+        return _T.incarnation.is_(None)
+    return sa.or_(_T.incarnation.is_(None), _as_seen(former))
+
+
+def _as_seen(seen: Conductor) -> sa.ColumnElement[bool]:
+    """Neither the life nor its counter is another one than what was seen."""
+    same_life = _T.incarnation.is_(None) if seen.incarnation is None else (
+        _T.incarnation == seen.incarnation
+    )  # fmt: skip
+    return sa.and_(same_life, _T.heartbeat == seen.heartbeat)
+
+
+def _replace_interfaces(
+    conn: sa.Connection, hostname: str, interfaces: Sequence[EnabledInterface], now: datetime
+) -> None:
     own_id = conn.execute(sa.select(_T.id).where(_T.hostname == hostname)).scalar_one()
     conn.execute(sa.delete(CONDUCTOR_INTERFACES).where(_I.conductor_id == own_id))
     served = [_interface_row(own_id, interface, now) for interface in interfaces]
@@ -61,22 +103,68 @@ def _interface_row(conductor_id: int, interface: EnabledInterface, now: Any) -> 
     }
 
 
-def beat(conn: sa.Connection, hostname: str, *, online: bool = True) -> None:
-    """Raise the counter that says that this conductor lives; off line, it only ends its work."""
-    conn.execute(
-        sa.update(CONDUCTORS)
-        .where(_T.hostname == hostname)
-        .values(heartbeat=_T.heartbeat + 1, online=online, updated_at=rows.now()),
+def _of_life(hostname: str, incarnation: str | None) -> tuple[sa.ColumnElement[bool], ...]:
+    """The row as long as this life goes on; no life has none."""
+    return _T.hostname == hostname, _T.incarnation == sa.literal(incarnation, sa.String)
+
+
+def beat(
+    conn: sa.Connection, hostname: str, incarnation: str | None, *, online: bool = True
+) -> bool:
+    """Raise the counter that says that this life goes on; off line, it only ends its work.
+
+    False: it was declared dead, or another process lives under the name; nothing was written.
+    """
+    return bool(
+        conn.execute(
+            sa.update(CONDUCTORS)
+            .where(*_of_life(hostname, incarnation))
+            .values(heartbeat=_T.heartbeat + 1, online=online, updated_at=rows.now()),
+        ).rowcount
     )
 
 
-def unregister(conn: sa.Connection, hostname: str) -> None:
-    """Take the conductor off line; its row stays for those who look back."""
-    conn.execute(
-        sa.update(CONDUCTORS)
-        .where(_T.hostname == hostname)
-        .values(online=False, updated_at=rows.now()),
+def sign_off(
+    conn: sa.Connection, hostname: str, incarnation: str | None, *, online: bool = False
+) -> bool:
+    """End this life in good order; its row stays for those who look back.
+
+    ``online``: its successor is about to start, and its nodes stay with the name until it is
+    missed.  False: it was over already.
+    """
+    return bool(
+        conn.execute(
+            sa.update(CONDUCTORS)
+            .where(*_of_life(hostname, incarnation))
+            .values(incarnation=None, online=online, updated_at=rows.now()),
+        ).rowcount
     )
+
+
+def bury(conn: sa.Connection, seen: Conductor) -> bool:
+    """Declare a conductor dead; only as it was seen: False if it has stirred since.
+
+    From then on it cannot beat, nor reserve a node, before it has registered anew.
+    """
+    now = rows.now()
+    gone = {"online": False, "incarnation": None, "buried_at": now, "updated_at": now}
+    change = sa.update(CONDUCTORS).where(_T.hostname == seen.hostname, _as_seen(seen))
+    return bool(conn.execute(change.values(gone)).rowcount)
+
+
+def order_drain(conn: sa.Connection, hostname: str) -> bool:
+    """Let a living conductor be told, with its next beat, to drain; False if none lives there."""
+    lives = _T.hostname == hostname, _T.incarnation.is_not(None)
+    now = rows.now()
+    return bool(
+        conn.execute(sa.update(CONDUCTORS).where(*lives).values(drain_ordered_at=now)).rowcount
+    )
+
+
+def find(conn: sa.Connection, hostname: str) -> Conductor | None:
+    query = sa.select(CONDUCTORS).where(_T.hostname == hostname)
+    row = conn.execute(query).mappings().one_or_none()
+    return None if row is None else _value(row)
 
 
 def list_gone(conn: sa.Connection, before: datetime, *, at_most: int) -> list[Conductor]:
@@ -126,12 +214,10 @@ def list_page(conn: sa.Connection, page: Page) -> list[Conductor]:
 
 def get(conn: sa.Connection, hostname: str) -> Conductor:
     """Return one conductor.  Raises ConductorNotFound."""
-    row = (
-        conn.execute(sa.select(CONDUCTORS).where(_T.hostname == hostname)).mappings().one_or_none()
-    )
-    if row is None:
+    conductor = find(conn, hostname)
+    if conductor is None:
         raise errors.ConductorNotFound(conductor=hostname)
-    return _value(row)
+    return conductor
 
 
 def _value(row: Any) -> Conductor:

@@ -15,7 +15,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.db import nodes, rows
-from bloomery.db.tables import NODES
+from bloomery.db.tables import CONDUCTORS, NODES
 from bloomery.model.node import Node
 
 _T = NODES.c
@@ -41,6 +41,12 @@ _RESERVE = (
         lock_generation=_T.lock_generation + 1,
     )
 )
+_OF_A_LIFE = _RESERVE.where(  # who was declared dead reserves nothing
+    sa.exists().where(
+        CONDUCTORS.c.hostname == sa.bindparam("holder"),
+        CONDUCTORS.c.incarnation == sa.bindparam("incarnation"),
+    )
+)
 _INFO = sa.select(_T.driver_internal_info).where(_T.uuid == sa.bindparam("ident")).with_for_update()
 _HELD = (
     _T.uuid == sa.bindparam("guard_node"),
@@ -64,20 +70,27 @@ def _guarded(columns: tuple[str, ...], compares_info: bool = False) -> sa.Update
     return change
 
 
-def reserve(conn: sa.Connection, uuid: str, *, holder: str, purpose: str) -> Node:
+def reserve(
+    conn: sa.Connection, uuid: str, *, holder: str, purpose: str, incarnation: str | None = None
+) -> Node:
     """Take the exclusive lock on one node, or say who has it.
 
     One UPDATE decides; nothing is read first.  Returns the node as it is under the lock; its
-    ``lock_generation`` guards every later write.  Raises NodeLocked, NodeNotFound.
+    ``lock_generation`` guards every later write.  ``incarnation``: the life of ``holder`` in
+    which it reserves, and after which it may not; None where nothing is registered.
+    Raises NodeLocked, NodeNotFound; LockLost for an incarnation that is over.
     """
-    won = conn.execute(
-        _RESERVE,
-        {"ident": uuid, "holder": holder, "purpose": purpose[:255], "at": rows.now()},
-    ).rowcount
+    values = {"ident": uuid, "holder": holder, "purpose": purpose[:255], "at": rows.now()}
+    if incarnation is None:
+        won = conn.execute(_RESERVE, values).rowcount
+    else:
+        won = conn.execute(_OF_A_LIFE, values | {"incarnation": incarnation}).rowcount
     node = nodes.get(conn, uuid)
-    if not won:
-        raise locked(node)
-    return node
+    if won:
+        return node
+    if node.reservation is None and incarnation is not None:
+        raise errors.LockLost(node=uuid, holder=holder, log="the conductor was declared dead")
+    raise locked(node)
 
 
 def locked(node: Node) -> errors.NodeLocked:
@@ -140,6 +153,21 @@ def _add_token(conn: sa.Connection, guard: Guard, values: dict[str, Any]) -> Any
         info = rows.load(values["driver_internal_info"]) | {nodes.AGENT_TOKEN: token}
         values["driver_internal_info"] = rows.dump(info)
     return token
+
+
+def list_holders(conn: sa.Connection) -> list[str]:
+    """Return the names of all who hold nodes."""
+    query = sa.select(_T.reservation).where(_T.reservation.is_not(None)).distinct()
+    return [str(name) for name in conn.execute(query).scalars()]
+
+
+def list_of_holder(conn: sa.Connection, holder: str) -> list[Guard]:
+    """Return what ``holder`` has reserved, as the rows say."""
+    query = sa.select(_T.uuid, _T.lock_generation).where(_T.reservation == holder)
+    return [
+        Guard(node_uuid=uuid, holder=holder, generation=generation)
+        for uuid, generation in conn.execute(query)
+    ]
 
 
 def void_all(conn: sa.Connection, holder: str | None = None) -> list[str]:

@@ -263,6 +263,11 @@ CONDUCTORS = _table(
     _json("drivers"),
     _flag("online"),
     sa.Column("heartbeat", sa.BigInteger, nullable=False, server_default="0"),
+    _text("incarnation", 36),
+    _text("process"),
+    _time("started_at"),
+    _time("buried_at"),
+    _time("drain_ordered_at"),
 )
 
 CONDUCTOR_INTERFACES = _table(

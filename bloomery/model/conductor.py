@@ -14,7 +14,10 @@ class Conductor:
     """One row of ``conductors``.
 
     ``heartbeat`` is a counter: a peer whose counter stands still is dead; no clock of another
-    machine is ever trusted.  ``alive`` (may it be given work?) and ``silent_s`` (for how long its
+    machine is ever trusted.  ``incarnation`` is new with each life; None: nobody lives under this
+    name, because it signed off, or because a peer declared it dead (``buried_at``).  On line with
+    none it is being restarted, off line with one it ends its work.  ``process`` is an encoded
+    ``ProcessIdentity``.  ``alive`` (may it be given work?) and ``silent_s`` (for how long its
     counter stood still) are in no row: ``rpc.liveness`` sets them.
     """
 
@@ -26,6 +29,11 @@ class Conductor:
     heartbeat: int
     created_at: datetime
     updated_at: datetime | None
+    incarnation: str | None = None
+    process: str | None = None
+    started_at: datetime | None = None
+    buried_at: datetime | None = None
+    drain_ordered_at: datetime | None = None
     alive: bool = False
     silent_s: float = 0.0
 

@@ -10,6 +10,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.redfish import BmcOptions
+from bloomery.db import locks
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
@@ -68,6 +69,19 @@ def nothing_is_written_without_a_lease(site: Site, node: str) -> None:
         site.runtime.lease.revoke()
         with gateway.guard(ADDRESS, task, write=False):
             pass
+        with pytest.raises(errors.LockLost), gateway.guard(ADDRESS, task, write=True):
+            pass
+
+
+def nothing_is_written_to_a_node_that_was_taken(site: Site, node: str) -> None:
+    """Peers took the node over, and the lease does not know: the row does."""
+    gateway, now = Gateway(Conf()), [site.runtime.lease.now()]
+    site.runtime.lease._clock = lambda: now[0]
+    with site.acquire(node) as task:
+        with gateway.guard(ADDRESS, task, write=True):
+            pass
+        site.db.transact(lambda conn: locks.void_all(conn, site.runtime.host))
+        now[0] += 2
         with pytest.raises(errors.LockLost), gateway.guard(ADDRESS, task, write=True):
             pass
 

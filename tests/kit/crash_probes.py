@@ -13,10 +13,11 @@ from bloomery.conductor import task_manager
 from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conf.database import Database as Settings
-from bloomery.db import conductors, rows
+from bloomery.db import rows
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again
 from bloomery.state_dir import StateDir
+from tests.kit import peers
 from tests.kit.dying import Dead, Mortal
 from tests.kit.probes import context_of
 from tests.kit.scripted import Script
@@ -90,15 +91,7 @@ def no_reservation_outlives_its_process(path: Path) -> None:
 def a_dead_peer_loses_its_nodes(site: Site) -> None:
     """A peer whose counter stands still for the time-out on our clock is dead."""
     peer = site.another_host("host-b")
-    site.db.transact(
-        lambda conn: conductors.register(
-            conn,
-            hostname="host-b",
-            group="",
-            drivers=["fake-hardware"],
-            interfaces=[],
-        ),
-    )
+    peers.join(site.db, "host-b")
     node = site.enrol(provision_state="available")
     task_manager.acquire(context_of(peer, site), node)
     now = [0.0]
@@ -106,7 +99,7 @@ def a_dead_peer_loses_its_nodes(site: Site) -> None:
     watch.run()
     limit_s = site.runtime.conf.conductor.heartbeat_timeout
     now[0] = limit_s - 1
-    site.db.transact(lambda conn: conductors.beat(conn, "host-b"))
+    peers.beat(site.db, "host-b")
     watch.run()
     now[0] += limit_s - 1
     watch.run()

@@ -7,6 +7,7 @@ probe is first seen to pass with the protection on: a probe that is always red p
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -15,7 +16,7 @@ from typing import Any, NamedTuple
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor import allocator, recovery, row_updates, runner
+from bloomery.conductor import allocator, recovery, row_updates, runner, task_manager
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places
@@ -23,11 +24,11 @@ from bloomery.conductor.periodics import timeouts
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
-from bloomery.db.tables import NODES
+from bloomery.db.tables import CONDUCTORS, NODES
 from bloomery.drivers.bmc.gateway import BmcCall, Gateway
 from bloomery.drivers.bmc.state import Breaker
 from bloomery.state_dir import StateDir
-from tests.kit import bmc_probes, crash_probes, probes
+from tests.kit import bmc_probes, crash_probes, life_probes, probes
 from tests.kit.site import Site
 
 Patch = pytest.MonkeyPatch
@@ -51,13 +52,12 @@ def places_off(patch: Patch) -> None:
 
 def reservation_off(patch: Patch) -> None:
     """The UPDATE that reserves a node does not ask whether it is free."""
-    patch.setattr(
-        locks, "_RESERVE",
-        sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(
-            reservation=sa.bindparam("holder"), reserved_for=sa.bindparam("purpose"),
-            reserved_at=sa.bindparam("at"), lock_generation=_T.lock_generation + 1,
-        ),
+    anyhow = sa.update(NODES).where(_T.uuid == sa.bindparam("ident")).values(
+        reservation=sa.bindparam("holder"), reserved_for=sa.bindparam("purpose"),
+        reserved_at=sa.bindparam("at"), lock_generation=_T.lock_generation + 1,
     )  # fmt: skip
+    patch.setattr(locks, "_RESERVE", anyhow)
+    patch.setattr(locks, "_OF_A_LIFE", anyhow)
 
 
 def fence_off(patch: Patch) -> None:
@@ -132,6 +132,42 @@ def revocation_off(patch: Patch) -> None:
 def database_lock_off(patch: Patch) -> None:
     """The lock file alone keeps a second process away."""
     patch.setattr(StateDir, "_lock_database", lambda self, path: None)
+
+
+def void_own_only_off(patch: Patch) -> None:
+    """A conductor that starts frees everybody's nodes."""
+    patch.setattr(
+        recovery, "void_reservations",
+        lambda runtime, alone: len(runtime.db.transact(locks.void_all)),
+    )  # fmt: skip
+
+
+def incarnation_off(patch: Patch) -> None:
+    """Who was declared dead beats on under its name, as if nothing had been."""
+
+    def beat(conn: sa.Connection, hostname: str, _incarnation: Any, *, online: bool = True) -> bool:
+        here = CONDUCTORS.c.hostname == hostname
+        values = {"heartbeat": CONDUCTORS.c.heartbeat + 1, "online": online}
+        return bool(conn.execute(sa.update(CONDUCTORS).where(here).values(values)).rowcount)
+
+    patch.setattr(conductors, "beat", beat)
+    patch.setattr(locks, "_OF_A_LIFE", locks._RESERVE)
+
+
+def look_before_a_write_off(patch: Patch) -> None:
+    """The lease alone says whether a BMC may be told something."""
+    patch.setattr(task_manager, "_CONFIRMED_FOR_S", math.inf)
+
+
+def counter_of_the_buried_off(patch: Patch) -> None:
+    """A conductor is declared dead although it has stirred since it was seen."""
+
+    def bury(conn: sa.Connection, seen: Any) -> bool:
+        here = CONDUCTORS.c.hostname == seen.hostname
+        values = {"online": False, "incarnation": None}
+        return bool(conn.execute(sa.update(CONDUCTORS).where(here).values(values)).rowcount)
+
+    patch.setattr(conductors, "bury", bury)
 
 
 def letting_go_off(patch: Patch) -> None:
@@ -261,6 +297,22 @@ def waiting_threads_are_bounded(_site: Site) -> None:
     probes.no_more_than_so_many_threads_wait()
 
 
+def start_beside_another(site: Site) -> None:
+    life_probes.a_start_frees_its_own_name_only(site)
+
+
+def return_of_the_buried(site: Site) -> None:
+    life_probes.who_was_declared_dead_begins_anew(site)
+
+
+def burial_of_one_that_stirs(site: Site) -> None:
+    life_probes.who_stirs_is_not_buried(site)
+
+
+def write_to_a_node_that_was_taken(site: Site) -> None:
+    bmc_probes.nothing_is_written_to_a_node_that_was_taken(site, _available(site))
+
+
 def end_of_the_grace(site: Site) -> None:
     crash_probes.a_conductor_that_has_stopped_writes_to_no_bmc(site.path.with_name("stop.sqlite"))
 
@@ -316,6 +368,10 @@ MUTANTS = (
     Mutant(busy_check_off, held_node_is_not_patched),
     Mutant(transaction_off, patches_of_many_processes_are_kept),
     Mutant(void_at_start_off, crash_of_a_holder),
+    Mutant(void_own_only_off, start_beside_another),
+    Mutant(incarnation_off, return_of_the_buried),
+    Mutant(counter_of_the_buried_off, burial_of_one_that_stirs),
+    Mutant(look_before_a_write_off, write_to_a_node_that_was_taken),
     Mutant(lease_off, death_of_a_peer),
     Mutant(revocation_off, end_of_the_grace),
     Mutant(database_lock_off, second_state_dir),

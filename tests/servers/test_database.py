@@ -323,16 +323,20 @@ def test_a_conductor_registers_again_over_its_former_life(db: engine.Database):
     served = [
         EnabledInterface(hardware_type="fake-hardware", kind="power", name="fake", default=True)
     ]
+    former = None
     for _ in range(2):
-        db.transact(
-            lambda conn: conductors.register(
+        assert db.transact(
+            lambda conn, former=former: conductors.register(
                 conn,
                 hostname="host-a",
                 group="",
                 drivers=["fake-hardware"],
                 interfaces=served,
+                former=former,
             ),
         )
+        with db.read() as conn:
+            former = conductors.get(conn, "host-a")
     with db.read() as conn:
         assert conductors.list_interfaces(conn) == {"host-a": served}
         assert conductors.get(conn, "host-a").drivers == ("fake-hardware",)

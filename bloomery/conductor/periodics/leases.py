@@ -6,8 +6,11 @@ A living conductor raises the counter in its row.  Whose counter stood still for
 
 from __future__ import annotations
 
+import functools
 import logging
 from collections.abc import Callable
+
+import sqlalchemy as sa
 
 from bloomery.conductor import recovery
 from bloomery.conductor.runtime import ConductorRuntime
@@ -23,6 +26,7 @@ class Leases:
     def __init__(self, runtime: ConductorRuntime) -> None:
         self._runtime = runtime
         self._epoch = 0  # of the ring, when flows were taken up last
+        self._lives: frozenset[str] = frozenset()  # incarnations of peers at the last look
 
     def run(self) -> None:
         """Bury whoever is dead; take up flows where a death or a new peer makes them ours.
@@ -30,22 +34,37 @@ class Leases:
         Every peer of a dead conductor finds it dead by itself; the first one frees the nodes,
         and each takes up those that the ring gives it.
         """
-        runtime = self._runtime
-        runtime.ring.refresh()
-        epoch = runtime.ring.epoch
-        dead = [peer for peer in runtime.ring.list_dead() if peer.hostname != runtime.host]
-        freed = [peer for peer in dead if self._bury(peer)]
-        if freed or epoch != self._epoch:
-            recovery.adopt_all(runtime, recovery.CRASH)
+        ring = self._runtime.ring
+        ring.refresh()
+        epoch, before = ring.epoch, self._lives
+        peers = [each for each in ring.list_conductors() if each.hostname != self._runtime.host]
+        self._lives = frozenset(each.incarnation for each in peers if each.incarnation)
+        freed = self._bury_all([each for each in peers if ring.liveness.is_dead(each)])
+        if freed or before - self._lives or epoch != self._epoch:
+            recovery.adopt_all(self._runtime, recovery.CRASH)
             self._epoch = epoch
 
-    def _bury(self, peer: Conductor) -> bool:
-        """Return whether the peer held nodes, which are free now."""
-        runtime = self._runtime
-        if peer.online:
-            LOG.warning("conductor %s is dead: its nodes are freed", peer.hostname)
-            runtime.db.transact(lambda conn: conductors.unregister(conn, peer.hostname))
-        return bool(runtime.db.transact(lambda conn: locks.void_all(conn, peer.hostname)))
+    def _bury_all(self, dead: list[Conductor]) -> int:
+        """Free what dead conductors hold; return how many nodes that were."""
+        if not dead:
+            return 0
+        db = self._runtime.db
+        with db.read() as conn:
+            holders = locks.list_holders(conn)
+        return sum(
+            db.transact(functools.partial(_bury, peer=peer))
+            for peer in dead
+            if peer.online or peer.incarnation is not None or peer.hostname in holders
+        )
+
+
+def _bury(conn: sa.Connection, peer: Conductor) -> int:
+    """Declare a conductor dead, if it has not stirred since it was seen; return what it held."""
+    if peer.online or peer.incarnation is not None:
+        if not conductors.bury(conn, peer):
+            return 0
+        LOG.warning("conductor %s is dead: its nodes are freed", peer.hostname)
+    return len(locks.void_all(conn, peer.hostname))
 
 
 def make(runtime: ConductorRuntime) -> Callable[[], None]:

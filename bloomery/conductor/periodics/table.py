@@ -21,6 +21,7 @@ from bloomery.conductor.periodics import (
     orphans,
     power_recovery,
     power_sync,
+    strays,
     timeouts,
     trim_conductors,
     trim_history,
@@ -75,6 +76,12 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda c: c.heartbeat_interval / 2,  # a death is seen one interval late at most
         make=leases.make,
         why="no reservation may outlive its holder",
+    ),
+    Periodic(
+        name="free_strays",
+        every_s=lambda c: c.check_provision_state_interval,
+        make=strays.make,
+        why="a release that was lost would keep a node from everybody",
     ),
     Periodic(
         name="adopt_allocations",

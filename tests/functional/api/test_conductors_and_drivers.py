@@ -6,6 +6,7 @@ import pytest
 
 from bloomery.db import conductors
 from bloomery.model.node import INTERFACES
+from tests.kit import peers
 
 
 def test_conductors_are_listed_with_three_fields(api):
@@ -34,7 +35,7 @@ def test_conductor_in_full_names_its_drivers(api, path):
 
 
 def test_conductor_that_went_away_is_not_alive(world):
-    world.site.db.transact(lambda conn: conductors.unregister(conn, "host-1"))
+    peers.leave(world.site.db, "host-1")
     assert world.api.get("/v1/conductors/host-1").json["alive"] is False
 
 

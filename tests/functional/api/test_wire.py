@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.rpc.liveness import Liveness
+from tests.kit import peers
 
 IDS = ("x-openstack-request-id", "openstack-request-id")
 FORM = "application/x-www-form-urlencoded"
@@ -325,9 +326,7 @@ def test_health_is_told_to_anybody(api):
 
 
 def test_site_without_a_conductor_is_not_ready(world):
-    from bloomery.db import conductors
-
-    world.site.db.transact(lambda conn: conductors.unregister(conn, "host-1"))
+    peers.leave(world.site.db, "host-1")
     answer = world.api.get("/readyz")
     assert answer.status == 503
     assert "conductor" in answer.json["missing"][0]

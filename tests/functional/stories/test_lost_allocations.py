@@ -15,10 +15,11 @@ from bloomery import errors
 from bloomery.conductor import allocator
 from bloomery.conductor.allocation_queue import Entry
 from bloomery.conductor.periodics import allocations as periodic
-from bloomery.db import conductors, records
+from bloomery.db import records
 from bloomery.db.tables import ALLOCATIONS
 from bloomery.model.nouns import ALLOCATION
 from bloomery.model.request import Request
+from tests.kit import peers
 from tests.kit.dying import Dead, Mortal
 from tests.kit.site import Site, database
 from tests.kit.waiting import wait_for
@@ -206,18 +207,14 @@ def test_the_next_life_ends_what_a_death_interrupted(tmp_path: Path, commits: in
 def test_allocations_of_a_dead_peer_are_taken_over(make_site: Any) -> None:
     site = make_site()
     node = free_node(site)
-    site.db.transact(
-        lambda conn: conductors.register(
-            conn, hostname="host-b", group="", drivers=[], interfaces=[]
-        )
-    )
+    peers.join(site.db, "host-b")
     allocation = str(uuid.uuid4())
     record = ALLOCATION.value(uuid=allocation, resource_class="large", conductor_affinity="host-b")
     site.db.transact(lambda conn: records.insert(conn, ALLOCATION, record))
     look = periodic.make(site.runtime)
     look()
     assert row(site, allocation)["conductor_affinity"] == "host-b", "it lives"
-    site.db.transact(lambda conn: conductors.unregister(conn, "host-b"))
+    peers.leave(site.db, "host-b")
     look()
     wait_until_active(site, allocation)
     assert row(site, allocation)["conductor_affinity"] == site.runtime.host

@@ -17,6 +17,7 @@ from bloomery.db.tables import METADATA
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import RingKey
 from bloomery.rpc.ring import Ring
+from tests.kit import peers
 from tests.kit.waiting import wait_for
 
 NODES = [str(uuids.UUID(int=n)) for n in range(300)]
@@ -94,7 +95,7 @@ def test_death_moves_only_the_nodes_of_the_dead(db):
         register(db, name)
     ring = Ring(db)
     before = {node: host(ring, node) for node in NODES}
-    db.transact(lambda conn: conductors.unregister(conn, "b"))
+    peers.leave(db, "b")
     ring.forget()
     after = {node: host(ring, node) for node in NODES}
     assert {node for node in NODES if before[node] != after[node]} == {
@@ -166,7 +167,7 @@ def test_list_of_nodes_is_cheap_where_there_is_one_host(db):
 def test_only_those_on_line_are_alive(db):
     register(db, "a")
     register(db, "b")
-    db.transact(lambda conn: conductors.unregister(conn, "a"))
+    peers.leave(db, "a")
     assert [each.hostname for each in Ring(db).list_conductors() if each.alive] == ["b"]
 
 
@@ -191,7 +192,7 @@ def watch(ring, clock, seconds, step_s=10.0, beating=(), db=None):
     for _ in range(int(seconds / step_s)):
         clock.now += step_s
         for name in beating:
-            db.transact(lambda conn, name=name: conductors.beat(conn, name))
+            peers.beat(db, name)
         changed |= ring.refresh()
     return changed
 

@@ -16,6 +16,7 @@ from bloomery.db.tables import ALLOCATIONS
 from bloomery.drivers import base
 from bloomery.model.nouns import ALLOCATION
 from bloomery.rpc.ring import Ring
+from tests.kit import peers
 from tests.kit.bmc import FakeBmc
 from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
@@ -149,7 +150,7 @@ def let_die(pair, host):
     for _ in range(8):
         pair.clock.now += 10
         for other in HOSTS:
-            pair.site.db.transact(lambda conn, other=other: conductors.beat(conn, other))
+            peers.beat(pair.site.db, other)
             pair.runtimes[other].ring.refresh()
 
 

@@ -12,6 +12,7 @@ from bloomery.conductor.periodics import trim_conductors
 from bloomery.db import conductors, records, rows
 from bloomery.db.tables import CONDUCTORS, STEP_RUNS
 from bloomery.model.nouns import ALLOCATION
+from tests.kit import peers
 
 GONE, DAY = "host-gone", timedelta(days=1)
 
@@ -87,7 +88,7 @@ def test_who_comes_back_meanwhile_stays(site):
     register(site)
     with site.db.read() as conn:
         [gone] = conductors.list_gone(conn, rows.now() - 14 * DAY, at_most=9)
-    site.db.transact(lambda conn: conductors.beat(conn, GONE, online=False))
+    peers.beat(site.db, GONE, online=False)
     assert not site.db.transact(lambda conn: conductors.delete_gone(conn, gone))
 
 

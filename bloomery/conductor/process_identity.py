@@ -1,0 +1,91 @@
+"""Which process a row is about, so that another one can tell whether it has ended.
+
+    mine = process_identity.ours()
+    row.process = mine.encoded()
+    process_identity.decoded(row.process).has_ended()      # True only where that is certain
+
+A number of a process means something under one kernel and in one namespace only: elsewhere nothing
+is certain, and the counter of the row has to be watched.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import json
+import os
+import socket
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Final
+
+_BOOT_ID: Final = Path("/proc/sys/kernel/random/boot_id")
+_MOST_OF_A_NAME: Final = 64  # characters: the row has room for 255
+_STARTED_AT: Final = 19  # of the words behind the name of the program in /proc/PID/stat
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProcessIdentity:
+    """``boot`` and ``namespace`` say under which kernel ``pid`` counts; ``ticks`` when it began."""
+
+    pid: int
+    machine: str
+    boot: str = ""
+    namespace: int = 0
+    ticks: int = 0
+
+    def __str__(self) -> str:
+        return f"process {self.pid} on {self.machine}"
+
+    def encoded(self) -> str:
+        return json.dumps(dataclasses.asdict(self), separators=(",", ":"))
+
+    def has_ended(self) -> bool:
+        """Whether that process is certainly no more, or is this one, in a life before.
+
+        A process has one conductor at a time.
+        """
+        mine = ours()
+        if not self.boot or (self.boot, self.namespace) != (mine.boot, mine.namespace):
+            return False
+        return self == mine or _ticks(self.pid) != self.ticks
+
+
+def ours() -> ProcessIdentity:
+    pid = os.getpid()
+    return ProcessIdentity(
+        pid=pid,
+        machine=socket.gethostname()[:_MOST_OF_A_NAME],
+        boot=_boot_id(),
+        namespace=_namespace(),
+        ticks=_ticks(pid),
+    )
+
+
+def decoded(text: str | None) -> ProcessIdentity | None:
+    """Return what a row says; None where it says nothing, or nothing that is understood."""
+    try:
+        return ProcessIdentity(**json.loads(text or ""))
+    except (ValueError, TypeError):
+        return None
+
+
+def _boot_id() -> str:
+    with contextlib.suppress(OSError):
+        return _BOOT_ID.read_text().strip()
+    return ""
+
+
+def _namespace() -> int:
+    with contextlib.suppress(OSError):
+        return Path("/proc/self/ns/pid").stat().st_ino
+    return 0
+
+
+def _ticks(pid: int) -> int:
+    """Return when the process began, in ticks since the boot; 0: there is none."""
+    try:
+        stat = Path(f"/proc/{pid}/stat").read_text()
+    except OSError:
+        return 0
+    return int(stat.rpartition(")")[2].split()[_STARTED_AT])

@@ -1,0 +1,23 @@
+"""Which life of a conductor a row is about: two processes of one name are told apart.
+
+Revision 0004, after 0003.
+"""
+
+from __future__ import annotations
+
+import sqlalchemy as sa
+from alembic import op
+from sqlalchemy.dialects import mysql
+
+revision = "0004"
+down_revision = "0003"
+
+UtcTime = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
+
+
+def upgrade() -> None:
+    op.add_column("conductors", sa.Column("incarnation", sa.String(36)))
+    op.add_column("conductors", sa.Column("process", sa.String(255)))
+    op.add_column("conductors", sa.Column("started_at", UtcTime))
+    op.add_column("conductors", sa.Column("buried_at", UtcTime))
+    op.add_column("conductors", sa.Column("drain_ordered_at", UtcTime))
