@@ -56,14 +56,18 @@ def default_path() -> Path:
 
 
 class StateDir:
-    """Paths in a state dir, and the right to write there.  Nothing is touched before ``take``."""
+    """Paths in a state dir, and the right to write there.  Nothing is touched before ``take``.
 
-    def __init__(self, path: Path) -> None:
+    ``role``: what the process is, where it is not a whole service: roles may share a state dir,
+    with a lock for each, since their database is a server's.
+    """
+
+    def __init__(self, path: Path, *, role: str | None = None) -> None:
         self.path = path.expanduser().absolute()
         self.database = self.path / "bloomery.sqlite"
         self.key = self.path / "keys" / "secrets.key"
         self.clouds = self.path / "clouds.yaml"
-        self._lock_path = self.path / "lock"
+        self._lock_path = self.path / ("lock" if role is None else f"{role}.lock")
         self._lock: int | None = None
         self._databases: list[int] = []  # descriptors of SQLite files that are locked
 
@@ -159,20 +163,28 @@ class StateDir:
         own = sa.URL.create("sqlite", database=str(self.database))
         return engine.Database(settings.connection or own, settings)
 
-    def sealer(self, db: engine.Database) -> secrets.Sealer:
+    def sealer(self, db: engine.Database, key_file: str | None = None) -> secrets.Sealer:
         """Return the sealer of the one key that this database knows.
 
-        The key is made on first use, when the database knows none yet.  Raises KeyMissing when
-        the file is gone or holds another key: what was sealed could not be read any more.
+        ``key_file``: where it is; None: in the state dir.  It is made on first use, when the
+        database knows none yet.  Raises KeyMissing when the file is gone or holds another key:
+        what was sealed could not be read any more.
         """
+        if key_file is not None:
+            self.key = Path(key_file).expanduser().absolute()
         with db.read() as conn:
             known = settings.find(conn, _KEY_ID)
-        if known is not None and not self.key.exists():
+        is_new = not self.key.exists()
+        if is_new and known is not None:
             raise self._key_missing(known, "is not there")
         sealer = self._sealer()
         if known is None:
             known = db.transact(lambda conn: settings.settle(conn, _KEY_ID, sealer.key_id))
         if known != sealer.key_id:
+            if (
+                is_new
+            ):  # another process was first, with a key of its own: nothing is sealed by ours
+                self.key.unlink(missing_ok=True)
             raise self._key_missing(known, f"holds key {sealer.key_id}")
         return sealer
 

@@ -26,6 +26,10 @@ class Command(NamedTuple):
 
 COMMANDS: Final = {
     "serve": Command("bloomery.cmd.serve:serve", "Run APIs, conductor and engine in one process."),
+    "api": Command("bloomery.cmd.api:api", "Run both APIs in a process of their own."),
+    "conductor": Command(
+        "bloomery.cmd.conductor:conductor", "Run a conductor in its own process; list, drain them."
+    ),
     "engine": Command("bloomery.cmd.engine:engine", "Run an engine of stacks in its own process."),
     "db": Command("bloomery.cmd.db:db", "Upgrade, check, back up or copy the database."),
     "events": Command("bloomery.cmd.events:events", "Show or forget the sinks of events."),

@@ -33,3 +33,22 @@ def state_dir(command: F) -> F:
         metavar="DIR",
         help="Database, keys and clouds.yaml.  [default: ~/.local/state/bloomery]",
     )(command)
+
+
+def addresses(command: F) -> F:
+    """Give ``command`` the parameters ``host_ip``, ``port`` and ``orchestration_port``."""
+    for option in (
+        click.option(
+            "--orchestration-port",
+            type=click.IntRange(0, 65535),
+            help="Port of the orchestration API; 0: any.  [default: 8004]",
+        ),
+        click.option(
+            "--port", type=click.IntRange(0, 65535), help="API port; 0: any.  [default: 6385]"
+        ),
+        click.option(
+            "--host", "host_ip", metavar="ADDRESS", help="Listen here.  [default: 127.0.0.1]"
+        ),
+    ):
+        command = option(command)
+    return command

@@ -28,6 +28,7 @@ from typing import Final, NoReturn, Self
 import click
 
 from bloomery import errors, secrets
+from bloomery.conf import Conf
 
 LOG = logging.getLogger(__name__)
 
@@ -35,6 +36,8 @@ _SIGNALS: Final = (signal.SIGTERM, signal.SIGINT)
 _LAST_CALLS: Final[list[Callable[[], None]]] = []
 _MMAP_THRESHOLD, _TRIM_THRESHOLD = -3, -1  # mallopt(3)
 _LARGE_BLOCK: Final = 256 * 1024  # bytes
+_AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and the database
+_NO_LIMIT_S: Final = threading.TIMEOUT_MAX / 2
 _BY_SIGNAL: Final = 128  # plus the number of the signal: what shells make of it
 
 
@@ -54,14 +57,18 @@ def give_large_blocks_back() -> None:
 class Shutdown:
     """SIGTERM and SIGINT.  The first one asks, once that is allowed; any other ends us at once.
 
-    They are read by a thread of their own, through the wake-up descriptor: a main thread that
-    waits for a lock or for SQLite hears no signal.
+    A process with a conductor hears two more: SIGUSR2 asks as they do, with more time
+    (``drains``), and SIGUSR1 says that whatever ends it next will be followed by a start
+    (``restarts``).  They are read by a thread of their own, through the wake-up descriptor: a main
+    thread that waits for a lock or for SQLite hears no signal.
     """
 
     def __init__(self, exit_now: Callable[[int], None] | None = None) -> None:
         self.requested = threading.Event()
+        self.drains = self.restarts = False
         self._exit_now = exit_now or end
         self._limit_s: float | None = None
+        self._drain_limit_s: float | None = None
         self._on_hangup: Callable[[], None] | None = None
 
     def listen(self) -> Self:
@@ -79,9 +86,37 @@ class Shutdown:
         self._on_hangup = call
         signal.signal(signal.SIGHUP, lambda _number, _frame: None)
 
-    def allow_grace(self, limit_s: float) -> None:
-        """From now on the first signal sets ``requested``, and the process has ``limit_s`` left."""
-        self._limit_s = limit_s
+    def hear_conductor_signals(self) -> Self:
+        """Give SIGUSR1 and SIGUSR2 a conductor's meanings; called by the main thread."""
+        for number in (signal.SIGUSR1, signal.SIGUSR2):
+            signal.signal(number, lambda _number, _frame: None)
+        return self
+
+    def allow_grace(self, limit_s: float, drain_limit_s: float | None = None) -> None:
+        """From now on the first signal sets ``requested``, and the process has ``limit_s`` left.
+
+        ``drain_limit_s``: what it has left if it drains; None: as long as that takes.
+        """
+        self._limit_s, self._drain_limit_s = limit_s, drain_limit_s
+
+    def allow_grace_of(self, conf: Conf) -> None:
+        """Allow the grace of a process with a conductor, and some more for what ends after it."""
+        drain_s = conf.default.drain_shutdown_timeout
+        self.allow_grace(
+            conf.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S,
+            drain_s + _AFTER_GRACE_S if drain_s else None,
+        )
+
+    def grace_s(self, conf: Conf) -> float:
+        """Return how long the work that goes on may take, now that the process was asked."""
+        if not self.drains:
+            return conf.conductor.graceful_shutdown_timeout
+        return conf.default.drain_shutdown_timeout or _NO_LIMIT_S
+
+    def drain(self) -> None:
+        """Ask as SIGUSR2 does, unless the process ends already; from any thread."""
+        if not self.requested.is_set():
+            self.heard(signal.SIGUSR2)
 
     def _watch(self, reader: int) -> None:
         while number := os.read(reader, 1):
@@ -95,18 +130,23 @@ class Shutdown:
             except Exception:
                 LOG.exception("SIGHUP did not do all of its work; the process goes on")
             return
+        if number == signal.SIGUSR1:
+            LOG.warning("SIGUSR1: the next stop leaves the conductor on line, for its successor")
+            self.restarts = True
+            return
         if self._limit_s is None or self.requested.is_set():
             self._exit_now(_BY_SIGNAL + number)
             return
+        self.drains = number == signal.SIGUSR2
         self.requested.set()
-        overdue = threading.Timer(self._limit_s, self._overdue)
-        overdue.daemon = True
-        overdue.start()
+        limit_s = self._drain_limit_s if self.drains else self._limit_s
+        if limit_s is not None:
+            overdue = threading.Timer(limit_s, self._overdue, (limit_s,))
+            overdue.daemon = True
+            overdue.start()
 
-    def _overdue(self) -> None:
-        LOG.warning(
-            "stopping took more than %g s: ended at once; the next start goes on", self._limit_s
-        )
+    def _overdue(self, limit_s: float) -> None:
+        LOG.warning("stopping took more than %g s: ended at once; the next start goes on", limit_s)
         self._exit_now(0)
 
 
@@ -131,6 +171,12 @@ def ends_here() -> Iterator[None]:
 def before_end(call: Callable[[], None]) -> None:
     """Have this called by whatever ends the process, before anything else; it must not wait."""
     _LAST_CALLS.append(call)
+
+
+def end_superseded() -> NoReturn:
+    """End a process whose conductor's name another process has taken; the log says so."""
+    click.echo("Error: another process lives under the name of this conductor", err=True)
+    end(1)
 
 
 def end(code: int) -> NoReturn:

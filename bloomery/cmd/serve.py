@@ -18,19 +18,12 @@ from bloomery.state_dir import CLOUD, StateDir
 LOG = logging.getLogger(__name__)
 
 _CONTROLS: Final = re.compile(r"[\x00-\x1f\x7f-\x9f\u2028\u2029]")
-_AFTER_GRACE_S: Final = 20.0  # for requests, sessions of BMCs, the relay and the database
 
 
 @click.command()
 @options.state_dir
 @options.config_file
-@click.option("--host", "host_ip", metavar="ADDRESS", help="Listen here.  [default: 127.0.0.1]")
-@click.option("--port", type=click.IntRange(0, 65535), help="API port; 0: any.  [default: 6385]")
-@click.option(
-    "--orchestration-port",
-    type=click.IntRange(0, 65535),
-    help="Port of the orchestration API; 0: any.  [default: 8004]",
-)
+@options.addresses
 @click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
 def serve(
     state_dir: Path,
@@ -45,20 +38,23 @@ def serve(
     settings = listening_on(conf.load(config_files), host_ip, port, orchestration_port)
     warn_of(conf.unknown(config_files))
     process.give_large_blocks_back()
-    shutdown = process.Shutdown().listen()
+    shutdown = process.Shutdown().listen().hear_conductor_signals()
     with process.ends_here():
         home = StateDir(state_dir)
         home.take()  # and never left: the kernel lets go of it when no thread is left
-        service = Service(settings, home, config_files)
+        service = Service(
+            settings, home, config_files,
+            on_superseded=process.end_superseded, on_drain=shutdown.drain,
+        )  # fmt: skip
         process.before_end(service.conductor.runtime.lease.revoke)
         service.start()
         if settings.api.enable_ssl_api:
             shutdown.on_hangup(service.reload)
-        shutdown.allow_grace(settings.conductor.graceful_shutdown_timeout + _AFTER_GRACE_S)
+        shutdown.allow_grace_of(settings)
         click.echo(told(service, home))
         shutdown.requested.wait()
         click.echo("stopping: waiting for the work that goes on")
-        service.stop()
+        service.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)
 
 
 def listening_on(

@@ -41,6 +41,11 @@ class Default:
         None,
         "release whose contract calls keep to, such as 0.1, while others still run it; unset: ours",
     )
+    sealing_key_file: str | None = option(
+        None,
+        "file of the key that seals secrets in the database, the same for all processes of a "
+        "site; unset: keys/secrets.key in the state dir",
+    )
     auth_strategy: str = option(
         "noauth",
         "how callers of the API prove who they are",
@@ -85,6 +90,11 @@ class Default:
     default_rescue_interface: str | None = option(None, "for nodes that name none")
     default_storage_interface: str | None = option("noop", "for nodes that name none")
     default_vendor_interface: str | None = option(None, "for nodes that name none")
+    drain_shutdown_timeout: int = option(
+        1800,
+        "seconds that a conductor that drains (SIGUSR2) waits for its work to end; 0: no limit",
+        least=0,
+    )
     default_resource_class: str | None = option(None, "resource class of nodes that name none")
     default_conductor_group: str = option("", "conductor group of nodes that name none")
     hash_partition_exponent: int = option(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import threading
 import uuid
 from datetime import timedelta
@@ -16,6 +17,7 @@ from bloomery.conf.database import Database as Settings
 from bloomery.db import rows
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again
+from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 from tests.kit import peers
 from tests.kit.dying import Dead, Mortal
@@ -94,18 +96,22 @@ def a_dead_peer_loses_its_nodes(site: Site) -> None:
     peers.join(site.db, "host-b")
     node = site.enrol(provision_state="available")
     task_manager.acquire(context_of(peer, site), node)
-    now = [0.0]
-    watch = Leases(site.runtime, clock=lambda: now[0])
-    watch.run()
-    limit_s = site.runtime.conf.conductor.heartbeat_timeout
-    now[0] = limit_s - 1
+    now, limit_s = [0.0], site.runtime.conf.conductor.heartbeat_timeout
+    ring = Ring(site.db, site.runtime.conf, lambda: now[0])
+    watch = Leases(dataclasses.replace(site.runtime, ring=ring))
+
+    def look_on(seconds: int) -> None:
+        for _ in range(seconds // 10):
+            watch.run()
+            now[0] += 10
+            peers.beat(site.db, site.runtime.host)
+        watch.run()
+
+    look_on(limit_s - 10)
     peers.beat(site.db, "host-b")
-    watch.run()
-    now[0] += limit_s - 1
-    watch.run()
+    look_on(limit_s - 10)
     assert site.node(node).reservation == "host-b", "a living peer lost its node"
-    now[0] += 2
-    watch.run()
+    look_on(20)
     assert site.node(node).reservation is None
 
 

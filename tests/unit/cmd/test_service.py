@@ -204,9 +204,9 @@ def test_requests_and_flows_have_one_grace_between_them(
         api_stop(within_s)
         clock.turn(45)
 
-    def then(grace_s: float) -> None:
+    def then(grace_s: float, **more: Any) -> None:
         waited.append(grace_s)
-        conductor_stop(grace_s)
+        conductor_stop(grace_s, **more)
 
     monkeypatch.setattr(service.api, "stop", slowly)
     monkeypatch.setattr(service.conductor, "stop", then)

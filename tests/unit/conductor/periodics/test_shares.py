@@ -95,7 +95,10 @@ SHARED = {
     "ask_agents": (WAITING, lambda pair: pair.calls),
 }
 ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all
-APART = {"watch_leases", "adopt_allocations"}  # tested below
+APART = {
+    "watch_leases", "adopt_allocations",  # tested below
+    "free_strays",  # looks at what the rows say is its own
+}  # fmt: skip
 
 
 def test_every_periodic_is_here():

@@ -1,6 +1,6 @@
 """Which life of a conductor a row is about: two processes of one name are told apart.
 
-Revision 0004, after 0003.
+Revision 0007, after 0006.
 """
 
 from __future__ import annotations
@@ -9,8 +9,9 @@ import sqlalchemy as sa
 from alembic import op
 from sqlalchemy.dialects import mysql
 
-revision = "0004"
-down_revision = "0003"
+revision = "0007"
+down_revision = "0006"
+kind = "expand"
 
 UtcTime = sa.DateTime().with_variant(mysql.DATETIME(fsp=6), "mysql", "mariadb")
 

@@ -1,0 +1,118 @@
+"""``bloomery api``: both APIs alone, beside conductors and engines on one database."""
+
+from __future__ import annotations
+
+import contextlib
+import dataclasses
+import logging
+from collections.abc import Sequence
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from bloomery import conf
+from bloomery.cmd import foundation, fronts, options, process, stacks, watched
+from bloomery.cmd.serve import listening_on, log_to_stderr, warn_of
+from bloomery.conf import Conf
+from bloomery.state_dir import StateDir
+
+
+@click.command()
+@options.state_dir
+@options.config_file
+@options.addresses
+@click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
+def api(
+    state_dir: Path,
+    config_files: tuple[str, ...],
+    host_ip: str | None,
+    port: int | None,
+    orchestration_port: int | None,
+    verbose: bool,
+) -> None:
+    """Run both APIs in a process of their own, on the database of a server.
+
+    Machines are looked after by ``bloomery conductor``, stacks by ``bloomery engine``.
+    """
+    log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    settings = listening_on(conf.load(config_files), host_ip, port, orchestration_port)
+    warn_of(conf.unknown(config_files))
+    process.give_large_blocks_back()
+    shutdown = process.Shutdown().listen()
+    with process.ends_here():
+        home = StateDir(state_dir, role="api")
+        home.take()
+        fronts_alone = ApiProcess(settings, home, config_files)
+        fronts_alone.start()
+        if settings.api.enable_ssl_api:
+            shutdown.on_hangup(fronts_alone.reload)
+        shutdown.allow_grace_of(settings)
+        click.echo(
+            f"Bloomery answers at {fronts_alone.url} (state in {home.path}); "
+            f"stacks are at {fronts_alone.orchestration_url}"
+        )
+        shutdown.requested.wait()
+        click.echo("stopping: waiting for the requests that go on")
+        fronts_alone.stop(settings.conductor.graceful_shutdown_timeout)
+
+
+class ApiProcess:
+    """Both APIs, the relay of what they tell, and the database."""
+
+    def __init__(self, settings: Conf, home: StateDir, config_files: Sequence[str] = ()) -> None:
+        """Build everything and bind the addresses; nothing runs yet.  Raises CannotStart."""
+        foundation.require_several(home, settings, "bloomery api")
+        engine = dataclasses.replace(settings.engine, num_engine_workers=0)
+        settings = dataclasses.replace(settings, engine=engine)
+        with foundation.build(settings, home, config_files) as base:
+            self._base = base
+            self._stacks = stacks.Stacks(
+                lambda: self.services, base.conf, base.db, base.sealer,
+                endpoint=lambda: fronts.signals_url(base, self.orchestration_url),
+                on_events_written=base.relay.wake,
+            )  # fmt: skip
+            self.services = base.services(engine=self._stacks.contract)
+            self._fronts = fronts.Fronts(base, self.services, watched.of_site(base.db))
+
+    @property
+    def url(self) -> str:
+        return self._fronts.api.url
+
+    @property
+    def orchestration_url(self) -> str:
+        return self._fronts.orchestration_api.url
+
+    def start(self) -> None:
+        """Answer, and return.  Raises CannotStart."""
+        with contextlib.ExitStack() as started, foundation.told_as_a_start():
+            started.callback(self._base.db.close)
+            started.callback(self._fronts.api.stop)
+            started.callback(self._fronts.orchestration_api.stop)
+            self._base.relay.start()
+            started.callback(self._base.relay.stop)
+            started.callback(self._base.ring.stop)
+            self._base.ring.start()
+            self._fronts.start()
+            started.pop_all()
+        self._fronts.write_clouds()
+
+    def reload(self) -> None:
+        """Read certificates again: new connections get what is in their files now."""
+        self._fronts.reload()
+
+    def stop(self, grace_s: float = 0.0) -> None:
+        """Refuse new requests, and let those that run end, for ``grace_s`` at most."""
+        give_up_at = monotonic() + grace_s
+
+        def left_s() -> float:
+            return max(give_up_at - monotonic(), 0.0)
+
+        with contextlib.ExitStack() as started:
+            started.callback(self._base.db.close)
+            started.callback(self._base.relay.stop)
+            started.callback(self._base.ring.stop)
+            started.callback(self.services.rpc.close)
+            started.callback(lambda: self._fronts.orchestration_api.stop(left_s()))
+            started.callback(lambda: self._fronts.api.stop(left_s()))
+            started.callback(self._fronts.begin_stop)

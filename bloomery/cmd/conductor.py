@@ -1,0 +1,131 @@
+"""``bloomery conductor``: a conductor alone, beside others on one database; and what they do.
+
+bloomery conductor                    # runs one
+bloomery conductor list               # who serves what, and how they are
+bloomery conductor drain HOST         # let one end its work and stop
+"""
+
+from __future__ import annotations
+
+import contextlib
+import logging
+import threading
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from time import monotonic
+
+import click
+
+from bloomery import conf
+from bloomery.cmd import foundation, options, process
+from bloomery.cmd.conductor_list import drain, list_conductors
+from bloomery.cmd.serve import log_to_stderr, warn_of
+from bloomery.conductor import lease, lifecycle
+from bloomery.conf import Conf
+from bloomery.db import conductors
+from bloomery.state_dir import StateDir
+
+
+@click.group(invoke_without_command=True)
+@options.state_dir
+@options.config_file
+@click.option("--verbose", is_flag=True, help="Log what happens, not only what goes wrong.")
+@click.pass_context
+def conductor(
+    ctx: click.Context, state_dir: Path, config_files: tuple[str, ...], verbose: bool
+) -> None:
+    """Run a conductor in a process of its own, on the database of a server."""
+    if ctx.invoked_subcommand is None:
+        _run(state_dir, config_files, verbose=verbose)
+
+
+conductor.add_command(list_conductors)
+conductor.add_command(drain)
+
+
+def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> None:
+    log_to_stderr(logging.INFO if verbose else logging.WARNING)
+    settings = conf.load(config_files)
+    warn_of(conf.unknown(config_files))
+    process.give_large_blocks_back()
+    shutdown = process.Shutdown().listen().hear_conductor_signals()
+    with process.ends_here():
+        home = StateDir(state_dir, role="conductor")
+        home.take()
+        alone = ConductorProcess(
+            settings, home, config_files,
+            on_superseded=process.end_superseded, on_drain=shutdown.drain,
+        )  # fmt: skip
+        process.before_end(alone.service.runtime.lease.revoke)
+        alone.start()
+        shutdown.allow_grace_of(settings)
+        click.echo(f"conductor {alone.host} serves (state in {home.path})")
+        shutdown.requested.wait()
+        click.echo("stopping: waiting for the work that goes on")
+        alone.stop(shutdown.grace_s(settings), stays_online=shutdown.restarts)
+
+
+class ConductorProcess:
+    """A conductor, what carries calls to it, the relay of what it tells, and the database."""
+
+    def __init__(
+        self,
+        settings: Conf,
+        home: StateDir,
+        config_files: Sequence[str] = (),
+        *,
+        on_superseded: Callable[[], object] = lambda: None,
+        on_drain: Callable[[], object] = lambda: None,
+    ) -> None:
+        """Build everything; nothing runs yet.  Raises CannotStart."""
+        foundation.require_several(home, settings, "bloomery conductor")
+        lease.check(settings.conductor)
+        with foundation.build(settings, home, config_files, is_conductor=True) as base:
+            self._base = base
+            self.service = lifecycle.ConductorService(
+                base.conductor_runtime(), on_superseded=on_superseded, on_drain=on_drain
+            )
+            self._rpc_server = base.rpc_server(self.host, self.service.manager)
+
+    @property
+    def host(self) -> str:
+        return self.service.runtime.host
+
+    def start(self) -> None:
+        """Register, take up what is ours, and return.  Raises CannotStart."""
+        with contextlib.ExitStack() as started, foundation.told_as_a_start():
+            started.callback(self._base.db.close)
+            self._base.relay.start()
+            started.callback(self._base.relay.stop)
+            started.callback(self.service.stop, grace_s=0)
+            self.service.start(alone=False)
+            started.callback(self._rpc_server.stop, 0)
+            self._rpc_server.start()
+            started.pop_all()
+
+    def stop(self, grace_s: float = 0.0, *, stays_online: bool = False) -> None:
+        """Take nothing new, wait for the work that goes on, ``grace_s`` at most, and sign off.
+
+        Callers that know the ring of before are served until they have read it again.
+        """
+        give_up_at = monotonic() + grace_s
+
+        def left_s() -> float:
+            return max(give_up_at - monotonic(), 0.0)
+
+        with contextlib.ExitStack() as started:
+            started.callback(self._base.db.close)
+            started.callback(self._base.relay.stop)
+            started.callback(lambda: self.service.stop(left_s(), stays_online=stays_online))
+            started.callback(lambda: self._rpc_server.stop(left_s()))
+            if not stays_online:
+                self.service.begin_stop()
+                self._wait_for_callers(left_s())
+
+    def _wait_for_callers(self, left_s: float) -> None:
+        """Serve those who know the ring of before until they have read it again."""
+        with self._base.db.read() as conn:
+            peers = [each for each in conductors.list_all(conn) if each.online]
+        if peers:
+            ring_lasts_s = self._base.conf.default.hash_ring_reset_interval
+            threading.Event().wait(min(ring_lasts_s, left_s))

@@ -1,0 +1,128 @@
+"""``bloomery conductor list`` and ``drain``: look at conductors, and let one end its work.
+
+Both read and write the database alone: they work whatever carries calls, and when nothing does.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Final
+
+import click
+
+from bloomery import conf, errors
+from bloomery.cmd import options
+from bloomery.conf import Conf
+from bloomery.db import conductors, locks, nodes, rows, schema
+from bloomery.db.engine import Database
+from bloomery.model.conductor import Conductor
+from bloomery.rpc.ring import Ring
+from bloomery.state_dir import StateDir
+
+_LOOK_S: Final = 0.5
+
+
+def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]:
+    settings, home = conf.load(config_files), StateDir(state_dir)
+    database = home.existing_database(settings.database)
+    schema.require_head(database, state_dir=home.path, config_files=config_files)
+    return settings, database
+
+
+def state_of(conductor: Conductor) -> str:
+    """Say in a word how a conductor is, as far as its row tells."""
+    if conductor.incarnation is not None:
+        return "online" if conductor.online else "draining"
+    if conductor.buried_at is not None:
+        return "dead"
+    return "restarting" if conductor.online else "offline"
+
+
+@click.command("list")
+@options.state_dir
+@options.config_file
+def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Show each conductor: group, state, age of its sign of life, and how many nodes it has.
+
+    The age is by the clocks of two machines; whether one is dead is told by its counter alone.
+    """
+    from rich import box
+    from rich.console import Console
+    from rich.table import Table
+
+    settings, db = _open(state_dir, config_files)
+    table = Table(box=box.SIMPLE_HEAD)
+    for heading in ("conductor", "group", "state", "sign of life", "nodes", "process", "drivers"):
+        table.add_column(heading)
+    counts = _nodes_by_host(db, settings)
+    with db.read() as conn:
+        found = conductors.list_all(conn)
+    for each in found:
+        table.add_row(
+            each.hostname, each.conductor_group or "-", state_of(each), _age(each),
+            str(counts[each.hostname]), _process(each), ", ".join(each.drivers),
+        )  # fmt: skip
+    Console().print(table if found else "no conductor has ever started on this database")
+
+
+def _age(conductor: Conductor) -> str:
+    if conductor.updated_at is None:
+        return "-"
+    age_s = max((rows.now() - conductor.updated_at).total_seconds(), 0.0)
+    return f"{age_s:.0f} s ago"
+
+
+def _process(conductor: Conductor) -> str:
+    from bloomery.conductor import process_identity
+
+    process = process_identity.decoded(conductor.process)
+    return "-" if process is None or conductor.incarnation is None else str(process)
+
+
+def _nodes_by_host(db: Database, settings: Conf) -> Counter[str | None]:
+    """Count the nodes that the ring gives to each conductor."""
+    ring = Ring(db, settings)
+    query = nodes.Query(columns=("uuid", "driver", "conductor_group"))
+    with db.read() as conn:
+        found = list(nodes.list_rows(conn, query))
+    return Counter(
+        ring.find_host(driver=driver, group=group or "", uuid=uuid) for uuid, driver, group in found
+    )
+
+
+@click.command()
+@click.argument("host")
+@click.option("--no-wait", is_flag=True, help="Return as soon as it is ordered.")
+@options.state_dir
+@options.config_file
+def drain(host: str, no_wait: bool, state_dir: Path, config_files: tuple[str, ...]) -> None:
+    """Let conductor HOST take no new nodes, end its work, and stop.
+
+    It hears of it with its next sign of life, and takes [DEFAULT]drain_shutdown_timeout at most.
+    """
+    _, db = _open(state_dir, config_files)
+    if not db.transact(lambda conn: conductors.order_drain(conn, host)):
+        with db.read() as conn:
+            row = conductors.get(conn, host)
+        raise errors.Failure(reason=f"cannot drain conductor {host}: it is {state_of(row)}")
+    click.echo(f"conductor {host} was told to drain")
+    if not no_wait:
+        _wait_until_gone(db, host)
+
+
+def _wait_until_gone(db: Database, host: str) -> None:
+    """Show how many nodes it holds, each time that changes, until it has signed off."""
+    pause, shown = threading.Event(), None
+    while True:
+        with db.read() as conn:
+            row, held = conductors.get(conn, host), len(locks.list_of_holder(conn, host))
+        state = state_of(row)
+        if (state, held) != shown:
+            shown = (state, held)
+            click.echo(f"{state}: works on {held} nodes")
+        if row.incarnation is None:
+            return
+        pause.wait(_LOOK_S)
