@@ -74,13 +74,22 @@ class ServerEdge:
     def _connection(self) -> Iterator[sa.Connection]:
         """A connection of the pool.  Raises DatabaseAway, DatabaseBusy."""
         try:
-            conn = self.engine.connect()
+            conn = self._open()
         except sa.exc.TimeoutError as exc:
             raise self._used_up() from exc
         except sa.exc.DBAPIError as exc:
             raise server_faults.away(exc, self._url) from exc
         with conn:
             yield conn
+
+    def _open(self) -> sa.Connection:
+        """Take a connection; a new one that breaks while it is opened is opened once more."""
+        try:
+            return self.engine.connect()
+        except sa.exc.DBAPIError as exc:
+            if not server_faults.is_lost(exc):
+                raise
+            return self.engine.connect()
 
     def _used_up(self) -> errors.DatabaseBusy:
         ours = self._settings

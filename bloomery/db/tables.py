@@ -368,7 +368,7 @@ NODE_HISTORY = _table(
     _text("project"),
     _text("state", 15),
     _text("target_provision_state", 15),
-    sa.Column("duration_seconds", sa.Float().with_variant(mysql.DOUBLE(), "mysql")),
+    sa.Column("duration_seconds", sa.Float().with_variant(mysql.DOUBLE(asdecimal=False), "mysql")),
     _text("request_id", 64),
 )
 

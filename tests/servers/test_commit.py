@@ -11,15 +11,15 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import commit_tokens, engine, locks, nodes, settings
 from bloomery.db.tables import COMMIT_TOKENS
-from tests.kit.tcp_proxy import Cut, TcpProxy
+from tests.kit.tcp_proxy import Cut, TcpProxy, is_commit
 
 Request = Callable[[bytes], Cut]
 
 
-def once(sign: bytes, cut: Cut) -> Request:
-    """Cut at the first request that holds ``sign``; all others are forwarded."""
+def once(is_meant: Callable[[bytes], bool], cut: Cut) -> Request:
+    """Cut at the first request that is meant; all others are forwarded."""
     cuts = iter([cut])
-    return lambda data: next(cuts, Cut.NOT) if sign in data else Cut.NOT
+    return lambda data: next(cuts, Cut.NOT) if is_meant(data) else Cut.NOT
 
 
 def tokens(db: engine.Database) -> list[bool]:
@@ -39,7 +39,7 @@ def test_nothing_runs_twice_and_nothing_is_lost(
         nodes.update(conn, node, {"description": description})
         return description
 
-    proxy.on_request = once(b"COMMIT", cut)
+    proxy.on_request = once(is_commit, cut)
     if cut is Cut.LATE:  # what the first try has locked is free once its server side has ended
         deliver_at_rerun(proxy, node)
     assert far.transact(grow) == "xx"
@@ -66,7 +66,7 @@ def test_a_lock_is_not_taken_against_its_own_host(
     db: engine.Database, far: engine.Database, proxy: TcpProxy, add_node, cut: Cut
 ):
     node = db.transact(add_node)
-    proxy.on_request = once(b"COMMIT", cut)
+    proxy.on_request = once(is_commit, cut)
     reserved = far.transact(lambda conn: locks.reserve(conn, node, holder="a", purpose="deploy"))
     assert (reserved.reservation, reserved.lock_generation) == ("a", 1)
 
@@ -74,28 +74,28 @@ def test_a_lock_is_not_taken_against_its_own_host(
 @pytest.mark.parametrize("cut", [Cut.AFTER, Cut.BEFORE])
 def test_what_was_created_is_no_conflict(far: engine.Database, proxy: TcpProxy, add_node, cut: Cut):
     ident = str(uuid.uuid4())
-    proxy.on_request = once(b"COMMIT", cut)
+    proxy.on_request = once(is_commit, cut)
     assert far.transact(lambda conn: add_node(conn, uuid=ident, name="web-1")) == ident
 
 
 def test_a_connection_that_breaks_before_the_commit_is_replaced(
     far: engine.Database, proxy: TcpProxy, add_node
 ):
-    proxy.on_request = once(b"INSERT INTO nodes", Cut.AFTER)
+    proxy.on_request = once(lambda data: b"INSERT INTO nodes" in data, Cut.AFTER)
     ident = far.transact(lambda conn: add_node(conn, name="web-1"))
     with far.read() as conn:
         assert nodes.find_uuid(conn, "web-1") == ident
 
 
 def test_a_transaction_that_only_reads_leaves_no_token(db: engine.Database, far, proxy: TcpProxy):
-    proxy.on_request = once(b"COMMIT", Cut.AFTER)
+    proxy.on_request = once(is_commit, Cut.AFTER)
     assert far.transact(lambda conn: settings.find(conn, "nothing")) is None
     assert tokens(db) == []
 
 
 def test_who_cannot_find_out_says_so(far: engine.Database, proxy: TcpProxy, add_node):
     def on_request(data: bytes) -> Cut:
-        proxy.is_open = b"COMMIT" not in data
+        proxy.is_open = not is_commit(data)
         return Cut.NOT if proxy.is_open else Cut.AFTER
 
     far.transact(add_node)

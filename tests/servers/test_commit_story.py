@@ -1,0 +1,63 @@
+"""A node's whole life while the answer to every other COMMIT is lost, or the COMMIT itself."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.db import commit_tokens, engine
+from tests.kit.site import Site
+from tests.kit.stories import Stage
+from tests.kit.tcp_proxy import Cut, TcpProxy, is_commit
+
+CUTS = (Cut.AFTER, Cut.NOT, Cut.BEFORE, Cut.NOT)
+
+
+def live(stage: Stage) -> dict[str, Any]:
+    """Enrol, change, deploy and undeploy a node; return what is told of it."""
+    node = stage.bring_to("active", name="web-1")
+    stage.patch(node, description="mine")
+    stage.power(node, "power off")
+    stage.ask(node, "deleted")
+    stage.wait_for(node, "available")
+    assert stage.nothing_is_left()
+    return {
+        "events": stage.told(node), "moves": stage.moves(node), "steps": stage.steps(node),
+        "errors": stage.errors(node), "generation": stage.site.node(node).lock_generation,
+    }  # fmt: skip
+
+
+def cut_commits(proxy: TcpProxy) -> None:
+    cuts = itertools.cycle(CUTS)
+    proxy.on_request = lambda data: next(cuts) if is_commit(data) else Cut.NOT
+
+
+def test_a_life_is_the_same_when_answers_to_commits_are_lost(
+    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any
+):
+    expected = live(Stage(make_site()))
+    site = Site(tmp_path / "cut", db=far)
+    try:
+        cut_commits(proxy)
+        assert live(Stage(site)) == expected
+    finally:
+        proxy.on_request = lambda data: Cut.NOT
+        site.close()
+
+
+MUTANTS = {
+    "nobody asks, and it runs again": lambda conn, token: False,
+    "nobody asks, and it is taken for done": lambda conn, token: True,
+}
+
+
+@pytest.mark.parametrize("claim", MUTANTS.values(), ids=MUTANTS)
+def test_without_the_token_it_is_not(
+    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any, monkeypatch, claim: Any
+):
+    monkeypatch.setattr(commit_tokens, "claim", claim)
+    with pytest.raises(BaseException):  # noqa: B017  whatever notices first
+        test_a_life_is_the_same_when_answers_to_commits_are_lost(far, proxy, tmp_path, make_site)
