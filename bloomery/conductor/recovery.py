@@ -11,20 +11,28 @@ import logging
 from concurrent.futures import Future
 from typing import Final
 
+import sqlalchemy as sa
+
 from bloomery import errors
 from bloomery.conductor import flows, runner, task_manager
 from bloomery.conductor.runtime import ConductorRuntime, Context
-from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
+from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.db import locks, nodes, steps
-from bloomery.model.node import RingKey
+from bloomery.model.node import Node, RingKey
 from bloomery.model.request import Request
 from bloomery.model.step import Run, StepRun
 
 LOG = logging.getLogger(__name__)
 
 _PARKED: Final = (Run.WAITING, Run.HELD)
+_ENDED: Final = (Run.DONE, Run.FAILED)
+_PHASES: Final[dict[str, str]] = {  # whose flow stands in a state
+    State.VERIFYING: "verify", State.INSPECTING: "inspect", State.ADOPTING: "adopt",
+    State.CLEANING: "clean", State.DEPLOYING: "deploy", State.DELETING: "undeploy",
+    State.RESCUING: "rescue", State.UNRESCUING: "unrescue", State.SERVICING: "service",
+}  # fmt: skip
 _RETRY_S: Final = 1.0
 # What an interruption of a step counts.  A worker that dies while its conductor lives on died of
 # its step; a conductor dies of anything: a power cut, a kill, another node's step.
@@ -96,12 +104,23 @@ def _adopt(runtime: ConductorRuntime, uuid: str, slot: Slot, weight: int) -> Non
     context = Context(runtime=runtime, request=Request.new())
     with task_manager.acquire(context, uuid, purpose="recovery", retry=False) as task:
         with runtime.db.read() as conn:  # under the lock: nobody moves the flow meanwhile
-            runs = steps.list_open(conn, uuid)
+            runs = steps.list_open(conn, uuid) or _ended_short_of_its_move(conn, task.node)
         task.context = Context(runtime=runtime, request=_request_of(runs))
         if runs and not _is_parked(runs):
             task.spawn_after(_go_on, slot, task, runs, weight)
         elif not runs and task.node.provision_state in STUCK_STATES_TREATED_AS_FAIL:
             _fail_stuck(task)
+
+
+def _ended_short_of_its_move(conn: sa.Connection, node: Node) -> list[StepRun]:
+    """Return the flow whose last step is done, and whose end did not move the node any more.
+
+    So it is when an agent's call was the end of the last step: the move back into the state of
+    the flow and the one that ends it are two transactions.
+    """
+    phase = _PHASES.get(node.provision_state or "")
+    runs = steps.list_last(conn, node.uuid) if phase else []
+    return runs if all(run.phase == phase and run.state in _ENDED for run in runs) else []
 
 
 def _request_of(runs: list[StepRun]) -> Request:

@@ -152,6 +152,19 @@ def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     return [from_row(row) for row in conn.execute(query).mappings()]
 
 
+def list_last(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
+    """Return the rows of the flow that began last, in order, whether it has ended or not."""
+    last_flow = (
+        sa.select(_T.flow)
+        .where(_T.node_uuid == node_uuid)
+        .order_by(_T.id.desc())
+        .limit(1)
+        .scalar_subquery()
+    )
+    query = sa.select(STEP_RUNS).where(_T.flow == last_flow).order_by(_T.position)
+    return [from_row(row) for row in conn.execute(query).mappings()]
+
+
 def list_left(conn: sa.Connection) -> list[tuple[RingKey, str | None]]:
     """Return the nodes with a flow that was going on and that nobody holds, and who ran it."""
     query = (

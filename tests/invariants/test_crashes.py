@@ -233,12 +233,14 @@ def test_a_life_goes_on_after_two_crashes(tmp_path: Path, lots: random.Random):
             life.die()
 
 
-@pytest.mark.parametrize("then", ["same", "next"])
-def test_a_flow_that_waits_for_its_agent_goes_on_waiting(tmp_path: Path, then: Any):
+@pytest.mark.parametrize(("step", "then"), [("write", "same"), ("write", "next"), ("boot", "next")])
+def test_a_flow_that_waits_for_its_agent_goes_on_waiting(tmp_path: Path, step: str, then: Any):
+    """The last step, too, may wait for a call that is its end."""
+
     def make() -> Script:
         script = script_of_life()
         said = WaitForCall(reason="the agent boots", then=then)
-        script.when("write", lambda task: None if task.turn else said)
+        script.when(step, lambda task: None if task.turn else said)
         script.when("prepare_cleaning", lambda task: None if task.turn else said)
         return script
 
