@@ -12,7 +12,7 @@ TEST_SET := .[mysql,postgresql,test]
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
 ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit conformance functional invariants mutants chaos counts postgresql coverage fuzz
+SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos counts postgresql coverage fuzz
 
 .PHONY: help run test test-long bench heat ironic conformance-api docs faults states lock clean $(SUITE_NAMES)
 
@@ -35,6 +35,7 @@ unit: ## Test pure logic
 conformance: ## Compare templates and answers with what the published Heat and Ironic gave
 functional: ## Test the whole service in one process
 invariants: ## Test what holds for every row of a table
+cluster: ## Run a whole cluster in one process, seed by seed, and models of its locks
 mutants: ## Show that the tests notice when a safeguard is switched off
 chaos: ## Kill a conductor in the middle of its work
 counts: ## Count statements and commits per operation

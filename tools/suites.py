@@ -79,6 +79,7 @@ SUITES: Final = (
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("functional", f"{PYTEST} tests/functional", 1000, IN_PROCESS, tools=("ipmi",)),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
+    Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 240, IN_PROCESS),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),

@@ -1,0 +1,127 @@
+"""One flow, and the death of its conductor at each point of it; a peer brings it to its end.
+
+Points are those at which the scheduler may switch: before and after each transaction, read, call,
+reply and order to a BMC.  Run without a death, a flow shows how many there are.
+
+    deaths.points(order, folder)               # how many
+    deaths.Death(order, 17, folder).run()      # what went wrong
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.model.request import Request
+from tests.cluster.cluster import HOSTS, Cluster
+from tests.cluster.story import RESTS_WITHIN_S, Agents
+from tests.cluster.virtual import Process, Scheduler, Strand
+
+NODE: Final = "00000000-0000-4000-8000-000000000001"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Order:
+    """A verb, where it begins and where it ends."""
+
+    verb: str
+    begins_in: str
+    ends_in: str
+    arguments: dict[str, Any] = field(default_factory=dict)
+    method: str = "do_provisioning_action"
+
+
+_UPDATE: Final = {"steps": [{"interface": "deploy", "step": "update"}]}
+_ERASE: Final = {"steps": [{"interface": "deploy", "step": "erase"}]}
+_RESCUE: Final = {"rescue_password": "secret"}
+ORDERS: Final = (
+    Order(verb="manage", begins_in="enroll", ends_in="manageable"),
+    Order(verb="inspect", begins_in="manageable", ends_in="manageable"),
+    Order(verb="clean", begins_in="manageable", ends_in="manageable", arguments=_ERASE),
+    Order(verb="provide", begins_in="manageable", ends_in="available"),
+    Order(verb="adopt", begins_in="manageable", ends_in="active"),
+    Order(verb="active", begins_in="available", ends_in="active"),
+    Order(verb="rebuild", begins_in="active", ends_in="active"),
+    Order(verb="service", begins_in="active", ends_in="active", arguments=_UPDATE),
+    Order(verb="rescue", begins_in="active", ends_in="rescue", arguments=_RESCUE),
+    Order(verb="unrescue", begins_in="rescue", ends_in="active"),
+    Order(verb="deleted", begins_in="active", ends_in="available"),
+    Order(verb="rebooting", begins_in="active", ends_in="active", method="change_node_power_state"),
+)
+
+
+class Death:
+    """``at``: the point of the conductor that has the node; None: nobody dies."""
+
+    def __init__(self, order: Order, at: int | None, folder: Path) -> None:
+        self.order, self.at = order, at
+        self.scheduler = Scheduler(f"{order.verb} from {order.begins_in}")
+        self.cluster = Cluster(self.scheduler, folder)
+        self.cluster.network.is_faulty = self.cluster.bmcs.refuses = False
+        self.points = 0
+        self.host = ""
+
+    def run(self) -> list[str]:
+        self.scheduler.run(Process("director"), self._direct)
+        return self.cluster.audit.faults
+
+    def _direct(self) -> None:
+        scheduler, cluster = self.scheduler, self.cluster
+        for host in HOSTS[:2]:
+            cluster.start(host)
+        scheduler.wait(1.0, "start")
+        client = cluster.client("user")
+        values = {"uuid": NODE, "driver": "fake-hardware", "provision_state": self.order.begins_in}
+        client.any_conductor().create_node(Request.new(), values)
+        agents = Agents(cluster)
+        scheduler.spawn(Process("agents"), agents.run, "agents")
+        self.host = client.ring.host_of_node(driver="fake-hardware", group="", uuid=NODE)
+        scheduler.on_switch = self._count
+        while not self._ask(client):
+            scheduler.wait(5.0, "ask again")
+        give_up_at = scheduler.now + RESTS_WITHIN_S
+        while scheduler.now < give_up_at and self._goes_on():
+            scheduler.wait(5.0, "rest")
+        self._check()
+
+    def _count(self, strand: Strand) -> None:
+        if strand.process.name == self.host and strand.process.is_alive:
+            self.points += 1
+            if self.points == self.at:
+                self.cluster.kill(self.host)
+
+    def _ask(self, client: Any) -> bool:
+        """Give the order, unless it came through before; True when it did."""
+        request, order = Request.new(), self.order
+        argument = None if order.method == "change_node_power_state" else order.arguments
+        audit = self.cluster.audit
+        try:
+            conductor = client.conductor_for_node(driver="fake-hardware", group="", uuid=NODE)
+            getattr(conductor, order.method)(request, NODE, order.verb, argument)
+        except errors.Failure:
+            return bool(audit.rows("SELECT 1 FROM step_runs"))
+        audit.acknowledged[request.request_id] = order.verb
+        return True
+
+    def _goes_on(self) -> bool:
+        audit = self.cluster.audit
+        return bool(audit.unrest() or audit.untold())
+
+    def _check(self) -> None:
+        audit = self.cluster.audit
+        audit.check_end()
+        (node,) = audit.nodes()
+        if "it may not be run twice" in (node.last_error or ""):
+            return
+        if node.provision_state != self.order.ends_in or node.target_power_state is not None:
+            audit.fault(f"it ended as {node}")
+
+
+def points(order: Order, folder: Path) -> int:
+    """Return at how many points the conductor of this flow may die."""
+    death = Death(order, None, folder)
+    faults = death.run()
+    assert not faults, faults
+    return death.points
