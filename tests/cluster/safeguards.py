@@ -35,7 +35,9 @@ def _own_only_off() -> None:
 
 def _burial_off() -> None:
     """Nobody frees what a dead conductor held."""
-    Leases._bury = lambda self, *_args: None
+    for name in ("_bury", "_bury_all"):
+        if hasattr(Leases, name):
+            setattr(Leases, name, lambda self, _peers: 0)
 
 
 def _journal_off() -> None:

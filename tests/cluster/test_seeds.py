@@ -2,29 +2,13 @@
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-from pathlib import Path
 from typing import Any
 
 import pytest
 
-ROOT = Path(__file__).resolve().parents[2]
+from tests.cluster import runs
+
 BLOCK = 40
-MANY_S = 900
-
-
-def run(*arguments: str) -> list[dict[str, Any]]:
-    """Run ``tests.cluster.run`` and return what it says of each run."""
-    command = [sys.executable, "-W", "ignore", "-m", "tests.cluster.run", *arguments]
-    done = subprocess.run(
-        command, cwd=ROOT, env=os.environ | {"PYTHONHASHSEED": "0"}, capture_output=True,
-        text=True, timeout=MANY_S, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr[-4000:]
-    return [json.loads(line) for line in done.stdout.splitlines()]
 
 
 def require_no_fault(findings: list[dict[str, Any]]) -> None:
@@ -39,7 +23,7 @@ def require_no_fault(findings: list[dict[str, Any]]) -> None:
 @pytest.mark.parametrize("block", range(5))
 def test_a_cluster_keeps_its_promises(block: int, seed: int) -> None:
     first = seed * 1000 + block * BLOCK
-    findings = run("seeds", f"{first}-{first + BLOCK - 1}")
+    findings = runs.findings("seeds", f"{first}-{first + BLOCK - 1}")
     require_no_fault(findings)
     assert sum(finding["acknowledged"] for finding in findings) > 5 * BLOCK
     assert sum(finding["bmc_writes"] for finding in findings) > 10 * BLOCK
@@ -49,20 +33,20 @@ def test_a_cluster_keeps_its_promises(block: int, seed: int) -> None:
 @pytest.mark.parametrize("block", range(40))
 def test_a_cluster_keeps_its_promises_at_length(block: int, seed: int) -> None:
     first = seed * 10_000 + 1000 + block * BLOCK
-    require_no_fault(run("seeds", f"{first}-{first + BLOCK - 1}"))
+    require_no_fault(runs.findings("seeds", f"{first}-{first + BLOCK - 1}"))
 
 
 def test_a_seed_replays_exactly(seed: int) -> None:
-    once, again = run("seeds", f"{seed}"), run("seeds", f"{seed}")
+    once, again = runs.findings("seeds", f"{seed}"), runs.findings("seeds", f"{seed}")
     assert once == again
     assert once[0]["steps"] > 500
 
 
 def test_a_peer_ends_what_a_conductor_began_wherever_it_dies(seed: int) -> None:
     """Each flow, and death at each fourth point of it; the seed says which ones."""
-    require_no_fault(run("deaths", "--every", "4", "--first", f"{1 + seed % 4}"))
+    require_no_fault(runs.findings("deaths", "--every", "4", "--first", f"{1 + seed % 4}"))
 
 
 @pytest.mark.long
 def test_a_peer_ends_what_a_conductor_began_at_every_point() -> None:
-    require_no_fault(run("deaths"))
+    require_no_fault(runs.findings("deaths"))
