@@ -7,6 +7,7 @@ the state dir, when every reservation is void; and whenever a flow that nobody r
 
 from __future__ import annotations
 
+import functools
 import logging
 from concurrent.futures import Future
 from typing import Final
@@ -15,6 +16,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import flows, runner, task_manager
+from bloomery.conductor.lanes import Lane
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL, State
 from bloomery.conductor.task_manager import TaskManager
@@ -34,6 +36,7 @@ _PHASES: Final[dict[str, str]] = {  # whose flow stands in a state
     State.RESCUING: "rescue", State.UNRESCUING: "unrescue", State.SERVICING: "service",
 }  # fmt: skip
 _RETRY_S: Final = 1.0
+_PATIENCE_S: Final = 60.0  # with one flow, before the others are called taken up
 # What an interruption of a step counts.  A worker that dies while its conductor lives on died of
 # its step; a conductor dies of anything: a power cut, a kill, another node's step.
 CRASH: Final = 1
@@ -52,7 +55,7 @@ def void_reservations(runtime: ConductorRuntime, *, alone: bool) -> int:
 
 
 def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
-    """Take up every flow of ours that nobody runs; return how many there were.
+    """Take up every flow of ours that nobody runs, a few at a time; return how many there were.
 
     ``weight``: CRASH where their conductor may have died, else DEATH.
     """
@@ -61,8 +64,9 @@ def adopt_all(runtime: ConductorRuntime, weight: int = DEATH) -> int:
         stuck = nodes.list_unattended(conn, STUCK_STATES_TREATED_AS_FAIL)
     ours = [key.uuid for key, conductor in left if _is_heir(runtime, key, conductor)]
     orphans = list(dict.fromkeys([*ours, *runtime.list_served(stuck)]))
-    for uuid in orphans:
-        adopt(runtime, uuid, weight=weight)
+    at_a_time = runtime.conf.conductor.periodic_max_workers
+    take_up = functools.partial(adopt, runtime, weight=weight)
+    Lane(runtime.workers, take_up, most=at_a_time, slow_after_s=_PATIENCE_S).walk(orphans)
     return len(orphans)
 
 

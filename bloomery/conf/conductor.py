@@ -18,7 +18,8 @@ class Conductor:
     )
     periodic_max_workers: int = option(
         8,
-        "nodes that power recovery asks at a time, and that one pass of the time-outs treats",
+        "nodes that power recovery asks at a time, and whose flows are taken up at a time; also "
+        "how many one pass of the time-outs treats",
         least=1,
     )
     heartbeat_interval: int = option(10, "seconds between two signs of life", least=1)

@@ -10,9 +10,9 @@ from typing import Final, NamedTuple
 
 from bloomery import clock as steady
 from bloomery import secrets
-from bloomery.conductor import power, writes
-from bloomery.conductor.periodics import lanes, looking
-from bloomery.conductor.periodics.lanes import Lane
+from bloomery.conductor import lanes, power, writes
+from bloomery.conductor.lanes import Lane
+from bloomery.conductor.periodics import looking
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.states import Power
 from bloomery.db import nodes

@@ -14,9 +14,9 @@ from collections.abc import Callable
 from typing import Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import power, states, writes
-from bloomery.conductor.periodics import lanes, looking
-from bloomery.conductor.periodics.lanes import Lane
+from bloomery.conductor import lanes, power, states, writes
+from bloomery.conductor.lanes import Lane
+from bloomery.conductor.periodics import looking
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import Power, State
 from bloomery.conductor.task_manager import TaskManager

@@ -8,7 +8,7 @@ import json
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.periodics import lanes
+from bloomery.conductor import lanes
 from bloomery.conductor.periodics.power_sync import LOOK_BUDGET_S, SLOWEST_PACE, PowerSync
 from bloomery.drivers.fake.hardware import FakeManagement
 from tests.kit.bmc import UNREACHABLE, FakeBmc
