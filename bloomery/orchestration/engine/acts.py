@@ -30,6 +30,7 @@ BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long e
 BUSY_MOST_S: Final = 60.0
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # how the first of them did
+RETAIN: Final = "retain"  # what is deleted is kept by the real service
 LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
 
 
@@ -69,13 +70,20 @@ def update(stack: EngineStack, row: Row, *, properties: list[str], template: lis
 
 
 def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
-    """Delete what is there; ``keep`` forgets it without a call, as what never had values."""
+    """Delete what is there; ``keep`` forgets it, as what never had values.
+
+    A kind that has left its mark on what is kept takes that away (``handle_retain``).
+    """
     _open(stack, row, Act(word=Action.DELETE, traversal=stack.traversal, phase=CLEAN))
     _delete(stack, row, keep=keep)
 
 
 def _delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
-    if keep or not row.has_values:
+    if keep and row.has_values and hasattr(row.kind, "handle_retain"):
+        assert row.act is not None
+        row.act.arguments[RETAIN] = True
+        _start(stack, row)
+    elif keep or not row.has_values:
         _change(stack, row, Action.DELETE, Status.IN_PROGRESS)
         _complete(stack, row)
     else:
@@ -186,15 +194,20 @@ def step(stack: EngineStack, row: Row) -> None:
 
 
 def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> Any:
-    handler = getattr(resource, f"handle_{act.word.lower()}", None)
+    handler = getattr(resource, f"handle_{_verb(act)}", None)
     if act.word is Action.UPDATE:
         return resource.handle_update(row.definition, *_differences(stack, row, act))
     if act.word is Action.ADOPT:
         return resource.handle_adopt(act.arguments[LEFT])
     snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
-    if act.word is Action.DELETE and snapshot_delete is not None and _snapshots(row):
+    if _verb(act) == "delete" and snapshot_delete is not None and _snapshots(row):
         return snapshot_delete(row.state_before)
     return handler and handler()
+
+
+def _verb(act: Act) -> str:
+    """The word in the names of the handler and the check of an act."""
+    return RETAIN if act.arguments.get(RETAIN) else act.word.lower()
 
 
 def _snapshots(row: Row) -> bool:
@@ -215,7 +228,7 @@ def _differences(stack: EngineStack, row: Row, act: Act) -> tuple[dict[str, Any]
 
 def _is_complete(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> bool:
     """Ask the check of an act; who is not done is entered for the next look."""
-    check = getattr(resource, f"check_{act.word.lower()}_complete", None)
+    check = getattr(resource, f"check_{_verb(act)}_complete", None)
     ledger = stack.ledger
     rest_s: float | None = ledger.runtime.poll_s
     try:

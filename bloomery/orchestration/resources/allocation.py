@@ -145,6 +145,10 @@ class Allocation(stepwise.Stepwise):
             withdraw(self, uuid)
         return None
 
+    def step_unmark(self) -> str | None:
+        stepwise.unmark(self, machines.ALLOCATION)
+        return None
+
     # --------------------------------------------------------------------------- how it really is
 
     def handle_check(self) -> Any:

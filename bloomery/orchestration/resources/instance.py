@@ -407,6 +407,10 @@ class Instance(stepwise.OnNode):
             allocation.withdraw(self, uuid)
         return None
 
+    def step_unmark(self) -> str | None:
+        self.unmark("instance_info")
+        return None
+
     # -------------------------------------------------------------------------- how it really is
 
     def handle_check(self) -> Any:

@@ -84,6 +84,10 @@ class MachineRecord(stepwise.Stepwise):
                 return None
         return None
 
+    def step_unmark(self) -> str | None:
+        stepwise.unmark(self, self.noun)
+        return None
+
     def handle_check(self) -> Any:
         """Raise NotFound, or MachineDrifted with each difference."""
         real = self.real()

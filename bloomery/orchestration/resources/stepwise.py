@@ -21,6 +21,7 @@ and orders nothing twice.
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -102,6 +103,18 @@ class Stepwise(base.Resource):
 
     # ---------------------------------------------------------------------------------- marks
 
+    def handle_retain(self) -> Any:
+        """Take the mark away from what stays when the resource goes (deletion policy Retain)."""
+        if self.record.physical_id is not None:
+            self.begin("unmark")
+
+    def check_retain_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_unmark(self) -> str | None:
+        """A kind that leaves no mark has nothing to take away."""
+        return None
+
     def mark(self) -> Json:
         """What a thing bears that this resource has made, or uses."""
         return {
@@ -144,6 +157,14 @@ class OnNode(Stepwise):
         """Return the node.  Raises NodeNotFound."""
         return self.machines.get_node(self.node_uuid())
 
+    def unmark(self, field: str) -> None:
+        """Take the mark out of a field of the node, if it is ours."""
+        with contextlib.suppress(errors.NodeNotFound):
+            node = self.get_node()
+            if self.is_ours(node[field]):
+                patch = [{"op": "remove", "path": f"/{field}/{MARK}"}]
+                self.machines.update_node(node["uuid"], patch)
+
     def note_move(self, node: Json) -> None:
         """Note when a node moved last; to be stored before an order is given."""
         self.record.data[SINCE] = node["provision_updated_at"]
@@ -158,6 +179,15 @@ class OnNode(Stepwise):
         except errors.InvalidStateRequested:
             if self.get_node()["provision_updated_at"] == self.record.data.get(SINCE):
                 raise
+
+
+def unmark(resource: Stepwise, noun: str) -> None:
+    """Take the mark out of ``extra`` of a record, if it is there and ours."""
+    uuid = str(resource.record.physical_id)
+    record = resource.machines.find(noun, uuid)
+    if record is not None and resource.is_ours(record["extra"]):
+        patch = [{"op": "remove", "path": f"/extra/{MARK}"}]
+        resource.machines.update(noun, uuid, patch)
 
 
 def differences(fields: Mapping[str, Any], real: Mapping[str, Any]) -> list[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Callable
 from pathlib import Path
@@ -13,7 +14,7 @@ from bloomery.conductor.states import State
 from bloomery.orchestration.resources.machines import ALLOCATION
 from tests.kit import trees
 from tests.kit.machine_sites import Site, make_site, template
-from tests.kit.row_engines import Engine
+from tests.kit.row_engines import Engine, Kill, Killed
 
 IMAGE = {"source": "http://images/a"}
 WEB = {"selector": {"resource_class": "pool"}, "image": IMAGE}
@@ -183,6 +184,25 @@ def test_one_whose_node_is_gone_is_replaced_by_the_next_update(tmp_path: Path) -
     tree = site.tree()
     assert tree.stacks[0].status == "COMPLETE"
     assert [row.physical_id for row in tree.resources] == [other]
+
+
+def test_what_is_retained_keeps_running_without_the_mark(tmp_path: Path) -> None:
+    """Another stack may have it then; an engine that dies has taken the mark away, or does."""
+    for number, kill in enumerate((None, Kill(2, before=True), Kill(2, before=False))):
+        (tmp_path / str(number)).mkdir()
+        site = make_site(trees.database(tmp_path / str(number)), pool=1)
+        web = instance()["web"] | {"deletion_policy": "Retain"}
+        site.create(template({"web": web}))
+        Engine(site.db, site.runtime()).run(site.root)
+        site.delete()
+        with contextlib.suppress(Killed):
+            Engine(site.db, site.runtime(), kill).run(site.root)
+        if kill is not None:
+            Engine(site.db, site.runtime()).run(site.root)
+        assert site.tree().stacks[0].status == "COMPLETE"
+        assert only_node(site)["provision_state"] == State.ACTIVE
+        assert only_node(site)["instance_info"] == {"image_source": "http://images/a"}
+        assert [verb for _, verb in site.machines.orders] == ["active"]
 
 
 def test_a_protected_machine_is_left_alone_and_named(tmp_path: Path) -> None:

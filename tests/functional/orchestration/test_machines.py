@@ -9,7 +9,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from bloomery.db.tables import EVENTS
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -254,6 +256,20 @@ def test_a_system_that_says_it_is_broken_fails_its_instance(site: Orchestration)
     site.wait_for(path, "CREATE_FAILED")
     assert "no network" in site.resources(path)["web"]["resource_status_reason"]
     assert node_of(site)["provision_state"] == "active"  # to be looked at
+
+
+def test_a_service_that_starts_again_waits_for_what_was_ordered(site: Orchestration) -> None:
+    """A node that waits for its agent is deployed once, whichever engine looks."""
+    enrol(site, driver_info={"fake": {"wait": {"deploy.deploy": 1.5}}})
+    web = site.create("web", template({"slot": SLOT, "web": WEB}))
+    wait_for(lambda: node_of(site)["provision_state"] == "wait call-back", "the agent's turn")
+    site.restart()
+    site.wait_for(web, "CREATE_COMPLETE", timeout_s=60)
+    assert node_of(site)["provision_state"] == "active"
+    moves = sa.select(EVENTS.c.facts).where(EVENTS.c.object_uuid == node_of(site)["uuid"])
+    with site.service.db.read() as conn:
+        events = [json.loads(row.facts).get("event") for row in conn.execute(moves)]
+    assert events.count("deploy") == 1
 
 
 def test_a_password_of_a_bmc_is_not_told(site: Orchestration, tmp_path: Path) -> None:
