@@ -40,6 +40,7 @@ DECLARED: Final[dict[str, Metric]] = {
     "api_requests": Metric("counter", "Answers of the API.", ("method", "status")),
     "api_request": Metric("timer", "Time to answer a request.", ("method",)),
     "lock_wait": Metric("timer", "Time that a caller waited for a busy node."),
+    "conductor_call": Metric("timer", "Time of one call of a conductor elsewhere.", ("method",)),
     "step": Metric("timer", "Time of one call of a step.", ("phase", "interface")),
     "stack_wake_lag": Metric("timer", "From a stack that is due to the worker that looks at it."),
     "stack_turn": Metric("timer", "Time of one turn of a stack, its commit included."),

@@ -2,8 +2,8 @@
 
 A conductor that is dead, or paused, answers nobody until the time-out; without limits the threads
 of the API would all wait for it.  At most half of them wait for conductors at a time, and three
-quarters of those for one host.  Who finds no room waits a moment where calls come back, and is
-refused at once where none did lately.
+quarters of those for one host.  Who finds no room queues for as long as calls come back, and is
+refused where none did lately.
 """
 
 from __future__ import annotations
@@ -17,8 +17,8 @@ from typing import Final
 
 from bloomery import errors
 
-QUEUE_S: Final = 0.5  # that a caller waits for others to come back
-LATELY_S: Final = 1.0
+QUEUE_S: Final = 10.0  # that a caller waits for others to come back
+LATELY_S: Final = 1.0  # without an answer, and nobody waits for room any more
 
 
 class CallLimits:
@@ -41,7 +41,7 @@ class CallLimits:
     def call(self, host: str) -> Iterator[None]:
         """Be one of those that wait for ``host``.  Raises ConductorCallsBusy."""
         with self._room:
-            if not self._room.wait_for(lambda: self._has_room(host), self._patience_s(host)):
+            if not self._find_room(host):
                 raise self._busy(host)
             if not self._calls[host]:
                 self._heard_at[host] = self._clock()
@@ -62,11 +62,20 @@ class CallLimits:
     def _has_room(self, host: str) -> bool:
         return self._calls[host] < self.most_per_host and self.calls < self.most
 
-    def _patience_s(self, host: str) -> float:
-        """Return how long to wait for room: not at all where those who wait get no answers."""
+    def _find_room(self, host: str) -> bool:
+        """Wait for room while those who are before us get answers; return whether there is some."""
+        give_up_at = self._clock() + QUEUE_S
+        while not self._has_room(host):
+            left_s = min(give_up_at, self._heard_last_at(host) + LATELY_S) - self._clock()
+            if left_s <= 0:
+                return False
+            self._room.wait(left_s)
+        return True
+
+    def _heard_last_at(self, host: str) -> float:
+        """Return when those whose end would make room were last seen to get an answer."""
         hosts = (host,) if self._calls[host] >= self.most_per_host else tuple(+self._calls)
-        lately = self._clock() - LATELY_S
-        return QUEUE_S if any(self._heard_at[each] > lately for each in hosts) else 0.0
+        return max(self._heard_at[each] for each in hosts)
 
     def _busy(self, host: str) -> errors.ConductorCallsBusy:
         if self._calls[host] >= self.most_per_host:

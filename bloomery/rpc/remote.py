@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 import functools
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any, Protocol, cast
 
 from bloomery import errors
+from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 from bloomery.rpc import wire
 from bloomery.rpc.call_limits import CallLimits
@@ -93,9 +95,12 @@ class Remote:
             host=host, request=request, arguments=arguments,
         )  # fmt: skip
         timeout_s = self._response_timeout_s + (request.wait_s or 0.0)
+        began = time.perf_counter()
         with self.limits.call(host):
             reply = self._channel.call(host, call.packed(), timeout_s)
             self.limits.came_back(host)
+        took_ms = (time.perf_counter() - began) * 1000
+        METRICS.send_timer(f"conductor_call:{method.name}", took_ms)
         return wire.unpacked(reply)
 
 

@@ -59,8 +59,7 @@ def test_at_most_half_of_the_threads_wait(clock, threads, most):
     assert limits.calls == 0
 
 
-def test_a_crowd_queues_where_calls_come_back(clock, monkeypatch):
-    monkeypatch.setattr(call_limits, "QUEUE_S", 10.0)
+def test_a_crowd_queues_where_calls_come_back(clock):
     limits = CallLimits(2, clock)
     is_in = threading.Event()
 
@@ -78,11 +77,18 @@ def test_a_crowd_queues_where_calls_come_back(clock, monkeypatch):
     thread.join()
 
 
-def test_a_queue_has_an_end(clock, monkeypatch):
+def test_a_queue_has_an_end(monkeypatch):
     monkeypatch.setattr(call_limits, "QUEUE_S", 0.01)
-    limits = CallLimits(2, clock)
+    limits = CallLimits(2)
     with limits.call("busy"), pytest.raises(errors.ConductorCallsBusy):
         limits.call("busy").__enter__()
+
+
+def test_a_queue_breaks_up_when_answers_stop(monkeypatch):
+    monkeypatch.setattr(call_limits, "LATELY_S", 0.01)
+    limits = CallLimits(2)
+    with limits.call("dying"), pytest.raises(errors.ConductorCallsBusy):
+        limits.call("dying").__enter__()
 
 
 def test_whoever_is_refused_takes_no_place(clock):
