@@ -35,6 +35,7 @@ CALLS = 300
 BROKER = os.environ.get("BLOOMERY_TEST_RABBITMQ", "rabbit://guest:guest@127.0.0.1:5672/")
 ARGUMENTS: dict[str, Any] = {"id": "a" * 36, "note": "x" * 400}
 REQUEST = Request(request_id=f"req-{uuid.uuid4()}", user="u" * 32, project="p" * 32)
+QUEUES: list[str] = []  # that this run declares
 Call = Callable[[], Any]
 
 
@@ -46,6 +47,7 @@ def measure() -> Sequence[Line]:
     oslo_echo = Line(what="a bare oslo.messaging echo", unit="ms", ratio=True, connections=1,
                      synchronous=None, note="floor: kombu echo")  # fmt: skip
     with contextlib.ExitStack() as until_done:
+        until_done.callback(_delete_queues)
         calls = [until_done.enter_context(kind()) for kind in (_json_rpc, _cheroot, _oslo,
                                                                _oslo_echo, _kombu)]  # fmt: skip
         for _ in harness.rounds():
@@ -104,7 +106,7 @@ def _json_rpc() -> Any:
 
 def _oslo() -> Any:
     threads.use_threads()
-    return _ours("oslo", f"bench-{uuid.uuid4().hex}", 8089)
+    return _ours("oslo", _new_name("bloomery.conductor_manager.{}"), 8089)
 
 
 # ------------------------------------------------------------------------------------- floors
@@ -125,7 +127,7 @@ def _cheroot() -> Iterator[Call]:
 def _oslo_echo() -> Iterator[Call]:
     import oslo_messaging
 
-    topic = f"bench-{uuid.uuid4().hex}"
+    topic = _new_name("{}", "{}.echo")
     transport = _oslo_transport()
     client = oslo_messaging.get_rpc_client(transport, _target(topic)).prepare(server="echo")
     with _server("oslo-echo", topic, ""):
@@ -137,7 +139,7 @@ def _oslo_echo() -> Iterator[Call]:
 def _kombu() -> Iterator[Call]:
     import kombu
 
-    name = f"bench-{uuid.uuid4().hex}"
+    name = _new_name("{}")
     connection = kombu.Connection(BROKER.replace("rabbit://", "amqp://"))
     replies = kombu.Queue(f"{name}-replies", exclusive=True)
     got: list[Any] = []
@@ -155,6 +157,22 @@ def _kombu() -> Iterator[Call]:
     with _server("kombu", name, ""):
         yield call
     connection.close()
+
+
+def _delete_queues() -> None:
+    """Queues that lose nothing outlive the processes that were ended."""
+    import kombu
+
+    with kombu.Connection(BROKER.replace("rabbit://", "amqp://")) as connection:
+        for name in QUEUES:
+            connection.default_channel.queue_delete(name)
+
+
+def _new_name(*queues: str) -> str:
+    """Return a name that nobody else has; ``queues`` say which queues it leads to."""
+    name = f"bench-{uuid.uuid4().hex}"
+    QUEUES.extend(queue.format(name) for queue in queues)
+    return name
 
 
 def _oslo_transport() -> Any:

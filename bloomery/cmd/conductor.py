@@ -117,7 +117,7 @@ class ConductorProcess:
             started.callback(self._base.db.close)
             started.callback(self._base.relay.stop)
             started.callback(lambda: self.service.stop(left_s(), stays_online=stays_online))
-            started.callback(lambda: self._rpc_server.stop(left_s()))
+            started.callback(lambda: self._rpc_server.stop(left_s(), returns=stays_online))
             if not stays_online:
                 self.service.begin_stop()
                 self._wait_for_callers(left_s())
