@@ -12,7 +12,7 @@ TEST_SET := .[mysql,postgresql,test]
 # `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
 ARGS ?=
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos counts postgresql coverage fuzz
+SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos counts on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
 .PHONY: help run test test-long bench heat ironic conformance-api docs faults states lock clean $(SUITE_NAMES)
 
@@ -26,7 +26,7 @@ test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran 
 	@$(SUITES)
 
 test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
-	@$(SUITES) --seed random unit functional invariants counts fuzz long
+	@$(SUITES) --seed random unit functional invariants counts fuzz long rotating
 
 lint: ## Check style, words and release notes
 types: ## Check types with mypy
@@ -39,7 +39,10 @@ cluster: ## Run a whole cluster in one process, seed by seed, and models of its 
 mutants: ## Show that the tests notice when a safeguard is switched off
 chaos: ## Kill a conductor in the middle of its work
 counts: ## Count statements and commits per operation
-postgresql: ## Test on PostgreSQL, started for the purpose if none runs
+on-postgresql: ## Run stories and the API of nodes on PostgreSQL, over JSON-RPC
+on-mariadb: ## Run the same on MariaDB, over a broker
+postgresql: ## Test what is of the database on PostgreSQL, started for the purpose if none runs
+mariadb: ## Test the same on MariaDB
 coverage: ## Say which branches of templates, plans and graphs no test takes
 fuzz: ## Throw bad input at the API and at templates; 1200 and 300 seconds of it, or BLOOMERY_FUZZ_S each
 $(SUITE_NAMES): $(VENV)/test.stamp

@@ -27,6 +27,10 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any machine")
 
 
+def pytest_sessionfinish() -> None:
+    databases.close()
+
+
 @pytest.fixture
 def seed() -> int:
     """The number that tests which draw lots begin with; a failure is repeated with it."""

@@ -395,6 +395,7 @@ def free_port() -> int:
 
 SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
     "mariadb": mariadb,
+    "quick mariadb": quick_mariadb,
     "postgresql": postgresql,
     "rabbitmq": rabbitmq,
 }

@@ -11,6 +11,7 @@ suites: "N passed, N failed", and "N skipped" if any.
     tools/suites.py                       every suite of the table that is not marked as extra
     tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
     tools/suites.py --seed random fuzz    tests that draw lots take the seed from BLOOMERY_SEED
+    tools/suites.py rotating              one of those that begin with "all-", by the seed
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ import sys
 import threading
 import time
 from collections import ChainMap
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -54,7 +55,9 @@ class Suite(NamedTuple):
     budget_s: int
     on: str = "-"  # the database and broker below it
     needs: tuple[str, ...] = ()  # keys of SERVERS, which then name what is below it
+    uses: tuple[str, ...] = ()  # likewise; without them some of its tests skip
     tools: tuple[str, ...] = ()  # keys of TOOLS; without them some of its tests skip
+    env: tuple[tuple[str, str], ...] = ()
     extra: bool = False  # runs only when named
 
     @property
@@ -71,23 +74,65 @@ COVERAGE: Final = (
     f" -m {PYTEST} tests/unit/orchestration"
     " && coverage report --data-file=build/coverage --fail-under=95 --skip-covered"
 )
+FUNCTIONAL: Final = f"{PYTEST} tests/functional"
+STORIES: Final = (  # what a server or a wire may do otherwise, in three minutes
+    f"{PYTEST} tests/functional/stories tests/functional/api/test_story.py"
+    " tests/functional/api/test_node*.py tests/functional/api/test_provision.py"
+)
+
+
+def on_database(kind: str) -> tuple[str, str]:
+    return "BLOOMERY_TEST_DATABASE", kind
+
+
+def over(transport: str) -> tuple[str, str]:
+    return "BLOOMERY_TEST_TRANSPORT", transport
+
+
 SUITES: Final = (
     Suite("lint", STYLE, 60),
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
     Suite("unit", f"{PYTEST} tests/unit", 600, "no database"),
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
-    Suite("functional", f"{PYTEST} tests/functional", 1000, IN_PROCESS, tools=("ipmi",)),
+    Suite("functional", FUNCTIONAL, 1000, "SQLite", uses=("rabbitmq",), tools=("ipmi",)),
+    Suite(
+        "on-postgresql", STORIES, 400, needs=("postgresql",),
+        env=(on_database("postgresql"), over("json-rpc")),
+    ),
+    Suite(
+        "on-mariadb", STORIES, 400, needs=("quick mariadb", "rabbitmq"),
+        env=(on_database("mariadb"), over("oslo")),
+    ),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
     Suite("chaos", f"{PYTEST} tests/chaos", 240, IN_PROCESS),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 300, needs=("postgresql",)),
+    Suite("mariadb", f"{PYTEST} tests/servers", 300, needs=("mariadb",)),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
-)
+    *(
+        Suite(
+            f"all-on-{database}", FUNCTIONAL, 3600, needs=(server, "rabbitmq"),
+            env=(on_database(database),), tools=("ipmi",), extra=True,
+        )
+        for database, server in (("postgresql", "postgresql"), ("mariadb", "quick mariadb"))
+    ),
+    *(
+        Suite(
+            f"all-over-{transport}", FUNCTIONAL, 3600, "SQLite", needs=("rabbitmq",),
+            env=(over(transport),), tools=("ipmi",), extra=True,
+        )
+        for transport in ("json-rpc", "oslo")
+    ),
+)  # fmt: skip
+
+
+ROTATING: Final = tuple(suite.name for suite in SUITES if suite.name.startswith("all-"))
+ONE_OF_THEM: Final = "rotating"
 
 
 class Result(StrEnum):
@@ -185,6 +230,7 @@ class Session:
                 for tool in suite.tools:
                     provide(tool)
                 servers = [stack.enter_context(SERVERS[name]()) for name in suite.needs]
+                servers += self.servers_used(suite, stack)
                 return self.run_on(suite, servers)
         except ServerMissing as exc:
             in_ci = self.env.get("CI") == "true"
@@ -193,8 +239,17 @@ class Session:
                 suite=suite, result=result, detail=str(exc), on=f"no {' and '.join(suite.needs)}"
             )
 
+    def servers_used(self, suite: Suite, stack: contextlib.ExitStack) -> Iterator[Server]:
+        """Those that a suite can do without, except where CI=true is set."""
+        for name in suite.uses:
+            try:
+                yield stack.enter_context(SERVERS[name]())
+            except ServerMissing:
+                if self.env.get("CI") == "true":
+                    raise
+
     def run_on(self, suite: Suite, servers: Sequence[Server]) -> Report:
-        env = dict(ChainMap(*(dict(server.env) for server in servers), self.env))
+        env = dict(ChainMap(dict(suite.env), *(dict(server.env) for server in servers), self.env))
         output = Output(f"{suite.name:{self.width}} | " if self.width else "")
         began = time.monotonic()
         status = self.runner.run(suite.command, env, suite.budget_s, output)
@@ -203,7 +258,8 @@ class Session:
             left_s = suite.budget_s - (time.monotonic() - began)
             result, detail = self.run_again(suite, env, left_s, output)
         took_s = time.monotonic() - began
-        on = ", ".join(server.name for server in servers) or suite.on
+        names = [suite.on, *(server.name for server in servers), *dict(suite.env).values()]
+        on = ", ".join(name for name in names if name != "-") or "-"
         return Report(suite=suite, result=result, detail=detail, on=on, took_s=took_s)
 
     def run_again(
@@ -280,15 +336,17 @@ def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:
     parser.add_argument("--seed", default=str(FIXED_SEED), help='a number, or "random"')
     parser.add_argument("--jobs", type=int, default=2, help="how many suites run at a time")
     args = parser.parse_args(argv[:cut])
-    if unknown := set(args.suites) - {suite.name for suite in SUITES}:
+    if unknown := set(args.suites) - {ONE_OF_THEM} - {suite.name for suite in SUITES}:
         parser.error(f"unknown: {' '.join(sorted(unknown))}; one of {[s.name for s in SUITES]}")
     return args, list(argv[cut + 1 :])
 
 
 def main(argv: Sequence[str]) -> int:
     args, extra_args = parse(argv)
-    suites = chosen(args.suites, extra_args)
     env = environment(args.seed)
+    in_turn = ROTATING[int(env["BLOOMERY_SEED"]) % len(ROTATING)]
+    names = [in_turn if name == ONE_OF_THEM else name for name in args.suites]
+    suites = chosen(names, extra_args)
     width = max(len(suite.name) for suite in suites) if len(suites) > 1 else 0
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:

@@ -312,7 +312,7 @@ def _conditions(query: Query) -> list[sa.ColumnElement[bool]]:
         conditions.append(_T.shard.is_not(None) if query.sharded else _T.shard.is_(None))
     conditions += _visible(query)
     if query.description_contains is not None:
-        conditions.append(_T.description.like(f"%{query.description_contains}%"))
+        conditions.append(_T.description.ilike(f"%{query.description_contains}%"))
     if not query.include_children:
         conditions.append(_T.parent_node.is_(None))
     return conditions

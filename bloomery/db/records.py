@@ -146,7 +146,7 @@ def _conditions(noun: Noun, query: Query) -> list[sa.ColumnElement[bool]]:
     c = table(noun).c
     conditions: list[sa.ColumnElement[bool]] = [c[n] == v for n, v in query.equal.items()]
     if query.description_contains is not None:
-        conditions.append(c.description.like(f"%{query.description_contains}%"))
+        conditions.append(c.description.ilike(f"%{query.description_contains}%"))
     of_nodes: list[sa.ColumnElement[bool]] = [
         column.in_(list(values))
         for column, values in (

@@ -13,7 +13,6 @@ one takes up to a second.
 
 from __future__ import annotations
 
-import atexit
 import contextlib
 import functools
 import os
@@ -78,9 +77,11 @@ def _server() -> Server:
         url = url.update_query_dict(
             {"ssl_disabled": "1"}
         )  # PyMySQL reads all authorities each time
-    server = Server(url)
-    atexit.register(server.close)
-    return server
+    return _until_closed.enter_context(contextlib.closing(Server(url)))
+
+
+_until_closed: Final = contextlib.ExitStack()
+close: Final = _until_closed.close  # after the last test
 
 
 class Server:

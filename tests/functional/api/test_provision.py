@@ -260,7 +260,7 @@ def test_no_combination_of_words_and_states_is_an_error_of_ours(world, node):
 
 def test_wish_to_wait_travels_with_the_request(world, node):
     seen = []
-    world.conductor.do_provisioning_action = lambda request, *_: seen.append(request)
+    world.conductor.do_provisioning_action = lambda request, *_, **__: seen.append(request)
     path = f"/v1/nodes/{node}/states/provision"
     for prefer in ("wait=7", "respond-async, wait=600", "wait=x"):
         world.api.put(path, {"target": "manage"}, headers={"Prefer": prefer})

@@ -11,8 +11,8 @@ from bloomery.conf import Conf
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.rpc.client import Client
-from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Client as ApiClient
+from tests.kit import rpc
 from tests.kit.site import HOST
 from tests.kit.waiting import wait_for
 
@@ -20,9 +20,9 @@ from tests.kit.waiting import wait_for
 @pytest.fixture
 def api(make_site):
     made = make_site()
-    rpc = Client(made.runtime.ring, InProcess({HOST: made.service.manager}))
+    client = Client(made.runtime.ring, rpc.carried({HOST: made.service.manager}, made.until_closed))
     return ApiClient(
-        app.make_app(Services(db=made.db, rpc=rpc, conf=Conf(), policies=Policies(Conf())))
+        app.make_app(Services(db=made.db, rpc=client, conf=Conf(), policies=Policies(Conf())))
     )
 
 
