@@ -37,7 +37,7 @@ functional: ## Test the whole service in one process
 invariants: ## Test what holds for every row of a table
 cluster: ## Run a whole cluster in one process, seed by seed, and models of its locks
 mutants: ## Show that the tests notice when a safeguard is switched off
-chaos: ## Kill a conductor in the middle of its work
+chaos: ## Kill processes and servers, and cut connections, in the middle of work
 counts: ## Count statements and commits per operation
 on-postgresql: ## Run stories and the API of nodes on PostgreSQL, over JSON-RPC
 on-mariadb: ## Run the same on MariaDB, over a broker

@@ -27,6 +27,12 @@ hypothesis.settings.register_profile(
 hypothesis.settings.load_profile("any machine")
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        if databases.ON_SERVER and item.get_closest_marker("sqlite"):
+            item.add_marker(pytest.mark.skip(reason="it is of SQLite"))
+
+
 def pytest_sessionfinish() -> None:
     databases.close()
 

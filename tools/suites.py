@@ -74,6 +74,7 @@ COVERAGE: Final = (
     f" -m {PYTEST} tests/unit/orchestration"
     " && coverage report --data-file=build/coverage --fail-under=95 --skip-covered"
 )
+EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
 FUNCTIONAL: Final = f"{PYTEST} tests/functional"
 STORIES: Final = (  # what a server or a wire may do otherwise, in three minutes
     f"{PYTEST} tests/functional/stories tests/functional/api/test_story.py"
@@ -107,9 +108,9 @@ SUITES: Final = (
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
-    Suite("chaos", f"{PYTEST} tests/chaos", 240, IN_PROCESS),
+    Suite("chaos", f"{PYTEST} tests/chaos", 300, "SQLite", uses=EVERY_SERVER),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
-    Suite("postgresql", f"{PYTEST} tests/servers", 300, needs=("postgresql",)),
+    Suite("postgresql", f"{PYTEST} tests/servers", 300, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 300, needs=("mariadb",)),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),

@@ -360,6 +360,7 @@ def test_site_is_not_ready_while_a_conductor_of_its_ring_is_out_of_reach(world):
     assert "conductor gone is on line and cannot be reached" in answer.json["missing"][0]
 
 
+@pytest.mark.sqlite
 def test_site_without_a_database_is_not_ready(world, tmp_path):
     world.site.db.close()
     (tmp_path / "bloomery.sqlite").write_bytes(b"this is no database" * 100)

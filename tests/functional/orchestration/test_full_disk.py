@@ -10,6 +10,7 @@ import pytest
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
+pytestmark = pytest.mark.sqlite
 LARGE = "x" * 100_000  # more than what is free in pages that are there
 
 

@@ -10,6 +10,7 @@ import pytest
 
 from bloomery import errors
 from bloomery.model import node, nouns
+from tests.kit.waiting import wait_for
 
 NOBODY = str(uuids.uuid4())
 
@@ -199,6 +200,9 @@ def test_nobody_writes_what_looks_sealed(stage, collection, name, forged):
     assert (refused.status, "'$sealed'" in refused.said) == (400, True), refused.said
     thing = stage.api.post(f"/v1/{collection}", body).json
     path = f"/v1/{collection}/{thing['uuid']}"
+    if collection == "allocations":
+        wait_for(lambda: stage.api.get(path).json["state"] != thing["state"], "the allocation")
+        thing = stage.api.get(path).json
     parts = [add(f"/{name}/{key}", value) for key, value in forged.items() if key != "token"]
     operations = [add(f"/{name}", forged), *parts]
     for operation in operations:

@@ -131,6 +131,7 @@ def test_no_secret_stands_in_any_row(stage, life):
     assert all(row["snapshot"] for row in stage.site.events(life))
 
 
+@pytest.mark.sqlite
 def test_no_secret_stands_in_the_file(stage, life):
     stage.site.close()
     data = b"".join(path.read_bytes() for path in stage.site.path.parent.glob("site-*"))
