@@ -23,6 +23,7 @@ from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 
 _LOOK_S: Final = 0.5
+_WIDTH: Final = 160  # characters of a line that nobody sees on a terminal
 
 
 def _open(state_dir: Path, config_files: Sequence[str]) -> tuple[Conf, Database]:
@@ -56,7 +57,7 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
     settings, db = _open(state_dir, config_files)
     table = Table(box=box.SIMPLE_HEAD)
     for heading in ("conductor", "group", "state", "sign of life", "nodes", "process", "drivers"):
-        table.add_column(heading)
+        table.add_column(heading, no_wrap=heading != "drivers", overflow="fold")
     counts = _nodes_by_host(db, settings)
     with db.read() as conn:
         found = conductors.list_all(conn)
@@ -65,7 +66,10 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
             each.hostname, each.conductor_group or "-", state_of(each), _age(each),
             str(counts[each.hostname]), _process(each), ", ".join(each.drivers),
         )  # fmt: skip
-    Console().print(table if found else "no conductor has ever started on this database")
+    console = Console()
+    if not console.is_terminal:
+        console = Console(width=_WIDTH)
+    console.print(table if found else "no conductor has ever started on this database")
 
 
 def _age(conductor: Conductor) -> str:

@@ -119,6 +119,8 @@ class Service:
             started.callback(self.services.rpc.close)
             started.callback(lambda: self.conductor.stop(left_s(), stays_online=stays_online))
             started.callback(lambda: self._rpc_server.stop(left_s(), returns=stays_online))
+            if not stays_online:
+                started.callback(self.conductor.begin_stop)  # callers look for another one
             started.callback(lambda: self.stacks.stop(left_s()))
             started.callback(lambda: self.orchestration_api.stop(left_s()))
             started.callback(lambda: self.api.stop(left_s()))

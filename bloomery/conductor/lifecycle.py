@@ -170,6 +170,7 @@ class ConductorService:
         self._heart.stop()
         _wait_while(lambda: runtime.workers.busy, _LAST_S)
         self._try("sign off", self._sign_off)
+        self.registration.close()
         if not runtime.workers.busy:
             runtime.workers.stop()
         runtime.registry.close()

@@ -31,7 +31,10 @@ _LOOKS_PER_BEAT: Final = 10
 
 
 class Registration:
-    """``pause`` waits between two looks at the counter of a former life."""
+    """``pause`` waits between two looks at the counter of a former life.
+
+    Signs of life have a connection of their own: whoever uses up the pool delays none.
+    """
 
     def __init__(
         self,
@@ -42,9 +45,15 @@ class Registration:
         pause: Callable[[float], object] | None = None,
     ) -> None:
         self._runtime = runtime
+        self._db = runtime.db.reserved()
         self._process = process_identity.ours().encoded() if process is None else process
         self._clock, self._pause = clock, pause or threading.Event().wait
         self._incarnation: str | None = None
+
+    def close(self) -> None:
+        """Give the connection back that signs of life have for themselves."""
+        if self._db is not self._runtime.db:
+            self._db.close()
 
     @property
     def is_on(self) -> bool:
@@ -59,7 +68,7 @@ class Registration:
         began = self._runtime.lease.now()
         incarnation = self._take(former, alone=alone)
         if incarnation is None:
-            with self._runtime.db.read() as conn:
+            with self._db.read() as conn:
                 other = conductors.get(conn, self._runtime.host)
             raise self._lives(other, "it has just started")
         self._incarnation = incarnation
@@ -67,7 +76,7 @@ class Registration:
 
     def _take(self, former: Conductor | None, *, alone: bool) -> str | None:
         runtime = self._runtime
-        return runtime.db.transact(
+        return self._db.transact(
             lambda conn: conductors.register(
                 conn,
                 hostname=runtime.host,
@@ -93,7 +102,7 @@ class Registration:
         return self._when_still(former)
 
     def _look(self) -> Conductor | None:
-        with self._runtime.db.read() as conn:
+        with self._db.read() as conn:
             return conductors.find(conn, self._runtime.host)
 
     def _when_still(self, former: Conductor) -> Conductor | None:
@@ -129,7 +138,7 @@ class Registration:
         """Give a sign of life, which renews the lease.  False: this life is over."""
         runtime, incarnation = self._runtime, self._incarnation
         began = runtime.lease.now()
-        is_ours = runtime.db.transact(
+        is_ours = self._db.transact(
             lambda conn: conductors.beat(conn, runtime.host, incarnation, online=online)
         )
         if is_ours:
@@ -160,7 +169,7 @@ class Registration:
             steps.release(conn, host)
             return len(locks.void_all(conn, host))
 
-        return self._runtime.db.transact(work)
+        return self._db.transact(work)
 
 
 def _shown(conductor: Conductor) -> str:
