@@ -145,6 +145,10 @@ class Allocation(stepwise.Stepwise):
             withdraw(self, uuid)
         return None
 
+    def step_mark(self) -> str | None:
+        stepwise.mark(self, machines.ALLOCATION)
+        return None
+
     def step_unmark(self) -> str | None:
         stepwise.unmark(self, machines.ALLOCATION)
         return None

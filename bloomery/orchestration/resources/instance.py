@@ -407,6 +407,10 @@ class Instance(stepwise.OnNode):
             allocation.withdraw(self, uuid)
         return None
 
+    def step_mark(self) -> str | None:
+        self.put_mark("instance_info")
+        return None
+
     def step_unmark(self) -> str | None:
         self.unmark("instance_info")
         return None

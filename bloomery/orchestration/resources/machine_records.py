@@ -84,6 +84,10 @@ class MachineRecord(stepwise.Stepwise):
                 return None
         return None
 
+    def step_mark(self) -> str | None:
+        stepwise.mark(self, self.noun)
+        return None
+
     def step_unmark(self) -> str | None:
         stepwise.unmark(self, self.noun)
         return None

@@ -232,6 +232,10 @@ class Node(stepwise.OnNode):
             return None
         return None
 
+    def step_mark(self) -> str | None:
+        self.put_mark("extra")
+        return None
+
     def step_unmark(self) -> str | None:
         self.unmark("extra")
         return None

@@ -108,6 +108,18 @@ class Stepwise(base.Resource):
         if self.record.physical_id is not None:
             self.begin("unmark")
 
+    def handle_adopt(self, data: Mapping[str, Any]) -> Any:
+        """Take over what an abandoned stack has left, and put this resource's mark on it."""
+        super().handle_adopt(data)
+        self.begin("mark")
+
+    def check_adopt_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def step_mark(self) -> str | None:
+        """A kind that leaves no mark has nothing to put anywhere."""
+        return None
+
     def check_retain_complete(self, token: Any) -> bool:
         return self.advance()
 
@@ -157,6 +169,13 @@ class OnNode(Stepwise):
         """Return the node.  Raises NodeNotFound."""
         return self.machines.get_node(self.node_uuid())
 
+    def put_mark(self, field: str) -> None:
+        """Put the mark into a field of the node.  Raises MachineRefused where another has it."""
+        node = self.get_node()
+        self.check_unmarked(node[field], f"node {node['name'] or node['uuid']}")
+        patch = [{"op": "add", "path": f"/{field}/{MARK}", "value": self.mark()}]
+        self.machines.update_node(node["uuid"], patch)
+
     def unmark(self, field: str) -> None:
         """Take the mark out of a field of the node, if it is ours."""
         with contextlib.suppress(errors.NodeNotFound):
@@ -179,6 +198,17 @@ class OnNode(Stepwise):
         except errors.InvalidStateRequested:
             if self.get_node()["provision_updated_at"] == self.record.data.get(SINCE):
                 raise
+
+
+def mark(resource: Stepwise, noun: str) -> None:
+    """Put the mark on a record.  Raises EntityNotFound; MachineRefused where another has it."""
+    uuid = str(resource.record.physical_id)
+    record = resource.machines.find(noun, uuid)
+    if record is None:
+        raise errors.EntityNotFound(entity=resource.record.type, name=uuid)
+    resource.check_unmarked(record["extra"], f"{noun} {uuid}")
+    patch = [{"op": "add", "path": f"/extra/{MARK}", "value": resource.mark()}]
+    resource.machines.update(noun, uuid, patch)
 
 
 def unmark(resource: Stepwise, noun: str) -> None:

@@ -272,6 +272,30 @@ def test_a_service_that_starts_again_waits_for_what_was_ordered(site: Orchestrat
     assert events.count("deploy") == 1
 
 
+def test_machines_of_an_abandoned_stack_are_adopted_and_freed(tmp_path: Path) -> None:
+    """The mark of the stack that was abandoned goes; the next one has its own, and may undeploy."""
+    options = {"enable_stack_abandon": True, "enable_stack_adopt": True}
+    with Orchestration(tmp_path / "adopting", **options) as site:
+        enrol(site)
+        first = site.create("first", template({"slot": SLOT, "web": WEB}))
+        site.wait_for(first, "CREATE_COMPLETE")
+        status, left = site.ask("DELETE", f"{first}/abandon")
+        assert status == 200
+        wait_for(lambda: "stack" not in node_of(site)["instance_info"], "the mark to go")
+        assert node_of(site)["provision_state"] == "active"
+        body = {"stack_name": "second", "adopt_stack_data": json.dumps(left)}
+        status, answer = site.ask("POST", "/stacks", body)
+        assert status == 201, answer
+        second = f"/stacks/second/{answer['stack']['id']}"
+        site.wait_for(second, "ADOPT_COMPLETE")
+        mark = node_of(site)["instance_info"]["stack"]
+        assert mark["stack_id"] == answer["stack"]["id"]
+        assert site.ask("DELETE", second)[0] == 204
+        site.wait_for(second, "DELETE_COMPLETE")
+        assert node_of(site)["instance_uuid"] is None
+        assert ironic(site, "GET", "/v1/allocations")[1]["allocations"] == []
+
+
 def test_a_password_of_a_bmc_is_not_told(site: Orchestration, tmp_path: Path) -> None:
     rack = enrol(site)
     status, document = site.ask("GET", f"{rack}/resources/node")
