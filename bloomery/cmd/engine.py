@@ -57,7 +57,7 @@ class EngineProcess:
             )
         with foundation.build(settings, home, config_files) as base:
             self._base = base
-            services = self._services = base.services()
+            services = self._services = base.services(threads=base.conf.engine.num_engine_workers)
             self._stacks = stacks.Stacks(
                 lambda: services, base.conf, base.db, base.sealer,
                 endpoint=lambda: fronts.signals_url(base, fronts.configured_url(base)),

@@ -47,10 +47,19 @@ class Foundation:
     ring: Ring
 
     def services(
-        self, local: Mapping[str, Conductor] | None = None, engine: Engine | None = None
+        self,
+        local: Mapping[str, Conductor] | None = None,
+        engine: Engine | None = None,
+        threads: int | None = None,
     ) -> Services:
-        """Return what operations need; ``local``: the conductors of this process."""
-        transport = transports.build_client(self.conf, local=local, config_files=self.config_files)
+        """Return what operations need.
+
+        ``local``: the conductors of this process.  ``threads``: how many call others, by default
+        those of an API.
+        """
+        transport = transports.build_client(
+            self.conf, local=local, config_files=self.config_files, threads=threads
+        )
         folders = [*(Path(name).parent for name in self.config_files), self.home.path]
         return Services(
             db=self.db,
