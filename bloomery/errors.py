@@ -378,6 +378,10 @@ class NodeNotFound(NotFound):
     code, text = "node.not_found", "Node {node} could not be found."
 
 
+class WebhookNotFound(NotFound):
+    code, text = "webhook.not_found", "Webhook {webhook} could not be found."
+
+
 class SinkNotFound(NotFound):
     code = "events.sink_not_found"
     text = "cannot forget {sink}: there is no such sink; `bloomery events sinks` lists them"
@@ -509,6 +513,14 @@ class Conflict(Failure):
 
 class InvalidState(Conflict):
     code = "state.invalid"
+
+
+class TooManyWebhooks(Conflict):
+    code = "webhook.too_many"
+    text = (
+        "cannot add a webhook: there are {most} already, as many as [events]max_webhooks allows; "
+        "delete one, or raise it"
+    )
 
 
 class NodeLocked(Conflict):
@@ -780,6 +792,10 @@ class FetchesBusy(Unavailable):
         "template itself"
     )
     retry_after_s = 5
+
+
+class WebhooksUnavailable(Unavailable):
+    code, text = "unavailable.webhooks", "cannot seal the secret of a webhook in this process"
 
 
 class TooManyListeners(Unavailable):

@@ -54,6 +54,17 @@ def embedded(address: Address) -> Address:
     return address.ipv4_mapped or address.sixtofour or (address.teredo or (None, address))[1]
 
 
+def is_local(entry: tuple[Any, ...]) -> bool:
+    """Does what ``getaddrinfo`` knows lead to the machine itself, or to its link?"""
+    address = embedded(ipaddress.ip_address(str(entry[4][0]).partition("%")[0]))
+    return (
+        address.is_loopback
+        or address.is_link_local
+        or address.is_unspecified
+        or address.is_multicast
+    )
+
+
 class Connection(http.client.HTTPConnection):
     """A connection to a checked address, which ends when time is over, whatever it is doing.
 

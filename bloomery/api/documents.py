@@ -101,7 +101,18 @@ _DRIVER: Final[Json] = {
 
 _HISTORY_ENTRY: Final = _shown(history.FIELDS, {"duration_seconds": {"type": ["number", "null"]}})
 
+_WEBHOOK: Final = _object(
+    {
+        **dict.fromkeys(("uuid", "url", "state"), TEXT),
+        **dict.fromkeys(("type", "object_uuid", "description", "last_error"), TEXT_OR_NULL),
+        "failures": {"type": "integer"},
+        **dict.fromkeys(("last_delivered_at", "created_at", "updated_at"), _KINDS["time"]),
+    },
+    "uuid", "url", "state", "failures", "last_error", "last_delivered_at",
+)  # fmt: skip
+
 COMPONENTS: Final[Mapping[str, Json]] = {
+    "Webhook": _WEBHOOK,
     "Links": _array(_LINK),
     "Node": _shown(
         node.FIELDS,
@@ -273,6 +284,8 @@ _ENDS: Final[Mapping[str, Json]] = {
     "/ext/v1/nodes/{}/why": _WHY,
     "/ext/v1/events": _EVENTS,
     "/ext/v1/nodes/{}/timeline": _TIMELINE,
+    "/ext/v1/webhooks": _object({"webhooks": _array(_ref("Webhook"))}, "webhooks"),
+    "/ext/v1/webhooks/{}": _ref("Webhook"),
     "/nodes": _page("nodes", _ref("Node")),
     "/nodes/detail": _page("nodes", _ref("Node")),
     "/v1/nodes/{}": _ref("Node"),

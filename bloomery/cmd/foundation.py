@@ -69,6 +69,7 @@ class Foundation:
             sealer=self.sealer,
             engine=engine,
             live=self.relay.live,
+            on_webhooks_changed=self.relay.look_at_webhooks,
         )
 
     def conductor_runtime(self) -> ConductorRuntime:
@@ -103,13 +104,14 @@ def build(
         conf = placed(named(conf, host), home.path)
         if relay.needs_oslo(conf) or transports.needs_oslo(conf):
             threads.use_threads()
+        sealer = home.sealer(db, conf.default.sealing_key_file)
         yield Foundation(
             home=home,
             conf=conf,
             config_files=config_files,
             db=db,
-            sealer=home.sealer(db, conf.default.sealing_key_file),
-            relay=relay.make_relay(conf, db, config_files),
+            sealer=sealer,
+            relay=relay.make_relay(conf, db, config_files, sealer),
             ring=Ring(db, conf),
         )
         built.pop_all()

@@ -18,6 +18,18 @@ class Events:
     max_listeners: int = option(
         1000, "clients of /ext/v1/events that may stay connected to one process at once", least=0
     )
+    max_webhooks: int = option(
+        20, "webhooks that there may be; each costs a thread in each process", least=0
+    )
+    webhook_timeout: int = option(10, "seconds that a webhook may take to answer", least=1, most=60)
+    webhook_max_failures: int = option(
+        20,
+        "failures in a row after which a webhook is parked; the first 20 take 14 minutes",
+        least=1,
+    )
+    webhook_allow_local: bool = option(
+        False, "let webhooks reach loopback and link-local addresses"
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

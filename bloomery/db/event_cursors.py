@@ -90,18 +90,6 @@ def _change(conn: sa.Connection, cursor: Cursor, **values: object) -> bool:
     return bool(conn.execute(sa.update(EVENT_CURSORS).where(*is_holder).values(**values)).rowcount)
 
 
-def least(conn: sa.Connection, sinks: Collection[str] | None = None) -> int | None:
-    """Return the number that each of ``sinks`` has passed; None where one never began.
-
-    Without ``sinks``: all that the site has, whichever process carries them.
-    """
-    query = sa.select(sa.func.count(), sa.func.min(_T.last_id))
-    if sinks is not None:
-        query = query.where(_T.sink.in_(list(sinks)))
-    count, number = conn.execute(query).one()
-    return number if sinks is None or count == len(set(sinks)) else None
-
-
 def moved(cursor: Cursor, last_id: int) -> Cursor:
     """Return the cursor as it is after ``advance``."""
     return replace(cursor, last_id=last_id)

@@ -58,7 +58,7 @@ class Progress:
 
 
 def find_progress(conn: sa.Connection) -> Progress:
-    """Return where the site stands.  One statement, by keys: cheap enough for five a second."""
+    """Return where the site stands.  One statement, by keys: cheap enough for ten a second."""
     row = conn.execute(_PROGRESS).one()
     return Progress(
         last_number=row.last_number or 0,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
@@ -90,6 +91,11 @@ class Stored:
     def event_type(self) -> str:
         service = _SERVICES.get(self.object, "baremetal")
         return f"{service}.{self.object}.{self.action}.{self.status}"
+
+    @property
+    def message_id(self) -> str:
+        """Return what is the same each time the event is told."""
+        return str(uuid.uuid5(uuid.UUID(self.object_uuid), f"{self.id} {self.created_at}"))
 
     @property
     def facts(self) -> dict[str, Any]:

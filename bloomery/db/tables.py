@@ -677,6 +677,20 @@ COMMIT_TOKENS = sa.Table(
     mysql_charset="utf8mb4",
 )
 
+WEBHOOKS = _table(
+    "webhooks",
+    _uuid(),
+    _text("url", 2048, nullable=False),
+    sa.Column("secret", LongText, nullable=False),
+    _text("type", 128),
+    _text("object_uuid", 36),
+    _text("description"),
+    _text("state", 16, nullable=False),
+    sa.Column("failures", sa.Integer, nullable=False),
+    sa.Column("last_error", LongText),
+    _time("last_delivered_at"),
+)
+
 SETTINGS = sa.Table(
     "home",
     METADATA,

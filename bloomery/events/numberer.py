@@ -1,7 +1,7 @@
 """Numbers what was committed, and says when there are new numbers, whoever gave them.
 
 One thread of each process on a server database.  Commits of this process wake it at once, those of
-others by PostgreSQL's NOTIFY, or by a look five times a second.  What was committed in a process
+others by PostgreSQL's NOTIFY, or by a look ten times a second.  What was committed in a process
 that died before it numbered is numbered by the others' next look.
 """
 
@@ -29,7 +29,7 @@ class NumberingPace:
     ``gather_s``: the least time between two rounds, so that many commits cost few.
     """
 
-    poll_s: float = 0.2
+    poll_s: float = 0.1
     net_s: float = 2.0
     gather_s: float = 0.02
     retry_s: float = 1.0

@@ -10,7 +10,6 @@ be sent; whoever starts the process has chosen threads for oslo.service by then
 from __future__ import annotations
 
 import logging
-import uuid
 from collections.abc import Sequence
 from typing import Any, Final
 
@@ -97,9 +96,8 @@ def _stack_message(event: Stored, conf: Conf) -> dict[str, Any]:
 def _envelope(
     event: Stored, publisher: str | None, level: str, payload: dict[str, Any]
 ) -> dict[str, Any]:
-    same_each_time = uuid.uuid5(uuid.UUID(event.object_uuid), f"{event.id} {event.created_at}")
     return {
-        "message_id": str(same_each_time),
+        "message_id": event.message_id,
         "publisher_id": publisher,
         "event_type": event.event_type,
         "priority": level.upper(),

@@ -24,6 +24,8 @@ from bloomery.events.oslo_sink import OsloSink
 from bloomery.events.sink_worker import Pace, SinkWorker, add_sinks
 from bloomery.events.sinks import LogSink, Sink
 from bloomery.events.trimmer import Trimmer
+from bloomery.events.webhooks import Webhooks
+from bloomery.secrets import Sealer
 
 
 def needs_oslo(conf: Conf) -> bool:
@@ -41,15 +43,24 @@ def sinks_of(conf: Conf, config_files: Sequence[str] = ()) -> list[Sink]:
     return sinks
 
 
-def make_relay(conf: Conf, db: Database, config_files: Sequence[str] = ()) -> Relay:
-    """``config_files``: those of the process, for the options that are oslo.messaging's own."""
-    return Relay(
+def make_relay(
+    conf: Conf, db: Database, config_files: Sequence[str] = (), sealer: Sealer | None = None
+) -> Relay:
+    """``config_files``: those of the process, for the options that are oslo.messaging's own.
+
+    ``sealer`` opens the secrets of webhooks; None: this process delivers to none.
+    """
+    relay = Relay(
         db,
         sinks_of(conf, config_files),
         holder=f"{conf.default.host}:{os.getpid()}",
         keep_hours=conf.events.keep_hours,
         most_listeners=conf.events.max_listeners,
     )
+    if sealer is not None:
+        holder = f"{conf.default.host}:{os.getpid()}"
+        relay.webhooks = Webhooks(db, sealer, conf.events, relay, holder=holder)
+    return relay
 
 
 class Relay:
@@ -68,6 +79,7 @@ class Relay:
         self._db, self._sinks = db, sinks
         self._numberer = None if db.is_sqlite else Numberer(db, self._tell)
         self.sink_workers = [SinkWorker(db, sink, holder=holder, pace=pace) for sink in sinks]
+        self.webhooks: Webhooks | None = None
         self.live = LiveEvents(db, most=most_listeners)
         self._readers = [self.live.wake, *(each.wake for each in self.sink_workers)]
         self.trimmer = Trimmer(
@@ -85,6 +97,8 @@ class Relay:
         for sink_worker in self.sink_workers:
             sink_worker.start()
         self.trimmer.start()
+        if self.webhooks is not None:
+            self.webhooks.start()
 
     def wake(self) -> None:
         """There may be something new; called after each commit that wrote event rows."""
@@ -94,8 +108,13 @@ class Relay:
             self._numberer.wake()
 
     def _tell(self) -> None:
-        for wake in self._readers:
+        for wake in tuple(self._readers):
             wake()
+
+    def look_at_webhooks(self) -> None:
+        """Some were made, changed or deleted in this process."""
+        if self.webhooks is not None:
+            self.webhooks.look()
 
     def wants_snapshots(self) -> bool:
         """Do event rows have to carry whole objects?  Changes while the site does."""
@@ -106,10 +125,15 @@ class Relay:
         """Have somebody else told of commits, who reads rows without a cursor."""
         self._readers.append(wake)
 
+    def remove_reader(self, wake: Callable[[], None]) -> None:
+        self._readers.remove(wake)
+
     def stop(self) -> None:
         """End the threads; what was not told is told after the next start."""
         if self._numberer is not None:
             self._numberer.stop()
+        if self.webhooks is not None:
+            self.webhooks.stop()
         for sink_worker in self.sink_workers:
             sink_worker.stop()
         self.live.stop()

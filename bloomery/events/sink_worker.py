@@ -53,8 +53,14 @@ class SinkWorker:
         pace: Pace | None = None,
         clock: Callable[[], float] = time.monotonic,
         leased: bool | None = None,
+        may_begin: bool = True,
     ) -> None:
-        """``leased``: other processes may want the cursor; by default wherever they can."""
+        """``leased``: other processes may want the cursor; by default wherever they can.
+
+        ``may_begin``: a cursor that is not there is made, and begins at the end; otherwise the sink
+        was deleted, and is told nothing more.
+        """
+        self._may_begin = may_begin
         self.sink = sink
         self._leased = not db.is_sqlite if leased is None else leased
         self._db, self._holder, self._clock = db, holder, clock
@@ -159,6 +165,8 @@ class SinkWorker:
     def _take_cursor(self) -> bool:
         with self._db.read() as conn:
             cursor = event_cursors.find(conn, self.sink.name)
+        if cursor is None and not self._may_begin:
+            return False
         if cursor is None:
             self._db.transact(lambda conn: add_sinks(conn, [self.sink]))
             return self._take_cursor()

@@ -11,8 +11,10 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import event_cursors, events, rows
+from bloomery.db import event_cursors, events, rows, webhooks
 from bloomery.db.engine import Database
+from bloomery.db.event_cursors import Cursor
+from bloomery.model.webhook import State, is_webhook
 
 LOG = logging.getLogger(__name__)
 
@@ -73,11 +75,20 @@ class Trimmer:
 
     def _passed_by_all(self, conn: sa.Connection) -> int | None:
         """Return the number up to which nobody needs rows any more; None: nothing may go."""
-        end = events.last_id(conn)
-        if self._sinks is None:
-            passed = event_cursors.least(conn)
-            return end if passed is None else passed
-        return event_cursors.least(conn, self._sinks) if self._sinks else end
+        cursors = self._list_cursors(conn)
+        if self._sinks is not None and set(self._sinks) - {each.sink for each in cursors}:
+            return None
+        return min((each.last_id for each in cursors), default=events.last_id(conn))
+
+    def _list_cursors(self, conn: sa.Connection) -> list[Cursor]:
+        """Return those of sinks for which rows are kept; a webhook that is parked is none."""
+        parked = {each.sink for each in webhooks.list_all(conn) if each.state == State.PARKED}
+        return [
+            each
+            for each in event_cursors.list_all(conn)
+            if each.sink not in parked
+            and (self._sinks is None or each.sink in self._sinks or is_webhook(each.sink))
+        ]
 
     def _complain(self) -> None:
         """Say once which sinks of the site keep old rows from going."""
@@ -86,10 +97,10 @@ class Trimmer:
             oldest = events.oldest_at(conn)
             if self._sinks is not None or oldest is None or oldest >= before:
                 return
-            least = event_cursors.least(conn)
-            late = [each for each in event_cursors.list_all(conn) if each.last_id == least]
-        for cursor in late:
-            if cursor.sink not in self._complained_of:
+            cursors = self._list_cursors(conn)
+        least = min((each.last_id for each in cursors), default=0)
+        for cursor in cursors:
+            if cursor.last_id == least and cursor.sink not in self._complained_of:
                 self._complained_of.add(cursor.sink)
                 LOG.warning("events since %s are kept for sink %s, last carried at %s; if it is "
                             "gone for good: bloomery events forget %s",

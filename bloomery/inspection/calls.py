@@ -8,7 +8,6 @@ allows them.  Redirects are not followed, and what is answered is read and forgo
 from __future__ import annotations
 
 import http.client
-import ipaddress
 import time
 import urllib.parse
 from collections.abc import Callable, Iterator, Mapping, Sequence
@@ -17,7 +16,7 @@ from typing import Any, Final
 
 from bloomery import errors, fetching
 from bloomery.conf.inspection import InspectionRules
-from bloomery.fetching import Address, Connection, FetchRefused, Resolve
+from bloomery.fetching import Connection, FetchRefused, Resolve
 
 _MOST_TIMEOUT_S: Final = 60.0  # of one try
 _MOST_RETRIES: Final = 10
@@ -119,8 +118,7 @@ class Caller:
         """Yield what ``getaddrinfo`` knows of ``host``, without addresses that are off limits."""
         nowhere = True
         for entry in self.resolve(host, port):
-            address = ipaddress.ip_address(str(entry[4][0]).partition("%")[0])
-            if self.conf.api_call_allow_local or not _is_local(fetching.embedded(address)):
+            if self.conf.api_call_allow_local or not fetching.is_local(entry):
                 nowhere = False
                 yield entry
         if nowhere:
@@ -138,12 +136,3 @@ def _checked_headers(headers: Mapping[str, Any]) -> dict[str, str]:
             reason=f"headers takes up to {_MOST_HEADERS} of one line of ASCII characters each",
         )
     return lines
-
-
-def _is_local(address: Address) -> bool:
-    return (
-        address.is_loopback
-        or address.is_link_local
-        or address.is_unspecified
-        or address.is_multicast
-    )

@@ -24,6 +24,7 @@ class Services:
     ``sealer`` opens secrets for those whom a policy shows them; None: they stay stars.
     ``engine`` answers questions on stacks and takes orders; None: this service keeps no stacks.
     ``live`` feeds clients that listen to events; None: nobody can.
+    ``on_webhooks_changed`` is called after each commit that changed webhooks.
     """
 
     db: Database
@@ -34,6 +35,7 @@ class Services:
     heavy_jobs: HeavyJobs = field(default_factory=HeavyJobs)
     engine: Engine | None = None
     live: LiveEvents | None = None
+    on_webhooks_changed: Callable[[], None] = lambda: None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

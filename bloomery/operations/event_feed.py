@@ -6,7 +6,6 @@ or is lent, and of its stacks, as of the moment when each happened.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Final
@@ -16,11 +15,11 @@ from bloomery.db import events
 from bloomery.events import selection as selections
 from bloomery.events.live import Stream
 from bloomery.events.selection import Selection
+from bloomery.model import webhook
 from bloomery.model.rules import idents
 from bloomery.operations import policy
 from bloomery.operations.context import Context
 
-_TYPE: Final = re.compile(r"[a-z_]+(\.[a-z_]+){0,3}", re.ASCII)
 _BATCH: Final = 500
 _MOST_EXAMINED: Final = 5000  # rows of one page: few may be asked for among many
 
@@ -89,11 +88,7 @@ def listen(ctx: Context, query: Query, since: int | None) -> Callable[[Stream], 
 
 def _select(ctx: Context, query: Query, project: str | None) -> Selection:
     """Return which events are asked for that the caller may see; None: of everybody."""
-    if query.event_type is not None and not _TYPE.fullmatch(query.event_type):
-        raise errors.Invalid(
-            reason=f"cannot use type {query.event_type!r}: write up to four words of a type from "
-            "the left, such as baremetal.node.provision_set",
-        )
+    webhook.check_type(query.event_type)
     if query.node is not None and query.stack is not None:
         raise errors.Invalid(reason="cannot use node and stack at once: ask for one of them")
     node = query.node

@@ -27,6 +27,7 @@ from tests.kit.ironic_roles import allows
 # What is asked below a node shows nothing of a node that the caller may not read.
 OF_A_NODE = re.compile(r"/nodes/(\{node\}|validate)")
 ACTION = {"op": "set-attribute", "args": {"path": "extra/rack", "value": "{inventory[rack]}"}}
+SECRET = "whsec_" + "A" * 40
 PATCH = [{"op": "replace", "path": "/extra", "value": {"a": 1}}]
 BODIES: dict[str, Any] = {
     "POST /v1/nodes": {"driver": "fake-hardware"},
@@ -82,6 +83,8 @@ BODIES: dict[str, Any] = {
     },
     "POST /v1/chassis": {"description": "x"},
     "PATCH /v1/chassis/{chassis}": PATCH,
+    "POST /ext/v1/webhooks": {"url": "http://hooks.test/", "secret": SECRET},
+    "PATCH /ext/v1/webhooks/{webhook}": [{"op": "add", "path": "/description", "value": "x"}],
 }
 
 

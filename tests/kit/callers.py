@@ -20,12 +20,15 @@ import sqlalchemy as sa
 from bloomery import conf
 from bloomery.api import app, auth_strategy
 from bloomery.conf import Conf
+from bloomery.conf.notifications import Events
 from bloomery.db import tables
 from bloomery.model.request import Request
 from bloomery.operations.policy_engine import Policies
+from bloomery.secrets import Sealer
 from tests.functional import conftest as functional
 from tests.kit import documented
 from tests.kit.identity import DOMAIN, SYSTEM, Identity
+from tests.kit.site import KEY
 
 OWNER, LESSEE, STRANGER = "owner", "lessee", "stranger"
 PLACES = ("system", OWNER, LESSEE, STRANGER)
@@ -72,7 +75,10 @@ class Site:
         """``identity``: who issues tokens, which are then checked; None: callers need none."""
         services, self.conductor = functional.build(path, Conf())
         self.policies = Asked(Conf(), [path], enforced=True)
-        services = self.services = dataclasses.replace(services, policies=self.policies)
+        services = self.services = dataclasses.replace(
+            services, policies=self.policies, sealer=Sealer(KEY),
+            conf=dataclasses.replace(services.conf, events=Events(max_webhooks=1000)),
+        )  # fmt: skip
         self.claims = Claims()
         self._identity, self._tokens, self._headers = identity, {}, {}  # type: ignore[var-annotated]
         self.db = services.db
@@ -138,6 +144,9 @@ class Site:
         ):  # fmt: skip
             if noun in names:
                 found[noun] = self.as_admin("POST", f"/v1/{plural}", body).json["uuid"]
+        if "webhook" in names:
+            webhook = {"url": "http://hooks.test/", "secret": "A" * 40}
+            found["webhook"] = self.as_admin("POST", "/ext/v1/webhooks", webhook).json["uuid"]
         return found
 
     def mac(self) -> str:

@@ -88,6 +88,9 @@ class Target:
             self._post("volume/targets", disk | {"node_uuid": node}) for node in self.nodes[:2]
         ]
 
+        hook = {"url": "http://hooks.test/", "secret": "A" * 40}
+        self.webhook = self._post("webhooks", hook, "/ext/v1")
+
     @classmethod
     @contextlib.contextmanager
     def standing(cls, site: Site) -> Iterator[Target]:
@@ -118,6 +121,7 @@ class Target:
             "runbook": [self.runbook, "book"],
             "allocation": [self.allocation, "wish"],
             "chassis": self.chassis,
+            "webhook": [self.webhook],
             "driver": ["fake-hardware"],
             "hostname": [self.stage.site.runtime.host],
             "trait": ["CUSTOM_A", "HW_CPU_X86_VMX"],
@@ -161,8 +165,8 @@ class Target:
         address = f"52:54:00:00:00:{number:02x}"
         return self._post("ports", {"node_uuid": node, "address": address})
 
-    def _post(self, plural: str, body: dict[str, Any]) -> str:
-        made = self.api.post(f"/v1/{plural}", body)
+    def _post(self, plural: str, body: dict[str, Any], root: str = "/v1") -> str:
+        made = self.api.post(f"{root}/{plural}", body)
         assert made.status == 201, made.body
         return str(made.json["uuid"])
 

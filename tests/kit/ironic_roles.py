@@ -126,6 +126,7 @@ TABLE: Final = {
     "baremetal:events:post": "Sa",
     "baremetal:events:list": "Sr Ss Or Os Lr Ls Xr Xs",  # ours, as the lists of Ironic
     "baremetal:events:list_all": "Sr Ss",
+    **{f"baremetal:webhook:{verb}": "Sa" for verb in ("get", "create", "update", "delete")},
     "baremetal:deploy_template:get": "Sr Ss",
     "baremetal:deploy_template:create": "Sa",
     "baremetal:deploy_template:delete": "Sa",

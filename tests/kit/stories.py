@@ -58,8 +58,9 @@ class Stage:
         conductors = {runtime.host: site.service.manager}
         client = RpcClient(runtime.ring, rpc.carried(conductors, site.until_closed))
         self.services = Services(
-            db=site.db, rpc=client, conf=runtime.conf, policies=Policies(runtime.conf)
-        )
+            db=site.db, rpc=client, conf=runtime.conf, policies=Policies(runtime.conf),
+            sealer=runtime.sealer,
+        )  # fmt: skip
         self.api = Client(app.make_app(self.services))
 
     def configure(self, group: str, **options: Any) -> None:

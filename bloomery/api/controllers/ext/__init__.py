@@ -7,7 +7,7 @@ from typing import Any
 
 from webob import exc as statuses
 
-from bloomery.api.controllers.ext import description, events, fleet, nodes
+from bloomery.api.controllers.ext import description, events, fleet, nodes, webhooks
 from bloomery.api.declare import Call
 from bloomery.api.routing import Rest
 
@@ -27,6 +27,11 @@ class Folder(Rest):
 
 def make(root: Callable[[], Rest]) -> Rest:
     """Return the controller of /ext; ``root`` returns that of all, which it describes."""
-    described = {"openapi.json": description.Openapi(root)}
-    controllers = {"nodes": nodes.Nodes(), "events": events.Events(), "fleet": fleet.Fleet()}
-    return Folder(v1=Folder(**controllers, **described))
+    children: dict[str, Rest] = {
+        "events": events.Events(),
+        "fleet": fleet.Fleet(),
+        "nodes": nodes.Nodes(),
+        "openapi.json": description.Openapi(root),
+        "webhooks": webhooks.Webhooks(),
+    }
+    return Folder(v1=Folder(**children))

@@ -1,0 +1,70 @@
+"""Queries on webhooks: what operators write of them, and what deliveries note."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Mapping
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import event_cursors, rows
+from bloomery.db.tables import WEBHOOKS
+from bloomery.model.webhook import State, Webhook, sink_of
+
+_T = WEBHOOKS.c
+_COLUMNS = [_T[field.name] for field in dataclasses.fields(Webhook)]
+
+
+def list_all(conn: sa.Connection) -> list[Webhook]:
+    """Return all, oldest first."""
+    query = sa.select(*_COLUMNS).order_by(_T.id)
+    return [Webhook(**row) for row in conn.execute(query).mappings()]
+
+
+def get(conn: sa.Connection, uuid: str) -> Webhook:
+    """Return one.  Raises WebhookNotFound."""
+    row = conn.execute(sa.select(*_COLUMNS).where(_T.uuid == uuid)).mappings().one_or_none()
+    if row is None:
+        raise errors.WebhookNotFound(webhook=uuid)
+    return Webhook(**row)
+
+
+def insert(conn: sa.Connection, webhook: Webhook, *, most: int) -> None:
+    """Add one, which is told of what happens from now on.  Raises TooManyWebhooks."""
+    if conn.execute(sa.select(sa.func.count()).select_from(WEBHOOKS)).scalar_one() >= most:
+        raise errors.TooManyWebhooks(most=most)
+    conn.execute(sa.insert(WEBHOOKS), dataclasses.asdict(webhook) | {"created_at": rows.now()})
+    event_cursors.add_missing(conn, [webhook.sink])
+
+
+def update(conn: sa.Connection, uuid: str, changes: Mapping[str, Any]) -> None:
+    """Change what operators may; a webhook that is made active forgets its failures."""
+    if changes.get("state") == State.ACTIVE:
+        changes = {**changes, "failures": 0, "last_error": None}
+    changed = sa.update(WEBHOOKS).where(_T.uuid == uuid).values(**changes, updated_at=rows.now())
+    if not conn.execute(changed).rowcount:
+        raise errors.WebhookNotFound(webhook=uuid)
+
+
+def delete(conn: sa.Connection, uuid: str) -> None:
+    """Remove one, and keep no events for it.  Raises WebhookNotFound."""
+    if not conn.execute(sa.delete(WEBHOOKS).where(_T.uuid == uuid)).rowcount:
+        raise errors.WebhookNotFound(webhook=uuid)
+    event_cursors.delete(conn, sink_of(uuid))
+
+
+def note_delivery(conn: sa.Connection, uuid: str) -> None:
+    """An event was taken: former failures are forgotten."""
+    well = {"state": State.ACTIVE, "failures": 0, "last_error": None}
+    mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
+    conn.execute(mine.values(**well, last_delivered_at=rows.now()))
+
+
+def note_failure(conn: sa.Connection, uuid: str, error: str, *, most: int) -> None:
+    """An event was not taken; after ``most`` failures in a row nothing is delivered any more."""
+    count = _T.failures + 1
+    state = sa.case((count >= most, str(State.PARKED)), else_=str(State.FAILING))
+    mine = sa.update(WEBHOOKS).where(_T.uuid == uuid, _T.state != State.PARKED)
+    conn.execute(mine.values(state=state, failures=count, last_error=error))

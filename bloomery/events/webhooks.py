@@ -1,0 +1,227 @@
+"""Webhooks: each is a sink with a cursor of its own, so that one that fails holds up no other.
+
+An event is sent as a POST, signed as the Standard Webhooks say; it was taken when 2xx comes back,
+whatever the body.  Redirects are not followed, and an address of the machine itself, or of its
+link, is called only where an operator allows that.  What fails is tried again, later each time;
+what failed too often in a row is parked until somebody makes it active again, and keeps no events
+meanwhile beyond the time that all are kept.
+"""
+
+from __future__ import annotations
+
+import http.client
+import logging
+import threading
+import time
+from collections.abc import Callable, Iterator
+from datetime import UTC, datetime
+from typing import Any, Final, Protocol
+
+import orjson
+import standardwebhooks
+
+from bloomery import errors, fetching
+from bloomery.conf.notifications import Events
+from bloomery.db import webhooks
+from bloomery.db.engine import Database
+from bloomery.db.events import Stored
+from bloomery.events import selection as selections
+from bloomery.events.selection import Selection
+from bloomery.events.sink_worker import Pace, SinkWorker
+from bloomery.model.webhook import State, Webhook
+from bloomery.secrets import Sealer
+
+LOG = logging.getLogger(__name__)
+
+_LOOK_S: Final = 5.0  # at what other processes have changed
+_NOTE_S: Final = 5.0  # the least time between two notes that all is well
+
+
+class DeliveryFailed(Exception):
+    """The address did not take an event."""
+
+
+class WebhookSink:
+    """Delivers to one address."""
+
+    wants_snapshots = False
+
+    def __init__(
+        self,
+        db: Database,
+        webhook: Webhook,
+        sealer: Sealer,
+        conf: Events,
+        on_failure: Callable[[], None] = lambda: None,
+    ) -> None:
+        """``on_failure`` is called when one was noted: the webhook may be parked by now."""
+        self._db, self._webhook, self._conf = db, webhook, conf
+        self._on_failure = on_failure
+        self.name = webhook.sink
+        self._selection = Selection(event_type=webhook.type, object_uuid=webhook.object_uuid)
+        self._signer = standardwebhooks.Webhook(sealer.open_text(webhook.secret))
+        self._url = fetching.checked(webhook.url)
+        self._noted_at: float | None = None  # when it was noted that all is well
+
+    def open(self) -> None:
+        return
+
+    def send(self, event: Stored) -> None:
+        """Raises DeliveryFailed, which is noted for the operator."""
+        if not self._selection.takes(event):
+            return
+        try:
+            self._post(event)
+        except DeliveryFailed as exc:
+            self._noted_at, error, most = None, str(exc), self._conf.webhook_max_failures
+            uuid = self._webhook.uuid
+            self._db.transact(lambda conn: webhooks.note_failure(conn, uuid, error, most=most))
+            self._on_failure()
+            raise
+        self._note_delivery()
+
+    def _note_delivery(self) -> None:
+        now = time.monotonic()
+        if self._noted_at is None or now - self._noted_at >= _NOTE_S:
+            self._db.transact(lambda conn: webhooks.note_delivery(conn, self._webhook.uuid))
+            self._noted_at = now
+
+    def _post(self, event: Stored) -> None:
+        body, headers = signed(self._signer, event, datetime.now(UTC))
+        until_s = time.monotonic() + self._conf.webhook_timeout
+        connection = fetching.Connection(self._url, self._addresses, until_s)
+        try:
+            connection.request("POST", fetching.target(self._url), body, headers)
+            with connection.getresponse() as answer:
+                status = answer.status
+        except fetching.FetchRefused as exc:
+            raise DeliveryFailed(str(exc)) from exc
+        except (OSError, http.client.HTTPException, ValueError) as exc:
+            too_slow = f"it took longer than {self._conf.webhook_timeout} s"
+            raise DeliveryFailed(connection.why(exc, too_slow)) from exc
+        finally:
+            connection.end()
+        if not 200 <= status < 300:
+            raise DeliveryFailed(f"the server answers {status}")
+
+    def _addresses(self, host: str, port: int) -> Iterator[tuple[Any, ...]]:
+        entries = list(fetching.resolved(host, port))
+        allowed = [entry for entry in entries if not fetching.is_local(entry)]
+        if not allowed and not self._conf.webhook_allow_local:
+            raise fetching.FetchRefused(
+                "it leads to the machine itself or to a link-local address; an operator may allow "
+                "that with [events]webhook_allow_local"
+            )
+        yield from entries if self._conf.webhook_allow_local else allowed
+
+    def close(self) -> None:
+        return
+
+
+def signed(
+    signer: standardwebhooks.Webhook, event: Stored, now: datetime
+) -> tuple[bytes, dict[str, str]]:
+    """Return body and headers; the id is the same each time: receivers know a repetition by it."""
+    body = orjson.dumps(
+        {
+            "type": event.event_type,
+            "timestamp": event.created_at,
+            "data": selections.document(event),
+        }
+    )
+    return body, {
+        **fetching.HEADERS,
+        "Content-Type": "application/json",
+        "webhook-id": event.message_id,
+        "webhook-timestamp": str(int(now.timestamp())),
+        "webhook-signature": signer.sign(event.message_id, now, body.decode()),
+    }
+
+
+class Readers(Protocol):
+    """Whom the relay wakes."""
+
+    def add_reader(self, wake: Callable[[], None]) -> None: ...
+
+    def remove_reader(self, wake: Callable[[], None]) -> None: ...
+
+
+class Webhooks:
+    """Owns a worker for each webhook that is not parked, and a thread that looks after them."""
+
+    def __init__(
+        self,
+        db: Database,
+        sealer: Sealer,
+        conf: Events,
+        relay: Readers,
+        *,
+        holder: str,
+        pace: Pace | None = None,
+    ) -> None:
+        """``relay`` wakes the workers when events were written."""
+        self._relay = relay
+        self._db, self._sealer, self._conf = db, sealer, conf
+        self._holder, self._pace = holder, pace
+        self._workers: dict[str, tuple[tuple[str | None, ...], SinkWorker]] = {}
+        self._change = threading.Condition()
+        self._is_changed = self._stopping = False
+        self._thread = threading.Thread(target=self._run, name="events-webhooks", daemon=True)
+
+    def start(self) -> None:
+        self._thread.start()
+
+    def look(self) -> None:
+        """A webhook was made, changed or deleted here."""
+        with self._change:
+            self._is_changed = True
+            self._change.notify()
+
+    def stop(self) -> None:
+        with self._change:
+            self._stopping = True
+            self._change.notify()
+        if self._thread.ident is not None:
+            self._thread.join()
+        for uuid in list(self._workers):
+            self._stop(uuid)
+
+    def _run(self) -> None:
+        while not self._stopping:
+            try:
+                self.settle()
+            except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
+                LOG.warning("cannot look after webhooks: %s", errors.brief(exc))
+            with self._change:
+                self._change.wait_for(lambda: self._is_changed or self._stopping, _LOOK_S)
+                self._is_changed = False
+
+    def settle(self) -> None:
+        """Have exactly the workers that the rows ask for."""
+        with self._db.read() as conn:
+            wanted = {
+                each.uuid: each for each in webhooks.list_all(conn) if each.state != State.PARKED
+            }
+        for uuid, (traits, _) in list(self._workers.items()):
+            if uuid not in wanted or _traits(wanted[uuid]) != traits:
+                self._stop(uuid)
+        for uuid, webhook in wanted.items():
+            if uuid not in self._workers:
+                self._begin(webhook)
+
+    def _begin(self, webhook: Webhook) -> None:
+        sink = WebhookSink(self._db, webhook, self._sealer, self._conf, self.look)
+        worker = SinkWorker(self._db, sink, holder=self._holder, pace=self._pace, may_begin=False)
+        self._workers[webhook.uuid] = _traits(webhook), worker
+        self._relay.add_reader(worker.wake)
+        worker.start()
+
+    def _stop(self, uuid: str) -> None:
+        _, worker = self._workers.pop(uuid)
+        self._relay.remove_reader(worker.wake)
+        worker.stop()
+
+
+def _traits(webhook: Webhook) -> tuple[str | None, ...]:
+    """Return what makes another worker necessary when it changes."""
+    return webhook.url, webhook.secret, webhook.type, webhook.object_uuid

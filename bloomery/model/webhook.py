@@ -1,0 +1,138 @@
+"""A webhook: an address that is told of events, and how that goes."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import re
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from datetime import datetime
+from enum import StrEnum
+from typing import Any, Final
+
+from bloomery import errors, fetching
+from bloomery.model.rules import idents
+
+EVENT_TYPE: Final = re.compile(r"[a-z_]+(\.[a-z_]+){0,3}", re.ASCII)
+MOST_TEXT: Final = 255
+MOST_URL: Final = 2048
+_SECRET_BYTES: Final = (24, 64)
+_PREFIX: Final = "whsec_"
+WRITABLE: Final = ("description", "object_uuid", "secret", "state", "type", "url")
+
+
+class State(StrEnum):
+    ACTIVE = "active"
+    FAILING = "failing"  # the last delivery failed, and is tried again
+    PARKED = "parked"  # nothing is delivered until somebody sets it to active
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Webhook:
+    """One row of ``webhooks``; ``secret`` is sealed.
+
+    ``type``: whole words of event types from the left; ``object_uuid``: of one node or stack.
+    """
+
+    uuid: str
+    url: str
+    secret: str
+    type: str | None = None
+    object_uuid: str | None = None
+    description: str | None = None
+    state: str = State.ACTIVE
+    failures: int = 0
+    last_error: str | None = None
+    last_delivered_at: datetime | None = None
+    created_at: datetime | None = None
+    updated_at: datetime | None = None
+
+    @property
+    def sink(self) -> str:
+        """Return the name of the sink that carries events there."""
+        return sink_of(self.uuid)
+
+
+SINK_PREFIX: Final = "webhook:"
+
+
+def sink_of(uuid: str) -> str:
+    return f"{SINK_PREFIX}{uuid}"
+
+
+def is_webhook(sink: str) -> bool:
+    return sink.startswith(SINK_PREFIX)
+
+
+def check_url(url: Any) -> str:
+    """Return the URL.  Raises Invalid for what could never be called."""
+    if not isinstance(url, str):
+        raise errors.Invalid(reason="cannot do without url: replace it with another one")
+    try:
+        fetching.checked(url)
+    except fetching.FetchRefused as exc:
+        raise errors.Invalid(reason=f"cannot use url: {exc}") from exc
+    if len(url) > MOST_URL:
+        raise errors.Invalid(reason=f"cannot use url: {MOST_URL} characters are allowed")
+    if not url.isascii() or any(char <= " " for char in url):
+        raise errors.Invalid(reason="cannot use url: write it in ASCII, without spaces")
+    return url
+
+
+def check_secret(secret: Any) -> str:
+    """Return the secret.  Raises Invalid, which does not repeat it."""
+    least, most = _SECRET_BYTES
+    try:
+        size = len(base64.b64decode(str(secret).removeprefix(_PREFIX), validate=True))
+    except (binascii.Error, ValueError):
+        size = 0
+    if not least <= size <= most:
+        raise errors.Invalid(
+            reason=f"cannot use secret: {least} to {most} bytes in base64 are needed, after "
+            f"{_PREFIX} or without it",
+        )
+    return str(secret)
+
+
+def check_type(event_type: Any) -> str | None:
+    """Return the words of a type.  Raises Invalid."""
+    if event_type is not None and not EVENT_TYPE.fullmatch(event_type):
+        raise errors.Invalid(
+            reason=f"cannot use type {event_type!r}: write up to four words of a type from the "
+            "left, such as baremetal.node.provision_set",
+        )
+    return event_type  # type: ignore[no-any-return]
+
+
+def check_state(state: Any) -> str:
+    """Return the state.  Raises Invalid for what only deliveries can make of it."""
+    if state not in (State.ACTIVE, State.PARKED):
+        raise errors.Invalid(reason="cannot use state: set it to active or parked")
+    return str(state)
+
+
+def check_object(uuid: Any) -> str | None:
+    return None if uuid is None else idents.check_uuid("object_uuid", uuid)
+
+
+CHECKS: Final[Mapping[str, Callable[[Any], Any]]] = {
+    "object_uuid": check_object,
+    "secret": check_secret,
+    "state": check_state,
+    "type": check_type,
+    "url": check_url,
+}
+
+
+def checked(name: str, value: Any) -> Any:
+    """Return what an attribute may be set to.  Raises Invalid, which repeats no secret."""
+    if value is not None and not isinstance(value, str):
+        raise errors.Invalid(reason=f"cannot use {name}: it has to be a text")
+    if value is not None and "\0" in value:
+        raise errors.Invalid(reason=f"cannot use {name}: it holds the character NUL")
+    if name in CHECKS:
+        return CHECKS[name](value)
+    if value is not None and len(value) > MOST_TEXT:
+        raise errors.Invalid(reason=f"cannot use {name}: {MOST_TEXT} characters are allowed")
+    return value
