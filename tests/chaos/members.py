@@ -1,0 +1,101 @@
+"""Processes of a site on one server database: conductors and APIs, to be killed and stopped."""
+
+from __future__ import annotations
+
+import os
+import re
+import signal
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Final
+
+from tests.chaos import witness
+from tests.kit.waiting import wait_for
+
+_ROOT: Final = Path(__file__).resolve().parents[2]
+_PROGRAM: Final = (
+    "from tests.chaos import witness; witness.install(); from bloomery.cmd import main; main()"
+)
+_SERVES: Final = re.compile(r"answers at (\S+?);? |conductor (\S+) serves")
+_STARTS_WITHIN_S: Final = 90.0
+
+
+class Member:
+    """``bloomery ROLE`` with a state dir and a configuration of its own; may be started anew."""
+
+    def __init__(
+        self, role: str, folder: Path, options: dict[str, dict[str, Any]], witness_port: int
+    ) -> None:
+        self.role, self._folder = role, folder
+        self._env = os.environ | {
+            witness.VARIABLE: str(witness_port), "PYTHONPATH": str(_ROOT),
+            "PYTHONWARNINGS": "ignore",
+        }  # fmt: skip
+        folder.mkdir()
+        self._config = folder / "bloomery.conf"
+        self._config.write_text("".join(_group(name, values) for name, values in options.items()))
+        self.lives = 0
+        self.is_stopped = False
+        self._output: list[str] = []
+        self.complaints: list[str] = []
+
+    def start(self) -> None:
+        """Start a process; it serves a little later."""
+        arguments = ["--port", "0", "--orchestration-port", "0"] if self.role == "api" else []
+        self.lives += 1
+        self.is_stopped = False
+        self._output = []
+        self.process = subprocess.Popen(
+            [sys.executable, "-c", _PROGRAM, self.role, "--state-dir", str(self._folder / "state"),
+             "--config-file", str(self._config), *arguments],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._env, cwd=_ROOT,
+        )  # fmt: skip
+        pipes = ((self.process.stdout, self._output), (self.process.stderr, self.complaints))
+        self._readers = [threading.Thread(target=_read, args=pipe, daemon=True) for pipe in pipes]
+        for reader in self._readers:
+            reader.start()
+
+    def wait_until_it_serves(self) -> None:
+        wait_for(
+            lambda: self.is_serving or self.process.poll() is not None,
+            f"{self.role} to serve", timeout_s=_STARTS_WITHIN_S,
+        )  # fmt: skip
+        assert self.is_serving, "".join(self.complaints)[-3000:]
+
+    @property
+    def is_serving(self) -> bool:
+        return _SERVES.search("".join(self._output)) is not None
+
+    @property
+    def url(self) -> str:
+        serving = _SERVES.search("".join(self._output))
+        assert serving is not None
+        return serving[1]
+
+    def kill(self) -> None:
+        """kill -9, also of one that stands still."""
+        self.process.send_signal(signal.SIGKILL)
+        self.process.wait(timeout=30)
+        for reader in self._readers:
+            reader.join(timeout=5)
+        for pipe in (self.process.stdout, self.process.stderr):
+            if pipe is not None:
+                pipe.close()
+
+    def stand_still(self) -> None:
+        self.is_stopped = True
+        self.process.send_signal(signal.SIGSTOP)
+
+    def go_on(self) -> None:
+        self.process.send_signal(signal.SIGCONT)
+        self.is_stopped = False
+
+
+def _group(name: str, values: dict[str, Any]) -> str:
+    return f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
+
+
+def _read(pipe: Any, into: list[str]) -> None:
+    into.extend(pipe)  # as the lines come
