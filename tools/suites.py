@@ -108,7 +108,7 @@ SUITES: Final = (
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
-    Suite("chaos", f"{PYTEST} tests/chaos", 300, "SQLite", uses=EVERY_SERVER),
+    Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=EVERY_SERVER),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 300, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 300, needs=("mariadb",)),

@@ -238,16 +238,12 @@ OPERATOR: Final = Process("operator")
 
 @dataclass(slots=True)
 class Fate:
-    """What happens to processes: so many deaths and pauses, each at a point that is drawn.
-
-    ``longest_pause_s``: within the lease, as long as a conductor that comes back from its burial
-    does not begin a new life.
-    """
+    """What happens to processes: so many deaths and pauses, each at a point that is drawn."""
 
     cluster: Cluster
     deaths: int = 2
     pauses: int = 2
-    longest_pause_s: float = 15.0
+    longest_pause_s: float = 90.0
     every: int = 150  # points, on average
     is_over: bool = False
 

@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Final
 
+import sqlalchemy as sa
+
 from bloomery.conductor import recovery
-from bloomery.conductor.lease import Lease
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conductor.runner import Flow
-from bloomery.db import locks, nodes
+from bloomery.conductor.task_manager import TaskManager
+from bloomery.db import conductors, locks, nodes
+from bloomery.db.tables import CONDUCTORS
 
 
 def _guard_off() -> None:
@@ -20,11 +23,6 @@ def _guard_off() -> None:
 
     locks._require = lambda rowcount, guard: None
     locks.update_guarded = update
-
-
-def _lease_off() -> None:
-    """Whoever was silent for long writes to BMCs all the same."""
-    Lease.require = lambda self, node, holder: None
 
 
 def _own_only_off() -> None:
@@ -45,9 +43,21 @@ def _journal_off() -> None:
     Flow.opening = property(lambda self: [])
 
 
+def _incarnation_off() -> None:
+    """Who was buried beats again as if nothing had happened."""
+
+    def beat(conn: Any, hostname: str, _incarnation: str | None, *, online: bool = True) -> bool:
+        alive = {"heartbeat": CONDUCTORS.c.heartbeat + 1, "online": online}
+        conn.execute(sa.update(CONDUCTORS).where(CONDUCTORS.c.hostname == hostname).values(alive))
+        return True
+
+    conductors.beat = beat
+    TaskManager.require_held = lambda self: None
+
+
 OFF: Final[dict[str, Callable[[], None]]] = {
     "guard": _guard_off,
-    "lease": _lease_off,
+    "incarnation": _incarnation_off,
     "own-only": _own_only_off,
     "burial": _burial_off,
     "journal": _journal_off,
