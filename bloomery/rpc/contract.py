@@ -304,7 +304,7 @@ class Power(Protocol):
         All interfaces but vendor.  No BMC is asked.
         """
 
-    @since("1.0", question=True)
+    @since("1.0", question=True, longest_s=3)
     def describe_bmc(self, request: Request, node_uuid: str) -> Json | None:
         """Return what this conductor remembers of the node's BMC, without asking it; needs no lock.
 

@@ -23,6 +23,7 @@ class Method:
     """One method of a contract, ``request`` left out.
 
     ``is_question``: it changes nothing, so that a call that comes twice is simply answered twice.
+    ``longest_s``: answers come from memory: what takes longer is not waited for.
     ``field_since``: the versions that brought parameters after the method itself.
     ``drops_new_fields``: a caller whose peers may be older leaves those parameters out, instead of
     refusing the call.
@@ -33,6 +34,7 @@ class Method:
     parameters: tuple[str, ...]
     required: frozenset[str]
     is_question: bool = False
+    longest_s: float | None = None
     field_since: Mapping[str, str]
     drops_new_fields: bool = False
 
@@ -61,6 +63,7 @@ def since(
     version: str,
     *,
     question: bool = False,
+    longest_s: float | None = None,
     fields: Mapping[str, str] | None = None,
     drops_new_fields: bool = False,
 ) -> Callable[[F], F]:
@@ -68,7 +71,8 @@ def since(
 
     def mark(method: F) -> F:
         facts = {"since": version, "is_question": question, "field_since": dict(fields or {})}
-        setattr(method, _MARK, facts | {"drops_new_fields": drops_new_fields})
+        more = {"longest_s": longest_s, "drops_new_fields": drops_new_fields}
+        setattr(method, _MARK, facts | more)
         return method
 
     return mark

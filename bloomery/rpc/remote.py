@@ -95,6 +95,8 @@ class Remote:
             host=host, request=request, arguments=arguments,
         )  # fmt: skip
         timeout_s = self._response_timeout_s + (request.wait_s or 0.0)
+        if method.longest_s is not None:
+            timeout_s = min(timeout_s, method.longest_s)
         began = time.perf_counter()
         with self.limits.call(host):
             reply = self._channel.call(host, call.packed(), timeout_s)

@@ -13,9 +13,10 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery.conductor.periodics import power_sync
-from bloomery.db import conductors, rows
+from bloomery.db import rows
 from bloomery.db.tables import STEP_RUNS
 from bloomery.rpc.liveness import Liveness
+from tests.kit import peers
 from tests.kit.bmc import UNREACHABLE, FakeBmc
 
 PASSWORD = "hunter2-situations"
@@ -66,15 +67,14 @@ class Scene:
     def peer(self, *, silent_s=0, online=True, drivers=()):
         """Let there be another conductor that gave no sign of life for so long."""
         db, ring, now = self.stage.site.db, self.stage.services.rpc.ring, [0.0]
-        row = {"hostname": PEER, "group": "", "drivers": list(drivers), "interfaces": []}
-        db.transact(lambda conn: conductors.register(conn, **row))
-        db.transact(lambda conn: conductors.beat(conn, PEER, online=online))
+        peers.join(db, PEER, drivers)
+        peers.beat(db, PEER, online=online)
         ring._clock = lambda: now[0]
         ring.liveness = Liveness.of(self.stage.services.conf, ring._clock)
         ring.refresh()
         while now[0] < silent_s:
             now[0] += 10
-            db.transact(lambda conn: conductors.beat(conn, OURS))
+            peers.beat(db, OURS)
             ring.refresh()
 
     def remembers(self, **facts):
