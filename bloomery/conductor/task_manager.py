@@ -310,12 +310,13 @@ class TaskManager:
         """Raise LockLost if the node is not ours any more: what writes to a BMC asks first.
 
         The lease says whether peers may think us dead; the row whether one of them has.  That is
-        read unless a transaction has shown it within the last second.  Raises DatabaseBusy.
+        read unless a transaction has shown it within the last second.  The lease is asked last:
+        it runs out while the database is slow, or while we are stopped.  Raises DatabaseBusy.
         """
         self.assert_exclusive()
-        self.runtime.lease.require(self.node_id, self.runtime.host, self._incarnation)
         if self.runtime.lease.now() - self._confirmed_at > _CONFIRMED_FOR_S:
             self.require_held()
+        self.runtime.lease.require(self.node_id, self.runtime.host, self._incarnation)
 
     def release_child(self) -> None:
         """Give back the node below that a step of this one was working on."""

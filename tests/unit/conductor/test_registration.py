@@ -13,7 +13,7 @@ from bloomery import errors
 from bloomery.conductor import process_identity
 from bloomery.conductor.process_identity import ProcessIdentity
 from bloomery.conductor.registration import STILL_FOR_BEATS, Registration
-from bloomery.db import conductors
+from bloomery.db import conductors, locks
 from bloomery.outcome import Again
 from tests.kit import bmc_probes, life_probes, peers
 from tests.kit.clock import HandClock
@@ -241,6 +241,24 @@ def test_a_reservation_that_changes_hands_is_left_alone(site: Site) -> None:
         strays.run()
         assert site.node(node).reservation == HOST
         site.set(node, reservation=None)
+
+
+def test_a_lease_that_runs_out_during_the_look_at_the_row_forbids_the_order(
+    site: Site, monkeypatch: Any
+) -> None:
+    now = [site.runtime.lease.now()]
+    site.runtime.lease._clock = lambda: now[0]
+    plain = locks.require_held
+
+    def slowly(*args: Any) -> None:
+        plain(*args)
+        now[0] += 50
+
+    with site.acquire(site.enrol(provision_state="available")) as task:
+        now[0] += 2
+        monkeypatch.setattr(locks, "require_held", slowly)
+        with pytest.raises(errors.LockLost):
+            task.assert_lease()
 
 
 def test_a_lease_counts_from_before_its_sign_of_life(site: Site, monkeypatch: Any) -> None:
