@@ -176,7 +176,7 @@ class Renamed:
 
     def proxy(self, host: str) -> Any:
         if host not in self._names:
-            raise errors.ConductorUnreached(host=host, reason="it is none of this test")
+            raise errors.ConductorUnreached(host=host, reason="it is not in this process")
         return self._transport.proxy(self._names[host])
 
     def close(self) -> None:
