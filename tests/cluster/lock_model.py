@@ -20,7 +20,7 @@ import uuid
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, ClassVar, Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 from hypothesis import stateful
@@ -78,7 +78,8 @@ class Life:
     runtime: ConductorRuntime
     watch: Leases
     born_at: float
-    guards: list[locks.Guard] = field(default_factory=list)
+    incarnation: str | None = None
+    guards: dict[locks.Guard, str | None] = field(default_factory=dict)  # and in which life
     is_paused: bool = False
     is_cut_off: bool = False
     active_since: float = 0.0
@@ -96,7 +97,7 @@ class Life:
     def may_write(self, guard: locks.Guard) -> bool:
         """What a worker asks before it writes to a BMC."""
         try:
-            self.runtime.lease.require(guard.node_uuid, guard.holder)
+            self.runtime.lease.require(guard.node_uuid, guard.holder, self.guards[guard])
         except errors.LockLost:
             return False
         return True
@@ -111,12 +112,7 @@ class BmcWrite:
 
 
 class LockModel(stateful.RuleBasedStateMachine):
-    """``returns_as_new``: who was buried finds out when it beats, and ends.
-
-    Without, the model ends it in its place: whoever beats again does not learn it from the rows.
-    """
-
-    returns_as_new: ClassVar[bool] = False
+    """Three conductors and their nodes; who was buried begins anew when it beats."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -146,19 +142,31 @@ class LockModel(stateful.RuleBasedStateMachine):
         ours = _runtime(host)
         ring = Ring(self.db, ours.conf, clock=self.clock)
         runtime = dataclasses.replace(ours, lease=lease, ring=ring)
-        recovery.void_reservations(runtime, alone=False)
-        self.db.transact(
-            lambda conn: conductors.register(
-                conn, hostname=host, group="", drivers=["fake-hardware"], interfaces=[]
-            )
-        )
         life = Life(runtime=runtime, watch=Leases(runtime), born_at=self.now)
+        self._register(life)
         life.active_since = self.now
         life.next_beat_at = life.next_watch_at = self.now + PERIOD_S
         self.lives[host] = life
         self.died_at.pop(host, None)
         # A request of the former process ends with its connection.
         self.in_flight = [write for write in self.in_flight if write.guard.holder != host]
+
+    def _register(self, life: Life) -> None:
+        """Take the row, whoever had it before, and void what that life held."""
+        with self.db.read() as conn:
+            former = conductors.find(conn, life.host)
+        began = self.now
+        life.incarnation = self.db.transact(
+            lambda conn: conductors.register(
+                conn, hostname=life.host, group="", drivers=["fake-hardware"], interfaces=[],
+                former=former,
+            )
+        )  # fmt: skip
+        assert life.incarnation is not None
+        life.runtime.lease.begin(life.incarnation, since=began)
+        before = self._holders()
+        recovery.void_reservations(life.runtime, alone=False)
+        self.fenced |= {guard for guard in before.values() if guard.holder == life.host}
 
     def _end(self, life: Life) -> None:
         del self.lives[life.host]
@@ -176,15 +184,12 @@ class LockModel(stateful.RuleBasedStateMachine):
 
     def _beat(self, life: Life) -> None:
         life.next_beat_at = self.now + PERIOD_S
-        if self._was_buried(life) and not self.returns_as_new:
-            self._end(life)
-            return
-        self.db.transact(lambda conn: conductors.beat(conn, life.host))
-        life.runtime.lease.renew()
-
-    def _was_buried(self, life: Life) -> bool:
-        with self.db.read() as conn:
-            return not conductors.get(conn, life.host).online
+        began = self.now
+        if self.db.transact(lambda conn: conductors.beat(conn, life.host, life.incarnation)):
+            life.runtime.lease.renew(since=began)
+        else:
+            life.runtime.lease.suspend()
+            self._register(life)
 
     def _watch(self, life: Life) -> None:
         """Look at the peers; whoever loses a lock by it is fenced off."""
@@ -203,7 +208,7 @@ class LockModel(stateful.RuleBasedStateMachine):
     def _draw_guard(self, data: st.DataObject, life: Life | None) -> locks.Guard | None:
         if life is None or not life.guards:
             return None
-        return data.draw(st.sampled_from(life.guards))
+        return data.draw(st.sampled_from(list(life.guards)))
 
     # -------------------------------------------------------------------------------- rules
 
@@ -237,19 +242,24 @@ class LockModel(stateful.RuleBasedStateMachine):
     def reserve(self, data: st.DataObject, node: int) -> None:
         life, uuid_ = self._draw_life(data), self.nodes[node]
         self.pass_time(1)
-        if life is None or (self._was_buried(life) and not self.returns_as_new):
+        if life is None:
             return
         try:
             row = self.db.transact(
-                lambda conn: locks.reserve(conn, uuid_, holder=life.host, purpose="model")
+                lambda conn: locks.reserve(
+                    conn, uuid_, holder=life.host, purpose="model", incarnation=life.incarnation
+                )
             )
         except errors.NodeLocked:
             assert uuid_ in self._holders(), "a free node was refused"
             return
+        except errors.LockLost:
+            return  # it was buried, and has not beaten since
         generation = row.lock_generation
         assert generation > self.granted[uuid_], "a generation was given out twice"
         self.granted[uuid_] = generation
-        life.guards.append(locks.Guard(node_uuid=uuid_, holder=life.host, generation=generation))
+        guard = locks.Guard(node_uuid=uuid_, holder=life.host, generation=generation)
+        life.guards[guard] = life.incarnation
 
     @stateful.rule(data=st.data())
     def write_row(self, data: st.DataObject) -> None:
@@ -262,7 +272,7 @@ class LockModel(stateful.RuleBasedStateMachine):
             self.db.transact(lambda conn: locks.update_guarded(conn, guard, {"extra": '{"a": 1}'}))
         except errors.LockLost:
             assert not is_owner, f"{guard} was refused its own write"
-            life.guards.remove(guard)
+            del life.guards[guard]
         else:
             assert is_owner, f"{guard} was fenced off, and its write went through"
 
@@ -273,7 +283,7 @@ class LockModel(stateful.RuleBasedStateMachine):
         if not lives:
             return
         life = data.draw(st.sampled_from(lives))
-        guard = data.draw(st.sampled_from(life.guards))
+        guard = data.draw(st.sampled_from(list(life.guards)))
         if life.may_write(guard):
             self.in_flight.append(BmcWrite(guard=guard, lands_by=self.now + BMC_BUDGET_S))
 
@@ -283,7 +293,7 @@ class LockModel(stateful.RuleBasedStateMachine):
         guard = self._draw_guard(data, life)
         if life is None or guard is None or self._is_awaited(guard):
             return
-        life.guards.remove(guard)
+        del life.guards[guard]
         self.db.transact(lambda conn: locks.release(conn, guard))
 
     def _is_awaited(self, guard: locks.Guard) -> bool:
@@ -321,7 +331,7 @@ class LockModel(stateful.RuleBasedStateMachine):
             return
         host = data.draw(st.sampled_from(silent))
         if host not in self.lives:
-            self._start_again(host)
+            self._begin(host)
             return
         life = self.lives[host]
         life.is_paused = life.is_cut_off = False
@@ -329,11 +339,6 @@ class LockModel(stateful.RuleBasedStateMachine):
         life.next_beat_at = self.now if beats_first else self.now + PERIOD_S
         if beats_first:
             self._beat(life)
-
-    def _start_again(self, host: str) -> None:
-        before = self._holders()
-        self._begin(host)
-        self.fenced |= {guard for guard in before.values() if guard.holder == host}
 
     # --------------------------------------------------------------------------- invariants
 

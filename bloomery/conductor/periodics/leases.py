@@ -59,10 +59,14 @@ class Leases:
 
 
 def _bury(conn: sa.Connection, peer: Conductor) -> int:
-    """Declare a conductor dead, if it has not stirred since it was seen; return what it held."""
+    """Declare a conductor dead, if it has not stirred since it was seen; return what it held.
+
+    One that was declared dead before, and left nodes behind, may have come back meanwhile: they
+    are those of its new life then.
+    """
+    if not conductors.bury(conn, peer):
+        return 0
     if peer.online or peer.incarnation is not None:
-        if not conductors.bury(conn, peer):
-            return 0
         LOG.warning("conductor %s is dead: its nodes are freed", peer.hostname)
     return len(locks.void_all(conn, peer.hostname))
 

@@ -9,10 +9,11 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import task_manager
 from bloomery.conductor.manager import ConductorManager
+from bloomery.conductor.periodics import leases as watch
 from bloomery.conductor.periodics import orphans
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conductor.runtime import Context
-from bloomery.db import conductors
+from bloomery.db import conductors, locks
 from bloomery.outcome import Again
 from bloomery.rpc.ring import Ring
 from tests.kit import peers
@@ -214,3 +215,20 @@ def test_node_that_nobody_works_on_is_failed_from_its_transient_state(site):
     shown = site.wait_for_state(node, "clean failed")
     assert "was in state cleaning" in shown.last_error
     assert shown.target_provision_state == "available"
+
+
+def test_a_peer_that_came_back_since_it_was_looked_at_keeps_its_nodes(site):
+    """It was declared dead before, and left nodes; between a look and what follows it returns."""
+    peers.join(site.db, PEER)
+    peers.bury(site.db, PEER)
+    dead = peers.look(site.db, PEER)
+    incarnation = peers.join(site.db, PEER)
+    node = site.enrol(provision_state="available")
+    site.db.transact(
+        lambda conn: locks.reserve(
+            conn, node, holder=PEER, purpose="test", incarnation=incarnation
+        )
+    )  # fmt: skip
+    assert site.db.transact(lambda conn: watch._bury(conn, dead)) == 0
+    assert site.node(node).reservation == PEER
+    assert peers.beat(site.db, PEER)
