@@ -203,7 +203,7 @@ def transaction_off(patch: Patch) -> None:
     """Each statement commits by itself: what was read may be old by the time of the write."""
 
     def transact(self: Database, work: Callable[[sa.Connection], Any]) -> Any:
-        with self._engine.connect() as conn:
+        with self.read() as conn:
             return work(conn)
 
     patch.setattr(Database, "transact", transact)
