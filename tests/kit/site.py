@@ -110,6 +110,7 @@ class Site:
         self.service.periodics.stop()
         self.runtime.timers.stop()
         self.service._heart.stop()
+        self.service.registration.close()
         wait_for(lambda: not self.runtime.workers.busy, "the workers to end")
         self.runtime.workers._pool.shutdown(wait=False)  # an idle thread takes a second to notice
         self.db.close()

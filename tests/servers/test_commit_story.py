@@ -30,18 +30,24 @@ def live(stage: Stage) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def cut_commits(proxy: TcpProxy) -> None:
-    cuts = itertools.cycle(CUTS)
+def cut_commits(proxy: TcpProxy, *each: Cut) -> None:
+    cuts = itertools.cycle(each)
     proxy.on_request = lambda data: next(cuts) if is_commit(data) else Cut.NOT
 
 
 def test_a_life_is_the_same_when_answers_to_commits_are_lost(
     far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any
 ):
+    lives_as_ever(far, proxy, tmp_path, make_site, *CUTS)
+
+
+def lives_as_ever(
+    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any, *cuts: Cut
+) -> None:
     expected = live(Stage(make_site()))
     site = Site(tmp_path / "cut", db=far)
     try:
-        cut_commits(proxy)
+        cut_commits(proxy, *cuts)
         assert live(Stage(site)) == expected
     finally:
         proxy.on_request = lambda data: Cut.NOT
@@ -49,15 +55,16 @@ def test_a_life_is_the_same_when_answers_to_commits_are_lost(
 
 
 MUTANTS = {
-    "nobody asks, and it runs again": lambda conn, token: False,
-    "nobody asks, and it is taken for done": lambda conn, token: True,
+    "nobody asks, and it runs again": (lambda conn, token: False, Cut.AFTER),
+    "nobody asks, and it is taken for done": (lambda conn, token: True, Cut.BEFORE),
 }
 
 
-@pytest.mark.parametrize("claim", MUTANTS.values(), ids=MUTANTS)
+@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
 def test_without_the_token_it_is_not(
-    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any, monkeypatch, claim: Any
+    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any, monkeypatch, mutant: Any
 ):
+    claim, cut = mutant
     monkeypatch.setattr(commit_tokens, "claim", claim)
     with pytest.raises(BaseException):  # noqa: B017  whatever notices first
-        test_a_life_is_the_same_when_answers_to_commits_are_lost(far, proxy, tmp_path, make_site)
+        lives_as_ever(far, proxy, tmp_path, make_site, cut, cut, Cut.NOT)

@@ -30,4 +30,5 @@ def test_a_sign_of_life_waits_for_no_connection(db: engine.Database):
         with db.read() as conn:
             assert conductors.get(conn, "a").heartbeat == before + 1
     registration.end()
+    registration.close()
     narrow.close()
