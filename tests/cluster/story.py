@@ -12,7 +12,7 @@ import uuid as uuids
 from pathlib import Path
 from typing import Any, Final
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.model.request import Request
 from tests.cluster.audit import NodeRow
 from tests.cluster.cluster import CHECK_S, HOSTS, PERIOD_S, TIMEOUT_S, Cluster, Fate
@@ -124,6 +124,7 @@ class Agents:
         self._cluster = cluster
         self._client = cluster.client("agents")
         self._tokens: dict[str, str] = {}
+        self.is_locked_out = False  # a reply with a token was lost: nobody gets it twice
 
     def run(self) -> None:
         while True:
@@ -140,6 +141,7 @@ class Agents:
         if uuid not in self._tokens:
             shown = conductor.get_node_with_token(Request.new(), uuid)
             self._tokens[uuid] = shown["agent_token"]
+            self.is_locked_out |= shown["agent_token"] == secrets.MASK
         conductor.heartbeat(
             Request.new(), uuid, f"https://{uuid}", "1.0", self._tokens[uuid], None, None, None
         )
