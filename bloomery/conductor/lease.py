@@ -12,12 +12,10 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import Final
 
 from bloomery import errors
 from bloomery.conf.conductor import Conductor
-
-BMC_BUDGET_S: Final = 20.0
+from bloomery.drivers import base
 
 
 def check(settings: Conductor) -> None:
@@ -26,13 +24,13 @@ def check(settings: Conductor) -> None:
     One sign may be lost: so the lease, which is what the time-out leaves besides the time of a
     BMC, lasts for two pauses.
     """
-    least = BMC_BUDGET_S + 2 * settings.heartbeat_interval
+    least = base.WRITE_BUDGET_S + 2 * settings.heartbeat_interval
     if settings.heartbeat_timeout < least:
         raise errors.CannotStart(
             reason=f"cannot use [conductor]heartbeat_timeout = {settings.heartbeat_timeout}: "
             "writes to BMCs would be refused between two signs of life; set it to at least "
-            f"{least:.0f}, which is {BMC_BUDGET_S:.0f} s for a BMC and twice heartbeat_interval "
-            f"({settings.heartbeat_interval})",
+            f"{least:.0f}, which is {base.WRITE_BUDGET_S:.0f} s for a BMC and twice "
+            f"heartbeat_interval ({settings.heartbeat_interval})",
         )
 
 
@@ -43,7 +41,7 @@ class Lease:
     """
 
     def __init__(self, lasts_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._lasts_s = max(lasts_s - BMC_BUDGET_S, 1.0)
+        self._lasts_s = max(lasts_s - base.WRITE_BUDGET_S, 1.0)
         self._clock = clock
         self._renewed = clock()
         self._revoked = self._suspended = False

@@ -33,7 +33,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
-from typing import Any, ClassVar, Protocol, TypedDict
+from typing import Any, ClassVar, Final, Protocol, TypedDict
 
 from bloomery import errors
 from bloomery.conductor.states import Power as PowerState
@@ -45,6 +45,8 @@ from bloomery.model.portgroup import Portgroup
 from bloomery.model.step import Step
 from bloomery.model.volume import VolumeConnector, VolumeTarget
 from bloomery.outcome import DONE, Outcome
+
+WRITE_BUDGET_S: Final = 20.0  # from the look at the lease until a BMC has an order, or will not
 
 
 class DriverTask(Protocol):

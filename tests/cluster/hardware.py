@@ -13,10 +13,9 @@ from dataclasses import dataclass
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor.lease import BMC_BUDGET_S
 from bloomery.conf import Conf
 from bloomery.drivers import base, registry
-from bloomery.drivers.base import DriverTask
+from bloomery.drivers.base import WRITE_BUDGET_S, DriverTask
 from bloomery.drivers.fake.hardware import FakeDeploy, FakeInspect, FakePower
 from bloomery.drivers.registry import Registry
 from bloomery.model.step import Step
@@ -67,7 +66,7 @@ class Bmcs:
 
     def _answer_s(self) -> float:
         lots = self._scheduler.lots
-        return lots.uniform(0, BMC_BUDGET_S if lots.random() < _SLOW else _USUAL_S)
+        return lots.uniform(0, WRITE_BUDGET_S if lots.random() < _SLOW else _USUAL_S)
 
     @staticmethod
     def _write_of(task: DriverTask, order: str) -> Write:

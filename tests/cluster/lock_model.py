@@ -28,12 +28,13 @@ from hypothesis import strategies as st
 
 from bloomery import errors
 from bloomery.conductor import lifecycle, recovery
-from bloomery.conductor.lease import BMC_BUDGET_S, Lease
+from bloomery.conductor.lease import Lease
 from bloomery.conductor.periodics.leases import Leases
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import conductors, locks
 from bloomery.db.engine import Database
 from bloomery.db.tables import CONDUCTORS, NODES
+from bloomery.drivers.base import WRITE_BUDGET_S
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
 from tests.kit import databases, site
@@ -285,7 +286,7 @@ class LockModel(stateful.RuleBasedStateMachine):
         life = data.draw(st.sampled_from(lives))
         guard = data.draw(st.sampled_from(list(life.guards)))
         if life.may_write(guard):
-            self.in_flight.append(BmcWrite(guard=guard, lands_by=self.now + BMC_BUDGET_S))
+            self.in_flight.append(BmcWrite(guard=guard, lands_by=self.now + WRITE_BUDGET_S))
 
     @stateful.rule(data=st.data())
     def release(self, data: st.DataObject) -> None:

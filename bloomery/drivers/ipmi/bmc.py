@@ -145,7 +145,7 @@ class IpmiBmc:
             self._pass_gap(give_up_at)
             began_at = self._rate_limit.clock()
             try:
-                output = self._run(words, give_up_at, call.assert_lease if write else _look)
+                output = self._run(words, give_up_at, call.assert_lease if write else None)
                 call.took(self._rate_limit.clock() - began_at)
                 return output
             finally:
@@ -178,16 +178,24 @@ class IpmiBmc:
         if rest_s:
             self._rate_limit.pause(rest_s)
 
-    def _run(self, words: tuple[str, ...], give_up_at: float, may_run: Callable[[], None]) -> str:
-        """Run with the first cipher suite that the BMC takes, asking ``may_run`` each time."""
+    def _run(
+        self, words: tuple[str, ...], give_up_at: float, assert_lease: Callable[[], None] | None
+    ) -> str:
+        """Run with the first cipher suite that the BMC takes.
+
+        ``assert_lease``: of a write.  ipmitool sends a command again until it ends, so that the
+        run of a write ends before the lease that was asked may be another's.
+        """
         failed, left_s = tool.Failed("no cipher suite to try"), 0.0
         for suite in self._suites():
             left_s = max(1.0, give_up_at - self._rate_limit.clock())
-            may_run()
+            within_s = left_s if self._conf.kill_on_timeout else None
+            if assert_lease is not None:
+                assert_lease()
+                within_s = min(left_s, base.WRITE_BUDGET_S)
             try:
                 output = tool.run(
-                    self.info, words, suite=suite, patience=self._patience,
-                    within_s=left_s if self._conf.kill_on_timeout else None,
+                    self.info, words, suite=suite, patience=self._patience, within_s=within_s,
                 )  # fmt: skip
             except tool.Failed as again:
                 failed = again
@@ -225,7 +233,3 @@ class IpmiBmc:
             node=self._task.node.uuid, address=self.info.key, reason=reason,
             was_cut_short=was_cut_short,
         )  # fmt: skip
-
-
-def _look() -> None:
-    """A look needs no lease."""

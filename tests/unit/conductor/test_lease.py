@@ -7,8 +7,9 @@ from dataclasses import dataclass
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.lease import BMC_BUDGET_S, Lease, check
+from bloomery.conductor.lease import Lease, check
 from bloomery.conf.conductor import Conductor
+from bloomery.drivers.base import WRITE_BUDGET_S
 
 
 @dataclass
@@ -22,14 +23,14 @@ class Clock:
 def test_a_conductor_that_was_heard_of_may_write() -> None:
     clock = Clock()
     lease = Lease(60, clock)
-    clock.now += 60 - BMC_BUDGET_S
+    clock.now += 60 - WRITE_BUDGET_S
     lease.require("node", "host")
 
 
 def test_a_conductor_that_was_silent_for_too_long_may_not() -> None:
     clock = Clock()
     lease = Lease(60, clock)
-    clock.now += 60 - BMC_BUDGET_S + 0.1
+    clock.now += 60 - WRITE_BUDGET_S + 0.1
     with pytest.raises(errors.LockLost):
         lease.require("node", "host")
 

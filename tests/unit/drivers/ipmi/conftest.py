@@ -39,6 +39,7 @@ class MadeUp:
         self.asked: list[str] = []
         self.suites: list[int | None] = []
         self.patience: list[tool.Patience] = []
+        self.limits_s: list[float | None] = []
         self.answers: dict[str, str | tool.Failed | list[str | tool.Failed]] = {}
         self.power = "off"
         self.takes_s = 0.0
@@ -48,6 +49,7 @@ class MadeUp:
         self.asked.append(said)
         self.suites.append(suite)
         self.patience.append(patience)
+        self.limits_s.append(within_s)
         self.clock.now += self.takes_s
         answer = self.answers.get(said, "")
         if isinstance(answer, list):

@@ -7,6 +7,7 @@ import pytest
 from bloomery import errors
 from bloomery.conf import Conf
 from bloomery.conf.ipmi import Ipmi
+from bloomery.drivers.base import WRITE_BUDGET_S
 from bloomery.drivers.ipmi import hardware, tool
 from bloomery.drivers.ipmi.bmc import RateLimit
 from tests.kit.driver_task import FakeTask
@@ -252,3 +253,13 @@ def test_the_lease_is_looked_at_before_each_cipher_suite(make_bmc, made_up):
 def test_a_look_needs_no_lease(make_bmc):
     task = FakeTask(LEAST, shared=True)
     assert make_bmc(task).ask(*ASK) == OFF
+
+
+@pytest.mark.parametrize("kills", [True, False])
+def test_a_write_ends_before_the_lease_may_be_anothers(make_bmc, made_up, kills):
+    bmc = make_bmc(kill_on_timeout=kills)
+    bmc.ask("power", "on", write=True)
+    bmc.ask("power", "status")
+    write_s, look_s = made_up.limits_s
+    assert write_s == WRITE_BUDGET_S
+    assert (look_s is None) is not kills
