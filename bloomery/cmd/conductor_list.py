@@ -60,8 +60,8 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
         table.add_column(heading, no_wrap=heading != "drivers", overflow="fold")
     counts = _nodes_by_host(db, settings)
     with db.read() as conn:
-        found = conductors.list_all(conn)
-    for each in found:
+        rows = conductors.list_all(conn)
+    for each in rows:
         table.add_row(
             each.hostname, each.conductor_group or "-", state_of(each), _age(each),
             str(counts[each.hostname]), _process(each), ", ".join(each.drivers),
@@ -69,7 +69,7 @@ def list_conductors(state_dir: Path, config_files: tuple[str, ...]) -> None:
     console = Console()
     if not console.is_terminal:
         console = Console(width=_WIDTH)
-    console.print(table if found else "no conductor has ever started on this database")
+    console.print(table if rows else "no conductor has ever started on this database")
 
 
 def _age(conductor: Conductor) -> str:
@@ -91,9 +91,9 @@ def _nodes_by_host(db: Database, settings: Conf) -> Counter[str | None]:
     ring = Ring(db, settings)
     query = nodes.Query(columns=("uuid", "driver", "conductor_group"))
     with db.read() as conn:
-        found = list(nodes.list_rows(conn, query))
+        rows = list(nodes.list_rows(conn, query))
     return Counter(
-        ring.find_host(driver=driver, group=group or "", uuid=uuid) for uuid, driver, group in found
+        ring.find_host(driver=driver, group=group or "", uuid=uuid) for uuid, driver, group in rows
     )
 
 

@@ -68,18 +68,18 @@ def _insert_missing(conn: sa.Connection, hostname: str, now: datetime) -> None:
 
 
 def _is_free(former: Conductor | None) -> sa.ColumnElement[bool]:
-    """Nobody lives under the name, or who did stands still as he was seen."""
+    """Nobody lives under the name, or who did stands still as he was observed."""
     if former is None:
         return _T.incarnation.is_(None)
-    return sa.or_(_T.incarnation.is_(None), _as_seen(former))
+    return sa.or_(_T.incarnation.is_(None), _as_observed(former))
 
 
-def _as_seen(seen: Conductor) -> sa.ColumnElement[bool]:
-    """Neither the life nor its counter is another one than what was seen."""
-    same_life = _T.incarnation.is_(None) if seen.incarnation is None else (
-        _T.incarnation == seen.incarnation
+def _as_observed(observed: Conductor) -> sa.ColumnElement[bool]:
+    """Neither the life nor its counter is another one than what was observed."""
+    same_life = _T.incarnation.is_(None) if observed.incarnation is None else (
+        _T.incarnation == observed.incarnation
     )  # fmt: skip
-    return sa.and_(same_life, _T.heartbeat == seen.heartbeat)
+    return sa.and_(same_life, _T.heartbeat == observed.heartbeat)
 
 
 def _replace_interfaces(
@@ -141,14 +141,14 @@ def sign_off(
     )
 
 
-def bury(conn: sa.Connection, seen: Conductor) -> bool:
+def bury(conn: sa.Connection, observed: Conductor) -> bool:
     """Declare a conductor dead; only as it was seen: False if it has stirred since.
 
     From then on it cannot beat, nor reserve a node, before it has registered anew.
     """
     now = rows.now()
     gone = {"online": False, "incarnation": None, "buried_at": now, "updated_at": now}
-    change = sa.update(CONDUCTORS).where(_T.hostname == seen.hostname, _as_seen(seen))
+    change = sa.update(CONDUCTORS).where(_T.hostname == observed.hostname, _as_observed(observed))
     return bool(conn.execute(change.values(gone)).rowcount)
 
 

@@ -286,9 +286,9 @@ def _fault_is_set(s: Standing) -> Cause | None:
 def _is_in_maintenance(s: Standing) -> Cause | None:
     if not s.node.maintenance:
         return None
-    said = secrets.mask(s.node.maintenance_reason)
+    reason = secrets.mask(s.node.maintenance_reason)
     return Cause(
-        "an operator has set maintenance" + (f": {said}" if said else ""), None,
+        "an operator has set maintenance" + (f": {reason}" if reason else ""), None,
         "end maintenance when the work on the machine is done",
     )  # fmt: skip
 
@@ -314,9 +314,10 @@ def _limit_is_reached(s: Standing) -> Cause | None:
 def _is_protected(s: Standing) -> Cause | None:
     if not s.node.protected or s.node.provision_state not in (State.ACTIVE, State.RESCUE):
         return None
-    said = secrets.mask(s.node.protected_reason)
+    reason = secrets.mask(s.node.protected_reason)
     return Cause(
-        "it is protected: deleted and rebuild are refused" + (f" ({said})" if said else ""), None,
+        "it is protected: deleted and rebuild are refused" + (f" ({reason})" if reason else ""),
+        None,
         f"{_action_by_state(s)}; set protected to false before deleted or rebuild",
     )  # fmt: skip
 
@@ -324,9 +325,9 @@ def _is_protected(s: Standing) -> Cause | None:
 def _is_retired(s: Standing) -> Cause | None:
     if not s.node.retired or s.node.provision_state not in (State.ACTIVE, State.MANAGEABLE):
         return None
-    said = secrets.mask(s.node.retired_reason)
+    reason = secrets.mask(s.node.retired_reason)
     return Cause(
-        "it is retired: it will not become available" + (f" ({said})" if said else ""), None,
+        "it is retired: it will not become available" + (f" ({reason})" if reason else ""), None,
         f"{_action_by_state(s)}; after deleted it is cleaned and stays manageable",
     )  # fmt: skip
 

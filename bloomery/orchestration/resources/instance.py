@@ -422,11 +422,11 @@ class Instance(stepwise.OnNode):
         node = self.get_node()
         if not self.is_ours(node["instance_info"]):
             raise stepwise.MachineDrifted(f"node {node['uuid']} runs another instance")
-        wanted: Json = {
+        expected: Json = {
             "instance_uuid": self.record.data.get("instance"), "provision_state": State.ACTIVE,
             "maintenance": False, "fault": None, "power_state": POWER[self.properties["power"]],
         }  # fmt: skip
-        sentences = stepwise.differences(wanted, node)
+        sentences = stepwise.differences(expected, node)
         for key in ("image_source", "boot_iso"):
             image = {key: instance_info.info_of(self.properties).get(key)}
             sentences += stepwise.differences(image, node["instance_info"])
@@ -455,10 +455,12 @@ class Instance(stepwise.OnNode):
 
     def _addresses(self, name: str) -> Any:
         networks = self.properties["networks"] or []
-        found = {each["vif"]: [each["fixed_ip"]] for each in networks if each.get("fixed_ip")}
+        addresses_of = {
+            each["vif"]: [each["fixed_ip"]] for each in networks if each.get("fixed_ip")
+        }
         if name == "addresses":
-            return found
-        return next((addresses[0] for addresses in found.values()), None)
+            return addresses_of
+        return next((addresses[0] for addresses in addresses_of.values()), None)
 
     # -------------------------------------------------------------------------- own business
 

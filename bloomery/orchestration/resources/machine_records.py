@@ -95,8 +95,10 @@ class MachineRecord(stepwise.Stepwise):
     def handle_check(self) -> Any:
         """Raise NotFound, or MachineDrifted with each difference."""
         real = self.real()
-        wanted = {name: v for name, v in self.values().items() if v is not None and name != "extra"}
-        stepwise.refuse_drift(stepwise.differences(wanted, real))
+        expected = {
+            name: v for name, v in self.values().items() if v is not None and name != "extra"
+        }
+        stepwise.refuse_drift(stepwise.differences(expected, real))
 
     # --------------------------------------------------------------------------------- values
 

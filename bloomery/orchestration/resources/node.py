@@ -183,10 +183,10 @@ class Node(stepwise.OnNode):
         return self.derived_id(f"port-{address}")
 
     def _change_maintenance(self, before: Mapping[str, Any]) -> None:
-        wanted = self.properties["maintenance"] or {}
-        if dict(wanted) != dict(before):
-            on = bool(wanted.get("enabled"))
-            reason = (wanted.get("reason") or None) if on else None
+        maintenance = self.properties["maintenance"] or {}
+        if dict(maintenance) != dict(before):
+            on = bool(maintenance.get("enabled"))
+            reason = (maintenance.get("reason") or None) if on else None
             self.machines.set_maintenance(self.node_uuid(), on, reason)
 
     # --------------------------------------------------------------------------------- delete
@@ -245,14 +245,14 @@ class Node(stepwise.OnNode):
     def handle_check(self) -> Any:
         """Raise NodeNotFound, or MachineDrifted with each difference."""
         node = self.get_node()
-        wanted: Json = {"fault": None}
+        expected: Json = {"fault": None}
         if self.properties["resource_class"]:
-            wanted["resource_class"] = self.properties["resource_class"]
+            expected["resource_class"] = self.properties["resource_class"]
         if self.properties["traits"] is not None:
-            wanted["traits"] = sorted(self.properties["traits"])
+            expected["traits"] = sorted(self.properties["traits"])
         if not (self.properties["maintenance"] or {}).get("enabled"):
-            wanted["maintenance"] = False
-        sentences = stepwise.differences(wanted, node)
+            expected["maintenance"] = False
+        sentences = stepwise.differences(expected, node)
         if self._next_verb(node["provision_state"]) is not None:
             target = self.properties["target_state"]
             sentences.append(f"provision_state is {node['provision_state']!r}, and not {target!r}")

@@ -313,21 +313,21 @@ class HardwareConfiguration(StepRun):
         """What was configured stays."""
 
 
-def steps_of(section: str, wanted: Any) -> list[Json]:
+def steps_of(section: str, stated: Any) -> list[Json]:
     """Return the steps that a section stands for."""
     if section == "firmware":
-        settings = [{k: v for k, v in each.items() if v is not None} for each in wanted]
+        settings = [{k: v for k, v in each.items() if v is not None} for each in stated]
         return [_step("firmware", "update", settings=settings)]
     if section == "bios":
-        reset = [_step("bios", "factory_reset")] if wanted.get("factory_reset") else []
-        settings = [{"name": n, "value": v} for n, v in (wanted.get("settings") or {}).items()]
+        reset = [_step("bios", "factory_reset")] if stated.get("factory_reset") else []
+        settings = [{"name": n, "value": v} for n, v in (stated.get("settings") or {}).items()]
         apply = [_step("bios", "apply_configuration", settings=settings)] if settings else []
         return [*reset, *apply]
     if section == "raid":
-        raid = {"logical_disks": wanted["logical_disks"]}
-        existing = bool(wanted.get("delete_existing", True))
+        raid = {"logical_disks": stated["logical_disks"]}
+        existing = bool(stated.get("delete_existing", True))
         return [_step("raid", "apply_configuration", raid_config=raid, delete_existing=existing)]
-    return [{k: v for k, v in each.items() if k != "order"} for each in wanted]
+    return [{k: v for k, v in each.items() if k != "order"} for each in stated]
 
 
 def _step(interface: str, step: str, **args: Any) -> Json:

@@ -73,9 +73,9 @@ class ServiceMachines:
         with _busy_is_told(uuid):
             nodes.delete(self._context(), uuid)
 
-    def set_traits(self, uuid: str, wanted: Sequence[str]) -> None:
+    def set_traits(self, uuid: str, names: Sequence[str]) -> None:
         with _busy_is_told(uuid):
-            traits.replace(self._context(), uuid, list(wanted))
+            traits.replace(self._context(), uuid, list(names))
 
     def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
         with _busy_is_told(uuid):

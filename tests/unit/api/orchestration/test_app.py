@@ -229,8 +229,10 @@ def test_bug_of_ours_is_500_and_says_nothing(world, caplog):
     assert b"secret" not in answer.body
 
 
-def test_busy_database_says_when_to_come_back(world):
-    world.engine.answers["show_stack"] = errors.ApiThreadsBusy(reason="x", count=1, size=2)
+def test_an_api_that_is_busy_says_when_to_come_back(world):
+    world.engine.answers["show_stack"] = errors.ApiThreadsBusy(
+        reason="x", count=1, option="[api]threads", size=2
+    )
     answer = world.api.get(S)
     assert (fault(answer), answer.headers["retry-after"]) == ((503, "ApiThreadsBusy"), "5")
 
