@@ -76,9 +76,10 @@ COVERAGE: Final = (
 )
 EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
 FUNCTIONAL: Final = f"{PYTEST} tests/functional"
-STORIES: Final = (  # what a server or a wire may do otherwise, in three minutes
-    f"{PYTEST} tests/functional/stories tests/functional/api/test_story.py"
-    " tests/functional/api/test_node*.py tests/functional/api/test_provision.py"
+STORIES: Final = f"{PYTEST} tests/functional/stories tests/functional/api/test_story.py"
+NODES: Final = (  # what a server may do otherwise with rows of nodes, and the first of the stories
+    f"{PYTEST} tests/functional/api/test_node*.py tests/functional/api/test_provision.py"
+    " tests/functional/stories/test_[a-h]*.py"
 )
 
 
@@ -98,11 +99,11 @@ SUITES: Final = (
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("functional", FUNCTIONAL, 1000, "SQLite", uses=("rabbitmq",), tools=("ipmi",)),
     Suite(
-        "on-postgresql", STORIES, 400, needs=("postgresql",),
+        "on-postgresql", STORIES, 600, needs=("postgresql",),
         env=(on_database("postgresql"), over("json-rpc")),
     ),
     Suite(
-        "on-mariadb", STORIES, 400, needs=("quick mariadb", "rabbitmq"),
+        "on-mariadb", NODES, 600, needs=("quick mariadb", "rabbitmq"),
         env=(on_database("mariadb"), over("oslo")),
     ),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
