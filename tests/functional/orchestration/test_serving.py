@@ -27,7 +27,7 @@ def test_a_service_without_stacks_has_an_engine_and_an_empty_list(site: Orchestr
 
 
 def test_clouds_name_both_apis(site: Orchestration) -> None:
-    cloud = yaml.safe_load(site.service._home.clouds.read_text())["clouds"]["bloomery"]
+    cloud = yaml.safe_load(site._home.clouds.read_text())["clouds"]["bloomery"]
     assert cloud["auth"] == {"endpoint": site.url}
     assert cloud["orchestration_endpoint_override"] == site.url
     assert cloud["baremetal_endpoint_override"] == site.service.url
