@@ -101,7 +101,7 @@ class Site:
 
     def stop(self) -> None:
         for member in self.members:
-            if member.lives and member.process.poll() is None:
+            if member.lives:  # also of one that has ended by itself: its pipes are open
                 member.kill()
 
     # -------------------------------------------------------------------------------- asking
