@@ -41,10 +41,8 @@ def rest(site: Orchestration) -> None:
             return not orders and not conn.execute(held).scalar()
 
     wait_for(rests, "all stacks to rest", timeout_s=60)
-    with (
-        site.service.db._edge._turn()
-    ):  # a commit is seen before it is counted: its turn ends after both
-        pass
+    with site.service.db._edge._turn():
+        pass  # a commit is seen before it is counted; its turn ends after both
 
 
 def values(count: int, first: str = "v") -> dict[str, Any]:
