@@ -37,7 +37,10 @@ import amqp
 import psycopg
 import pymysql
 
-TOOLS: Final = {"ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"}}  # program: package
+TOOLS: Final = {  # program: package
+    "ipmi": {"ipmi_sim": "openipmi", "ipmitool": "ipmitool"},
+    "curl": {"curl": "curl"},
+}
 OWN_ONLY: Final = os.environ.get("BLOOMERY_TEST_SERVERS") == "own"
 LOOPBACK: Final = "127.0.0.1"
 DATABASE: Final = "test"

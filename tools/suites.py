@@ -94,7 +94,7 @@ SUITES: Final = (
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
     Suite("unit", f"{PYTEST} tests/unit", 600, "no database"),
     Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
-    Suite("functional", FUNCTIONAL, 1000, "SQLite", uses=("rabbitmq",), tools=("ipmi",)),
+    Suite("functional", FUNCTIONAL, 1000, "SQLite", uses=("rabbitmq",), tools=("ipmi", "curl")),
     Suite(
         "on-postgresql", STORIES, 600, needs=("postgresql",),
         env=(on_database("postgresql"), over("json-rpc")),

@@ -41,8 +41,8 @@ class StackRun:
         self._began = time.monotonic()
 
     def create(self, template: dict[str, Any]) -> None:
-        made = self._client.post("/stacks", {"stack_name": self._name, "template": template})
-        self._path = f"/stacks/{self._name}/{made['stack']['id']}"
+        answer = self._client.post("/stacks", {"stack_name": self._name, "template": template})
+        self._path = f"/stacks/{self._name}/{answer['stack']['id']}"
 
     def watch(self, state: str) -> None:
         """Show the tree until the stack is in ``state``.  Raises StackStuck."""

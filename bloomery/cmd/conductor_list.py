@@ -122,11 +122,11 @@ def _wait_until_gone(db: Database, host: str) -> None:
     pause, shown = threading.Event(), None
     while True:
         with db.read() as conn:
-            row, held = conductors.get(conn, host), len(locks.list_of_holder(conn, host))
+            row, reserved = conductors.get(conn, host), len(locks.list_of_holder(conn, host))
         state = state_of(row)
-        if (state, held) != shown:
-            shown = (state, held)
-            click.echo(f"{state}: works on {held} nodes")
+        if (state, reserved) != shown:
+            shown = (state, reserved)
+            click.echo(f"{state}: works on {reserved} nodes")
         if row.incarnation is None:
             return
         pause.wait(_LOOK_S)

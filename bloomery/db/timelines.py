@@ -36,8 +36,8 @@ def find_position(conn: sa.Connection, node_uuid: str, kind: str, row_id: int) -
     """Return where a row stands in the node's timeline."""
     table, at = _TABLES[kind], _AT[kind]
     here = table.c.id == row_id, table.c.node_uuid == node_uuid, at.is_not(None)
-    found = conn.execute(sa.select(at).where(*here)).scalar_one_or_none()
-    return None if found is None else Position(found, kind, row_id)
+    row_at = conn.execute(sa.select(at).where(*here)).scalar_one_or_none()
+    return None if row_at is None else Position(row_at, kind, row_id)
 
 
 def list_rows(

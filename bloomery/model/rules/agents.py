@@ -27,8 +27,8 @@ def valid_addresses(addresses: Iterable[Any]) -> list[str]:
 
 def require_same_url(internal_info: Mapping[str, Any], callback_url: str) -> None:
     """Raise Invalid if the agent has named another URL before in this session."""
-    known = internal_info.get("agent_url")
-    if known is not None and known != callback_url:
+    agent_url = internal_info.get("agent_url")
+    if agent_url is not None and agent_url != callback_url:
         raise errors.Invalid(
             reason="cannot take this callback_url: the agent of the node has named another one "
             "before",

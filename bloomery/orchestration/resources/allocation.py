@@ -123,11 +123,7 @@ class Allocation(stepwise.Stepwise):
 
     def step_update(self) -> str | None:
         changes = {name: self.properties[name] for name in self.record.data.get(CHANGED, ())}
-        if "extra" in changes:
-            changes["extra"] = {**(changes["extra"] or {}), machines.MARK: self.mark()}
-        if changes:
-            patch = stepwise.patch_of(changes)
-            self.machines.update(machines.ALLOCATION, str(self.record.physical_id), patch)
+        stepwise.write_changes(self, machines.ALLOCATION, changes)
         self.record.data.pop(CHANGED, None)
         return None
 

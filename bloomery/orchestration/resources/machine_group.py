@@ -53,9 +53,16 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def validate(self) -> None:
         super().validate()
         rolling = self.update_policy.get("rolling_update") or {}
-        if str(rolling.get("max_unavailable")) == str(rolling.get("max_surge")) == "0":
+        shares = (str(rolling.get(name, 1)) for name in ("max_unavailable", "max_surge"))
+        if all(int(share.rstrip("%")) == 0 for share in shares):
             raise errors.StackValidationFailed(
                 reason="cannot roll out: max_unavailable and max_surge are both 0; raise one"
+            )
+        if self._least_ready() > self.count():
+            raise errors.StackValidationFailed(
+                reason=f"cannot be complete: {self._least_ready()} members are to be ready, and "
+                f"there are {self.count()}; lower min_ready",
+                path=["min_ready"],
             )
         member = self.properties["member"] or {}
         for place in instance_info.PLACES:
@@ -72,6 +79,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def _member_of(self, properties: Mapping[str, Any], name: str) -> dict[str, Any]:
         overrides = (properties.get("member_overrides") or {}).get(name) or {}
+        if not isinstance(overrides, Mapping):
+            raise errors.StackValidationFailed(
+                reason=f"cannot override properties with {overrides!r}: give a map",
+                path=["member_overrides", name],
+            )
         definition = {
             "type": MEMBER_TYPE,
             "properties": {**(properties.get("member") or {}), **overrides},

@@ -59,11 +59,7 @@ class MachineRecord(stepwise.Stepwise):
     def step_update(self) -> str | None:
         values, names = self.values(), self.record.data.get(CHANGED, ())
         changes = {self.fields[name]: values[self.fields[name]] for name in names}
-        if "extra" in changes:
-            changes["extra"] = {**(changes["extra"] or {}), machines.MARK: self.mark()}
-        if changes:
-            patch = stepwise.patch_of(changes)
-            self.machines.update(self.noun, str(self.record.physical_id), patch)
+        stepwise.write_changes(self, self.noun, changes)
         self.record.data.pop(CHANGED, None)
         return None
 

@@ -220,6 +220,14 @@ def unmark(resource: Stepwise, noun: str) -> None:
         resource.machines.update(noun, uuid, patch)
 
 
+def write_changes(resource: Stepwise, noun: str, changes: Json) -> None:
+    """Patch the record of a resource; ``extra`` keeps the mark."""
+    if "extra" in changes:
+        changes = {**changes, "extra": {**(changes["extra"] or {}), MARK: resource.mark()}}
+    if changes:
+        resource.machines.update(noun, str(resource.record.physical_id), patch_of(changes))
+
+
 def differences(fields: Mapping[str, Any], real: Mapping[str, Any]) -> list[str]:
     """Say each difference between what fields are to be and what they are."""
     return [

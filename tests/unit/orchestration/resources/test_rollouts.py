@@ -7,8 +7,10 @@ import random
 
 import pytest
 
+from bloomery.orchestration import simulation
 from bloomery.orchestration.resources import rollouts
 from bloomery.orchestration.resources.rollouts import Member, Order, Pace
+from tests.kit.simulations import stack
 
 
 def members(text: str) -> list[Member]:
@@ -81,3 +83,30 @@ def test_any_group_comes_to_its_end_and_never_has_too_many_down() -> None:
 def test_the_last_ones_leave_first() -> None:
     assert rollouts.surplus(["0", "1", "2", "10"], ["0", "1"], most=1) == ["10"]
     assert rollouts.surplus(["0", "1"], ["0", "1"], most=5) == []
+
+
+@pytest.mark.parametrize(
+    ("properties", "policy", "text"),
+    [
+        ('member_overrides: {"0": x}', "{}", "cannot override properties with 'x': give a map"),
+        ("min_ready: 120%", "{}", "3 members are to be ready, and there are 2; lower min_ready"),
+        ("min_ready: 3", "{}", "3 members are to be ready, and there are 2; lower min_ready"),
+        ("name: x", "{}", "Unknown Property name"),
+        ("index_var: '%i%'", "{rolling_update: {max_unavailable: 0, max_surge: 0%}}", "both 0"),
+    ],
+)
+def test_a_group_that_cannot_be_is_refused(properties, policy, text) -> None:
+    member = "{selector: {resource_class: bm}, image: {source: http://images/a}}"
+    group = f"""
+resources:
+  w:
+    type: OS::Ironic::InstanceGroup
+    update_policy: {policy}
+    properties:
+      count: 2
+      member: {member}
+      {properties}
+"""
+    result = simulation.run(stack(group))
+    assert result.status is None
+    assert text in result.error.message
