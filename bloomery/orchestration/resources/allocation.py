@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import machines, stepwise
+from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.machines import Json
 
 CHANGED: Final = "changed"
@@ -151,12 +151,14 @@ class Allocation(stepwise.Stepwise):
 
     # --------------------------------------------------------------------------- how it really is
 
-    def handle_check(self) -> Any:
-        """Raise EntityNotFound, or MachineDrifted: the node is not ours any more."""
-        allocation = self.real()
-        stepwise.refuse_drift(stepwise.differences({"state": "active"}, allocation))
-        node = self.machines.get_node(allocation["node_uuid"])
-        stepwise.refuse_drift(stepwise.differences({"instance_uuid": allocation["uuid"]}, node))
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield what a PATCH has changed, and a node that is not set aside for it any more."""
+        yield from self.mark_differences(real["extra"])
+        expected = {name: self.properties[name] for name in IN_PLACE if self.properties[name]}
+        yield from drift.compare(expected | {"state": "active"}, real)
+        if (node_uuid := real["node_uuid"]) is not None:
+            node = self.machines.get_node(node_uuid)
+            yield from drift.compare({"instance_uuid": real["uuid"]}, node)
 
     def real(self) -> Json:
         uuid = self.record.physical_id or ""

@@ -53,6 +53,9 @@ class FirstBoot(Handle):
         """The stored properties are all there is."""
         return
 
+    def handle_check(self) -> Any:
+        """There is nothing of it outside of the stack."""
+
     def rearm(self) -> None:
         """Forget what was signalled: the machine boots for the first time again."""
         self.record.metadata = {}

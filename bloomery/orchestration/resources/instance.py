@@ -11,7 +11,7 @@ No verb is ordered twice: see ``stepwise.OnNode``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -20,6 +20,7 @@ from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import (
     allocation,
     base,
+    drift,
     first_boot,
     instance_info,
     instance_schema,
@@ -417,22 +418,28 @@ class Instance(stepwise.OnNode):
 
     # -------------------------------------------------------------------------- how it really is
 
-    def handle_check(self) -> Any:
-        """Raise NodeNotFound, or MachineDrifted with each difference."""
-        node = self.get_node()
-        if not self.is_ours(node["instance_info"]):
-            raise stepwise.MachineDrifted(f"node {node['uuid']} runs another instance")
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield where the node differs; of a node that another instance has, that alone."""
+        instance = self.record.data.get("instance")
+        if not self.is_ours(real["instance_info"]):
+            thing = "another instance is on the node"
+            if real["instance_uuid"] is None:
+                thing = "the instance was taken away from the node"
+            elif real["instance_uuid"] == instance:
+                thing = f"instance_info/{machines.MARK} does not name this resource any more"
+            yield drift.Difference("instance_uuid", thing)
+            return
+        power = self.record.data.get("target") or POWER[self.properties["power"]]
         expected: Json = {
-            "instance_uuid": self.record.data.get("instance"), "provision_state": State.ACTIVE,
-            "maintenance": False, "fault": None, "power_state": POWER[self.properties["power"]],
+            "instance_uuid": instance, "instance_name": self._host_name(),
+            "provision_state": State.ACTIVE, "maintenance": False, "fault": None,
+            "power_state": _reached(power),
         }  # fmt: skip
-        sentences = stepwise.differences(expected, node)
-        for key in ("image_source", "boot_iso"):
-            image = {key: instance_info.info_of(self.properties).get(key)}
-            sentences += stepwise.differences(image, node["instance_info"])
-        if str(node["health"]).lower() == "critical":
-            sentences.append("health is critical")
-        stepwise.refuse_drift(sentences)
+        yield from drift.compare(expected, real)
+        info = instance_info.info_of(self.properties)
+        yield from drift.compare({"instance_info": info}, real)
+        if str(real["health"]).lower() == "critical":
+            yield drift.Difference("health", "health is critical")
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         data = self.record.data

@@ -9,14 +9,15 @@ A subclass says its noun, and what its properties are called there::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
-from bloomery.orchestration.resources import machines, stepwise
+from bloomery.orchestration.resources import drift, machines, stepwise
 from bloomery.orchestration.resources.machines import Json
 
 NODE: Final = "node_uuid"
+ADDRESS: Final = "address"
 CHANGED: Final = "changed"  # the properties that an update changes
 RECORDS: Final[Mapping[str, str]] = {"portgroup_uuid": machines.PORTGROUP}  # field -> noun
 
@@ -88,13 +89,16 @@ class MachineRecord(stepwise.Stepwise):
         stepwise.unmark(self, self.noun)
         return None
 
-    def handle_check(self) -> Any:
-        """Raise NotFound, or MachineDrifted with each difference."""
-        real = self.real()
-        expected = {
-            name: v for name, v in self.values().items() if v is not None and name != "extra"
-        }
-        stepwise.refuse_drift(stepwise.differences(expected, real))
+    # -------------------------------------------------------------------------- how it really is
+
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield each field that differs; of secret ones without their values."""
+        yield from self.mark_differences(real["extra"])
+        property_of = {field: name for name, field in self.fields.items()}
+        for field, value in self.values().items():
+            if value is not None:
+                is_secret = property_of[field] in self.secret_properties
+                yield from drift.compare({field: value}, real, secret=is_secret)
 
     # --------------------------------------------------------------------------------- values
 
@@ -107,11 +111,13 @@ class MachineRecord(stepwise.Stepwise):
         return record
 
     def values(self) -> Json:
-        """Return the fields as the properties say; nodes and groups by UUID."""
+        """Return the fields as the API stores them: nodes and groups by UUID."""
         values = {field: self.properties[name] for name, field in self.fields.items()}
         for field, value in values.items():
             if value == "" or value is None:
                 values[field] = None
+            elif field == ADDRESS:
+                values[field] = value.lower()
             elif field == NODE:
                 values[field] = self.machines.get_node(value)["uuid"]
             elif field in RECORDS:

@@ -78,6 +78,12 @@ class Machines(Protocol):
 
     def detach_vif(self, uuid: str, vif_id: str) -> None: ...
 
+    def list_bios_settings(self, uuid: str) -> Mapping[str, str | None]:
+        """Return the BIOS settings of a node, as they were read last: value by name."""
+
+    def list_firmware(self, uuid: str) -> list[Json]:
+        """Return the firmware components of a node, as they were read last."""
+
     def find(self, noun: str, ident: str) -> Json | None:
         """Return a record by UUID, or by name where the noun has names; None: it is not there."""
 

@@ -9,13 +9,13 @@ Steps::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
-from bloomery.orchestration.resources import base, machines, node_schema, stepwise
+from bloomery.orchestration.resources import base, drift, machines, node_schema, stepwise
 from bloomery.orchestration.resources.machines import Json
 
 FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
@@ -153,6 +153,7 @@ class Node(stepwise.OnNode):
         fields = {name: None if value in ("", {}) else value for name, value in fields.items()}
         fields["extra"] = {**(values.get("extra") or {}), machines.MARK: self.mark()}
         fields["name"] = fields["name"] or self.physical_resource_name()
+        fields["conductor_group"] = fields["conductor_group"] and fields["conductor_group"].lower()
         chosen = values.get("interfaces") or {}
         return fields | {f"{kind}_interface": chosen.get(kind) for kind in node_schema.INTERFACES}
 
@@ -170,7 +171,7 @@ class Node(stepwise.OnNode):
 
     def _write_port(self, address: str, port: Mapping[str, Any]) -> None:
         uuid = self._port_id(address)
-        fields = {name: port.get(name) for name in node_schema.PORT_FIELDS}
+        fields = {name: port.get(name) for name in node_schema.PORT_FIELDS} | {"address": address}
         fields = {name: value for name, value in fields.items() if value is not None}
         fields["extra"] = {**(port.get("extra") or {}), machines.MARK: self.mark()}
         if self.machines.find(machines.PORT, uuid) is None:
@@ -242,21 +243,46 @@ class Node(stepwise.OnNode):
 
     # -------------------------------------------------------------------------- how it really is
 
-    def handle_check(self) -> Any:
-        """Raise NodeNotFound, or MachineDrifted with each difference."""
-        node = self.get_node()
-        expected: Json = {"fault": None}
-        if self.properties["resource_class"]:
-            expected["resource_class"] = self.properties["resource_class"]
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield fields, ports and the state; what inspection has added is no difference."""
+        fields = self._fields()
+        expected = {name: value for name, value in fields.items() if value is not None}
+        driver_info = expected.pop("driver_info", {})
+        expected["extra"] = self.properties["extra"] or {}
+        yield from self.mark_differences(real["extra"])
+        yield from drift.compare(self._with_parent(expected, real), real)
+        if real["driver_info"] is not None:  # None: the owner of the stack may not read it
+            yield from drift.compare({"driver_info": driver_info}, real, secret=True)
+        yield from drift.compare(self._expected_facts(), real)
+        yield from self._port_differences()
+        if self._next_verb(real["provision_state"]) is not None:
+            yield from drift.compare({"provision_state": self.properties["target_state"]}, real)
+
+    def _with_parent(self, expected: Json, real: Json) -> Json:
+        """Return fields with the parent's UUID, in place of its name."""
+        if (parent := expected.get("parent_node")) in (None, real["parent_node"]):
+            return expected
+        return expected | {"parent_node": self.machines.get_node(str(parent))["uuid"]}
+
+    def _expected_facts(self) -> Json:
+        maintenance = self.properties["maintenance"] or {}
+        expected: Json = {"fault": None, "maintenance": bool(maintenance.get("enabled"))}
+        if maintenance.get("enabled") and maintenance.get("reason"):
+            expected["maintenance_reason"] = maintenance["reason"]
         if self.properties["traits"] is not None:
             expected["traits"] = sorted(self.properties["traits"])
-        if not (self.properties["maintenance"] or {}).get("enabled"):
-            expected["maintenance"] = False
-        sentences = stepwise.differences(expected, node)
-        if self._next_verb(node["provision_state"]) is not None:
-            target = self.properties["target_state"]
-            sentences.append(f"provision_state is {node['provision_state']!r}, and not {target!r}")
-        stepwise.refuse_drift(sentences)
+        return expected
+
+    def _port_differences(self) -> Iterator[drift.Difference]:
+        for port in self.properties["ports"] or ():
+            address = port["address"].lower()
+            real = self.machines.find(machines.PORT, self._port_id(address))
+            if real is None:
+                yield drift.missing(f"ports/{address}", f"port {address}")
+                continue
+            fields = {name: value for name, value in port.items() if value is not None}
+            expected = fields | {"address": address, "node_uuid": self.node_uuid()}
+            yield from drift.compare(expected, real, f"ports/{address}/")
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         try:

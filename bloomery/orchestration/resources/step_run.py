@@ -8,7 +8,7 @@ or a runbook, ordered once, and waited for::
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
@@ -16,7 +16,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import stepwise
+from bloomery.orchestration.resources import drift, stepwise
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
 
@@ -117,6 +117,11 @@ class StepRun(stepwise.OnNode):
 
     def timeout_s(self) -> float:
         return float(self.properties["timeout"])
+
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield a failure of the last run; what steps have done is not known in general."""
+        if (result := self.record.data.get("result")) not in (None, "success"):
+            yield drift.Difference("result", f"the last run of the steps failed: {result}")
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
         data = self.record.data
@@ -312,6 +317,20 @@ class HardwareConfiguration(StepRun):
     def handle_delete(self) -> Any:
         """What was configured stays."""
 
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield what of the sections that were applied the machine has no more."""
+        yield from super().differences(real)
+        applied = self.record.data.get("applied") or {}
+        if settings := (applied.get("bios") or {}).get("settings"):
+            bios = self.machines.list_bios_settings(real["uuid"])
+            expected = {name: str(value) for name, value in settings.items()}
+            yield from drift.compare(expected, bios, "bios/")
+        if firmware := applied.get("firmware"):
+            yield from firmware_differences(firmware, self.machines.list_firmware(real["uuid"]))
+        if raid := applied.get("raid"):
+            present = (real["raid_config"] or {}).get("logical_disks") or []
+            yield from raid_differences(raid["logical_disks"], present)
+
 
 def steps_of(section: str, stated: Any) -> list[Json]:
     """Return the steps that a section stands for."""
@@ -328,6 +347,39 @@ def steps_of(section: str, stated: Any) -> list[Json]:
         existing = bool(stated.get("delete_existing", True))
         return [_step("raid", "apply_configuration", raid_config=raid, delete_existing=existing)]
     return [{k: v for k, v in each.items() if k != "order"} for each in stated]
+
+
+def firmware_differences(
+    flashed: Sequence[Mapping[str, Any]], components: Sequence[Mapping[str, Any]]
+) -> Iterator[drift.Difference]:
+    """Yield components whose version is not the one that was flashed last.
+
+    A firmware's address does not say its version: the node's row does, once it is flashed.
+    """
+    present = {component["component"]: component for component in components}
+    for name in dict.fromkeys(each["component"] for each in flashed):
+        component = present.get(name)
+        if component is not None and component["last_version_flashed"] is not None:
+            expected = {"current_version": component["last_version_flashed"]}
+            yield from drift.compare(expected, component, f"firmware/{name}/")
+
+
+def raid_differences(
+    expected: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
+) -> Iterator[drift.Difference]:
+    """Yield logical disks that no disk of the machine is like; a size of MAX is any size."""
+    rest = list(present)
+    for number, disk in enumerate(expected):
+        wanted = {name: value for name, value in disk.items() if value != "MAX"}
+        like = next((each for each in rest if not [*drift.compare(wanted, each)]), None)
+        if like is None:
+            field = f"raid_config/logical_disks/{number}"
+            yield drift.missing(field, f"the logical disk {wanted}")
+        else:
+            rest.remove(like)
+    for disk in rest:
+        shown = {name: disk.get(name) for name in ("volume_name", "raid_level", "size_gb")}
+        yield drift.Difference("raid_config/logical_disks", f"a logical disk too many: {shown}")
 
 
 def _step(interface: str, step: str, **args: Any) -> Json:

@@ -22,11 +22,11 @@ and orders nothing twice.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
-from bloomery.orchestration.resources import base
+from bloomery.orchestration.resources import base, drift
 from bloomery.orchestration.resources.machines import MARK, Json, Machines
 
 STEP: Final = "step"
@@ -45,10 +45,6 @@ class MachineFailed(Exception):
 
 class MachineTimedOut(Exception):
     """The machine did not come there in time."""
-
-
-class MachineDrifted(Exception):
-    """The machine is not as its resource says: each difference, in one sentence."""
 
 
 class Stepwise(base.Resource):
@@ -100,6 +96,32 @@ class Stepwise(base.Resource):
         if now >= until:
             raise MachineTimedOut(f"cannot wait longer than {timeout_s:g} s {purpose}")
         raise base.WaitFor(uuid, min(until - now, NET_S))
+
+    # -------------------------------------------------------------------------- how it really is
+
+    def handle_check(self) -> Any:
+        """Raise NotFound, or Drifted with each difference; nothing is changed.
+
+        Of what ``external_id`` names, no properties are stored: it is there, or it is not.
+        """
+        real = self.real()
+        drift.refuse(self.differences(real) if self.properties else ())
+
+    def real(self) -> Json:
+        """Return the thing as the API has it.  Raises NotFound."""
+        raise NotImplementedError
+
+    def differences(self, real: Json) -> Iterator[drift.Difference]:
+        """Yield where the thing is not as the properties say."""
+        raise NotImplementedError
+
+    def mark_differences(
+        self, marked: Mapping[str, Any] | None, field: str = "extra"
+    ) -> Iterator[drift.Difference]:
+        """Yield what has become of the mark of this resource; whose it is instead is not told."""
+        if not self.is_ours(marked):
+            sentence = f"{field}/{MARK} does not name this resource any more"
+            yield drift.Difference(f"{field}/{MARK}", sentence)
 
     # ---------------------------------------------------------------------------------- marks
 
@@ -169,6 +191,9 @@ class OnNode(Stepwise):
         """Return the node.  Raises NodeNotFound."""
         return self.machines.get_node(self.node_uuid())
 
+    def real(self) -> Json:
+        return self.get_node()
+
     def put_mark(self, field: str) -> None:
         """Put the mark into a field of the node.  Raises MachineRefused where another has it."""
         node = self.get_node()
@@ -226,20 +251,6 @@ def write_changes(resource: Stepwise, noun: str, changes: Json) -> None:
         changes = {**changes, "extra": {**(changes["extra"] or {}), MARK: resource.mark()}}
     if changes:
         resource.machines.update(noun, str(resource.record.physical_id), patch_of(changes))
-
-
-def differences(fields: Mapping[str, Any], real: Mapping[str, Any]) -> list[str]:
-    """Say each difference between what fields are to be and what they are."""
-    return [
-        f"{name} is {real.get(name)!r} and is to be {value!r}"
-        for name, value in fields.items()
-        if real.get(name) != value
-    ]
-
-
-def refuse_drift(sentences: Sequence[str]) -> None:
-    if sentences:
-        raise MachineDrifted("; ".join(sentences))
 
 
 def patch_of(changes: Mapping[str, Any]) -> list[Json]:

@@ -18,7 +18,16 @@ from bloomery.model import node as node_model
 from bloomery.model import nouns
 from bloomery.model.noun import Noun
 from bloomery.model.stacks import Stack
-from bloomery.operations import allocations, management, nodes, policy, provision, records, traits
+from bloomery.operations import (
+    allocations,
+    management,
+    node_facts,
+    nodes,
+    policy,
+    provision,
+    records,
+    traits,
+)
 from bloomery.operations.context import Context, Services
 from bloomery.orchestration.resources.machines import Busy, Json, Machines, Patch
 from bloomery.orchestration.service import access
@@ -101,6 +110,13 @@ class ServiceMachines:
     def detach_vif(self, uuid: str, vif_id: str) -> None:
         with _busy_is_told(uuid):
             management.detach_vif(self._context(), uuid, vif_id)
+
+    def list_bios_settings(self, uuid: str) -> dict[str, str | None]:
+        settings = node_facts.list_bios_settings(self._context(), uuid)
+        return {str(each["name"]): each["value"] for each in settings}
+
+    def list_firmware(self, uuid: str) -> list[Json]:
+        return node_facts.list_firmware(self._context(), uuid)
 
     # ------------------------------------------------------------------------------- records
 

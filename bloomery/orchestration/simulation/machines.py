@@ -70,7 +70,8 @@ _NODE: Final[Json] = {
     "provision_updated_at": None, "maintenance": False, "maintenance_reason": None,
     "fault": None, "last_error": None, "reservation": None, "protected": False,
     "retired": False, "health": None, "boot_mode": None, "secure_boot": None, "traits": [],
-    "owner": None, "lessee": None, "conductor_group": "", "name": None,
+    "owner": None, "lessee": None, "conductor_group": "", "name": None, "parent_node": None,
+    "driver_info": {}, "raid_config": {},
 }  # fmt: skip
 
 
@@ -87,6 +88,8 @@ class SimulatedMachines:
         self.nodes: dict[str, Json] = {}
         self.records: dict[str, dict[str, Json]] = {}
         self.vifs: dict[str, list[str]] = {}
+        self.bios: dict[str, dict[str, str | None]] = {}
+        self.firmware: dict[str, list[Json]] = {}
         self.orders: list[tuple[str, str]] = []
         self.dead_stacks: set[str] = set()
         self._utc, self._takes_s, self._invents = utc, takes_s or {}, invents
@@ -184,6 +187,8 @@ class SimulatedMachines:
                 action=verb, node=uuid, state=node["provision_state"]
             )
         self.orders.append((uuid, verb))
+        for step in arguments.get(f"{verb}_steps") or ():
+            self._configure(node, step)
         reason = next((why for word, why in self._failures if word == verb), "")
         if reason:
             self._failures.remove((verb, reason))
@@ -191,6 +196,15 @@ class SimulatedMachines:
         node["provision_updated_at"] = f"{len(self.orders)}.0"
         ends_at = self._utc() + self._takes_s.get(verb, 0)
         self._moves[uuid] = (ends_at, move.failed if reason else move.target, reason)
+
+    def _configure(self, node: Json, step: Mapping[str, Any]) -> None:
+        """Remember what a step leaves behind, where checks look at it."""
+        args = step.get("args") or {}
+        if (step["interface"], step["step"]) == ("bios", "apply_configuration"):
+            settings = {each["name"]: str(each["value"]) for each in args["settings"]}
+            self.bios.setdefault(node["uuid"], {}).update(settings)
+        elif (step["interface"], step["step"]) == ("raid", "apply_configuration"):
+            node["raid_config"] = args["raid_config"]
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
         off = {Power.OFF, Power.SOFT_OFF}
@@ -204,6 +218,12 @@ class SimulatedMachines:
 
     def detach_vif(self, uuid: str, vif_id: str) -> None:
         self.vifs[uuid].remove(vif_id)
+
+    def list_bios_settings(self, uuid: str) -> dict[str, str | None]:
+        return dict(self.bios.get(uuid, {}))
+
+    def list_firmware(self, uuid: str) -> list[Json]:
+        return [dict(each) for each in self.firmware.get(uuid, ())]
 
     # ------------------------------------------------------------------------------- records
 
