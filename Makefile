@@ -9,10 +9,12 @@ INSTALL := $(PIP) --constraint requirements.lock
 RUN_SET := .
 TEST_SET := .[mysql,postgresql,test]
 
-# `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite.
+# `make unit ARGS="-k lock -x"` hands ARGS to the command behind a single suite; SEED=2, or
+# SEED=random, is what tests that draw lots begin with.
 ARGS ?=
+SEED ?= 1
 SUITES := $(BIN)/python tools/suites.py
-SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos counts on-postgresql on-mariadb postgresql mariadb coverage fuzz
+SUITE_NAMES := lint types floors unit conformance functional invariants cluster mutants chaos chaos-long counts on-postgresql on-mariadb postgresql mariadb coverage fuzz
 
 .PHONY: help run test test-long bench heat ironic conformance-api docs faults states lock clean $(SUITE_NAMES)
 
@@ -26,7 +28,7 @@ test: $(VENV)/test.stamp  ## Run every suite within its budget and say what ran 
 	@$(SUITES)
 
 test-long: $(VENV)/test.stamp  ## Run what does not fit into `test`, with a new seed each time
-	@$(SUITES) --seed random unit functional invariants counts fuzz long rotating
+	@$(SUITES) --seed random unit functional invariants counts fuzz long chaos-long rotating
 
 lint: ## Check style, words and release notes
 types: ## Check types with mypy
@@ -38,6 +40,7 @@ invariants: ## Test what holds for every row of a table
 cluster: ## Run a whole cluster in one process, seed by seed, and models of its locks
 mutants: ## Show that the tests notice when a safeguard is switched off
 chaos: ## Kill processes and servers, and cut connections, in the middle of work
+chaos-long: ## Kill conductors over RabbitMQ for 600 seconds, or BLOOMERY_CHAOS_S; SEED=2 for another course
 counts: ## Count statements and commits per operation
 on-postgresql: ## Run stories and the API of nodes on PostgreSQL, over JSON-RPC
 on-mariadb: ## Run the same on MariaDB, over a broker
@@ -46,7 +49,7 @@ mariadb: ## Test the same on MariaDB
 coverage: ## Say which branches of templates, plans and graphs no test takes
 fuzz: ## Throw bad input at the API and at templates; 1200 and 300 seconds of it, or BLOOMERY_FUZZ_S each
 $(SUITE_NAMES): $(VENV)/test.stamp
-	@$(SUITES) $@ -- $(ARGS)
+	@$(SUITES) --seed $(SEED) $@ -- $(ARGS)
 
 bench: $(VENV)/test.stamp  ## Measure against the targets, five interleaved runs
 	@$(BIN)/python bench/run.py $(ARGS)

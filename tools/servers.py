@@ -326,6 +326,45 @@ def rabbitmq_environment(folder: Path, port: int, mapper_port: int) -> dict[str,
     }
 
 
+# -------------------------------------------------------------------------------- Redis
+
+
+def redis() -> AbstractContextManager[Server]:
+    return listening_or_own(connect_redis, 6379, own_redis)
+
+
+def connect_redis(port: int) -> Server | None:
+    """A server that wants no password, or None."""
+    try:
+        with socket.create_connection((LOOPBACK, port), CONNECT_S) as connection:
+            connection.sendall(b"PING\r\n")
+            answer = connection.recv(64)
+    except OSError:
+        return None
+    if answer != b"+PONG\r\n":
+        return None
+    return Server(name="Redis", env={"BLOOMERY_TEST_REDIS": str(port)})
+
+
+@contextlib.contextmanager
+def own_redis() -> Iterator[OwnServer]:
+    """A server that writes no files."""
+    daemon = program("redis-server", ("/usr/bin",), package="redis-server")
+    port = free_port()
+    with tempfile.TemporaryDirectory(prefix="bloomery-redis-") as folder:
+        server = OwnServer(
+            command=[
+                daemon, "--port", str(port), "--bind", LOOPBACK, "--dir", folder, "--save", "",
+                "--appendonly", "no",
+            ],
+            port=port,
+            ready_sign="Ready to accept connections",
+            stop_signal=signal.SIGTERM,
+        )  # fmt: skip
+        with running(server):
+            yield server
+
+
 # ----------------------------------------------------------------------------- programs
 
 
@@ -401,4 +440,5 @@ SERVERS: Final[Mapping[str, Callable[[], AbstractContextManager[Server]]]] = {
     "quick mariadb": quick_mariadb,
     "postgresql": postgresql,
     "rabbitmq": rabbitmq,
+    "redis": redis,
 }

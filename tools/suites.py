@@ -74,6 +74,7 @@ COVERAGE: Final = (
     f" -m {PYTEST} tests/unit/orchestration"
     " && coverage report --data-file=build/coverage --fail-under=95 --skip-covered"
 )
+CHAOS: Final = f"{PYTEST} -s -m long tests/chaos/test_many_conductors.py"
 EVERY_SERVER: Final = ("postgresql", "mariadb", "rabbitmq")
 FUNCTIONAL: Final = f"{PYTEST} tests/functional"
 STORIES: Final = f"{PYTEST} tests/functional/stories tests/functional/api/test_story.py"
@@ -106,13 +107,14 @@ SUITES: Final = (
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
-    Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=EVERY_SERVER),
+    Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 600, needs=("mariadb",)),
     Suite("coverage", COVERAGE, 600, "no database", extra=True),
     Suite("fuzz", f"{PYTEST} -s tests/fuzz", 3600, IN_PROCESS, extra=True),
     Suite("long", f"{PYTEST} -m long tests", 3600, IN_PROCESS, extra=True),
+    Suite("chaos-long", CHAOS, 3600, needs=("postgresql", "rabbitmq", "redis"), extra=True),
     *(
         Suite(
             f"all-on-{database}", FUNCTIONAL, 3600, needs=(server, "rabbitmq"),

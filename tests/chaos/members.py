@@ -20,22 +20,27 @@ _PROGRAM: Final = (
 )
 _SERVES: Final = re.compile(r"answers at (\S+?);? |conductor (\S+) serves")
 _STARTS_WITHIN_S: Final = 90.0
+_ENDS_WITHIN_S: Final = 60.0
 
 
 class Member:
     """``bloomery ROLE`` with a state dir and a configuration of its own; may be started anew."""
 
     def __init__(
-        self, role: str, folder: Path, options: dict[str, dict[str, Any]], witness_port: int
+        self,
+        role: str,
+        name: str,
+        folder: Path,
+        options: dict[str, dict[str, Any]],
+        witness_port: int,
     ) -> None:
-        self.role, self._folder = role, folder
-        self._env = os.environ | {
+        self.role, self.name, self._folder = role, name, folder
+        self.env = os.environ | {
             witness.VARIABLE: str(witness_port), "PYTHONPATH": str(_ROOT),
             "PYTHONWARNINGS": "ignore",
         }  # fmt: skip
         folder.mkdir()
-        self._config = folder / "bloomery.conf"
-        self._config.write_text("".join(_group(name, values) for name, values in options.items()))
+        self._config, self._options = folder / "bloomery.conf", options
         self.lives = 0
         self.is_stopped = False
         self._output: list[str] = []
@@ -44,13 +49,16 @@ class Member:
     def start(self) -> None:
         """Start a process; it serves a little later."""
         arguments = ["--port", "0", "--orchestration-port", "0"] if self.role == "api" else []
+        self._config.write_text(
+            "".join(_group(name, values) for name, values in self._options.items())
+        )
         self.lives += 1
         self.is_stopped = False
         self._output = []
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, self.role, "--state-dir", str(self._folder / "state"),
              "--config-file", str(self._config), *arguments],
-            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self._env, cwd=_ROOT,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env, cwd=_ROOT,
         )  # fmt: skip
         pipes = ((self.process.stdout, self._output), (self.process.stderr, self.complaints))
         self._readers = [threading.Thread(target=_read, args=pipe, daemon=True) for pipe in pipes]
@@ -77,12 +85,29 @@ class Member:
     def kill(self) -> None:
         """kill -9, also of one that stands still."""
         self.process.send_signal(signal.SIGKILL)
-        self.process.wait(timeout=30)
+        self._ended()
+
+    def end(self, *numbers: signal.Signals) -> None:
+        """Send these signals, and wait until it has ended in good order."""
+        for number in numbers:
+            self.process.send_signal(number)
+        assert self._ended() == 0, "".join(self.complaints)[-3000:]
+
+    def set_option(self, group: str, name: str, value: Any) -> None:
+        """Change its configuration, from the next start on; None: leave the option out."""
+        values = self._options[group]
+        values[name] = value
+        if value is None:
+            del values[name]
+
+    def _ended(self) -> int:
+        code = self.process.wait(timeout=_ENDS_WITHIN_S)
         for reader in self._readers:
             reader.join(timeout=5)
         for pipe in (self.process.stdout, self.process.stderr):
             if pipe is not None:
                 pipe.close()
+        return code
 
     def stand_still(self) -> None:
         self.is_stopped = True

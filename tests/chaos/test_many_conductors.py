@@ -1,260 +1,117 @@
 """Three conductors and two APIs on PostgreSQL; now one is killed, now one stands still.
 
 Callers deploy, clean, inspect and undeploy meanwhile.  In the end every node is at rest, every
-order that was acknowledged has left its trace, failures say why, and no order reached a machine
-under a lock that had been lost.  BLOOMERY_TEST_POSTGRESQL names the server.
+order that was acknowledged has come to its end or says why it failed, everything was told in
+order, and nobody wrote to a row or a machine that was another one's by then.
+
+    make chaos-long                        # ten minutes, 200 nodes, over RabbitMQ
+    make chaos-long SEED=2
+    make chaos-long BLOOMERY_CHAOS_S=60    # a minute of it
 """
 
 from __future__ import annotations
 
-import contextlib
 import os
 import random
-import socket
+import sys
 import threading
 import time
-import urllib.error
-import urllib.request
-import uuid
-from collections.abc import Iterator
-from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
 
-import orjson
 import pytest
 import sqlalchemy as sa
-from cryptography.fernet import Fernet
 
 from bloomery.conductor import states
-from bloomery.conf.database import Database as Settings
-from bloomery.db import schema
-from bloomery.db.engine import Database
-from bloomery.db.tables import NODE_HISTORY, NODES, STEP_RUNS
-from bloomery.model.step import OPEN_RUNS
+from bloomery.db.tables import EVENTS, NODES
+from tests.chaos import oracles
 from tests.chaos.members import Member
-from tests.chaos.witness import Witness
+from tests.chaos.site import TIMEOUT_S, Site, in_use, on_servers_of_the_test
 from tests.kit.waiting import wait_for
 
-SERVER: Final = "BLOOMERY_TEST_POSTGRESQL"
-TIMEOUT_S: Final = 22  # the least that heartbeat_timeout may be
 RESTS_WITHIN_S: Final = 2 * TIMEOUT_S + 90
-CALLERS: Final = 6
-_VERBS: Final = {
-    "available": ("active", "manage"), "manageable": ("provide", "inspect"),
-    "active": ("rebuild", "deleted"), "deploy failed": ("active", "deleted"),
-    "clean failed": ("manage",), "inspect failed": ("manage",), "error": ("deleted",),
-}  # fmt: skip
+LONG_S: Final = float(os.environ.get("BLOOMERY_CHAOS_S", "600"))
+PAUSE: Final = threading.Event()  # never set: the course of things draws the time between two
+_FAILED: Final = {state.value for state in states.FAILURE_STATES}
 
 
-@dataclass(slots=True)
-class Site:
-    """The processes, the database that they share, and who was asked for what."""
-
-    folder: Path
-    url: sa.URL
-    witness: Witness
-    members: list[Member] = field(default_factory=list)
-    nodes: list[str] = field(default_factory=list)
-    acknowledged: dict[str, str] = field(default_factory=dict)
-    is_over: threading.Event = field(default_factory=threading.Event)
-
-    def options(self, **more: dict[str, Any]) -> dict[str, dict[str, Any]]:
-        shown = self.url.render_as_string(hide_password=False)
-        key = self.folder / "sealing.key"
-        if not key.exists():
-            key.touch(mode=0o600)
-            key.write_bytes(Fernet.generate_key())
-        common: dict[str, dict[str, Any]] = {
-            "DEFAULT": {"rpc_transport": "json-rpc", "sealing_key_file": key},
-            "database": {"connection": shown.replace("%", "%%")},
-            "conductor": {
-                "heartbeat_interval": 1, "heartbeat_timeout": TIMEOUT_S,
-                "check_provision_state_interval": 5, "workers_pool_size": 40,
-            },
-            "fake": {"deploy_delay": "0.05,0.5", "power_delay": "0,0.2"},
-        }  # fmt: skip
-        for group, values in more.items():
-            common[group] = common.get(group, {}) | values
-        return common
-
-    def start(self) -> None:
-        for number in range(2):
-            self.members.append(self._member("api", f"api-{number}"))
-        for number in range(3):
-            name = f"127.0.0.{number + 2}"
-            self.members.append(
-                self._member(
-                    "conductor",
-                    f"conductor-{number}",
-                    DEFAULT={"host": name},
-                    json_rpc={"host_ip": name, "port": _free_port(name)},
-                )
-            )
-        for member in self.members:
-            member.start()
-        for member in self.members:
-            member.wait_until_it_serves()
-
-    def _member(self, role: str, name: str, **more: dict[str, Any]) -> Member:
-        return Member(role, self.folder / name, self.options(**more), self.witness.port)
-
-    def stop(self) -> None:
-        for member in self.members:
-            if member.lives:  # also of one that has ended by itself: its pipes are open
-                member.kill()
-
-    # -------------------------------------------------------------------------------- asking
-
-    def ask(self, lots: random.Random, method: str, path: str, body: Any = None) -> Any:
-        """Ask one of the APIs that serve; return the request id and the answer."""
-        serving = [each for each in self.members if each.role == "api" and each.is_serving]
-        request = urllib.request.Request(
-            f"{lots.choice(serving).url}{path}", method=method, data=orjson.dumps(body),
-            headers={"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": "1.90"},
-        )  # fmt: skip
-        with urllib.request.urlopen(request, timeout=90) as answer:
-            text = answer.read()
-            return answer.headers["X-OpenStack-Request-Id"], orjson.loads(text) if text else None
-
-    def enrol(self, count: int) -> None:
-        lots = random.Random(0)
-        for _ in range(count):
-            values = {"driver": "fake-hardware", "uuid": str(uuid.uuid4())}
-            self.ask(lots, "POST", "/v1/nodes", values)
-            self.nodes.append(values["uuid"])
-        database = Database(self.url)
-        database.transact(lambda conn: conn.execute(
-            sa.update(NODES).values(provision_state="available")
-        ))  # fmt: skip
-        database.close()
-
-    def use(self, nodes: list[str], seed: str) -> None:
-        """Ask for one thing after the other, until it is over."""
-        lots = random.Random(seed)
-        while not self.is_over.is_set():
-            node = lots.choice(nodes)
-            with contextlib.suppress(OSError, urllib.error.URLError, IndexError):
-                _, row = self.ask(lots, "GET", f"/v1/nodes/{node}")
-                verbs = _VERBS.get(row["provision_state"], ())
-                if verbs and row["reservation"] is None:
-                    self._order(lots, node, lots.choice(verbs))
-            self.is_over.wait(lots.uniform(0, 0.1))
-
-    def _order(self, lots: random.Random, node: str, verb: str) -> None:
-        request_id, _ = self.ask(lots, "PUT", f"/v1/nodes/{node}/states/provision",
-                                 {"target": verb})  # fmt: skip
-        self.acknowledged[request_id] = f"{verb} of {node}"
-
-    # ------------------------------------------------------------------------------- trouble
-
-    def trouble(self, lasts_s: float, lots: random.Random) -> None:
-        """Every few seconds kill somebody, who starts again, or let a conductor stand still."""
-        ends_at = time.monotonic() + lasts_s
-        conductors = [member for member in self.members if member.role == "conductor"]
-        stand_still_until: dict[int, float] = {}
-        while (now := time.monotonic()) < ends_at:
-            for index, until in list(stand_still_until.items()):
-                if until <= now:
-                    del stand_still_until[index]
-                    conductors[index].go_on()
-            self.is_over.wait(lots.uniform(2, 5))
-            index = lots.randrange(len(conductors))
-            if not stand_still_until and lots.random() < 0.4:
-                conductors[index].stand_still()
-                stand_still_until[index] = now + lots.uniform(5, TIMEOUT_S + 12)
-            elif index not in stand_still_until:
-                victim = lots.choice([conductors[index], conductors[index], self.members[0]])
-                victim.kill()
-                victim.start()
-        for index in stand_still_until:
-            conductors[index].go_on()
-
-    # ------------------------------------------------------------------------------- the end
-
-    def rows(self, query: Any) -> list[Any]:
-        database = Database(self.url)
-        try:
-            with database.read() as conn:
-                return list(conn.execute(query).mappings())
-        finally:
-            database.close()
-
-    def unrest(self) -> list[str]:
-        at_rest = {s.value for s in states.State} - {s.value for s in states.UNSTABLE_STATES}
-        busy = [
-            f"{row['uuid']} is {row['provision_state']}, held by {row['reservation']}"
-            for row in self.rows(sa.select(NODES))
-            if row["reservation"] is not None or row["provision_state"] not in at_rest
-        ]
-        runs = self.rows(sa.select(STEP_RUNS).where(STEP_RUNS.c.state.in_(OPEN_RUNS)))
-        return busy + [f"{run['node_uuid']}: {run['step']} is {run['state']}" for run in runs]
-
-    def check(self) -> None:
-        wait_for(lambda: not self.unrest(), "rest", timeout_s=RESTS_WITHIN_S, every_s=1.0)
-        assert self.witness.faults == []
-        named = {row["request_id"] for table in (NODE_HISTORY, STEP_RUNS)
-                 for row in self.rows(sa.select(table.c.request_id))}  # fmt: skip
-        lost = [order for id_, order in self.acknowledged.items() if id_ not in named]
-        assert not lost, f"acknowledged, and left no trace: {lost}"
-        for row in self.rows(sa.select(NODES)):
-            failed = row["provision_state"] in {s.value for s in states.FAILURE_STATES}
-            assert row["last_error"] or not failed, f"{row['uuid']} does not say why it failed"
+def trouble(site: Site, lasts_s: float, lots: random.Random) -> None:
+    """Every few seconds kill somebody, who starts again, or let a conductor stand still."""
+    ends_at = time.monotonic() + lasts_s
+    still: dict[Member, float] = {}  # and until when
+    while (now := time.monotonic()) < ends_at:
+        for member in [member for member, until in still.items() if until <= now]:
+            del still[member]
+            member.go_on()
+        PAUSE.wait(lots.uniform(2, 5))
+        conductor = lots.choice(site.conductors)
+        if not still and lots.random() < 0.4:
+            conductor.stand_still()
+            still[conductor] = now + lots.uniform(5, TIMEOUT_S + 12)
+        elif conductor not in still:
+            victim = lots.choice([conductor, conductor, site.apis[0]])
+            victim.kill()
+            victim.start()
+    for member in still:
+        member.go_on()
 
 
-def _free_port(host: str) -> int:
-    with socket.create_server((host, 0)) as listener:
-        return int(listener.getsockname()[1])
+def check(site: Site, listener: oracles.Listener) -> None:
+    """What holds when everybody has been left in peace for a while."""
+    wait_for(lambda: not site.unrest(), "rest", timeout_s=RESTS_WITHIN_S, every_s=1.0)
+    wait_for(lambda: not listener.untold(), "all to be told", timeout_s=60, every_s=1.0)
+    assert site.witness.faults == []
+    assert oracles.complaints(site) == []
+    assert site.faults == []
+    assert listener.disorder() == []
+    ended = {
+        row["request_id"]
+        for row in site.rows(sa.select(EVENTS).where(EVENTS.c.action == "provision_set"))
+        if row["status"] != "start"
+    }
+    lost = [order for order in site.acknowledged if order.request_id not in ended]
+    assert not lost, f"acknowledged, and came to no end: {lost}"
+    for row in site.rows(sa.select(NODES).where(NODES.c.provision_state.in_(_FAILED))):
+        assert row["last_error"], f"{row['uuid']} does not say why it failed"
+    ended_early = [member.name for member in site.members if member.process.poll() is not None]
+    assert not ended_early, f"ended by themselves: {ended_early}"
 
 
-@pytest.fixture
-def many(tmp_path: Path) -> Iterator[Site]:
-    if not (server := os.environ.get(SERVER)):
-        pytest.skip(f"{SERVER} names no server")
-    admin = sa.create_engine(server, isolation_level="AUTOCOMMIT")
-    name = f"bloomery_chaos_{uuid.uuid4().hex}"
-    with admin.connect() as conn:
-        conn.exec_driver_sql(f"CREATE DATABASE {name}")
-    witness = Witness()
-    site = Site(tmp_path, sa.make_url(server).set(database=name), witness)
-    database = Database(site.url, Settings())
-    schema.upgrade(database)
-    database.close()
-    try:
-        yield site
-    finally:
-        site.is_over.set()
-        site.stop()
-        witness.stop()
-        with admin.connect() as conn:
-            conn.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-        admin.dispose()
+def live(site: Site, seed: int, record: Any, *, nodes: int, lasts_s: float) -> None:
+    listener, stuck = oracles.Listener(site), oracles.StuckNodes(site)
+    oracles.watch_rows(site)
+    with listener.listening():
+        site.start()
+        site.enrol(nodes)
+        with stuck.watching(), in_use(site, f"{seed}"):
+            trouble(site, lasts_s, random.Random(f"trouble {seed}"))
+        check(site, listener)
+    assert stuck.faults == []
+    facts = {
+        "orders": len(site.acknowledged), "told": len(listener.messages),
+        "lives": sum(member.lives for member in site.members),
+        "to_machines": site.witness.count, "late": site.witness.late,
+        "unavailable": len(site.unavailable), "still_s": round(stuck.longest_s, 1),
+    }  # fmt: skip
+    for name, fact in facts.items():
+        record(name, fact)
+    sys.stdout.write(f"{facts}\n")
+    assert facts["lives"] > len(site.members), "nobody was killed"
+    assert facts["orders"] > nodes / 2
+    assert facts["to_machines"] > nodes / 2
+    assert facts["late"] * 10 < facts["to_machines"]
 
 
-def live(site: Site, seed: int, *, nodes: int, lasts_s: float) -> None:
-    site.start()
-    site.enrol(nodes)
-    callers = [
-        threading.Thread(target=site.use, args=(site.nodes[n::CALLERS], f"{seed}-{n}"))
-        for n in range(CALLERS)
-    ]
-    for caller in callers:
-        caller.start()
-    site.trouble(lasts_s, random.Random(f"trouble {seed}"))
-    site.is_over.set()
-    for caller in callers:
-        caller.join()
-    site.check()
-    assert sum(member.lives for member in site.members) > len(site.members), "nobody was killed"
-    assert len(site.acknowledged) > nodes / 2
-    assert site.witness.count > nodes / 2
-
-
-def test_nothing_is_lost_when_conductors_die_and_stand_still(many: Site, seed: int) -> None:
-    live(many, seed, nodes=40, lasts_s=45.0)
+@pytest.mark.timeout(360)
+def test_nothing_is_lost_when_conductors_die_and_stand_still(
+    tmp_path: Path, seed: int, record_property: Any
+) -> None:
+    with on_servers_of_the_test(tmp_path, "json-rpc") as site:
+        live(site, seed, record_property, nodes=40, lasts_s=45.0)
 
 
 @pytest.mark.long
-@pytest.mark.parametrize("number", range(3))
-def test_nothing_is_lost_in_ten_minutes(many: Site, seed: int, number: int) -> None:
-    live(many, seed + number, nodes=200, lasts_s=600.0)
+@pytest.mark.timeout(LONG_S + 600)
+def test_nothing_is_lost_at_length(tmp_path: Path, seed: int, record_property: Any) -> None:
+    with on_servers_of_the_test(tmp_path, "oslo") as site:
+        live(site, seed, record_property, nodes=200, lasts_s=LONG_S)

@@ -2,23 +2,34 @@
 
 In the test a ``Witness`` listens; in each conductor ``install`` lets the fake machines tell it of
 every order, when the lease has been checked.  An order under an older lock than one that came
-before is a write that the fence did not stop.
+before is a write that the fence did not stop.  Around each order its process holds the machine's
+key in Redis, which is set only where it is not there: who finds the key of another process that
+lives has met a second holder.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import socket
 import socketserver
 import threading
+import time
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any, Final
 
 from bloomery.drivers import base
 from bloomery.drivers.fake import behaviour
 
 VARIABLE: Final = "BLOOMERY_TEST_WITNESS"
+REDIS: Final = "BLOOMERY_TEST_REDIS"
 _ANSWERS_WITHIN_S: Final = 10.0
+_ORDER_TAKES_S: Final = 0.01
+# A process may be stopped between the look at its lease and the order.  No software prevents that,
+# and no software can: such an order is counted by itself.
+_SENT_AT_ONCE_S: Final = 1.0
 
 
 class Witness:
@@ -26,7 +37,7 @@ class Witness:
 
     def __init__(self) -> None:
         self.faults: list[str] = []
-        self.count = 0
+        self.count = self.late = 0
         self._newest: dict[str, dict[str, Any]] = {}
         self._mutex = threading.Lock()
         self._server = socketserver.ThreadingTCPServer(("127.0.0.1", 0), self._handler())
@@ -51,7 +62,13 @@ class Witness:
 
     def _note(self, order: dict[str, Any]) -> None:
         with self._mutex:
+            if met := order.get("met"):
+                self.faults.append(f"{order} while {met} was at work there")
+                return
             self.count += 1
+            if time.monotonic() - order["checked_at"] > _SENT_AT_ONCE_S:
+                self.late += 1
+                return
             newest = self._newest.get(order["node"])
             if newest is not None and newest["generation"] > order["generation"]:
                 self.faults.append(f"{order} came after {newest}")
@@ -64,27 +81,103 @@ class Witness:
         self._thread.join()
 
 
+class Lines:
+    """A connection of one thread, on which each line that is sent is answered."""
+
+    def __init__(self, port: int) -> None:
+        self._connection = socket.create_connection(("127.0.0.1", port), _ANSWERS_WITHIN_S)
+        self._file = self._connection.makefile("rwb")
+
+    def ask(self, line: bytes) -> bytes:
+        self._file.write(line)
+        self._file.flush()
+        return self._file.readline()
+
+    def read(self, size: int) -> bytes:
+        return self._file.read(size)
+
+
+class Keys:
+    """Keys in Redis, spoken to in its own protocol: a client library for three commands is much."""
+
+    def __init__(self, port: int) -> None:
+        self._port = port
+        self._connections = threading.local()
+
+    def _ask(self, *words: str) -> str | None:
+        if not hasattr(self._connections, "redis"):
+            self._connections.redis = Lines(self._port)
+        lines: Lines = self._connections.redis
+        encoded = b"".join(b"$%d\r\n%s\r\n" % (len(word), word.encode()) for word in words)
+        head = lines.ask(b"*%d\r\n%s" % (len(words), encoded)).decode().strip()
+        if not head.startswith("$"):
+            return head
+        size = int(head[1:])
+        return None if size < 0 else lines.read(size + 2)[:-2].decode()
+
+    def take(self, node: str, holder: str) -> str | None:
+        """Take a machine; return who has it, if somebody does who lives."""
+        expires_ms = str(int(base.WRITE_BUDGET_S * 1000))
+        while self._ask("SET", f"bmc:{node}", holder, "NX", "PX", expires_ms) != "+OK":
+            if (other := self._ask("GET", f"bmc:{node}")) and _lives(other):
+                return other
+            self._ask("DEL", f"bmc:{node}")
+        return None
+
+    def leave(self, node: str, holder: str) -> None:
+        if self._ask("GET", f"bmc:{node}") == holder:
+            self._ask("DEL", f"bmc:{node}")
+
+
+def _lives(holder: str) -> bool:
+    return Path(f"/proc/{holder.rsplit(maxsplit=1)[-1]}").exists()
+
+
+class Reporter:
+    """Tells the witness of the environment of each order of this process."""
+
+    def __init__(self) -> None:
+        self._port = int(os.environ[VARIABLE])
+        self._keys = Keys(int(os.environ[REDIS])) if REDIS in os.environ else None
+        self._connections = threading.local()
+
+    def _tell(self, order: dict[str, Any]) -> None:
+        if not hasattr(self._connections, "witness"):
+            self._connections.witness = Lines(self._port)
+        self._connections.witness.ask(json.dumps(order).encode() + b"\n")
+
+    @contextlib.contextmanager
+    def order(self, guard: Any, name: str, checked_at: float) -> Iterator[None]:
+        """Be at work on a machine for as long as the block lasts."""
+        order = {"node": guard.node_uuid, "order": name, "host": guard.holder,
+                 "generation": guard.generation, "checked_at": checked_at}  # fmt: skip
+        holder = f"{guard.holder} {threading.get_ident()} {os.getpid()}"
+        if self._keys is None:
+            self._tell(order)
+            yield
+            return
+        if met := self._keys.take(guard.node_uuid, holder):
+            self._tell(order | {"met": met})
+        self._tell(order)
+        try:
+            yield
+            threading.Event().wait(_ORDER_TAKES_S)
+        finally:
+            self._keys.leave(guard.node_uuid, holder)
+
+
 def install() -> None:
     """Let the fake machines of this process tell the witness of the environment."""
-    port, act = int(os.environ[VARIABLE]), behaviour.act
-    connections = threading.local()
-
-    def tell(order: dict[str, Any]) -> None:
-        if not hasattr(connections, "file"):
-            connection = socket.create_connection(("127.0.0.1", port), _ANSWERS_WITHIN_S)
-            connections.file = connection.makefile("rwb")
-        connections.file.write(json.dumps(order).encode() + b"\n")
-        connections.file.flush()
-        connections.file.readline()
+    reporter, act = Reporter(), behaviour.act
 
     def act_and_tell(
         conf: Any, task: base.DriverTask, kind: str, method: str, limit_s: float | None = None
     ) -> Any:
         guard = getattr(task, "_guard", None)
-        if guard is not None and task.turn == 0:
-            task.assert_lease()
-            tell({"node": guard.node_uuid, "order": f"{kind}.{method}",
-                  "host": guard.holder, "generation": guard.generation})  # fmt: skip
-        return act(conf, task, kind, method, limit_s)
+        if guard is None or task.turn != 0:
+            return act(conf, task, kind, method, limit_s)
+        task.assert_lease()
+        with reporter.order(guard, f"{kind}.{method}", time.monotonic()):
+            return act(conf, task, kind, method, limit_s)
 
     behaviour.act = act_and_tell
