@@ -16,7 +16,8 @@ from tests.kit.waiting import wait_for
 
 _ROOT: Final = Path(__file__).resolve().parents[2]
 _PROGRAM: Final = (
-    "from tests.chaos import witness; witness.install(); from bloomery.cmd import main; main()"
+    "from tests.chaos import newer_release, witness; newer_release.install(); witness.install();"
+    "from bloomery.cmd import main; main()"
 )
 _SERVES: Final = re.compile(r"answers at (\S+?);? |conductor (\S+) serves")
 _STARTS_WITHIN_S: Final = 90.0
