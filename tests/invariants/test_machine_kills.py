@@ -14,9 +14,12 @@ from tests.kit.machine_kills import FLOWS, begun, check, run
 
 
 @pytest.mark.parametrize("name", FLOWS)
-def test_machines_end_the_same_and_are_ordered_nothing_twice(name: str, tmp_path: Path) -> None:
+@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+def test_machines_end_the_same_and_are_ordered_nothing_twice(
+    every: int, name: str, tmp_path: Path
+) -> None:
     start = begun(FLOWS[name], tmp_path)
-    check(FLOWS[name], start, tmp_path)
+    check(FLOWS[name], start, tmp_path, every)
     start.db.close()
 
 

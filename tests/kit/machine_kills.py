@@ -15,7 +15,7 @@ from typing import Any
 import yaml
 
 from bloomery.model.stacks import Template
-from tests.kit import trees
+from tests.kit import machine_sites, trees
 from tests.kit.machine_sites import Site, copied, make_site
 from tests.kit.row_engines import Engine, Kill, Killed
 
@@ -52,8 +52,38 @@ resources:
 """
 
 
+@dataclass(frozen=True)
+class Flow:
+    """What is ordered, how it ends, and what was done before it, undisturbed."""
+
+    order: Callable[[Site], Any]
+    ends: str
+    before: Callable[[Site], None] | None = None
+
+
 def template(image: str = "http://images/a") -> Template:
     return trees.template(image, template=yaml.safe_load(TEXT.replace("IMAGE", image)))
+
+
+def of_one(image: str = "http://images/a", *, fails: bool = False, **more: Any) -> Template:
+    """One Instance that is replaced for another image, and maybe something that fails after it."""
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"selector": {"resource_class": "pool"}, "image": {"source": image},
+                       "image_update_policy": "replace"} | more,
+    }  # fmt: skip
+    after = {"type": "Test::Thing", "depends_on": "web", "properties": {"fail": fails}}
+    return machine_sites.template({"web": web, "after": after}, f"{image} {fails}")
+
+
+def replaced(order: str, *, fails: bool = False) -> Flow:
+    """A machine that is replaced, and replaced back where what follows it fails."""
+
+    def update(site: Site) -> None:
+        site.update(of_one("http://images/b", fails=fails, replace_order=order), rollback=fails)
+
+    ends = "ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE"
+    return Flow(update, ends, lambda site: site.create(of_one(replace_order=order)))
 
 
 def create(site: Site) -> None:
@@ -69,19 +99,14 @@ def rebuild(site: Site) -> None:
     site.update(template("http://images/b"))
 
 
-@dataclass(frozen=True)
-class Flow:
-    """What is ordered, how it ends, and what was done before it, undisturbed."""
-
-    order: Callable[[Site], Any]
-    ends: str
-    before: Callable[[Site], None] | None = None
-
-
 FLOWS = {
     "create": Flow(create, "CREATE_COMPLETE"),
     "create on a second attempt": Flow(create_with_a_failure, "CREATE_COMPLETE"),
     "rebuild": Flow(rebuild, "UPDATE_COMPLETE", create),
+    "replace, the new one first": replaced("create_first"),
+    "replace, the old one away first": replaced("delete_first"),
+    "roll a replacement back": replaced("create_first", fails=True),
+    "roll a replacement back, away first": replaced("delete_first", fails=True),
     "delete": Flow(lambda site: site.delete(), "DELETE_COMPLETE", create),
 }
 
@@ -125,11 +150,14 @@ def _end(site: Site) -> dict[str, Any]:
     }  # fmt: skip
 
 
-def check(flow: Flow, start: Site, folder: Path) -> None:
-    """Kill the engine before and after each commit; each time, the end is that without a kill."""
+def check(flow: Flow, start: Site, folder: Path, every: int = 1) -> None:
+    """Kill the engine before and after each commit; each time, the end is that without a kill.
+
+    ``every``: only at one in so many.
+    """
     calm, commits = run(flow, copied(start, folder / "calm.sqlite"))
     assert calm["stack"] == flow.ends
-    for number in range(1, commits + 1):
+    for number in range(1, commits + 1, every):
         for before in (True, False) if number < commits else (True,):
             site = copied(start, folder / f"{number}-{before}.sqlite")
             end, _ = run(flow, site, Kill(number, before=before))

@@ -31,6 +31,7 @@ BUSY_MOST_S: Final = 60.0
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # how the first of them did
 RETAIN: Final = "retain"  # what is deleted is kept by the real service
+REPLACED: Final = "prepare_for_replace"  # what is deleted makes room for its replacement
 LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
 
 
@@ -76,6 +77,13 @@ def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
     """
     _open(stack, row, Act(word=Action.DELETE, traversal=stack.traversal, phase=CLEAN))
     _delete(stack, row, keep=keep)
+
+
+def delete_first(stack: EngineStack, row: Row) -> None:
+    """Delete what is to be replaced, in the place of the vertex that makes the replacement."""
+    act = Act(word=Action.DELETE, traversal=stack.traversal, arguments={REPLACED: True})
+    _open(stack, row, act)
+    _delete(stack, row, keep=False)
 
 
 def _delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
@@ -207,7 +215,8 @@ def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> 
 
 def _verb(act: Act) -> str:
     """The word in the names of the handler and the check of an act."""
-    return RETAIN if act.arguments.get(RETAIN) else act.word.lower()
+    special = (word for word in (RETAIN, REPLACED) if act.arguments.get(word))
+    return next(special, act.word.lower())
 
 
 def _snapshots(row: Row) -> bool:

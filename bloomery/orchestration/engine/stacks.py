@@ -310,6 +310,19 @@ class EngineStack:
         self.add(new)
         return new
 
+    def succeed(self, row: Row) -> Row:
+        """Let a new row stand for the name of one that was deleted.
+
+        ``returns``: the walk goes back to what was before the row that was deleted.
+        """
+        failed = self.row.previous_template_uuid if self.action is Action.ROLLBACK else None
+        known = row.resource().data_for_replacement(returns=row.template_uuid == failed)
+        self.drop(row)
+        new = self.new_row(row.name)
+        new.record.data.update(known)
+        self.add(new)
+        return new
+
     def take_back(self, row: Row) -> None:
         """Let a left-over row stand for its name again."""
         self.leftovers[row.name].remove(row)

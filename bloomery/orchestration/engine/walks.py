@@ -26,6 +26,7 @@ from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Fault, Status
 from bloomery.orchestration.stack import Stack
+from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions.base import Reference
 
 HOOKS: Final = (
@@ -181,13 +182,15 @@ class Walk:
 
     def _go_on(self, key: Key, row: Row, failure: Exception | None) -> None:
         if isinstance(failure, base.UpdateReplace):
-            self._guard(lambda: self._create(key, self.stack.replace(row)))
+            self._guard(lambda: self._replace(key, row, self.stack.read(row)[0]))
         elif failure is not None:
             self._fail(key, row, failure)
         elif self.graph.action in OVER_ROWS:
             self._finish(key, row)
         elif key.phase == CLEAN:
             self._cleaned(key, row)
+        elif row.record.action is Action.DELETE:  # it stood in the way of its replacement
+            self._guard(lambda: self._make(key, row))
         else:
             self._made(key, row)
 
@@ -267,9 +270,7 @@ class Walk:
             row = self.stack.new_row(key.name)
             self.stack.add(row)
         elif row.gone and row.record.action is Action.DELETE:
-            self.stack.drop(row)  # deleted by the traversal before, and wanted again
-            row = self.stack.new_row(key.name)
-            self.stack.add(row)
+            row = self.stack.succeed(row)  # deleted first, or by the traversal before
         if row.gone:
             self._create(key, row)
         elif not self._pauses(key, row, Action.UPDATE, "pre-update"):
@@ -311,7 +312,8 @@ class Walk:
         elif decision.verb is Verb.REPLACE:
             if row.record.status is not Status.FAILED and candidate.same_kind:
                 acts.replace(self.stack, row)
-            self._create(key, self.stack.replace(row))
+            change = candidate.examined
+            self._replace(key, row, change.after if change and candidate.same_kind else {})
         elif decision.verb is Verb.UPDATE or candidate.kind.always_updated:
             self._update(key, row, candidate)
         else:
@@ -363,6 +365,14 @@ class Walk:
             self._begun(key, row, lambda: acts.adopt(self.stack, row))
         else:
             self._begun(key, row, lambda: acts.create(self.stack, row))
+
+    def _replace(self, key: Key, row: Row, after: Mapping[str, Any]) -> None:
+        """Create another row; the old one goes later, or first where its kind says so."""
+        retained = row.definition.deletion_policy is not DeletionPolicy.DELETE
+        if after and not retained and row.kind.deletes_first(row.record.properties, after):
+            self._begun(key, row, lambda: acts.delete_first(self.stack, row))
+        else:
+            self._create(key, self.stack.replace(row))
 
     def _turn(self, row: Row) -> None:
         """Let a row be of the template of this traversal."""

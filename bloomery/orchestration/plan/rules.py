@@ -155,9 +155,11 @@ def same(candidate: Candidate) -> Decision | None:
     if candidate.change.properties or candidate.change.template:
         return None
     record = candidate.record
-    if record is not None and record.status is not Status.COMPLETE:
-        return Decision(Verb.UNCHANGED, f"{record.action} {record.status}, but as wanted")
-    return Decision(Verb.UNCHANGED)
+    if record is None or record.status is Status.COMPLETE:
+        return Decision(Verb.UNCHANGED)
+    if candidate.kind.repairs_failed:
+        return Decision(Verb.UPDATE, f"{record.action} {record.status}: looked at again")
+    return Decision(Verb.UNCHANGED, f"{record.action} {record.status}, but as wanted")
 
 
 def immutable(candidate: Candidate) -> Decision | None:

@@ -155,6 +155,7 @@ class Resource:
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
+    repairs_failed: ClassVar[bool] = False  # so it is, if its last action failed
 
     def __init__(
         self,
@@ -267,6 +268,22 @@ class Resource:
     ) -> bool:
         """Whether this change of properties needs a new resource, beyond what the schema says."""
         return False
+
+    @classmethod
+    def deletes_first(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        """Whether a replacement begins with the end of the old one (handle_prepare_for_replace).
+
+        Else the old one is deleted when the new one is there, and all who used it have turned to
+        that; a failure on the way takes it back.
+        """
+        return False
+
+    def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
+        """Return what stands in ``data`` of the next resource when this one was deleted first.
+
+        ``returns``: the next one is made as it was before this one, because an update failed.
+        """
+        return {}
 
     @classmethod
     def update_meaning(cls, after: Mapping[str, Any], names: Iterable[str]) -> str:

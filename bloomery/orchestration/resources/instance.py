@@ -23,29 +23,27 @@ from bloomery.orchestration.resources import (
     drift,
     first_boot,
     instance_info,
+    instance_placement,
     instance_schema,
+    instance_teardown,
     machines,
     stepwise,
 )
 from bloomery.orchestration.resources.machines import Json
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
-UNDEPLOYABLE: Final = frozenset({
-    State.ACTIVE, State.DEPLOYFAIL, State.DEPLOYWAIT, State.ERROR, State.RESCUE, State.RESCUEFAIL,
-    State.UNRESCUEFAIL, State.SERVICEFAIL, State.SERVICEWAIT,
-})  # fmt: skip
 ABORTED: Final = frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD})
-CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
 BOOTING: Final = frozenset({base.Action.CREATE, base.Action.UPDATE})
 POWER: Final = {"on": Power.ON, "off": Power.OFF}
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
 
-class Instance(stepwise.OnNode):
+class Instance(instance_placement.Placement, instance_teardown.Teardown):
     """``physical_id``: the node, once it is known which.  ``data`` has the rest."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
+    repairs_failed: ClassVar[bool] = True
     ordering_steps: ClassVar[frozenset[str]] = frozenset(
         {"prepare", "deploy", "rebuild", "switch", "undeploy", "free", "replace_node"}
     )
@@ -63,6 +61,7 @@ class Instance(stepwise.OnNode):
                 reason="cannot deploy nothing: give image.source, image.boot_iso or custom_deploy",
                 path=["image"],
             )
+        self._check_replacement()
         parts = [name for name in instance_info.DRIVE[1:] if self.properties[name]]
         if self.properties["configdrive"] and parts:
             raise errors.StackValidationFailed(
@@ -73,6 +72,19 @@ class Instance(stepwise.OnNode):
             raise errors.StackValidationFailed(
                 reason="cannot have users beside user_data: make them there", path=["users"]
             )
+
+    def _check_replacement(self) -> None:
+        """Refuse an order of replacement that no machine can follow."""
+        values = self.properties
+        if values["replace_order"] != instance_info.CREATE_FIRST or values["selector"]:
+            return
+        for name in ("image_update_policy", "user_data_update_policy"):
+            if values[name] == instance_info.REPLACE:
+                raise errors.StackValidationFailed(
+                    reason="cannot create the new one first on the machine of the old one: give a "
+                    f"selector, or another {name}",
+                    path=["replace_order"],
+                )
 
     @classmethod
     def needs_replace(
@@ -97,41 +109,6 @@ class Instance(stepwise.OnNode):
 
     def check_create_complete(self, token: Any) -> bool:
         return self.advance()
-
-    def step_reserve(self) -> str | None:
-        """Find out which node it is, or ask for one."""
-        data = self.record.data
-        if ident := self.properties["node"]:
-            self.resource_id_set(self.machines.get_node(ident)["uuid"])
-            data["instance"] = self.derived_id("instance")
-            return "prepare"
-        if ident := self.properties["allocation"]:
-            present = self.machines.find(machines.ALLOCATION, ident)
-            if present is None:
-                raise errors.EntityNotFound(entity="Allocation", name=ident)
-            data["instance"] = present["uuid"]
-            return "await_node"
-        data["instance"] = self.derived_id(f"allocation-{data['attempt']}")
-        allocation.post(self, data["instance"], self._request())
-        return "await_node"
-
-    def _request(self) -> Json:
-        """Return what an allocation of its own asks for."""
-        name = self.properties["name"]
-        selector = {**self.properties["selector"], "name": name if self._attempts() == 1 else None}
-        return allocation.request_of(self.machines, selector)
-
-    def step_await_node(self) -> str | None:
-        uuid = str(self.record.data["instance"])
-        present = self.machines.find(machines.ALLOCATION, uuid)
-        if present is None:
-            raise stepwise.MachineFailed(f"allocation {uuid} was deleted by somebody else")
-        if present["state"] == "error":
-            raise stepwise.MachineFailed(str(present["last_error"]))
-        if present["state"] != "active":
-            self.wait_for(uuid, self._timeout_s("allocate"), "for a node")
-        self.resource_id_set(present["node_uuid"])
-        return "prepare"
 
     def step_prepare(self) -> str | None:
         """Claim the node, and write on it what it is to run."""
@@ -173,7 +150,11 @@ class Instance(stepwise.OnNode):
         node = self.get_node()
         state = node["provision_state"]
         if state in ON_ITS_WAY:
-            self.wait_for(node["uuid"], self._timeout_s("deploy"), "for the node to be active")
+            self.wait_for(
+                node["uuid"],
+                instance_schema.timeout_s(self.properties, "deploy"),
+                "for the node to be active",
+            )
         if state == State.ACTIVE:
             self.record.data["deployed_at"] = node["provision_updated_at"]
             self.record.data["target"] = POWER[self.properties["power"]]
@@ -226,7 +207,11 @@ class Instance(stepwise.OnNode):
 
     def step_replaced_node(self) -> str | None:
         if self._waits_for_teardown(self.get_node()):
-            self.wait_for(self.node_uuid(), self._timeout_s("teardown"), "for the instance to go")
+            self.wait_for(
+                self.node_uuid(),
+                instance_schema.timeout_s(self.properties, "teardown"),
+                "for the instance to go",
+            )
         allocation.withdraw(self, str(self.record.data["instance"]))
         self.record.data["attempt"] += 1
         return "reserve"
@@ -271,7 +256,11 @@ class Instance(stepwise.OnNode):
         if not self.is_ours(node["instance_info"]) or state == State.ERROR:
             raise base.UpdateReplace
         if state in ON_ITS_WAY:
-            self.wait_for(node["uuid"], self._timeout_s("deploy"), "for the node to be active")
+            self.wait_for(
+                node["uuid"],
+                instance_schema.timeout_s(self.properties, "deploy"),
+                "for the node to be active",
+            )
         self.note_move(node)
         self.machines.update_node(node["uuid"], self._changes())
         if data.get("networks"):
@@ -326,87 +315,10 @@ class Instance(stepwise.OnNode):
         if node["power_state"] != _reached(target):
             if node["target_power_state"] is None and node["last_error"]:
                 raise stepwise.MachineFailed(str(node["last_error"]))
-            self.wait_for(node["uuid"], self._timeout_s("power"), f"for {target}")
-        return "come_up" if self.record.action in BOOTING else None
-
-    # --------------------------------------------------------------------------------- delete
-
-    def handle_delete(self) -> Any:
-        self.begin("release")
-
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.advance()
-
-    def step_release(self) -> str | None:
-        """Find out what there is to take away; what is not ours is left alone."""
-        try:
-            node = self.get_node() if self.record.physical_id else None
-        except errors.NotFound:
-            node = None
-        if node is None or not self.is_ours(node["instance_info"]):
-            return "free"
-        state = node["provision_state"]
-        if node["protected"]:
-            raise stepwise.MachineRefused(
-                f"cannot undeploy node {node['uuid']}: it is protected; set protected to false"
+            self.wait_for(
+                node["uuid"], instance_schema.timeout_s(self.properties, "power"), f"for {target}"
             )
-        if state == State.AVAILABLE:
-            self._forget(node)
-            return "free"
-        if state == State.DEPLOYHOLD:
-            self.machines.set_provision_state(node["uuid"], "abort")
-        if state not in UNDEPLOYABLE:
-            self.wait_for(node["uuid"], self._timeout_s("teardown"), f"while it is {state}")
-        self._detach(node["uuid"], keep=())
-        self.note_move(node)
-        return "undeploy"
-
-    def _forget(self, node: Json) -> None:
-        """Take away what was written on a node that was never deployed."""
-        keys = [key for key in node["instance_info"] if key in _written(self.properties)]
-        patch = [_remove(f"/instance_info/{key}") for key in keys]
-        if node["instance_name"] is not None:
-            patch.append(_remove("/instance_name"))
-        if node["instance_uuid"] == self.derived_id("instance"):
-            patch.append(_remove("/instance_uuid"))
-        self.machines.update_node(node["uuid"], patch)
-
-    def step_undeploy(self) -> str | None:
-        with contextlib.suppress(errors.NodeNotFound):
-            self.order("deleted")
-        return "undeployed"
-
-    def step_undeployed(self) -> str | None:
-        """Wait until the instance is gone; cleaning is waited for where that is wanted."""
-        try:
-            node = self.get_node()
-        except errors.NodeNotFound:
-            return "free"
-        if self._waits_for_teardown(node):
-            self.wait_for(node["uuid"], self._timeout_s("teardown"), "for the instance to go")
-        if (self.properties["teardown"] or {}).get("wait_for_cleaning"):
-            return "cleaned"
-        return "free"
-
-    def _waits_for_teardown(self, node: Json) -> bool:
-        """Is the instance still there?  Raises MachineFailed where it could not be taken away."""
-        if node["provision_state"] == State.ERROR:
-            raise stepwise.MachineFailed(str(node["last_error"]))
-        return node["provision_state"] == State.DELETING or self.is_ours(node["instance_info"])
-
-    def step_cleaned(self) -> str | None:
-        node = self.get_node()
-        if node["provision_state"] in CLEANING:
-            self.wait_for(node["uuid"], self._timeout_s("clean"), "for the node to be clean")
-        if node["provision_state"] == State.CLEANFAIL:
-            raise stepwise.MachineFailed(str(node["last_error"]))
-        return "free"
-
-    def step_free(self) -> str | None:
-        """Give an allocation of its own back; most go with the instance."""
-        if self.properties["selector"] and (uuid := self.record.data.get("instance")):
-            allocation.withdraw(self, uuid)
-        return None
+        return "come_up" if self.record.action in BOOTING else None
 
     def step_mark(self) -> str | None:
         self.put_mark("instance_info")
@@ -487,33 +399,16 @@ class Instance(stepwise.OnNode):
                 vif = {"id": each["vif"], "port_uuid": each.get("port")}
                 self.machines.attach_vif(uuid, {k: v for k, v in vif.items() if v})
 
-    def _detach(self, uuid: str, keep: Sequence[str]) -> None:
-        """Detach interfaces that were attached for this resource, but for those to keep."""
-        ours = [each["vif"] for each in self.record.properties.get("networks") or []]
-        unwanted = [vif for vif in ours if vif not in keep]
-        present = self.machines.list_vifs(uuid) if unwanted else []
-        for vif in unwanted:
-            if vif in present:
-                self.machines.detach_vif(uuid, vif)
-
     def _host_name(self) -> str:
         return self.properties["name"] or self.physical_resource_name()
 
     def _attempts(self) -> int:
         return int((self.properties["retry"] or {}).get("attempts") or 1)
 
-    def _timeout_s(self, name: str) -> float:
-        chosen = (self.properties["timeouts"] or {}).get(name)
-        return float(chosen or instance_schema.TIMEOUTS[name].default)
-
 
 def _reached(target: str) -> str:
     """The power state that a target leads to."""
     return Power.OFF if target in (Power.OFF, Power.SOFT_OFF) else Power.ON
-
-
-def _written(properties: Mapping[str, Any]) -> set[str]:
-    return {*instance_info.info_of(properties), machines.MARK}
 
 
 def _add(path: str, value: Any) -> Json:

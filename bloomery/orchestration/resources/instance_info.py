@@ -30,8 +30,10 @@ BOOT: Final = ("boot_mode", "secure_boot")
 DRIVE: Final = ("configdrive", "user_data", "meta_data", "network_data", "ssh_keys", "users")
 ON_DISK: Final = (*PLAIN, *BOOT, "capabilities", "deploy_steps", "custom_deploy")
 PLACES: Final = ("allocation", "node", "selector")
+PINNED: Final = ("allocation", "node")  # these have one machine
 REBUILD, REPLACE, IGNORE = "rebuild", "replace", "ignore"
 PRESERVE: Final = "rebuild_preserve_ephemeral"
+CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,6 +64,17 @@ def change_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> Change:
         networks="networks" in names,
         powers="power" in names,
     )  # fmt: skip
+
+
+def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+    """Tell whether a machine is given back before the one that replaces it is asked for.
+
+    What runs on the same node, or the same allocation, cannot stand beside what was there.
+    """
+    if any(after.get(place) and after.get(place) == before.get(place) for place in PINNED):
+        return True
+    default = DELETE_FIRST if after.get("node") else CREATE_FIRST
+    return (after.get("replace_order") or default) == DELETE_FIRST
 
 
 def meaning_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> str:

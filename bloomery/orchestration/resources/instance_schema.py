@@ -64,6 +64,9 @@ NETWORK: Final = {
     "fixed_ip": Schema(Type.STRING, "The address that it has."),
 }
 TEARDOWN: Final = {
+    "keep_allocation": Schema(
+        Type.BOOLEAN, "Set the node aside again for the allocation that is named.", default=False
+    ),
     "wait_for_cleaning": Schema(Type.BOOLEAN, "End when the node is clean.", default=False),
 }
 TIMEOUTS: Final = {
@@ -114,6 +117,11 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "power": _text("What it is to be when it is deployed.", "on", "off", default="on"),
     "first_boot": _text("The OS::Ironic::FirstBoot that it is to signal when it has come up."),
     "retry": _map("What a failed deployment does.", schema=RETRY),
+    "replace_order": _text(
+        "create_first: the old machine goes when the new one runs; delete_first: it is given back "
+        "before. By default delete_first where a node is named, or nothing else can be.",
+        instance_info.CREATE_FIRST, instance_info.DELETE_FIRST,
+    ),
     "teardown": _map("How the instance is taken away.", schema=TEARDOWN),
     "suspend_mode": _text(
         "What suspending the stack does.", "power_off", "soft_power_off", "none",
@@ -140,3 +148,9 @@ ATTRIBUTES: Final[Mapping[str, Attribute]] = {
 }
 
 assert {*instance_info.PLACES, *instance_info.DRIVE, *instance_info.ON_DISK} <= set(PROPERTIES)
+
+
+def timeout_s(properties: Mapping[str, Any], phase: str) -> float:
+    """Return how long a phase of an Instance may take."""
+    chosen = (properties.get("timeouts") or {}).get(phase)
+    return float(chosen or TIMEOUTS[phase].default)

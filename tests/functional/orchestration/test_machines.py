@@ -128,6 +128,22 @@ def test_a_new_image_is_written_to_the_same_machine(site: Orchestration) -> None
     assert not [each for each in history if each["severity"] == "ERROR"]
 
 
+def test_an_instance_is_replaced_on_its_node_after_the_cleaning(site: Orchestration) -> None:
+    """The allocation goes with the old instance, and is there again for the new one."""
+    enrol(site)
+    pinned = {**WEB["properties"], "image_update_policy": "replace"}
+    web = site.create("web", template({"slot": SLOT, "web": {**WEB, "properties": pinned}}))
+    site.wait_for(web, "CREATE_COMPLETE")
+    before = site.resources(web)["slot"]["physical_resource_id"]
+    pinned = {**pinned, "image": {**IMAGE, "source": "http://images/b.img"}}
+    new = template({"slot": SLOT, "web": {**WEB, "properties": pinned}})
+    assert site.ask("PUT", web, {"template": new})[0] == 202
+    site.wait_for(web, "UPDATE_COMPLETE")
+    node = node_of(site)
+    assert (node["provision_state"], node["allocation_uuid"]) == ("active", before)
+    assert node["instance_info"]["image_source"] == "http://images/b.img"
+
+
 def test_suspend_powers_off_and_check_tells_it(site: Orchestration) -> None:
     enrol(site)
     web = site.create("web", template({"slot": SLOT, "web": WEB}))

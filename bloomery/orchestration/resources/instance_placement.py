@@ -1,0 +1,97 @@
+"""Where an Instance runs: on a node, on what an allocation has, or on what its selector finds.
+
+reserve -> await_node
+reserve -> await_former [-> withdraw_former -> reserve]     in the place of one deleted first
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.resources import (
+    allocation,
+    instance_info,
+    instance_schema,
+    machines,
+    stepwise,
+)
+
+FORMER: Final = "former_node"  # of the instance that this one replaces
+
+
+class Placement(stepwise.OnNode):
+    """The steps of an Instance until it knows its node; ``prepare`` follows."""
+
+    def step_reserve(self) -> str | None:
+        """Find out which node it is, or ask for one."""
+        data = self.record.data
+        if ident := self.properties["node"]:
+            self.resource_id_set(self.machines.get_node(ident)["uuid"])
+            data["instance"] = self.derived_id("instance")
+            return "prepare"
+        if ident := self.properties["allocation"]:
+            present = self.machines.find(machines.ALLOCATION, ident)
+            if present is None:
+                raise errors.EntityNotFound(entity="Allocation", name=ident)
+            data["instance"] = present["uuid"]
+            return "await_node"
+        request = allocation.request_of(self.machines, self.properties["selector"])
+        if former := self._former_node():
+            data["instance"] = self.derived_id("allocation-former")
+            allocation.post(self, data["instance"], request | {"candidate_nodes": [former]})
+            return "await_former"
+        data["instance"] = self.derived_id(f"allocation-{data['attempt']}")
+        allocation.post(self, data["instance"], request)
+        return "await_node"
+
+    def _former_node(self) -> str | None:
+        """Return the node of the one that this one replaces, if the selector allows it."""
+        former = self.record.data.get(FORMER)
+        candidates = self.properties["selector"].get("candidate_nodes")
+        if former is None or self.record.data["attempt"] > 1 or self.record.data.get("moved"):
+            return None
+        if candidates and former not in candidates:
+            try:
+                name = self.machines.get_node(former)["name"]
+            except errors.NotFound:
+                return None
+            return former if name in candidates else None
+        return str(former)
+
+    def step_await_former(self) -> str | None:
+        """Wait for the node of the one that this one replaces; any other will do."""
+        present = self.machines.find(machines.ALLOCATION, str(self.record.data["instance"]))
+        if present is None or present["state"] == "error":
+            return "withdraw_former"
+        return self.step_await_node()
+
+    def step_withdraw_former(self) -> str | None:
+        allocation.withdraw(self, str(self.record.data["instance"]))
+        self.record.data["moved"] = True
+        return "reserve"
+
+    def step_await_node(self) -> str | None:
+        uuid = str(self.record.data["instance"])
+        present = self.machines.find(machines.ALLOCATION, uuid)
+        if present is None:
+            raise stepwise.MachineFailed(f"allocation {uuid} was deleted by somebody else")
+        if present["state"] == "error":
+            raise stepwise.MachineFailed(str(present["last_error"]))
+        if present["state"] != "active":
+            self.wait_for(
+                uuid, instance_schema.timeout_s(self.properties, "allocate"), "for a node"
+            )
+        self.resource_id_set(present["node_uuid"])
+        return "prepare"
+
+    @classmethod
+    def deletes_first(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
+        return instance_info.deletes_first(before, after)
+
+    def data_for_replacement(self, *, returns: bool) -> dict[str, Any]:
+        """Return the node that the next one had best run on."""
+        former = self.record.data.get(FORMER) if returns else None
+        node = former or self.record.physical_id
+        return {FORMER: node} if node else {}
