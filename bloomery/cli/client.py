@@ -1,4 +1,4 @@
-"""The least client of the bare-metal API: what our own commands need of it.
+"""The least client of our APIs: what our own commands need of them.
 
 api = Client("http://127.0.0.1:6385")
 node = api.post("/v1/nodes", {"driver": "fake-hardware", "name": "web-1"})
@@ -6,29 +6,47 @@ node = api.post("/v1/nodes", {"driver": "fake-hardware", "name": "web-1"})
 
 from __future__ import annotations
 
+import http.client
 import json
+import ssl
 import urllib.error
 import urllib.request
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from bloomery import errors
 
 VERSION = "1.115"
 _TIMEOUT_S = 30.0
+_MOST_SILENT_S = 60.0  # an event stream shows that it lives every 15 s
 
 
 class ApiError(errors.Failure):
-    """The API said no, or did not answer."""
+    """The API said no, or did not answer; ``facts["answer"]``: the status, None without one."""
 
     code = "client.api"
     text = "{method} {path}: {reason}"
 
 
 class Client:
-    """JSON over HTTP, one request at a time.  Raises ApiError with the API's own words."""
+    """JSON over HTTP, one request at a time.  Raises ApiError with the API's own words.
 
-    def __init__(self, url: str) -> None:
+    ``headers`` are asked for with each request: who logs in sends a token that may be renewed.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        headers: Callable[[], Mapping[str, str]] = dict,
+        tls: ssl.SSLContext | None = None,
+    ) -> None:
         self._url = url.rstrip("/")
+        self._headers = headers
+        self._tls = tls
+
+    @property
+    def url(self) -> str:
+        return self._url
 
     def get(self, path: str) -> Any:
         return self._ask("GET", path)
@@ -42,29 +60,72 @@ class Client:
     def patch(self, path: str, body: Any) -> Any:
         return self._ask("PATCH", path, body)
 
+    def delete(self, path: str) -> Any:
+        return self._ask("DELETE", path)
+
+    def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[bytes]:
+        """Yield the lines of an answer as they come; it ends when the server ends it."""
+        request = self._request("GET", path, None, headers)
+        with self._answer(request, path, _MOST_SILENT_S) as answer:
+            try:
+                yield from answer
+            except (OSError, http.client.HTTPException) as exc:
+                raise _unanswered("GET", path, exc) from exc
+
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
-        request = urllib.request.Request(  # noqa: S310  the URL is the operator's own
+        request = self._request(method, path, body, {})
+        with self._answer(request, path, _TIMEOUT_S) as answer:
+            try:
+                content = answer.read()
+            except (OSError, http.client.HTTPException) as exc:
+                raise _unanswered(method, path, exc) from exc
+        is_json = "json" in (answer.headers.get("Content-Type") or "")
+        return json.loads(content) if content and is_json else None
+
+    def _request(
+        self, method: str, path: str, body: Any, headers: Mapping[str, str]
+    ) -> urllib.request.Request:
+        plain = {"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": VERSION}
+        return urllib.request.Request(  # noqa: S310  the URL is the operator's own
             self._url + path,
             method=method,
             data=None if body is None else json.dumps(body).encode(),
-            headers={"Content-Type": "application/json", "X-OpenStack-Ironic-API-Version": VERSION},
+            headers={**plain, **self._headers(), **headers},
         )
+
+    def _answer(
+        self, request: urllib.request.Request, path: str, timeout_s: float
+    ) -> http.client.HTTPResponse:
+        method = request.get_method()
         try:
-            with urllib.request.urlopen(request, timeout=_TIMEOUT_S) as answer:  # noqa: S310
-                said = answer.read()
+            answer: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310
+                request, timeout=timeout_s, context=self._tls
+            )
         except urllib.error.HTTPError as exc:
             with exc:
                 reason = _reason(exc.read())
-            raise ApiError(method=method, path=path, reason=f"{exc.code} {reason}") from exc
-        except OSError as exc:
-            raise ApiError(method=method, path=path, reason=str(exc)) from exc
-        return json.loads(said) if said else None
+            raise ApiError(
+                method=method, path=path, reason=f"{exc.code} {reason}", answer=exc.code
+            ) from exc
+        except (OSError, http.client.HTTPException) as exc:
+            raise _unanswered(method, path, exc) from exc
+        return answer
+
+
+def _unanswered(method: str, path: str, exc: Exception) -> ApiError:
+    reason = getattr(exc, "reason", None) or exc
+    return ApiError(method=method, path=path, reason=str(reason), answer=None)
 
 
 def _reason(body: bytes) -> str:
-    """Read the doubly encoded error; whatever else came is shown as it is."""
+    """Read the error of either API; whatever else came is shown as it is."""
+    text = body.decode(errors="replace")
     try:
-        told = json.loads(json.loads(body)["error_message"])
-        return str(told.get("faultstring") or told.get("description"))
+        document = json.loads(text)
+        if "error_message" not in document:
+            return str(document["error"]["message"])
+        fault = document["error_message"]
+        fault = json.loads(fault) if isinstance(fault, str) else fault
+        return str(fault.get("faultstring") or fault.get("description"))
     except (ValueError, KeyError, TypeError, AttributeError):
-        return body.decode(errors="replace")
+        return text

@@ -1,7 +1,7 @@
-"""A stack being made, and a live tree of it.
+"""A stack being made, changed or deleted, and a live tree of it that its events keep up to date.
 
 run = StackRun(Client(f"{orchestration_url}/v1/admin"), "servers")
-run.create(template)
+run.create({"template": template})
 run.watch("CREATE_COMPLETE")            # raises StackStuck with the stack's own reason
 run.outputs()
 """
@@ -9,18 +9,27 @@ run.outputs()
 from __future__ import annotations
 
 import time
+import urllib.parse
+from collections.abc import Iterable
 from contextlib import AbstractContextManager, nullcontext
-from typing import Any
+from typing import Any, Final
 
 import rich.console
 import rich.live
+import rich.markup
 import rich.tree
 
 from bloomery import errors
-from bloomery.cli.client import Client
+from bloomery.cli import terminal
+from bloomery.cli.client import ApiError, Client
 
-_POLL_S = 0.1
-_STYLES = {"COMPLETE": "bold green", "FAILED": "red", "IN_PROGRESS": "yellow"}
+DEPTH: Final = 10  # of stacks below each other that are looked at
+_NOT_FOUND: Final = 404
+_POLL_S: Final = 0.25
+_MOST_LINES: Final = 40  # of a live tree; then what is done is left out
+_STYLES: Final = {"COMPLETE": "bold green", "FAILED": "red", "IN_PROGRESS": "yellow"}
+
+Json = dict[str, Any]
 
 
 class StackStuck(errors.Failure):
@@ -30,44 +39,142 @@ class StackStuck(errors.Failure):
     text = "{reason}"
 
 
-class StackRun:
-    """One stack, watched with a request for it and one for its resources a look."""
+class StackNotThere(errors.Failure):
+    """No stack of the project has that name."""
 
-    def __init__(self, client: Client, name: str, limit_s: float = 120) -> None:
+    code = "client.stack_not_there"
+    text = "cannot find a stack called {name}; bloomery stack list shows those that are there"
+
+
+def find(client: Client, name: str) -> Json | None:
+    """Return a stack by name or id, without outputs; None: there is none."""
+    try:
+        return _show(client, f"/stacks/{urllib.parse.quote(name, safe='')}")
+    except ApiError as exc:
+        if exc.facts["answer"] == _NOT_FOUND:
+            return None
+        raise
+
+
+def _show(client: Client, path: str) -> Json:
+    stack: Json = client.get(f"{path}?resolve_outputs=false")["stack"]
+    return stack
+
+
+def get(client: Client, name: str) -> Json:
+    """Return a stack by name or id.  Raises StackNotThere."""
+    stack = find(client, name)
+    if stack is None:
+        raise StackNotThere(name=name)
+    return stack
+
+
+def path_of(stack: Json) -> str:
+    return f"/stacks/{stack['stack_name']}/{stack['id']}"
+
+
+def resources(client: Client, path: str, query: str = "") -> list[Json]:
+    """Return the resources of a stack and of those below it."""
+    listed: list[Json] = client.get(f"{path}/resources?nested_depth={DEPTH}{query}")["resources"]
+    return listed
+
+
+class EventLog:
+    """Events of a stack and of those below it, the oldest first; each is told once."""
+
+    def __init__(self, client: Client, path: str) -> None:
+        self._client, self._path = client, path
+        self._marker: str | None = None
+
+    def skip(self) -> None:
+        """Leave out what has been told so far."""
+        newest = self._list("sort_dir=desc&limit=1")
+        self._marker = newest[0]["id"] if newest else None
+
+    def news(self) -> list[Json]:
+        """Return what was told since the last call."""
+        after = "" if self._marker is None else f"&marker={self._marker}"
+        events = self._list(f"sort_dir=asc{after}")
+        if events:
+            self._marker = events[-1]["id"]
+        return events
+
+    def _list(self, query: str) -> list[Json]:
+        listed: list[Json] = self._client.get(f"{self._path}/events?nested_depth={DEPTH}&{query}")[
+            "events"
+        ]
+        return listed
+
+
+class StackRun:
+    """One stack, watched with a request for it and one for its events a look.
+
+    ``limit_s``: how long it is watched at most; None: as long as it takes.
+    """
+
+    def __init__(self, client: Client, name: str, limit_s: float | None = 120) -> None:
         self._client, self._name, self._limit_s = client, name, limit_s
-        self._console = rich.console.Console()
+        self._console = rich.console.Console(highlight=False)
         self._path = ""
-        self._seen: dict[str, str] = {}
+        self._log = EventLog(client, "")
+        self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
         self._began = time.monotonic()
 
-    def create(self, template: dict[str, Any]) -> None:
-        answer = self._client.post("/stacks", {"stack_name": self._name, "template": template})
-        self._path = f"/stacks/{self._name}/{answer['stack']['id']}"
+    def create(self, body: Json) -> None:
+        """Order the stack; ``body`` has its template."""
+        answer = self._client.post("/stacks", {"stack_name": self._name, **body})
+        self._follow(f"/stacks/{self._name}/{answer['stack']['id']}")
+
+    def update(self, stack: Json, body: Json) -> None:
+        self._follow(path_of(stack))
+        self._log.skip()
+        self._client.put(self._path, body)
+
+    def delete(self, stack: Json) -> None:
+        self._follow(path_of(stack))
+        self._log.skip()
+        self._client.delete(self._path)
 
     def watch(self, state: str) -> None:
         """Show the tree until the stack is in ``state``.  Raises StackStuck."""
-        give_up_at = time.monotonic() + self._limit_s
+        stack = self.watch_to_end()
+        if stack["stack_status"] != state:
+            raise StackStuck(
+                reason=f"cannot bring stack {self._name} to {state}: it is "
+                f"{stack['stack_status']}: {stack['stack_status_reason']}"
+            )
+
+    def watch_to_end(self) -> Json:
+        """Show the tree until nothing is under way; return the stack.  Raises StackStuck."""
+        give_up_at = self._began + (self._limit_s or float("inf"))
         with self._live() as live:
             while True:
-                stack, resources = self._look()
+                stack = _show(self._client, self._path)
+                self._look(stack)
                 if live is not None:
-                    live.update(_tree(stack, resources))
-                now = stack["stack_status"]
-                if now == state:
+                    live.update(self._tree(stack, most_lines=_MOST_LINES))
+                if "IN_PROGRESS" not in stack["stack_status"]:
                     break
-                if "IN_PROGRESS" not in now or time.monotonic() > give_up_at:
+                if time.monotonic() > give_up_at:
                     raise StackStuck(
-                        reason=f"cannot bring stack {self._name} to {state}: it is {now}: "
-                        f"{stack['stack_status_reason']}"
+                        reason=f"stack {self._name} is still {stack['stack_status']} after "
+                        f"{self._limit_s:g} s"
                     )
                 time.sleep(_POLL_S)
         if live is None:
-            self._console.print(_tree(stack, resources))
+            self._console.print(self._tree(stack))
+        return stack
 
-    def outputs(self) -> dict[str, Any]:
+    def outputs(self) -> Json:
         """Return the outputs by name."""
-        outputs = self._client.get(self._path)["stack"]["outputs"]
+        outputs = self._client.get(self._path)["stack"].get("outputs", ())
         return {each["output_key"]: each.get("output_value") for each in outputs}
+
+    # -------------------------------------------------------------------------------- looking
+
+    def _follow(self, path: str) -> None:
+        self._path = path
+        self._log = EventLog(self._client, path)
 
     def _live(self) -> AbstractContextManager[rich.live.Live | None]:
         """A tree that is redrawn in place; without a terminal each change is a line."""
@@ -75,26 +182,72 @@ class StackRun:
             return rich.live.Live(console=self._console, refresh_per_second=10)
         return nullcontext()
 
-    def _look(self) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        stack: dict[str, Any] = self._client.get(self._path)["stack"]
-        listed = self._client.get(f"{self._path}/resources")["resources"]
-        resources = sorted(listed, key=lambda each: str(each["resource_name"]))
-        for each in resources:
-            name, state = each["resource_name"], each["resource_status"]
-            if not self._console.is_terminal and self._seen.get(name) != state:
+    def _look(self, stack: Json) -> None:
+        """Bring the rows up to what events tell; a list of resources tells what is new."""
+        news = [each for each in self._log.news() if each["physical_resource_id"] != stack["id"]]
+        if not self._rows or any(_key(each) not in self._rows for each in news):
+            known = resources(self._client, self._path)
+            self._rows = {**self._rows, **{_key(each): each for each in known}}
+        for event in news:
+            state, reason = event["resource_status"], event["resource_status_reason"]
+            row = self._rows.setdefault(_key(event), {**event, "resource_type": ""})
+            row["resource_status"], row["resource_status_reason"] = state, reason
+            row["physical_resource_id"] = event["physical_resource_id"]
+            if not self._console.is_terminal:
+                why = f": {reason}" if state.endswith("FAILED") else ""
                 took = time.monotonic() - self._began
-                self._console.print(f"[{took:5.1f} s] {name}: {state}", markup=False)
-            self._seen[name] = state
-        return stack, resources
+                line = f"[{took:5.1f} s] {event['resource_name']}: {state}{why}"
+                self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
+
+    def _tree(self, stack: Json, most_lines: int | None = None) -> rich.tree.Tree:
+        """Return the tree; of one with more lines than ``most_lines`` only what is not done."""
+        tree = rich.tree.Tree(f"{_plain(stack['stack_name'])}  {_state(stack['stack_status'])}")
+        rows = list(self._rows.values())
+        if most_lines is not None and len(rows) > most_lines:
+            left = [each for each in rows if not _is_done(each)]
+            tree.add(f"{len(rows) - len(left)} of {len(rows)} resources are complete")
+            rows = left[:most_lines]
+        below: dict[str, list[Json]] = {}
+        for row in sorted(rows, key=lambda each: str(each["resource_name"])):
+            below.setdefault(_stack_id(row), []).append(row)
+        shown = {each["physical_resource_id"] for each in rows}
+        for stack_id in [each for each in below if each == stack["id"] or each not in shown]:
+            _add(tree, stack_id, below)
+        return tree
 
 
-def _tree(stack: dict[str, Any], resources: list[dict[str, Any]]) -> rich.tree.Tree:
-    tree = rich.tree.Tree(f"{stack['stack_name']}  {_state(stack['stack_status'])}")
-    for each in resources:
-        kind, state = each["resource_type"], _state(each["resource_status"])
-        needs = ", ".join(sorted(each.get("required_by") or ()))
-        tree.add(f"{each['resource_name']}  {kind}  {state}" + (f"  for {needs}" if needs else ""))
-    return tree
+def _add(tree: rich.tree.Tree, stack_id: str, below: dict[str, list[Json]]) -> None:
+    for row in below.pop(stack_id, ()):
+        branch = tree.add(_line(row))
+        _add(branch, str(row["physical_resource_id"]), below)
+
+
+def _line(row: Json) -> str:
+    reason = row["resource_status_reason"] if row["resource_status"].endswith("FAILED") else ""
+    needs = ", ".join(sorted(row.get("required_by") or ()))
+    parts: Iterable[str] = (
+        _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),
+        _plain(reason), f"for {_plain(needs)}" if needs else "",
+    )  # fmt: skip
+    return "  ".join(part for part in parts if part)
+
+
+def _key(row: Json) -> tuple[str, str]:
+    return _stack_id(row), row["resource_name"]
+
+
+def _stack_id(row: Json) -> str:
+    """Return the id of the stack that a resource, or an event, is of: the end of its address."""
+    link = next(each["href"] for each in row["links"] if each["rel"] == "stack")
+    return str(link).rpartition("/")[2]
+
+
+def _is_done(row: Json) -> bool:
+    return str(row["resource_status"]).endswith("COMPLETE")
+
+
+def _plain(text: object) -> str:
+    return rich.markup.escape(terminal.visible(str(text)))
 
 
 def _state(state: str) -> str:

@@ -32,9 +32,12 @@ COMMANDS: Final = {
     ),
     "engine": Command("bloomery.cmd.engine:engine", "Run an engine of stacks in its own process."),
     "db": Command("bloomery.cmd.db:db", "Upgrade, check, back up or copy the database."),
-    "events": Command("bloomery.cmd.events:events", "Show or forget the sinks of events."),
+    "events": Command("bloomery.cmd.events:events", "Follow events; show or forget their sinks."),
     "config": Command("bloomery.cmd.config:config", "Print a sample of the configuration."),
     "demo": Command("bloomery.cmd.demo:demo", "Show simulated servers being deployed."),
+    "stack": Command(
+        "bloomery.cli.stack_commands:stack", "Plan, create, change and watch stacks of a service."
+    ),
     "template": Command(
         "bloomery.cli.template:template", "Check, simulate, compare and draw templates of Heat."
     ),

@@ -82,7 +82,7 @@ def _job(service: Service, servers: rack.Rack) -> None:
     fleet.take("provide", "available")
     click.echo(f"a stack deploys {DEPLOYED} of them, one after the other, each from its CD drive")
     stack = StackRun(Client(f"{service.orchestration_url}/v1/{_PROJECT}"), _STACK)
-    stack.create(_template())
+    stack.create({"template": _template()})
     stack.watch("CREATE_COMPLETE")
     for name, value in sorted(stack.outputs().items()):
         click.echo(f"{name} runs on {value}")

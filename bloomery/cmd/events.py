@@ -1,4 +1,4 @@
-"""``bloomery events``: who is told of events, and how far each has got."""
+"""``bloomery events``: events as they come, who is told of them, and how far each has got."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from bloomery import conf, errors
+from bloomery.cli import cloud, event_stream
 from bloomery.cmd import options
 from bloomery.db import event_cursors
 from bloomery.db import events as db
@@ -14,9 +15,39 @@ from bloomery.db.engine import Database
 from bloomery.state_dir import StateDir
 
 
-@click.group()
-def events() -> None:
-    """Show the sinks of events, or forget one that is gone."""
+@click.group(invoke_without_command=True)
+@click.option("--follow", "-f", is_flag=True, help="Print events as they come, until Ctrl-C.")
+@click.option("--since", type=int, metavar="ID", help="With --follow: after this number first.")
+@click.option("--type", "event_type", metavar="TYPE", help="With --follow: baremetal.node, say.")
+@click.option("--node", metavar="NODE", help="With --follow: of this node alone.")
+@click.option("--stack", metavar="UUID", help="With --follow: of this stack alone.")
+@click.option("--cloud", "name", metavar="NAME", help="Of clouds.yaml.  [default: $OS_CLOUD]")
+@click.pass_context
+def events(
+    ctx: click.Context,
+    follow: bool,
+    since: int | None,
+    event_type: str | None,
+    node: str | None,
+    stack: str | None,
+    name: str | None,
+) -> None:
+    """Follow events over the API, or show and forget the sinks that are told of them."""
+    if ctx.invoked_subcommand is not None:
+        return
+    if not follow:
+        click.echo(ctx.get_help())
+        return
+    client = cloud.find(name).baremetal
+    if client is None:
+        raise cloud.CloudNotUsable(reason="the cloud has no baremetal endpoint")
+    asked = {"type": event_type, "node": node, "stack": stack}
+    query = {key: value for key, value in asked.items() if value is not None}
+    try:
+        for event in event_stream.follow(client, query, since):
+            click.echo(event_stream.event_line(event))
+    except KeyboardInterrupt:
+        return
 
 
 @events.command()

@@ -15,6 +15,7 @@ from typing import Any, Final
 import click
 
 from bloomery import errors
+from bloomery.cli import terminal
 from bloomery.cli.template import hints, places, runs, tables
 from bloomery.cli.template.loader import Source, StackLoader
 from bloomery.orchestration import plan as plans
@@ -269,7 +270,7 @@ def _loader(
 def _validated(loader: StackLoader, level: ValidationLevel = ValidationLevel.VALUES) -> Stack:
     stack = loader.stack()
     for place, sentence in _hinted(loader, stack):
-        click.echo(tables.visible(f"{place}: hint: {sentence}"), err=True)
+        click.echo(terminal.visible(f"{place}: hint: {sentence}"), err=True)
     validate_stack(stack, level)
     return stack
 
@@ -319,7 +320,7 @@ def _report(exc: errors.Failure, loader: StackLoader) -> None:
 def _write_fault(exc: errors.Failure, loader: StackLoader) -> None:
     place = places.located(exc, loader.file_at_fault(exc), loader.texts)
     kind = states.error_type(exc)
-    click.echo(tables.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)
+    click.echo(terminal.visible(f"{place}: {kind}: {exc}{hints.way_out(exc)}"), err=True)
 
 
 def _write(file: str, text: str) -> None:

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import json
-import re
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.cli.terminal import SHOWN_CHARS, as_json, brief, columns, visible
 from bloomery.orchestration.drawing import Box, Picture
 from bloomery.orchestration.plan import secrets
 from bloomery.orchestration.resources import composite
@@ -19,12 +18,10 @@ from bloomery.orchestration.template import environment
 from bloomery.orchestration.template.functions import base
 from bloomery.orchestration.template.functions.base import Function
 
-SHOWN_CHARS: Final = 100  # of one value on one line
 NAME_WIDTH: Final = 24  # of the column of names beside events
 LEAST_WIDTH: Final = 12  # of a name in it, however deep its stack is
 INTERRUPTED: Final = "Interrupted"  # what programs read where somebody pressed Ctrl-C
 UNDESCRIBED: Final = ("No description", "No description given")
-OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
 
 
 # -------------------------------------------------------------------------------- validate and show
@@ -249,34 +246,9 @@ def _child(stack: Stack, name: str) -> Stack | None:
 # ----------------------------------------------------------------------------------------- helpers
 
 
-def columns(rows: Any) -> list[str]:
-    """Lay out rows of texts in columns as wide as their widest entries."""
-    rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
-    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
-        for row in rows
-    ]
-
-
-def visible(line: str) -> str:
-    """``line`` without what a terminal would obey, such as colours, rather than show."""
-    return OBEYED.sub(lambda match: repr(match[0])[1:-1], line)
-
-
-def brief(value: Any) -> str:
-    """A value on one line of a table, shortened."""
-    said = value if isinstance(value, str) else _as_json(value)
-    return said if len(said) <= SHOWN_CHARS else f"{said[: SHOWN_CHARS - 3]}..."
-
-
 def whole(value: Any) -> str:
     """All of a value: a text as it is, a list or map on one line if it fits, else in many."""
     if isinstance(value, str):
         return value
-    said = _as_json(value)
-    return said if len(said) <= SHOWN_CHARS else _as_json(value, indent=2)
-
-
-def _as_json(value: Any, indent: int | None = None) -> str:
-    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)
+    said = as_json(value)
+    return said if len(said) <= SHOWN_CHARS else as_json(value, indent=2)

@@ -12,10 +12,11 @@ import openstack
 import pytest
 import sqlalchemy as sa
 import yaml
+from click.testing import CliRunner
 from openstack import exceptions
 
 from bloomery import conf as settings
-from bloomery.cmd import serve
+from bloomery.cmd import main, serve
 from bloomery.cmd.service import Service
 from bloomery.db import tables
 from bloomery.state_dir import StateDir
@@ -27,6 +28,7 @@ pytestmark = [
     pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK50Warning"),
     pytest.mark.filterwarnings("ignore::openstack.warnings.RemovedInSDK60Warning"),
 ]
+CONFIGS = ("OS_CLIENT_CONFIG_FILE", "OS_CLOUD", "OS_ENDPOINT", "XDG_STATE_HOME")
 TEMPLATE = "heat_template_version: '2021-04-16'\nresources: {r: {type: OS::Heat::RandomString}}\n"
 
 
@@ -86,6 +88,18 @@ def test_openstacksdk_has_stacks_of_its_project(identity: Identity) -> None:
     assert list(bob.orchestration.stacks()) == []
     for connection in (ann, bob):
         connection.close()
+
+
+def test_our_own_commands_log_in(identity: Identity, tmp_path: Path) -> None:
+    runner = CliRunner(env={**dict.fromkeys(CONFIGS), **identity.login("ann", "web")})
+    template = tmp_path / "ours.yaml"
+    template.write_text(TEMPLATE)
+    made = runner.invoke(main, ["stack", "up", str(template), "--yes"])
+    assert made.exit_code == 0, made.output
+    assert "ours  CREATE_COMPLETE" in runner.invoke(main, ["stack", "list"]).output
+    wrong = runner.invoke(main, ["stack", "list"], env={"OS_PASSWORD": "guessed"})
+    assert (wrong.exit_code, "cannot log in" in wrong.output) == (1, True)
+    assert "guessed" not in wrong.output
 
 
 def test_commands_log_in(identity: Identity, tmp_path: Path) -> None:

@@ -1,0 +1,191 @@
+"""Where the APIs are, and who asks: what clouds.yaml and OS_* variables say.
+
+cloud = find(None)                  # $OS_CLOUD, or the one that ``bloomery serve`` writes
+cloud.orchestration.get("/stacks")
+cloud.baremetal.get("/v1/nodes")
+
+Looked for, first to last: $OS_CLIENT_CONFIG_FILE; ./clouds.yaml, ~/.config/openstack/clouds.yaml
+and /etc/openstack/clouds.yaml where a cloud is named; the state dir of ``bloomery serve``.
+"""
+
+from __future__ import annotations
+
+import base64
+import importlib
+import os
+import ssl
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, Final
+
+import yaml
+
+from bloomery import errors
+from bloomery.cli.client import Client
+
+DEFAULT: Final = "bloomery"
+_VARIABLES: Final = (
+    "endpoint", "auth_url", "username", "password", "token", "project_name", "project_id",
+    "user_domain_name", "user_domain_id", "project_domain_name", "project_domain_id",
+)  # fmt: skip
+_NO_LOGIN: Final = ("none", "admin_token", "noauth")
+
+Json = dict[str, Any]
+
+
+class CloudNotUsable(errors.Failure):
+    """Nothing says where the service is, or how to log in."""
+
+    code = "client.cloud"
+    text = "cannot find the service: {reason}"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Cloud:
+    """``orchestration``: at the address that ends with the project.  ``extensions``: above it."""
+
+    name: str
+    orchestration: Client
+    extensions: Client
+    baremetal: Client | None
+
+
+def find(name: str | None) -> Cloud:
+    """Return the cloud of that name; None: of $OS_CLOUD.  Raises CloudNotUsable."""
+    settings = _settings(name or os.environ.get("OS_CLOUD"))
+    named = name or os.environ.get("OS_CLOUD") or DEFAULT
+    login = _login(settings)
+    tls = _tls(settings)
+    url = settings.get("orchestration_endpoint_override") or login.endpoint("orchestration")
+    if not url:
+        raise CloudNotUsable(reason=f"cloud {named} has no orchestration endpoint")
+    nodes_url = settings.get("baremetal_endpoint_override") or login.endpoint("baremetal")
+    return Cloud(
+        name=named,
+        orchestration=Client(url, login.headers, tls),
+        extensions=Client(url.rpartition("/v1/")[0] or url, login.headers, tls),
+        baremetal=Client(nodes_url, login.headers, tls) if nodes_url else None,
+    )
+
+
+# ------------------------------------------------------------------------------------- settings
+
+
+def _settings(name: str | None) -> Json:
+    """Return what is said of the cloud, passwords of the secure file and OS_* variables on top."""
+    settings: Json = {}
+    path = _file(name)
+    if path is not None:
+        settings = _cloud_in(path, name or DEFAULT)
+    secure = os.environ.get("OS_CLIENT_SECURE_FILE")
+    auth = dict(settings.get("auth") or {})
+    if secure:
+        auth |= (_clouds(Path(secure)).get(name or DEFAULT) or {}).get("auth") or {}
+    variables = {key: os.environ.get(f"OS_{key.upper()}") for key in _VARIABLES}
+    auth |= {key: value for key, value in variables.items() if value}
+    kind = os.environ.get("OS_AUTH_TYPE") or settings.get("auth_type")
+    if path is None and not auth:
+        raise CloudNotUsable(
+            reason=f"there is no clouds.yaml that names {name or DEFAULT}; point "
+            "OS_CLIENT_CONFIG_FILE at the one in the state dir of bloomery serve"
+        )
+    return {**settings, "auth": auth, "auth_type": kind or "password"}
+
+
+def _file(name: str | None) -> Path | None:
+    return next((path for path in _places(name) if path.is_file()), None)
+
+
+def _places(name: str | None) -> Iterator[Path]:
+    if named := os.environ.get("OS_CLIENT_CONFIG_FILE"):
+        yield Path(named)
+        return
+    if name is not None:
+        yield from (Path("clouds.yaml"), Path("~/.config/openstack/clouds.yaml").expanduser())
+        yield Path("/etc/openstack/clouds.yaml")
+    state = Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+    yield state / "bloomery" / "clouds.yaml"
+
+
+def _cloud_in(path: Path, name: str) -> Json:
+    clouds = _clouds(path)
+    if name not in clouds:
+        known = ", ".join(sorted(clouds)) or "none"
+        raise CloudNotUsable(reason=f"{path} has no cloud {name}; it has {known}")
+    return dict(clouds[name] or {})
+
+
+def _clouds(path: Path) -> Json:
+    try:
+        document = yaml.safe_load(path.read_text(encoding="utf-8"))
+    except (OSError, ValueError, yaml.YAMLError) as exc:
+        raise CloudNotUsable(reason=f"{path} cannot be read: {type(exc).__name__}") from exc
+    clouds = document.get("clouds") if isinstance(document, dict) else None
+    if not isinstance(clouds, dict):
+        raise CloudNotUsable(reason=f"{path} has no map of clouds")
+    return clouds
+
+
+def _tls(settings: Json) -> ssl.SSLContext | None:
+    authorities = os.environ.get("OS_CACERT") or settings.get("cacert")
+    if settings.get("verify") is False:
+        context = ssl.create_default_context()
+        context.check_hostname, context.verify_mode = False, ssl.CERT_NONE
+        return context
+    try:
+        return ssl.create_default_context(cafile=authorities) if authorities else None
+    except OSError as exc:
+        raise CloudNotUsable(reason=f"cannot read cacert {authorities}: {exc.strerror}") from exc
+
+
+# ---------------------------------------------------------------------------------------- login
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _Login:
+    headers: Callable[[], Mapping[str, str]]
+    endpoint: Callable[[str], str | None]
+
+
+def _login(settings: Json) -> _Login:
+    """Return how to log in.  An identity service is asked by keystoneauth, loaded for it alone."""
+    auth, kind = settings["auth"], settings["auth_type"]
+    if kind in _NO_LOGIN:
+        return _Login(headers=dict, endpoint=lambda service: auth.get("endpoint"))
+    if kind == "http_basic":
+        if not (auth.get("username") and auth.get("password")):
+            raise CloudNotUsable(reason="a name and a password are needed: set OS_PASSWORD")
+        pair = f"{auth['username']}:{auth['password']}".encode()
+        header = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
+        return _Login(headers=lambda: header, endpoint=lambda service: auth.get("endpoint"))
+    return _keystone_login(settings)
+
+
+def _keystone_login(settings: Json) -> _Login:
+    exceptions = importlib.import_module("keystoneauth1.exceptions")
+    loading = importlib.import_module("keystoneauth1.loading")
+    sessions = importlib.import_module("keystoneauth1.session")
+    verify = settings.get("verify") is not False and (
+        os.environ.get("OS_CACERT") or settings.get("cacert") or True
+    )
+    try:
+        loader = loading.get_plugin_loader(settings["auth_type"])
+        plugin = loader.load_from_options(**settings["auth"])
+    except exceptions.ClientException as exc:
+        raise CloudNotUsable(reason=f"cannot log in: {exc}") from exc
+    session = sessions.Session(auth=plugin, verify=verify)
+    region = os.environ.get("OS_REGION_NAME") or settings.get("region_name")
+
+    def headers() -> Mapping[str, str]:
+        try:
+            return dict(plugin.get_headers(session) or {})
+        except exceptions.ClientException as exc:
+            raise CloudNotUsable(reason=f"cannot log in: {exc}") from exc
+
+    def endpoint(service: str) -> str | None:
+        headers()
+        found = plugin.get_endpoint(session, service_type=service, region_name=region)
+        return None if found is None else str(found)
+
+    return _Login(headers=headers, endpoint=endpoint)

@@ -1,0 +1,302 @@
+"""``bloomery stack``: stacks of a service, over its REST API.
+
+The service is the one that clouds.yaml names (cloud.py); what a template names beside itself is
+sent along, as ``bloomery template`` finds it.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Callable, Iterable
+from typing import Any, Final
+
+import click
+
+from bloomery import errors
+from bloomery.cli import cloud, plan_text, stacks, terminal
+from bloomery.cli.stacks import Json
+from bloomery.cli.template import commands as template_commands
+from bloomery.cli.template import files, loader
+
+INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
+MACHINE: Final = "OS::Ironic::Instance"  # what loses its data when it goes
+POLL_S: Final = 1.0
+NAME = click.argument("name")
+YES = click.option("--yes", is_flag=True, help="Do not ask.")
+AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
+
+
+class StackGroup(click.Group):
+    """Commands whose Ctrl-C is one sentence; what was ordered goes on without them."""
+
+    def invoke(self, ctx: click.Context) -> object:
+        try:
+            return super().invoke(ctx)
+        except errors.Failure as exc:
+            raise click.ClickException(terminal.visible(str(exc))) from exc
+
+
+@click.group(cls=StackGroup)
+@click.option("--cloud", "name", metavar="NAME", help="Of clouds.yaml.  [default: $OS_CLOUD]")
+@click.pass_context
+def stack(ctx: click.Context, name: str | None) -> None:
+    """Plan, create, change, watch and delete stacks of a running service."""
+    ctx.obj = lambda: cloud.find(name)
+
+
+Find = Callable[[], cloud.Cloud]
+
+
+@stack.command("list")
+@AS_JSON
+@click.pass_obj
+def list_(find: Find, as_json: bool) -> None:
+    """List the stacks of the project, those that were made last first."""
+    listed = find().orchestration.get("/stacks")["stacks"]
+    if as_json:
+        click.echo(json.dumps(listed, indent=2))
+        return
+    _echo_rows(
+        (each["stack_name"], each["stack_status"], each["updated_time"] or each["creation_time"],
+         each["id"])
+        for each in listed
+    )  # fmt: skip
+
+
+@stack.command()
+@NAME
+@AS_JSON
+@click.pass_obj
+def show(find: Find, name: str, as_json: bool) -> None:
+    """Show the state of a stack, its resources and its outputs."""
+    client = find().orchestration
+    path = stacks.path_of(stacks.get(client, name))
+    document = client.get(path)["stack"]
+    resources = stacks.resources(client, path)
+    if as_json:
+        click.echo(json.dumps(document | {"resources": resources}, indent=2))
+        return
+    click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
+    _echo_rows(
+        (each["resource_name"], each["resource_status"], each["resource_type"],
+         each["physical_resource_id"] or "-", _reason_of(each))
+        for each in resources
+    )  # fmt: skip
+    _echo_outputs(document["outputs"])
+
+
+@stack.command()
+@NAME
+@AS_JSON
+@click.pass_obj
+def why(find: Find, name: str, as_json: bool) -> None:
+    """Say what a stack waits for, what has failed, and what to do next."""
+    service = find()
+    uuid = stacks.get(service.orchestration, name)["id"]
+    document = service.extensions.get(f"/ext/v1/stacks/{uuid}/why")
+    if as_json:
+        click.echo(json.dumps(document, indent=2))
+        return
+    click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
+    for each in document["waiting"]:
+        line = f"{each['resource']} waits for {each['for']}, {each['state']} since {each['since']}"
+        click.echo(terminal.visible(f"  {line}"))
+    for each in document["failed"]:
+        click.echo(terminal.visible(f"  {each['resource']} is {each['state']}: {each['reason']}"))
+    click.echo(terminal.visible(f"next: {document['next_action']}"))
+
+
+@stack.command()
+@NAME
+@click.option("--follow", "-f", is_flag=True, help="Go on with those that come, until Ctrl-C.")
+@click.pass_obj
+def events(find: Find, name: str, follow: bool) -> None:
+    """Print the events of a stack and of the stacks below it, the oldest first."""
+    client = find().orchestration
+    log = stacks.EventLog(client, stacks.path_of(stacks.get(client, name)))
+    try:
+        while True:
+            for each in log.news():
+                line = (
+                    f"{each['event_time']}  {each['resource_status']:20}  "
+                    f"{each['resource_name']}  {each['resource_status_reason'] or ''}"
+                )
+                click.echo(terminal.visible(line.rstrip()))
+            if not follow:
+                return
+            time.sleep(POLL_S)
+    except KeyboardInterrupt:
+        return
+
+
+@stack.command()
+@click.argument("file")
+@click.argument("name", required=False)
+@template_commands.stack_options()
+@AS_JSON
+@click.pass_obj
+def plan(
+    find: Find,
+    file: str,
+    name: str | None,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    as_json: bool,
+) -> None:
+    """Say what `up` with the same arguments would do; nothing is ordered.
+
+    NAME is the stack's; made from the file's if not given.
+    """
+    client, body = find().orchestration, _body(file, environments, parameters)
+    named = _stack_name(file, name)
+    document = _preview(client, named, stacks.find(client, named), body)
+    click.echo(json.dumps(document, indent=2) if as_json else plan_text.text(document))
+
+
+@stack.command()
+@click.argument("file")
+@click.argument("name", required=False)
+@template_commands.stack_options()
+@YES
+@click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
+@click.option("--timeout", "timeout_min", type=click.IntRange(min=1), metavar="MINUTES",
+              help="How long the service may take.")  # fmt: skip
+@click.pass_obj
+def up(
+    find: Find,
+    file: str,
+    name: str | None,
+    environments: tuple[str, ...],
+    parameters: tuple[str, ...],
+    yes: bool,
+    rollback: bool,
+    timeout_min: int | None,
+) -> None:
+    """Create the stack of FILE, or update it: show the plan, ask, and show it being done.
+
+    NAME is the stack's; made from the file's if not given. Ends with 0 if the stack is complete.
+    Ctrl-C ends the watching; the stack goes on.
+    """
+    client, body = find().orchestration, _body(file, environments, parameters)
+    named = _stack_name(file, name)
+    present = stacks.find(client, named)
+    document = _preview(client, named, present, body)
+    click.echo(plan_text.text(document))
+    if _is_as_wanted(present, document):
+        return
+    _confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
+    order = body | {"disable_rollback": not rollback}
+    order |= {"timeout_mins": timeout_min} if timeout_min else {}
+    run = stacks.StackRun(client, named, limit_s=None)
+    _watched(run, named, lambda: run.update(present, order) if present else run.create(order))
+    _echo_outputs(
+        {"output_key": key, "output_value": value} for key, value in run.outputs().items()
+    )
+
+
+@stack.command()
+@NAME
+@YES
+@click.pass_obj
+def down(find: Find, name: str, yes: bool) -> None:
+    """Delete a stack: name the machines that lose their data, ask, and show it being done."""
+    client = find().orchestration
+    present = stacks.get(client, name)
+    for line in _losses(client, stacks.path_of(present)):
+        click.echo(terminal.visible(line))
+    _confirm(f"Delete stack {present['stack_name']}?", yes=yes)
+    run = stacks.StackRun(client, present["stack_name"], limit_s=None)
+    _watched(run, present["stack_name"], lambda: run.delete(present))
+
+
+# ------------------------------------------------------------------------------------- helpers
+
+
+def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> Json:
+    """Return what a request says of a stack: template, files, environments, parameters."""
+    bundle = files.FileBundle()
+    template = bundle.template(file)
+    texts = {each: json.dumps(bundle.environment(each)) for each in environments}
+    for key, reason in bundle.unread.items():
+        click.echo(terminal.visible(f"{file}: hint: cannot read {key}: {reason}"), err=True)
+    return {
+        "template": template,
+        "files": bundle.files | texts,
+        "environment_files": list(environments),
+        "parameters": loader.parameters(parameters),
+    }
+
+
+def _stack_name(file: str, name: str | None) -> str:
+    return loader.checked_name(loader.Source(file=file, name=name).stack_name)
+
+
+def _preview(client: Any, name: str, present: Json | None, body: Json) -> Json:
+    """Return what the service would do, as its preview says it."""
+    if present is None:
+        made: Json = client.post("/stacks/preview", {"stack_name": name, **body})
+        return made
+    changed: Json = client.put(f"{stacks.path_of(present)}/preview?show_nested=true", body)
+    return changed
+
+
+def _is_as_wanted(present: Json | None, preview: Json) -> bool:
+    """Whether the stack is complete, and no resource of it would change."""
+    is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
+    return is_complete and not plan_text.changes_resources(preview)
+
+
+def _confirm(question: str, *, yes: bool) -> None:
+    if yes:
+        return
+    if not sys.stdin.isatty():
+        raise click.ClickException(
+            "cannot ask, since standard input is no terminal: --yes goes on without asking"
+        )
+    click.confirm(question, abort=True)
+
+
+def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None:
+    """Order, and show what comes of it; exit with 1 if it fails, and tell how to look on."""
+    order()
+    try:
+        stack = run.watch_to_end()
+    except KeyboardInterrupt:
+        click.echo(
+            f"\nstack {name} goes on; look on with: bloomery stack events {name} --follow", err=True
+        )
+        raise SystemExit(INTERRUPTED) from None
+    if not stack["stack_status"].endswith("COMPLETE") or "ROLLBACK" in stack["stack_status"]:
+        reason = terminal.visible(str(stack["stack_status_reason"]))
+        raise click.ClickException(f"stack {name} is {stack['stack_status']}: {reason}")
+
+
+def _losses(client: Any, path: str) -> Iterable[str]:
+    """Say which machines lose what is on their disks."""
+    machines = stacks.resources(client, path, f"&type={MACHINE}&with_detail=true")
+    for each in machines:
+        node = (each.get("attributes") or {}).get("node_name") or each["physical_resource_id"]
+        if node:
+            yield f"node {node}: undeployed, and its data is lost ({each['resource_name']})"
+
+
+def _state(document: Json) -> str:
+    return f"{document['stack_status']}: {document['stack_status_reason'] or ''}".rstrip(": ")
+
+
+def _reason_of(resource: Json) -> str:
+    failed = resource["resource_status"].endswith("FAILED")
+    return str(resource["resource_status_reason"]) if failed else ""
+
+
+def _echo_rows(rows: Iterable[Iterable[Any]]) -> None:
+    for line in terminal.columns([tuple(row) for row in rows]):
+        click.echo(line)
+
+
+def _echo_outputs(outputs: Iterable[Json]) -> None:
+    for each in sorted(outputs, key=lambda each: str(each["output_key"])):
+        value = each.get("output_error") or terminal.brief(each.get("output_value"))
+        click.echo(terminal.visible(f"{each['output_key']}: {value}"))

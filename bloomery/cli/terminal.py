@@ -1,0 +1,36 @@
+"""Lines for terminals: columns, short values, and nothing that a terminal would obey."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterable, Sequence
+from typing import Any, Final
+
+SHOWN_CHARS: Final = 100  # of one value on one line
+OBEYED: Final = re.compile(r"[\x00-\x08\x0a-\x1f\x7f-\x9f]")  # a tab is harmless
+
+
+def columns(rows: Iterable[Sequence[Any]]) -> list[str]:
+    """Lay out rows of texts in columns as wide as their widest entries."""
+    rows = [tuple(visible(" ".join(str(cell).split())) for cell in row) for row in rows]
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    return [
+        "  ".join(f"{cell:{width}}" for cell, width in zip(row, widths, strict=True)).rstrip()
+        for row in rows
+    ]
+
+
+def visible(line: str) -> str:
+    """``line`` without what a terminal would obey, such as colours, rather than show."""
+    return OBEYED.sub(lambda match: repr(match[0])[1:-1], line)
+
+
+def brief(value: Any) -> str:
+    """A value on one line of a table, shortened."""
+    text = value if isinstance(value, str) else as_json(value)
+    return text if len(text) <= SHOWN_CHARS else f"{text[: SHOWN_CHARS - 3]}..."
+
+
+def as_json(value: Any, indent: int | None = None) -> str:
+    return json.dumps(value, indent=indent, ensure_ascii=False, default=str)

@@ -1,0 +1,165 @@
+"""``bloomery stack``: planned, made, looked at, changed and deleted from a terminal."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.cli import stack_commands, stacks
+from tests.functional.cli.conftest import Run, write
+from tests.kit.orchestration import Orchestration, template
+
+PARAMETERS = {"text": {"type": "string", "default": "first"}}
+
+
+def web(**more: Any) -> dict[str, Any]:
+    resources = {
+        "content": {
+            "type": "OS::Heat::TestResource", "properties": {"value": {"get_param": "text"}},
+        },
+        "copy": {
+            "type": "OS::Heat::Value", "properties": {"value": {"get_attr": ["content", "output"]}},
+        },
+    } | more  # fmt: skip
+    outputs = {"out": {"value": {"get_attr": ["copy", "value"]}}}
+    return template(resources, parameters=PARAMETERS, outputs=outputs)
+
+
+def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -> None:
+    file = write(tmp_path, "web.yaml", web())
+    planned = run(f"stack plan {file}")
+    assert (planned.exit_code, "2 to create." in planned.output) == (0, True), planned.output
+    assert run("stack list").output == ""
+
+    made = run(f"stack up {file} -P text=hello --yes")
+    assert made.exit_code == 0, made.output
+    assert "copy: CREATE_COMPLETE" in made.output
+    assert "web  CREATE_COMPLETE" in made.output
+    assert "out: hello" in made.output
+    assert "web  CREATE_COMPLETE" in run("stack list").output
+
+    changed = run(f"stack up {file} web -P text=bye --yes")
+    assert changed.exit_code == 0, changed.output
+    assert "~  content  OS::Heat::TestResource  update" in changed.output
+    assert "content: UPDATE_COMPLETE" in changed.output
+    assert "copy: CREATE_COMPLETE" not in changed.output  # an event of before
+    assert "out: bye" in run("stack show web").output
+
+    gone = run("stack down web --yes")
+    assert gone.exit_code == 0, gone.output
+    assert "web  DELETE_COMPLETE" in gone.output
+    assert "cannot find a stack called web" in run("stack show web").output
+
+
+def test_a_stack_that_is_as_wanted_is_left_alone(
+    run: Run, site: Orchestration, tmp_path: Path
+) -> None:
+    file = write(tmp_path, "same.yaml", web())
+    assert run(f"stack up {file} --yes").exit_code == 0
+    again = run(f"stack up {file}")  # nothing is asked, because nothing is ordered
+    assert (again.exit_code, again.output.splitlines()[-1]) == (0, "No resource changes.")
+    [stack] = site.ask("GET", "/stacks")[1]["stacks"]
+    assert stack["stack_status"] == "CREATE_COMPLETE"
+    assert run("stack down same --yes").exit_code == 0
+
+
+@pytest.mark.parametrize("line", ["stack up {file} unasked", "stack down kept"])
+def test_nothing_is_done_unasked_where_nobody_can_be_asked(
+    run: Run, site: Orchestration, tmp_path: Path, line: str
+) -> None:
+    path = site.create("kept", template({}))
+    site.wait_for(path, "CREATE_COMPLETE")
+    result = run(line.format(file=write(tmp_path, "web.yaml", web())))
+    assert result.exit_code == 1
+    assert "--yes goes on without asking" in result.output
+    assert [each["stack_name"] for each in site.ask("GET", "/stacks")[1]["stacks"]] == ["kept"]
+    assert run("stack down kept --yes").exit_code == 0
+
+
+def test_a_stack_that_fails_ends_the_command_with_its_reason(run: Run, tmp_path: Path) -> None:
+    broken = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    file = write(tmp_path, "broken.yaml", web(broken=broken))
+    result = run(f"stack up {file} --yes")
+    assert result.exit_code == 1
+    assert "stack broken is CREATE_FAILED" in result.output
+    why = run("stack why broken").output
+    assert "broken is CREATE_FAILED" in why
+    assert "next: read the reasons" in why
+    assert run("stack down broken --yes").exit_code == 0
+
+
+def test_ctrl_c_leaves_the_stack_running_and_says_how_to_look_on(
+    run: Run, site: Orchestration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(self: stacks.StackRun) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(stacks.StackRun, "watch_to_end", interrupt)
+    result = run(f"stack up {write(tmp_path, 'left.yaml', web())} --yes")
+    assert result.exit_code == stack_commands.INTERRUPTED
+    assert "look on with: bloomery stack events left --follow" in result.output
+    monkeypatch.undo()
+    [stack] = site.ask("GET", "/stacks")[1]["stacks"]
+    path = f"/stacks/left/{stack['id']}"
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+
+
+def test_environments_and_nested_templates_are_sent_along(run: Run, tmp_path: Path) -> None:
+    write(tmp_path, "inner.yaml", web())
+    environment = {
+        "parameters": {"text": "from a file"},
+        "resource_registry": {"My::Web": "inner.yaml"},
+    }
+    outer = web(inner={"type": "My::Web", "properties": {"text": {"get_param": "text"}}})
+    file, env = write(tmp_path, "outer.yaml", outer), write(tmp_path, "env.yaml", environment)
+    made = run(f"stack up {file} -e {env} --yes")
+    assert made.exit_code == 0, made.output
+    assert "out: from a file" in made.output
+    shown = json.loads(run("stack show outer --json").output)
+    assert len(shown["resources"]) == 5  # those of the stack below it, too
+    told = run("stack events outer").output
+    assert told.index("Stack CREATE started") < told.index("copy")
+    assert run("stack down outer --yes").exit_code == 0
+
+
+def test_the_machines_that_lose_their_data_are_named(
+    run: Run, site: Orchestration, tmp_path: Path
+) -> None:
+    node = {
+        "type": "OS::Ironic::Node",
+        "properties": {"name": "n1", "driver": "fake-hardware", "resource_class": "bm"},
+    }
+    machine = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": {"get_resource": "node"}, "image": {"boot_iso": "http://a.iso"}},
+    }
+    file = write(tmp_path, "rack.yaml", web(node=node, machine=machine))
+    made = run(f"stack up {file} --yes")
+    assert made.exit_code == 0, made.output
+    gone = run("stack down rack --yes")
+    assert gone.exit_code == 0, gone.output
+    assert gone.output.startswith("node n1: undeployed, and its data is lost (machine)\n")
+
+
+def test_events_of_the_service_are_followed(
+    run: Run, site: Orchestration, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    printed: list[str] = []
+
+    def first_one(line: str) -> None:
+        printed.append(line)
+        raise KeyboardInterrupt
+
+    path = site.create("told", template({}))
+    monkeypatch.setattr("bloomery.cmd.events.click.echo", first_one)
+    result = run(f"events --follow --since 0 --stack {path.rpartition('/')[2]}")
+    monkeypatch.undo()
+    assert result.exit_code == 0
+    assert "orchestration.stack.create.start" in printed[0]
+    site.wait_for(path, "CREATE_COMPLETE")
+    assert run("stack down told --yes").exit_code == 0
