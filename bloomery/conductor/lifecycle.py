@@ -12,7 +12,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import allocator, inspection, recovery
+from bloomery.conductor import allocator, inspection, recovery, runner
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks
@@ -144,10 +144,17 @@ class ConductorService:
     # ------------------------------------------------------------------------------ the end
 
     def begin_stop(self) -> None:
-        """Go off line: peers get what is new; what goes on goes on.  Returns at once."""
+        """Go off line: peers get what is new, and flows that pause.  Returns at once."""
         self._stopping = True
         self.periodics.stop()
         self._try("go off line", lambda: self.registration.beat(online=False))
+        self._try("hand flows over", self._hand_over)
+
+    def _hand_over(self) -> None:
+        """Leave flows to peers at their next pause: those that pause now, at once."""
+        self.runtime.ring.refresh()
+        self.runtime.leaving.set()
+        self.runtime.timers.bring_forward(runner.take_turn, runner.is_left_to_others)
 
     def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
         """Take the conductor off line, wait for the work that goes on, and end.

@@ -21,7 +21,7 @@ from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL, State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.db import locks, nodes, steps
+from bloomery.db import locks, nodes, rows, steps
 from bloomery.model.node import Node, RingKey
 from bloomery.model.request import Request
 from bloomery.model.step import Run, StepRun
@@ -143,11 +143,19 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> F
         weight = 0
     if weight and run.taken_up >= _MOST_TAKEN_UP:
         return runner.launch_failure(slot, flow, _hopeless(task, run, weight))
-    if not run.step.resumable and run.state != Run.PLANNED:
+    if not run.step.resumable and _has_begun(run):
         return runner.launch_failure(slot, flow, _interrupted(task, run))
     taken_up = run.taken_up + weight
-    task.save(flow.mark(run, Run.RUNNING, taken_up=taken_up, conductor=task.runtime.host))
+    values = {"taken_up": taken_up, "conductor": task.runtime.host}
+    if run.started_at is None:
+        values["started_at"] = run.started_at = rows.now()
+    task.save(flow.mark(run, Run.RUNNING, **values))
     return runner.launch(slot, flow)
+
+
+def _has_begun(run: StepRun) -> bool:
+    """A step that was handed over before its first turn pauses, and has no beginning."""
+    return run.state == Run.RUNNING or (run.state == Run.AGAIN and run.started_at is not None)
 
 
 def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:

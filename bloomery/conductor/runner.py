@@ -29,7 +29,7 @@ from datetime import datetime, timedelta
 from typing import Any, Final
 
 from bloomery import clock, errors, secrets
-from bloomery.conductor import child_steps, states, steps, writes
+from bloomery.conductor import child_steps, handover, states, steps, writes
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -250,6 +250,9 @@ def run(flow: Flow) -> None:
         current = flow.current
         if flow.task.turn or (current is not None and current.state == Run.AGAIN):
             flow.task.require_held()  # there was a pause, and nothing was written since
+            if is_left_to_others(flow):
+                _hand_over(flow, flow.standing_at)
+                return
         _run_steps(flow)
     except errors.LockLost as lost:
         LOG.warning("node %s: %s: %s", flow.task.node_id, flow.phase.name, lost)
@@ -283,7 +286,8 @@ def _run_steps(flow: Flow) -> None:
         flow.result_writes += steps.store_result(flow.task, outcome.result)
         if flow.at + 1 == len(flow.runs):
             break
-        _advance(flow, run)
+        if not _advance(flow, run):
+            return
     _finish(flow)
 
 
@@ -312,16 +316,23 @@ def _called(flow: Flow, run: StepRun) -> Outcome:
     return task.driver.interface(step.interface).run_step(task, opened)
 
 
-def _advance(flow: Flow, run: StepRun) -> None:
-    """The end of a step and the start of the next: one transaction."""
+def _advance(flow: Flow, run: StepRun) -> bool:
+    """The end of a step and the start of the next: one transaction.
+
+    False: this conductor stops, and another one starts the next.
+    """
     now = rows.now()
     ended = flow.mark(run, Run.DONE, finished_at=now) if run.state != Run.FAILED else None
     flow.at += 1
     flow.task.turn = 0
     following = flow.runs[flow.at]
-    begun = _begun(flow, following, now)
+    closing = [*([ended] if ended else []), *_take_result_writes(flow)]
     _show(flow)
-    flow.task.save(*([ended] if ended else []), begun, *_take_result_writes(flow))
+    if handover.has_heir(flow.task):
+        _hand_over(flow, following, closing)
+        return False
+    flow.task.save(*closing, _begun(flow, following, now))
+    return True
 
 
 def _begun(flow: Flow, run: StepRun, now: datetime) -> EncodedWrite:
@@ -489,12 +500,30 @@ def _has_answered(flow: Flow, since: datetime) -> bool:
 
 
 def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
+    if run.step.resumable and handover.has_heir(flow.task):
+        _hand_over(flow, run)
+        return
     due = rows.now() + timedelta(seconds=again.after_s)
     if changed or run.state != Run.AGAIN or run.reason != again.reason:
         run.reason = again.reason
         values = {"due_at": due, "reason": again.reason, "deadline_at": run.deadline_at}
         flow.task.save(flow.mark(run, Run.AGAIN, **values))
     flow.task.runtime.timers.after(again.after_s, take_turn, flow)
+
+
+def is_left_to_others(flow: Flow) -> bool:
+    """Does it pause at a step that another conductor, which lives on, may repeat?"""
+    run = flow.current
+    pauses = run is not None and run.state == Run.AGAIN and run.step.resumable
+    return pauses and handover.has_heir(flow.task)
+
+
+def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:
+    """Give the node up at step ``run``, which the next conductor begins, or repeats."""
+    reason = f"conductor {flow.task.runtime.host} stops; another one goes on"
+    values = {"conductor": None, "reason": reason, "deadline_at": run.deadline_at}
+    flow.task.save(*closing, flow.mark(run, Run.AGAIN, **values), release=True)
+    flow.future.set_result(None)
 
 
 def _borne(flow: Flow, run: StepRun, exc: Exception) -> bool:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
@@ -26,6 +27,7 @@ class ConductorRuntime:
     ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
     ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
     ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
+    ``leaving``: set once it is off line and gives its flows to others (``handover``).
     ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
     """
 
@@ -40,6 +42,7 @@ class ConductorRuntime:
     lease: Lease
     ring: Ring
     allocations: AllocationQueue = field(default_factory=AllocationQueue)
+    leaving: threading.Event = field(default_factory=threading.Event)
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None

@@ -32,7 +32,8 @@ class Leases:
         """Bury whoever is dead; take up flows where a death or a new peer makes them ours.
 
         Every peer of a dead conductor finds it dead by itself; the first one frees the nodes,
-        and each takes up those that the ring gives it.
+        and each takes up those that the ring gives it.  A peer that ends its work leaves flows one
+        after the other, so they are looked for as long as it lives.
         """
         ring = self._runtime.ring
         ring.refresh()
@@ -40,7 +41,8 @@ class Leases:
         peers = [each for each in ring.list_conductors() if each.hostname != self._runtime.host]
         self._lives = frozenset(each.incarnation for each in peers if each.incarnation)
         freed = self._bury_all([each for each in peers if ring.liveness.is_dead(each)])
-        if freed or before - self._lives or epoch != self._epoch:
+        hands_over = any(each.incarnation and not each.online for each in peers)
+        if freed or hands_over or before - self._lives or epoch != self._epoch:
             recovery.adopt_all(self._runtime, recovery.CRASH)
             self._epoch = epoch
 

@@ -1,0 +1,118 @@
+"""A conductor that stops leaves its flows to one that lives on, at their next pause."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable, Iterator
+
+import pytest
+
+from bloomery.outcome import Again
+from tests.kit.scripted import Script, in_turn
+from tests.kit.site import Site
+from tests.kit.waiting import wait_for
+
+HEIR = "host-b"
+MakeSite = Callable[..., Site]
+
+
+@pytest.fixture
+def script() -> Script:
+    return Script()
+
+
+@pytest.fixture
+def site(make_site: MakeSite, script: Script) -> Site:
+    return make_site(registry=script.registry(), heartbeat_interval=1)
+
+
+@pytest.fixture
+def heir(site: Site, script: Script) -> Iterator[Site]:
+    """Another conductor on the same database, which has joined once the node is deployed."""
+    other = Site(site.path, host=HEIR, registry=script.registry(), heartbeat_interval=1)
+    yield other
+    other.close()
+
+
+def deploy_at_first(site: Site) -> str:
+    """Deploy a node in the hands of ``site``, whoever else is there."""
+    node = site.enrol(provision_state="available")
+    site.deploy(node)
+    return node
+
+
+def conductors_of(site: Site, node: str) -> dict[str, str | None]:
+    return {run["step"]: run["conductor"] for run in site.runs(node)}
+
+
+def pauses(site: Site, node: str) -> bool:
+    return any(run["state"] == "again" for run in site.runs(node))
+
+
+def test_a_flow_that_pauses_is_left_at_once(site: Site, script: Script, heir: Site):
+    script.add("deploy", "write", in_turn(Again(after_s=3600, reason="slow disks"), None))
+    node = deploy_at_first(site)
+    wait_for(lambda: pauses(site, node), "the pause")
+    site.service.begin_stop()
+    assert heir.wait_for_state(node, "active").last_error is None
+    assert conductors_of(site, node)["write"] == HEIR
+    assert {run["taken_up"] for run in site.runs(node)} == {0}, "nobody has died"
+    assert not site.runtime.node_locks.held
+
+
+def test_the_next_step_is_begun_by_the_heir_alone(site: Site, script: Script, heir: Site):
+    go_on = threading.Event()
+    script.add("deploy", "first", lambda task: go_on.wait(10) and None)
+    script.add("deploy", "once", resumable=False)
+    node = deploy_at_first(site)
+    wait_for(lambda: "first" in script.calls, "the first step")
+    site.service.begin_stop()
+    go_on.set()
+    heir.wait_for_state(node, "active")
+    assert script.calls.count("first") == script.calls.count("once") == 1
+    ran = conductors_of(site, node)
+    assert (ran["first"], ran["once"]) == (site.runtime.host, HEIR)
+    assert all(run["started_at"] for run in site.runs(node))
+
+
+def test_a_step_that_may_not_be_repeated_is_ended_where_it_began(
+    site: Site, script: Script, heir: Site
+):
+    script.add(
+        "deploy", "write", in_turn(Again(after_s=0.2, reason="slow"), None), resumable=False
+    )
+    node = deploy_at_first(site)
+    wait_for(lambda: pauses(site, node), "the pause")
+    site.service.begin_stop()
+    heir.wait_for_state(node, "active")
+    assert script.calls.count("write") == 2
+    assert conductors_of(site, node)["write"] == site.runtime.host
+
+
+def test_a_heir_that_cannot_begin_at_once_finds_the_step_not_begun(
+    site: Site, script: Script, heir: Site
+):
+    """It dies before its first turn: the step that may run once has still not run."""
+    go_on = threading.Event()
+    script.add("deploy", "first", lambda task: go_on.wait(10) and None)
+    script.add("deploy", "once", resumable=False)
+    heir.service.periodics.stop()
+    node = deploy_at_first(site)
+    wait_for(lambda: "first" in script.calls, "the first step")
+    site.service.begin_stop()
+    go_on.set()
+    wait_for(lambda: site.is_free(node), "the node to be free")
+    handed_over = next(run for run in site.runs(node) if run["step"] == "once")
+    assert (handed_over["state"], handed_over["conductor"], handed_over["started_at"]) == (
+        "again", None, None,
+    )  # fmt: skip
+    assert site.runtime.host in handed_over["reason"]
+
+
+def test_the_last_conductor_ends_its_flows_itself(site: Site, script: Script):
+    script.add("deploy", "write", in_turn(Again(after_s=0.1, reason="slow"), None))
+    node = deploy_at_first(site)
+    wait_for(lambda: pauses(site, node), "the pause")
+    site.service.begin_stop()
+    site.wait_for_state(node, "active")
+    assert conductors_of(site, node)["write"] == site.runtime.host
