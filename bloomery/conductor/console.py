@@ -1,7 +1,8 @@
 """The console of a node: switched on request, stopped before the node is given up.
 
 A request is a flow of one step.  Who stops or restores a console on the way to something else
-tells of it with ``stop`` and ``restore``.
+tells of it with ``stop`` and ``restore``.  A console lives as long as the conductor that started
+it: ``driver_internal_info`` says which life of which conductor that is, or why it did not start.
 """
 
 from __future__ import annotations
@@ -13,12 +14,14 @@ from typing import Any, Final
 from bloomery import errors, secrets
 from bloomery.conductor import notification_utils, runner, writes
 from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import EncodedWrite
 from bloomery.model.step import internal_step
 
 Tell = Callable[[EncodedWrite], None]
+INFO: Final = "console"  # in driver_internal_info: {conductor, incarnation, error}
 
 
 def show(task: TaskManager) -> dict[str, str] | None:
@@ -42,6 +45,33 @@ def restore(task: TaskManager) -> None:
     _tell_around(task, "console_restore", _start, task.save)
 
 
+def take_over(task: TaskManager) -> None:
+    """Start a console whose conductor is gone; if that fails it stays wished for, and says why.
+
+    Nothing where it is off, or was begun in this life of this conductor.
+    """
+    node = task.node
+    if not node.console_enabled or is_of_this_life(task.runtime, node.driver_internal_info):
+        return
+    try:
+        restore(task)
+    except Exception as exc:  # noqa: BLE001  whatever a driver raises is told, and ends no other
+        sentence = f"cannot restart the console: {secrets.brief(exc)}"
+        node.last_error = sentence
+        node.driver_internal_info[INFO] = _life(task.runtime) | {"error": sentence}
+        task.save(_failure_entry(task, sentence))
+
+
+def is_of_this_life(runtime: ConductorRuntime, internal_info: Mapping[str, Any]) -> bool:
+    """Was the console started, or tried, since this conductor registered last?"""
+    begun = internal_info.get(INFO) or {}
+    return bool(begun) and begun.items() >= _life(runtime).items()
+
+
+def _life(runtime: ConductorRuntime) -> dict[str, Any]:
+    return {"conductor": runtime.host, "incarnation": runtime.lease.incarnation}
+
+
 def _tell_around(
     task: TaskManager, action: str, work: Callable[[TaskManager], None], tell: Tell
 ) -> None:
@@ -58,6 +88,7 @@ def _tell_around(
 def _start(task: TaskManager) -> None:
     task.driver.console.start_console(task)
     task.node.console_enabled = True
+    task.node.driver_internal_info[INFO] = _life(task.runtime)
 
 
 def _stop(task: TaskManager) -> None:
@@ -65,6 +96,7 @@ def _stop(task: TaskManager) -> None:
     with contextlib.suppress(errors.UnsupportedDriverExtension):
         task.driver.console.stop_console(task)
     task.node.console_enabled = False
+    task.node.driver_internal_info.pop(INFO, None)
 
 
 # --------------------------------------------------------------------------------- on request
@@ -73,7 +105,8 @@ def _stop(task: TaskManager) -> None:
 def start_switch(task: TaskManager, slot: Slot, enabled: bool) -> None:
     """Let a flow begin that switches the console on or off; nothing where it is so already."""
     task.driver.console.validate(task)
-    if task.node.console_enabled == enabled:
+    has_failed = "error" in task.node.driver_internal_info.get(INFO, ())
+    if task.node.console_enabled == enabled and not has_failed:
         return
     task.node.last_error = None
     step = internal_step("console", "switch", {"enabled": enabled})
@@ -106,10 +139,13 @@ def _undo(exc: Exception, flow: Flow) -> None:
 
 def _give_up(task: TaskManager, sentence: str) -> list[EncodedWrite]:
     task.node.last_error = sentence
-    entry = writes.history_entry(
+    return [_notification(task, "error"), _failure_entry(task, sentence)]
+
+
+def _failure_entry(task: TaskManager, sentence: str) -> EncodedWrite:
+    return writes.history_entry(
         task.context, task.node, sentence, event_type="console", failed=True
     )
-    return [_notification(task, "error"), entry]
 
 
 CONSOLE: Final = Phase(

@@ -348,6 +348,14 @@ def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[RingKe
     )
 
 
+def list_consoles(conn: sa.Connection) -> list[tuple[RingKey, dict[str, Any]]]:
+    """Return the idle nodes whose console is to be on, with their driver_internal_info."""
+    query = sa.select(*_RING_KEY, _T.driver_internal_info).where(
+        _T.console_enabled.is_(sa.true()), _T.reservation.is_(None)
+    )
+    return [(RingKey(*key), rows.load(info)) for *key, info in conn.execute(query.order_by(_T.id))]
+
+
 def list_waiting(conn: sa.Connection, state: State, since: str) -> list[tuple[RingKey, datetime]]:
     """Return the idle nodes in ``state`` with their time ``since``, longest ago first."""
     statement = sa.select(*_RING_KEY, _T[since]).where(

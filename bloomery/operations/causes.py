@@ -311,6 +311,18 @@ def _limit_is_reached(s: Standing) -> Cause | None:
     )  # fmt: skip
 
 
+def _console_is_down(s: Standing) -> Cause | None:
+    """Its conductor is gone, and who came after could not start it."""
+    console = s.node.driver_internal_info.get("console") or {}
+    if not s.node.console_enabled or not console.get("error"):
+        return None
+    return Cause(
+        f"its console is to be on, and conductor {console['conductor']} could not start it: "
+        f"{secrets.mask(console['error'])}", None,
+        f"{_action_by_state(s)}; see to the console, and switch it on once more",
+    )  # fmt: skip
+
+
 def _is_protected(s: Standing) -> Cause | None:
     if not s.node.protected or s.node.provision_state not in (State.ACTIVE, State.RESCUE):
         return None
@@ -400,6 +412,7 @@ _RULES: Final[tuple[Rule, ...]] = (
     _fault_is_set,
     _is_in_maintenance,
     _limit_is_reached,
+    _console_is_down,
     _is_protected,
     _is_retired,
     _is_allocated,

@@ -17,6 +17,7 @@ from bloomery import errors, secrets
 from bloomery.conductor.periodics import (
     agents,
     allocations,
+    consoles,
     leases,
     orphans,
     power_recovery,
@@ -38,12 +39,16 @@ _LEAST_REST: Final = 0.25  # of its period, for a job that takes all of it
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """One job: ``every_s`` reads its period from the options, 0 switches it off."""
+    """One job: ``every_s`` reads its period from the options, 0 switches it off.
+
+    ``at_start``: it runs first when the conductor starts, not a period later.
+    """
 
     name: str
     every_s: Callable[[Conductor], float]
     make: Callable[[ConductorRuntime], Callable[[], None]]
     why: str
+    at_start: bool = False
 
 
 TABLE: Final[tuple[Periodic, ...]] = (
@@ -88,6 +93,13 @@ TABLE: Final[tuple[Periodic, ...]] = (
         every_s=lambda c: c.check_allocations_interval,
         make=allocations.make,
         why="who waits for a node must outlive the conductor that looked for one",
+    ),
+    Periodic(
+        name="take_over_consoles",
+        every_s=lambda c: c.check_provision_state_interval,
+        make=consoles.make,
+        why="a console ends with the conductor that started it",
+        at_start=True,
     ),
     Periodic(
         name="trim_history",
@@ -204,7 +216,7 @@ class Periodics:
                 rest_s = max(every_s - took_s, every_s * _LEAST_REST)
                 self._runtime.timers.after(rest_s, due)
 
-        self._runtime.timers.after(every_s, due)
+        self._runtime.timers.after(0 if periodic.at_start else every_s, due)
 
     def _run(self, periodic: Periodic, job: Callable[[], None]) -> None:
         standing = self.standing[periodic.name]

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bloomery.conductor.periodics import power_sync
+from bloomery.conductor.periodics import consoles, power_sync
 from bloomery.db import rows
 from bloomery.db.tables import STEP_RUNS
 from bloomery.rpc.liveness import Liveness
@@ -317,6 +317,17 @@ def maintenance_by_fault(scene):
     node = scene.stage.bring_to("manageable", {"fail": ["vendor"]})
     scene.stage.ask(node, "provide")
     scene.stage.wait_for(node, "clean failed")
+    return node
+
+
+@situation("its console is to be on, and conductor host-a could not start it: cannot restart the "
+           "console: .*told to fail",
+           "nothing: it runs its user's system; see to the console, and switch it on")  # fmt: skip
+def console_down(scene):
+    scene.stage.site.service.periodics.stop()
+    node = scene.stage.bring_to("active", {"fail": ["console.start_console"]})
+    scene.set(node, console_enabled=True)
+    consoles.run(scene.stage.site.runtime)
     return node
 
 

@@ -78,9 +78,7 @@ def test_the_next_step_is_begun_by_the_heir_alone(site: Site, script: Script, he
 def test_a_step_that_may_not_be_repeated_is_ended_where_it_began(
     site: Site, script: Script, heir: Site
 ):
-    script.add(
-        "deploy", "write", in_turn(Again(after_s=0.2, reason="slow"), None), resumable=False
-    )
+    script.add("deploy", "write", in_turn(Again(after_s=0.2, reason="slow"), None), resumable=False)
     node = deploy_at_first(site)
     wait_for(lambda: pauses(site, node), "the pause")
     site.service.begin_stop()

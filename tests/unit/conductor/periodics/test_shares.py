@@ -85,6 +85,7 @@ OLD = rows.now() - timedelta(days=1)
 IDLE = {"provision_state": "active", "power_state": "power on"}
 FAULTY = IDLE | {"maintenance": True, "fault": "power failure"}
 WAITING = {"provision_state": "wait call-back", "provision_updated_at": OLD}
+CONSOLE = IDLE | {"console_enabled": True}
 STUCK = {"provision_state": "deploying", "target_provision_state": "active"}
 
 SHARED = {
@@ -92,6 +93,12 @@ SHARED = {
     "recover_power": (FAULTY, looked_at),
     "time_out": (WAITING, failed),
     "adopt_orphans": (STUCK, failed),
+    "take_over_consoles": (
+        CONSOLE,
+        lambda pair: [
+            node for node in pair.nodes if "console" in pair.site.node(node).driver_internal_info
+        ],
+    ),
     "ask_agents": (WAITING, lambda pair: pair.calls),
 }
 ONCE = {"trim_history", "trim_steps", "trim_conductors", "trim_commit_tokens"}  # by one for all

@@ -1,0 +1,33 @@
+"""Consoles that ended with their conductor: start them here where the nodes are ours now."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from bloomery.conductor import console, task_manager
+from bloomery.conductor.lanes import Lane
+from bloomery.conductor.periodics import looking
+from bloomery.conductor.runtime import ConductorRuntime
+from bloomery.db import nodes
+
+
+def make(runtime: ConductorRuntime) -> Callable[[], None]:
+    return partial(run, runtime)
+
+
+def run(runtime: ConductorRuntime) -> None:
+    """Take over the consoles of our nodes that this life of this conductor did not begin."""
+    with runtime.db.read() as conn:
+        consoles = nodes.list_consoles(conn)
+    left = (key for key, info in consoles if not console.is_of_this_life(runtime, info))
+    take_over = partial(_take_over, runtime)
+    most = runtime.conf.conductor.periodic_max_workers
+    Lane(runtime.workers, take_over, most=most).walk(runtime.list_served(left))
+
+
+def _take_over(runtime: ConductorRuntime, uuid: str) -> None:
+    with looking.skipping(uuid):
+        context = looking.context_of(runtime)
+        with task_manager.acquire(context, uuid, purpose="console", retry=False) as task:
+            console.take_over(task)
