@@ -65,7 +65,7 @@ def _backfill(context: Context, allocation: Allocation, node_uuid: str, event: C
         records.insert(conn, ALLOCATION, allocation)
         allocations.bind(conn, allocation, node)
         allocation.state, allocation.node_uuid = AllocationState.ACTIVE, node.uuid
-        event.snapshot_stored(allocation)(conn)
+        event.snapshot_stored(allocation).show_to_projects_of(node)(conn)
         return None
 
     failure = row_updates.change(context, node_uuid, work)
@@ -91,7 +91,7 @@ def destroy(context: Context, uuid: str) -> None:
         allocation = records.get(conn, ALLOCATION, uuid, for_update=True)
         if node is None and allocation.node_uuid is not None:
             raise _Bound
-        event.snapshot_deletion(allocation)
+        event.snapshot_deletion(allocation).show_to_projects_of(node)
         if node is not None:
             rules.check_removable(node, uuid)
             allocations.unbind(conn, node.uuid)
@@ -145,6 +145,7 @@ def release(context: Context, node: Node) -> EncodedWrite:
     if uuid is None:
         return lambda _conn: None
     event = CrudEvent(context, ALLOCATION.name, uuid, "delete", {"node": node.uuid})
+    event.show_to_projects_of(node)
 
     def write(conn: sa.Connection) -> None:
         if records.delete(conn, ALLOCATION, uuid):

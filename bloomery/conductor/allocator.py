@@ -9,6 +9,7 @@ allocation comes again after a while, by a timer, and no thread sleeps.
 from __future__ import annotations
 
 import logging
+from collections.abc import Mapping
 from dataclasses import replace
 from typing import Final
 
@@ -136,7 +137,8 @@ def _take(conn: sa.Connection, runtime: ConductorRuntime, entry: Entry) -> bool:
     if node is None:
         return False
     allocations.bind(conn, allocation, node)
-    _insert_event(conn, runtime, entry, node=node.uuid)
+    owner = allocation.owner or node.owner
+    _insert_event(conn, runtime, entry, {"node": node.uuid}, owner=owner, lessee=node.lessee)
     return True
 
 
@@ -173,20 +175,27 @@ def _fail(runtime: ConductorRuntime, entry: Entry, reason: str) -> None:
 
     def work(conn: sa.Connection) -> None:
         if allocations.end(conn, entry.uuid, AllocationState.ERROR, last_error=sentence):
-            _insert_event(conn, runtime, entry, last_error=sentence)
+            owner = allocations.owner_of(conn, entry.uuid)
+            _insert_event(conn, runtime, entry, {"last_error": sentence}, owner=owner)
 
     runtime.db.transact(work)
 
 
 def _insert_event(
-    conn: sa.Connection, runtime: ConductorRuntime, entry: Entry, **facts: str
+    conn: sa.Connection,
+    runtime: ConductorRuntime,
+    entry: Entry,
+    facts: Mapping[str, str],
+    *,
+    owner: str | None,
+    lessee: str | None = None,
 ) -> None:
-    """Write the event row, for the log: Ironic has no such notification."""
+    """Write the event row; Ironic has no such notification."""
     failed = "last_error" in facts
     event = events.Event(
         object=ALLOCATION.name, object_uuid=entry.uuid, action="allocate",
         status="error" if failed else "end", level="error" if failed else "info",
         publisher=f"ironic-conductor.{runtime.host}", request_id=entry.request.request_id,
-        facts=facts,
+        facts=facts, owner=owner, lessee=lessee,
     )  # fmt: skip
     events.insert(conn, [events.encode(event)])

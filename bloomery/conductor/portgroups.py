@@ -36,7 +36,7 @@ def check_change(
     if changed.get("standalone_ports_supported") is False:
         _refuse_pxe(group, members)
     if "physical_network" in changed:
-        _take_along(context, conn, members, changed["physical_network"] or None)
+        _take_along(context, conn, node, members, changed["physical_network"] or None)
 
 
 RULES: Final = Rules(create=fill_in, update=check_change)
@@ -58,13 +58,17 @@ def _check_move(
 
 
 def _take_along(
-    context: Context, conn: sa.Connection, members: list[Port], network: str | None
+    context: Context,
+    conn: sa.Connection,
+    node: Node,
+    members: list[Port],
+    network: str | None,
 ) -> None:
     """Put the ports on the group's network, each with the events of a change of its own."""
     facts, changed = {"patched": ["/physical_network"]}, {"physical_network": network}
     for port in (member for member in members if member.physical_network != network):
         event = CrudEvent(context, PORT.name, port.uuid, "update", facts)
-        event.snapshot_change(port, changed)(conn)
+        event.show_to_projects_of(node).snapshot_change(port, changed)(conn)
         records.update(conn, PORT, port.uuid, changed)
 
 

@@ -57,8 +57,11 @@ def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
         setattr(record, name, context.runtime.sealer.seal(getattr(record, name)))
 
     def work(conn: sa.Connection) -> None:
-        if noun.of_node and not nodes.lock_row(conn, record.node_uuid):
-            raise node_rules.no_such_node(f"the node of a {noun.name}", record.node_uuid)
+        if noun.of_node:
+            node = nodes.lock_row(conn, record.node_uuid)
+            if node is None:
+                raise node_rules.no_such_node(f"the node of a {noun.name}", record.node_uuid)
+            event.show_to_projects_of(node)
         rules.create(context, conn, record)
         records.insert(conn, noun, record)
         event.snapshot_stored(record)(conn)
@@ -86,7 +89,7 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
             raise pinned_change(noun, uuid, name, changed[name])
         for name in changed.keys() & noun.rules.keys():
             changed[name] = checked(noun, name, changed[name])
-        event.snapshot_change(record, changed, touched=bool(changed))
+        event.show_to_projects_of(node).snapshot_change(record, changed, touched=bool(changed))
         rules.update(context, conn, node, record, changed)
         if changed:
             records.update(conn, noun, uuid, changed)
@@ -102,7 +105,7 @@ def destroy(context: Context, noun: Noun, rules: Rules, uuid: str) -> None:
 
     def work(conn: sa.Connection, node: Node | None) -> None:
         record = _get(conn, noun, uuid, node)
-        event.snapshot_deletion(record)
+        event.show_to_projects_of(node).snapshot_deletion(record)
         rules.destroy(node, record)
         records.delete(conn, noun, uuid)
         event(conn)

@@ -110,11 +110,15 @@ class CrudEvent:
     def _is_versioned(self) -> bool:
         return self._context.runtime.wants_snapshots()
 
-    def _show_to(self, value: Any) -> None:
-        """Let the projects of a node or another record that belongs to some see its events."""
+    def show_to_projects_of(self, value: Any) -> CrudEvent:
+        """Let the projects see the events to which ``value`` belongs, or is lent.
+
+        That is the object itself, or its node, beside what was said before.
+        """
         for row in (self._start, self._end):
-            row["owner"] = getattr(value, "owner", None)
-            row["lessee"] = getattr(value, "lessee", None)
+            for role in ("owner", "lessee"):
+                row[role] = row[role] or getattr(value, role, None)
+        return self
 
     def snapshot_request(self, values: Mapping[str, Any]) -> CrudEvent:
         """Show at the start what a client asks to create."""
@@ -124,7 +128,7 @@ class CrudEvent:
 
     def snapshot_stored(self, value: Any) -> CrudEvent:
         """Show at the end what was stored."""
-        self._show_to(value)
+        self.show_to_projects_of(value)
         if self._is_versioned:
             self._end["snapshot"] = rows.dump(snapshots.OF[self._noun](value))
         return self
@@ -133,7 +137,7 @@ class CrudEvent:
         self, before: Any, changes: Mapping[str, Any], *, touched: bool = True
     ) -> CrudEvent:
         """Show the object as it will be; ``touched``: its updated_at moves."""
-        self._show_to(before)
+        self.show_to_projects_of(before)
         if self._is_versioned:
             snapshot = snapshots.OF[self._noun](_changed_copy(before, changes))
             self._start["snapshot"] = rows.dump(snapshot)
@@ -173,7 +177,8 @@ class CrudEvent:
         try:
             if self._start["snapshot"] is None:
                 self._snapshot_current(changes)
-            error_row = self._row("error", "error") | {"snapshot": self._start["snapshot"]}
+            kept = {name: self._start[name] for name in ("snapshot", "owner", "lessee")}
+            error_row = self._row("error", "error") | kept
             runtime.db.transact(lambda conn: self._write(conn, error_row))
             runtime.on_events_written()
         except _SILENT:

@@ -139,13 +139,13 @@ def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
     return True
 
 
-def lock_row(conn: sa.Connection, uuid: str) -> bool:
-    """Hold a node's row until the transaction ends; False: there is none.
+def lock_row(conn: sa.Connection, uuid: str) -> sa.Row[tuple[str | None, str | None]] | None:
+    """Hold a node's row until the transaction ends; return its owner and lessee, or None.
 
     Nothing is asked of its reservation.  SQLite has one writer, and needs no lock of rows.
     """
-    query = sa.select(_T.uuid).where(_T.uuid == uuid).with_for_update()
-    return conn.execute(query).scalar_one_or_none() is not None
+    query = sa.select(_T.owner, _T.lessee).where(_T.uuid == uuid).with_for_update()
+    return conn.execute(query).one_or_none()
 
 
 def uuid_of(conn: sa.Connection, row_id: int) -> str:

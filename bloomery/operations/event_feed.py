@@ -26,11 +26,16 @@ _MOST_EXAMINED: Final = 5000  # rows of one page: few may be asked for among man
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """``node``: UUID or name; a UUID may be that of a node that is gone.  ``stack``: a UUID."""
+    """Of which kind, and of one object at most.
+
+    ``node``: UUID or name; a UUID may be that of a node that is gone.  ``stack``, and ``object``,
+    which is anything that has events: a UUID.
+    """
 
     event_type: str | None = None
     node: str | None = None
     stack: str | None = None
+    object: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -89,15 +94,17 @@ def listen(ctx: Context, query: Query, since: int | None) -> Callable[[Stream], 
 def _select(ctx: Context, query: Query, project: str | None) -> Selection:
     """Return which events are asked for that the caller may see; None: of everybody."""
     webhook.check_type(query.event_type)
-    if query.node is not None and query.stack is not None:
-        raise errors.Invalid(reason="cannot use node and stack at once: ask for one of them")
+    if sum(each is not None for each in (query.node, query.stack, query.object)) > 1:
+        raise errors.Invalid(
+            reason="cannot use node, stack and object at once: ask for one of them"
+        )
     node = query.node
     if node is not None and not idents.is_uuid(node):
         node = policy.readable_node(ctx, node)
     return Selection(
         event_type=query.event_type,
         object="node" if node is not None else "stack" if query.stack is not None else None,
-        object_uuid=node or query.stack,
+        object_uuid=node or query.stack or query.object,
         project=project,
         hides_errors_from=_not_shown_errors(ctx, project),
     )

@@ -145,6 +145,7 @@ def test_list_tells_what_happened_and_no_whole_object(site: Site, world):
         ("type=baremetal.nod", []),
         ("type=orchestration", ["resume"]),
         (f"stack={NODE}", ["resume"]),
+        (f"object={OTHER}", ["delete"]),
     ],
 )
 def test_list_and_stream_are_filtered_alike(
@@ -162,7 +163,7 @@ def test_list_and_stream_are_filtered_alike(
 @pytest.mark.parametrize(
     "query",
     ["since=x", "limit=0", "type=Bad.type", "type=a.b.c.d.e", f"node={NODE}&stack={NODE}",
-     "stack=x", "colour=red"],
+     f"node={NODE}&object={NODE}", "stack=x", "object=x", "colour=red"],
 )  # fmt: skip
 def test_bad_questions_are_refused(world, query: str):
     assert world.api.get(f"{PATH}?{query}").status == 400

@@ -15,6 +15,7 @@ from bloomery.operations import event_feed
 QUERY: Final = {
     "limit": Arg(arguments.count),
     "node": Arg(arguments.ident),
+    "object": Arg(arguments.uuid),
     "since": Arg(arguments.integer),
     "stack": Arg(arguments.uuid),
     "type": Arg(arguments.text),
@@ -27,8 +28,9 @@ class Events(Rest):
     @endpoint(rule="baremetal:events:list", query=QUERY, streams=True)
     def get(self, call: Call, **asked: Any) -> Reply | dict[str, Any]:
         query = event_feed.Query(
-            event_type=asked.get("type"), node=asked.get("node"), stack=asked.get("stack")
-        )
+            event_type=asked.get("type"), node=asked.get("node"), stack=asked.get("stack"),
+            object=asked.get("object"),
+        )  # fmt: skip
         if call.wants_stream:
             begin = event_feed.listen(call.context, query, _since(call, asked))
             return Reply(stream=begin)
