@@ -79,7 +79,7 @@ class ConductorProcess:
     ) -> None:
         """Build everything; nothing runs yet.  Raises CannotStart."""
         foundation.require_several(home, settings, "bloomery conductor")
-        lease.check(settings.conductor)
+        lease.check(settings)
         with foundation.build(settings, home, config_files, is_conductor=True) as base:
             self._base = base
             self.service = lifecycle.ConductorService(

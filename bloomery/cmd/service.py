@@ -38,7 +38,7 @@ class Service:
         ``config_files``: those that ``conf`` was read from, for oslo.messaging's own options.
         ``on_superseded``, ``on_drain``: see ``ConductorService``.
         """
-        lease.check(conf.conductor)
+        lease.check(conf)
         with foundation.build(conf, home, config_files, is_conductor=True) as base:
             self._base = base
             self.conf, self.db, self.relay = base.conf, base.db, base.relay

@@ -14,22 +14,35 @@ import time
 from collections.abc import Callable
 
 from bloomery import errors
-from bloomery.conf.conductor import Conductor
+from bloomery.conf import Conf
 from bloomery.drivers import base
 
 
-def check(settings: Conductor) -> None:
+def write_budget_s(conf: Conf) -> float:
+    """Return within how long of the look at the lease a BMC has an order, or will not get it.
+
+    Redfish connects first, and then agrees on TLS, each within ``connect_timeout``.  What follows
+    the order, such as ``read_timeout``, is time of the answer.
+    """
+    return max(base.WRITE_BUDGET_S, 2.0 * conf.redfish.connect_timeout)
+
+
+def check(conf: Conf) -> None:
     """Refuse a time-out that leaves no lease between two signs of life.  Raises CannotStart.
 
     One sign may be lost: so the lease, which is what the time-out leaves besides the time of a
     BMC, lasts for two pauses.
     """
-    least = base.WRITE_BUDGET_S + 2 * settings.heartbeat_interval
+    settings, budget_s = conf.conductor, write_budget_s(conf)
+    least = budget_s + 2 * settings.heartbeat_interval
     if settings.heartbeat_timeout < least:
+        why = "" if budget_s == base.WRITE_BUDGET_S else (
+            f", twice [redfish]connect_timeout ({conf.redfish.connect_timeout}),"
+        )  # fmt: skip
         raise errors.CannotStart(
             reason=f"cannot use [conductor]heartbeat_timeout = {settings.heartbeat_timeout}: "
             "writes to BMCs would be refused between two signs of life; set it to at least "
-            f"{least:.0f}, which is {base.WRITE_BUDGET_S:.0f} s for a BMC and twice "
+            f"{least:.0f}, which is {budget_s:.0f} s for a BMC{why} and twice "
             f"heartbeat_interval ({settings.heartbeat_interval})",
         )
 
@@ -37,11 +50,18 @@ def check(settings: Conductor) -> None:
 class Lease:
     """Renewed by each heartbeat that was committed; measured on our own monotonic clock.
 
-    ``incarnation``: whose lease it is; None before the first registration.
+    ``incarnation``: whose lease it is; None before the first registration.  ``budget_s``: see
+    ``write_budget_s``.
     """
 
-    def __init__(self, lasts_s: float, clock: Callable[[], float] = time.monotonic) -> None:
-        self._lasts_s = max(lasts_s - base.WRITE_BUDGET_S, 1.0)
+    def __init__(
+        self,
+        lasts_s: float,
+        clock: Callable[[], float] = time.monotonic,
+        *,
+        budget_s: float = base.WRITE_BUDGET_S,
+    ) -> None:
+        self._lasts_s = max(lasts_s - budget_s, 1.0)
         self._clock = clock
         self._renewed = clock()
         self._revoked = self._suspended = False

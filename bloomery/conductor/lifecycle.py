@@ -12,8 +12,7 @@ from typing import Final
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.conductor import allocator, inspection, recovery, runner
-from bloomery.conductor.lease import Lease
+from bloomery.conductor import allocator, inspection, lease, recovery, runner
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.periodics import table
@@ -55,7 +54,7 @@ def build(
         node_locks=NodeLocks(ours.node_locked_max_waiters, max(conf.calling_threads[1] // 2, 1)),
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
-        lease=Lease(ours.heartbeat_timeout),
+        lease=lease.Lease(ours.heartbeat_timeout, budget_s=lease.write_budget_s(conf)),
         ring=Ring(db, conf),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,

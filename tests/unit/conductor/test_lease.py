@@ -7,8 +7,10 @@ from dataclasses import dataclass
 import pytest
 
 from bloomery import errors
-from bloomery.conductor.lease import Lease, check
+from bloomery.conductor.lease import Lease, check, write_budget_s
+from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
+from bloomery.conf.redfish import Redfish
 from bloomery.drivers.base import WRITE_BUDGET_S
 
 
@@ -59,9 +61,22 @@ def test_a_lease_must_outlast_the_pause_between_signs_of_life(
     timeout: int, interval: int, is_enough: bool
 ) -> None:
     """Else half of the writes to BMCs would be refused, for no reason that anybody sees."""
-    settings = Conductor(heartbeat_timeout=timeout, heartbeat_interval=interval)
+    conf = Conf(conductor=Conductor(heartbeat_timeout=timeout, heartbeat_interval=interval))
     if is_enough:
-        check(settings)
+        check(conf)
         return
     with pytest.raises(errors.CannotStart, match=f"heartbeat_timeout = {timeout}: .* at least"):
-        check(settings)
+        check(conf)
+
+
+def test_a_bmc_that_is_long_connected_to_needs_a_longer_time_out() -> None:
+    conductor = Conductor(heartbeat_timeout=60, heartbeat_interval=10)
+    check(Conf(conductor=conductor, redfish=Redfish(connect_timeout=20)))
+    slow = Conf(conductor=conductor, redfish=Redfish(connect_timeout=21))
+    with pytest.raises(errors.CannotStart, match=r"62, .* twice \[redfish\]connect_timeout \(21\)"):
+        check(slow)
+    clock = Clock()
+    lease = Lease(60, clock, budget_s=write_budget_s(slow))
+    clock.now += 60 - 2 * 21 + 0.1
+    with pytest.raises(errors.LockLost):
+        lease.require("node", "host")
