@@ -42,10 +42,10 @@ class Stacks:
     def template(self, resources: dict[str, Any], **sections: Any) -> dict[str, Any]:
         return {"heat_template_version": "2021-04-16", "resources": resources} | sections
 
-    def create(self, template: dict[str, Any], client: Client | None = None) -> str:
-        """Order a stack; return its path."""
+    def create(self, template: dict[str, Any], client: Client | None = None, **more: Any) -> str:
+        """Order a stack; return its path.  ``more``: what else is in the request."""
         name = f"s{next(_NUMBERS)}"
-        body = {"stack_name": name, "template": template}
+        body = {"stack_name": name, "template": template} | more
         made = json.loads((client or self.client).ask("POST", "/v1/admin/stacks", body))
         return f"/v1/admin/stacks/{name}/{made['stack']['id']}"
 

@@ -63,6 +63,9 @@ _END_SNAPSHOT = (
 _DROP_DATA = sa.delete(RESOURCE_DATA).where(
     RESOURCE_DATA.c.resource_uuid.in_(sa.bindparam("idents", expanding=True))
 )
+_DROP_TEMPLATES = sa.delete(RAW_TEMPLATES).where(
+    RAW_TEMPLATES.c.uuid.in_(sa.bindparam("idents", expanding=True))
+)
 _DROP_RESOURCES = sa.delete(RESOURCES).where(_R.uuid.in_(sa.bindparam("idents", expanding=True)))
 
 
@@ -81,6 +84,7 @@ class EncodedTurn:
     removed: Sequence[str]
     templates: Sequence[Row]
     files: Sequence[Row]
+    dropped: Sequence[str]
     properties: Sequence[Row]
     events: Sequence[Row]
     snapshots: Sequence[Row]
@@ -121,6 +125,7 @@ def encode(
         removed=list(turn.removed),
         templates=[row for row, _ in templates],
         files=[files for _, files in templates if files],
+        dropped=list(turn.dropped),
         properties=[tree_values.encode_properties(one, sealer) for one in turn.properties],
         events=[tree_values.encode_event(event) for event in turn.events],
         snapshots=[tree_values.encode_snapshot_end(one, sealer) for one in turn.snapshots],
@@ -283,6 +288,8 @@ def insert_events(conn: sa.Connection, encoded: Sequence[Row]) -> None:
 
 def _write_documents(conn: sa.Connection, turn: EncodedTurn) -> None:
     insert_templates(conn, turn.templates, turn.files)
+    for idents in upserts.chunks(turn.dropped):
+        conn.execute(_DROP_TEMPLATES, {"idents": list(idents)})
     if turn.properties:
         columns = tuple(turn.properties[0])
         insert = upserts.insert_missing(conn.dialect.name, PROPERTIES_DATA, columns)

@@ -201,13 +201,15 @@ class Turn:
     """What one turn of a tree has changed; written whole, in one transaction, or not at all.
 
     ``stacks`` and ``resources`` are new or changed; ``removed``: uuids of resources that are gone.
-    ``orders``: ids of those that were taken.  ``rests``: nothing is left to do, the lock may go.
+    ``dropped``: uuids of templates to which nothing refers any more.  ``orders``: ids of those that
+    were taken.  ``rests``: nothing is left to do, the lock may go.
     """
 
     stacks: Sequence[Stack] = ()
     resources: Sequence[Resource] = ()
     removed: Sequence[str] = ()
     templates: Sequence[Template] = ()
+    dropped: Sequence[str] = ()
     properties: Sequence[Properties] = ()
     events: Sequence[Event] = ()
     snapshots: Sequence[Snapshot] = ()

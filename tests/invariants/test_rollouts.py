@@ -153,6 +153,20 @@ def test_a_failure_in_the_second_batch_pauses_it_and_a_signal_ends_it(make_rack:
     assert rack.machines.images() == [NEW] * 4
 
 
+def test_who_failed_is_left_alone_until_the_next_update(make_rack: Make) -> None:
+    rack = make_rack(4, policy={"failure_policy": "continue"})
+    rack.update()
+    rack.machines.fail_next("rebuild", "no disk")
+    rack.run()
+    assert [verb for _, verb in rack.machines.orders].count("rebuild") == 4
+    assert rack.site.stack().status == Status.FAILED
+    assert "3 of 4 members are ready" in rack.group().reason
+    rack.update()
+    rack.run()
+    assert rack.site.stack().status == Status.COMPLETE, rack.group().reason
+    assert [verb for _, verb in rack.machines.orders].count("rebuild") == 5
+
+
 def test_an_abort_leaves_a_group_that_the_next_update_can_finish(make_rack: Make) -> None:
     rack = make_rack(4, signals=["abort"])
     rack.update()

@@ -13,8 +13,9 @@ from bloomery import errors
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine import definitions, events
 from bloomery.orchestration.engine.rows import RowFacade
-from bloomery.orchestration.engine.stacks import EngineStack
+from bloomery.orchestration.engine.stacks import EngineStack, TemplatePart
 from bloomery.orchestration.engine.traversals import Traversals
+from bloomery.orchestration.resources import groups
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack, validate
@@ -74,16 +75,69 @@ class EngineChildren:
 
     def update(self, stack_id: str, blueprint: Blueprint) -> None:
         child = self._parent.stacks[stack_id]
-        stack, template = self._defined(stack_id, child.name, blueprint)
         before = child.row.template_uuid
         present = self._traversals.library.templates[before]
+        part = self._part(child, present, blueprint)
+        if part is None:
+            stack, template = self._defined(stack_id, child.name, blueprint)
+        else:
+            stack, template = self._amended(child, part, blueprint)
         if template != replace(present, uuid=template.uuid):
             self._keep(template, stack)
             child.change(template_uuid=template.uuid)
         child.timeout_s = stack.timeout_s
         child.change(previous_template_uuid=before, updated_at=self._parent.ledger.runtime.utc())
+        self._forget(child)
+        child.superseded = None if part is None else before
         child.begin(Action.UPDATE)
-        self._traversals.update(child, converge=self._parent.converges)
+        self._traversals.update(child, part, converge=self._parent.converges)
+
+    def _part(
+        self, child: EngineStack, present: model.Template, blueprint: Blueprint
+    ) -> TemplatePart | None:
+        """Return what an update is about; None where it may concern every resource of the child.
+
+        It does where the environment or the files have changed, resources refer to each other, or
+        the parent asks for a look at what is really there.
+        """
+        if blueprint.changed is None or self._parent.converges or _are_joined(child):
+            return None
+        members = groups.members_of(blueprint.document)
+        names = blueprint.changed | (child.rows.keys() ^ members.keys())
+        own = {name: members[name] for name in members.keys() & names}
+        try:
+            stack, template = self._defined(
+                child.id,
+                child.name,
+                replace(blueprint, document=groups.document(own)),
+                beside=len(members) - len(own),
+            )
+        except errors.InvalidTemplateReference:  # to a resource that stays
+            return None
+        if (template.environment, template.files) != (present.environment, present.files):
+            return None
+        self._keep(template, stack)
+        return TemplatePart(stack, template.uuid, names)
+
+    def _amended(
+        self, child: EngineStack, part: TemplatePart, blueprint: Blueprint
+    ) -> tuple[Stack, model.Template]:
+        """Return the whole of which a part is; nothing but the part is read anew."""
+        uuid, document = self._parent.ledger.runtime.new_id(), blueprint.document
+        template = replace(
+            self._traversals.library.templates[part.template_uuid], uuid=uuid, template=document
+        )
+        parsed = part.stack.tree.template_of(document)
+        return child.first.amended(parsed, part.stack), template
+
+    def _forget(self, child: EngineStack) -> None:
+        """Drop the template before the last one, of which only parts have been in use since."""
+        uuid, row = child.superseded, child.row
+        in_use = {row.template_uuid, row.previous_template_uuid}
+        in_use |= {each.template_uuid for each in child.all_rows()}
+        if uuid is not None and uuid not in in_use:
+            self._parent.ledger.drop_template(uuid)
+            self._traversals.library.forget(uuid)
 
     def _keep(self, template: model.Template, stack: Stack) -> None:
         self._parent.ledger.add_template(template)
@@ -129,9 +183,12 @@ class EngineChildren:
         return None if child is None else EngineChild(child)
 
     def _defined(
-        self, stack_id: str, name: str, blueprint: Blueprint
+        self, stack_id: str, name: str, blueprint: Blueprint, *, beside: int = 0
     ) -> tuple[Stack, model.Template]:
-        """The stack of a blueprint, validated, and what is stored of it; raises its faults."""
+        """The stack of a blueprint, validated, and what is stored of it; raises its faults.
+
+        ``beside``: how many resources the stack has that are not in the blueprint.
+        """
         parent = self._parent
         above = parent.first.definition
         limits, files = above.limits, above.template.files
@@ -146,7 +203,7 @@ class EngineChildren:
             user_parameters=blueprint.parameters,
         )
         others = (len(each.current_rows) for each in parent.stacks.values() if each.id != stack_id)
-        tree = Tree(limits, files, resources=sum(others))
+        tree = Tree(limits, files, resources=sum(others) + beside)
         depth = tree.deepen(parent.depth)
         timeout_s = blueprint.timeout_s or parent.timeout_s
         stack = Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
@@ -166,6 +223,11 @@ class EngineChildren:
         authorize = self._parent.ledger.runtime.authorize
         if authorize is not None:
             authorize(self._parent.row, {each.type for each in stack.definitions.values()})
+
+
+def _are_joined(stack: EngineStack) -> bool:
+    """Whether a resource of a stack requires another one."""
+    return any(row.requires for row in stack.all_rows())
 
 
 def _minutes(timeout_s: float | None) -> int | None:

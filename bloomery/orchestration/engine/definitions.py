@@ -87,6 +87,11 @@ class Library:
         if stack is not None:
             self._stacks[template.uuid] = stack
 
+    def forget(self, uuid: str) -> None:
+        """Know a template no more that nobody refers to."""
+        self.templates.pop(uuid, None)
+        self._stacks.pop(uuid, None)
+
     def stack(
         self,
         row: model.Stack,

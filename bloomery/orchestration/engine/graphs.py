@@ -19,6 +19,7 @@ from bloomery.orchestration.plan import Plan, Present
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.states import Action
+from bloomery.orchestration.stack import Stack
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,13 +75,19 @@ def planned(
     stack: EngineStack, action: Action, old: TemplateSide, new: TemplateSide, **more: Any
 ) -> TraversalGraph:
     """Plan a traversal from one template to another over what is there now."""
+    rows, leftovers = stack.rows, stack.leftovers
+    if stack.part is not None:
+        names, new = stack.part.names, stack.part.stack
+        old = old.only(names) if isinstance(old, Stack) else old
+        rows = {name: rows[name] for name in names if name in rows}
+        leftovers = {name: leftovers[name] for name in names if name in leftovers}
     present = Present(
-        records={name: row.ruled() for name, row in stack.rows.items()},
-        leftovers={name: [row.ruled() for row in rows] for name, rows in stack.leftovers.items()},
-        live={name: row for name, row in stack.rows.items() if row.ready},
+        records={name: row.ruled() for name, row in rows.items()},
+        leftovers={name: [row.ruled() for row in each] for name, each in leftovers.items()},
+        live={name: row for name, row in rows.items() if row.ready},
         requires={
             name: row.requires
-            for name, row in stack.rows.items()
+            for name, row in rows.items()
             if row.act is not None or name not in old.definitions
         },
     )

@@ -47,6 +47,7 @@ class Ledger:
     _rows: dict[str, Row] = field(default_factory=dict)
     _removed: dict[str, None] = field(default_factory=dict)
     _templates: list[model.Template] = field(default_factory=list)
+    _dropped: list[str] = field(default_factory=list)
     _properties: list[model.Properties] = field(default_factory=list)
     _events: list[model.Event] = field(default_factory=list)
     _snapshots: list[model.Snapshot] = field(default_factory=list)
@@ -93,6 +94,10 @@ class Ledger:
     def add_template(self, template: model.Template) -> None:
         self._templates.append(template)
 
+    def drop_template(self, uuid: str) -> None:
+        """Drop what nobody refers to any more, instead of leaving it to the hourly purge."""
+        self._dropped.append(uuid)
+
     def add_properties(self, data: Mapping[str, Any], *, hidden: bool) -> str:
         """Keep the values of an action; return their id."""
         value = model.Properties(
@@ -126,6 +131,7 @@ class Ledger:
             resources=[row.value() for row in self._rows.values()],
             removed=list(self._removed),
             templates=self._templates,
+            dropped=self._dropped,
             properties=self._properties,
             events=self._events,
             snapshots=self._snapshots,
@@ -134,7 +140,7 @@ class Ledger:
         )
         self._stacks, self._rows, self._removed = {}, {}, {}
         self._templates, self._properties, self._events = [], [], []
-        self._snapshots, self._orders = [], []
+        self._snapshots, self._orders, self._dropped = [], [], []
         return turn
 
     # ---------------------------------------------------------------------------- who is due when

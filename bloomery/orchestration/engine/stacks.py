@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
 
@@ -43,6 +43,18 @@ class ResourcesFailed(Exception):
     """Several resources failed in an action that goes on in spite of it."""
 
 
+@dataclass(frozen=True, slots=True)
+class TemplatePart:
+    """Those resources of a stack that a traversal is about, as a template of their own.
+
+    ``names``: of these resources, those included that go and are in no template any more.
+    """
+
+    stack: Stack
+    template_uuid: str
+    names: Collection[str]
+
+
 class Walker(Protocol):
     """Whoever walks a traversal of a stack (walks.Walk).  ``extra``: what its order brought."""
 
@@ -75,6 +87,8 @@ class EngineStack:
         self.row = row
         self.first = template
         self.template: Stack | Nothing = template
+        self.part: TemplatePart | None = None  # None: the present traversal is about all resources
+        self.superseded: str | None = None  # the template before that of the last such part
         self.ledger = ledger
         self.stacks = stacks
         self.children = children_of(self)
@@ -216,9 +230,9 @@ class EngineStack:
 
     # -------------------------------------------------------------------------------------- rows
 
-    def turn_to(self, new: Stack | Nothing) -> None:
+    def turn_to(self, new: Stack | Nothing, part: TemplatePart | None = None) -> None:
         """Turn to another template: each of its resources has a row from now on."""
-        self.template, self._context = new, None
+        self.template, self.part, self._context = new, part, None
         if isinstance(new, Stack):
             self.first = new
             self.timeout_s = new.timeout_s
@@ -230,18 +244,24 @@ class EngineStack:
 
     def keep_template(self) -> None:
         """Stay with the template whose end has failed, as whoever loads the stack does."""
-        self.template, rows = self.first, self.rows
+        self.template, self.part, rows = self.first, None, self.rows
         self.current_rows = {n: rows[n] for n in self.first.definitions if n in rows}
 
+    def target(self) -> tuple[Stack, str]:
+        """Return what a resource is of that is made or changed now, and the id of that template."""
+        if self.part is not None:
+            return self.part.stack, self.part.template_uuid
+        return self._stack(), self.row.template_uuid
+
     def new_row(self, name: str, replaces: str | None = None) -> Row:
-        assert isinstance(self.template, Stack)
-        runtime, definition = self.ledger.runtime, self.template.definitions[name]
+        definitions, template_uuid = self.target()
+        runtime, definition = self.ledger.runtime, definitions.definitions[name]
         record = base.Record(name=name, type=definition.type, uuid=runtime.new_id())
         row = Row(
             record=record,
             context=self.context(),
-            definitions=self.template,
-            template_uuid=self.row.template_uuid,
+            definitions=definitions,
+            template_uuid=template_uuid,
             stack_uuid=self.id,
             root_uuid=self.row.root_uuid,
             created_at=runtime.utc(),

@@ -86,6 +86,8 @@ class Memory:
         self.events += turn.events
         for uuid in turn.removed:
             self.resources.pop(uuid, None)
+        for uuid in turn.dropped:
+            self.templates.pop(uuid, None)
         for number in turn.orders:
             self.orders.pop(number, None)
 

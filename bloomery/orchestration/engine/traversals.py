@@ -11,7 +11,7 @@ from bloomery.model import stacks as model
 from bloomery.orchestration.engine import acts, definitions, events, graphs
 from bloomery.orchestration.engine.definitions import Library
 from bloomery.orchestration.engine.rows import Row, RowFacade
-from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut
+from bloomery.orchestration.engine.stacks import EngineStack, StackTimedOut, TemplatePart
 from bloomery.orchestration.engine.walks import HOOKS, OVER_ROWS, Walk
 from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
@@ -55,13 +55,17 @@ class Traversals:
                 row.record.redacted.add(acts.LEFT)
         self.create(stack)
 
-    def update(self, stack: EngineStack, **extra: Any) -> None:
-        """Walk from the previous template of a stack to its present one."""
+    def update(self, stack: EngineStack, part: TemplatePart | None = None, **extra: Any) -> None:
+        """Walk from the previous template of a stack to its present one.
+
+        ``part``: all in which they differ; nothing else is looked at.  An engine that goes on with
+        the walk finds in its graph what is left, and takes it from the whole template.
+        """
         row = stack.row
         new = self.definition(stack, row.template_uuid)
         previous = row.previous_template_uuid
         old = NOTHING if previous is None else self.definition(stack, previous)
-        self._walk(stack, old, new, **extra)
+        self._walk(stack, old, new, part, **extra)
 
     def delete(self, stack: EngineStack, **extra: Any) -> None:
         """End a stack; what is at work in it is aborted."""
@@ -88,12 +92,19 @@ class Traversals:
         self.update(stack)
         stack.failure = failure
 
-    def _walk(self, stack: EngineStack, old: TemplateSide, new: Stack | Any, **extra: Any) -> None:
+    def _walk(
+        self,
+        stack: EngineStack,
+        old: TemplateSide,
+        new: Stack | Any,
+        part: TemplatePart | None = None,
+        **extra: Any,
+    ) -> None:
         self._supersede(stack)
         if not self._is_admitted(stack):
             return
         try:
-            stack.turn_to(new)
+            stack.turn_to(new, part)
             graph = graphs.planned(stack, stack.action, old, new, extra=extra)
         except Exception as exc:  # noqa: BLE001  # whatever it is, it is this stack's failure
             self.ended(stack, exc)

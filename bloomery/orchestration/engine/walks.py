@@ -25,7 +25,6 @@ from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Fault, Status
-from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions.base import Reference
 
@@ -293,8 +292,8 @@ class Walk:
     def _builder(self, row: Row) -> ResolvedBuilder:
         """What a row is compared in: it stands as the template says that it was made by."""
         if row.template_uuid not in self._builders:
-            new, rows = self.stack.template, self.stack.current_rows
-            present = Present(records={}, live=rows)
+            new, _uuid = self.stack.target()
+            present = Present(records={}, live=self.stack.current_rows)
             builder = ResolvedBuilder(old=row.definitions, new=new, present=present)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]
@@ -376,13 +375,11 @@ class Walk:
 
     def _turn(self, row: Row) -> None:
         """Let a row be of the template of this traversal."""
-        new = self.stack.template
-        assert isinstance(new, Stack)
         row.context = self.stack.context()
         before = () if row.gone else row.requires  # until the act has ended it needs them, too
         row.requires = tuple(dict.fromkeys((*self.stack.required(row.name), *before)))
         row.hidden = row.hidden or self.stack.hides
-        row.turn_to(new, self.stack.row.template_uuid)
+        row.turn_to(*self.stack.target())
 
     def _made(self, key: Key, row: Row) -> None:
         action = Action.UPDATE if row.record.action is Action.UPDATE else Action.CREATE

@@ -24,13 +24,18 @@ from bloomery.orchestration.template.view import ResourceView
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Blueprint:
-    """What a child stack is made from, or changed to."""
+    """What a child stack is made from, or changed to.
+
+    ``changed``: names of the resources that an update is about; whatever state the others are in,
+    they and their definitions stay as they are.  None: it is about all of them.
+    """
 
     owner: str  # the name of the resource above
     document: Mapping[str, Any]  # a whole template
     parameters: Mapping[str, Any] = field(default_factory=dict)
     timeout_s: float | None = None  # None: that of the parent's action
     adopt: Mapping[str, Any] | None = None  # what an abandoned stack left, to be taken over
+    changed: frozenset[str] | None = None
 
 
 class Child(Protocol):

@@ -11,7 +11,7 @@ goes on with it.  A batch is one update of the child stack whose resources the m
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final, NoReturn
 
@@ -30,6 +30,7 @@ from bloomery.orchestration.resources import (
 )
 from bloomery.orchestration.resources.rollouts import OnFailure, Signal
 from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.template.view import ResourceView
 
 MEMBER_TYPE: Final = "OS::Ironic::Instance"
 ROLLOUT: Final = "rollout"
@@ -104,8 +105,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         data = self.record.data
         data[resource_group.SKIPPED] = self.skip_list()
         data[ROLLOUT] = {
-            "state": RUNNING, "batch": 0, "of": 0, "changed": [], "new": [], "failed": [],
-            "members": [], "excused": 0, "canary": DUE,
+            "state": RUNNING, "batch": 0, "of": 0, "left": self._outdated(), "changed": [],
+            "new": [], "failed": [], "excused": [], "members": [], "canary": DUE,
         }  # fmt: skip
         self.begin("choose")
 
@@ -151,39 +152,48 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         """Begin the next batch; the group is as it is to be where there is none."""
         if following := self._after_signal():
             return following
-        old, present = self._outdated(), self.present()
-        if new := [name for name in self._names(surge=bool(old)) if name not in present]:
+        left, present = self._rollout["left"], self.present()
+        if new := [name for name in self._names(surge=bool(left)) if name not in present]:
             batch = new[: self._pace.create_batch_size]
             self._rollout["new"] += batch
-            return self._begin_batch(batch, len(new) + len(old))
-        if old:
-            is_canary, states = self._rollout["canary"] == DUE, self._states()
-            lost = [m for m in states if m.name in self._rollout["failed"] and not m.is_ready]
-            batch = rollouts.next_batch(
-                states, self._pace, self.count() - len(lost), is_canary=is_canary
-            )
+            return self._begin_batch(batch, len(new) + len(left))
+        if left:
+            is_canary, batch = self._rollout["canary"] == DUE, self._next_batch()
             if is_canary:
                 self._rollout["canary"] = TRIED if self._pace.canary else DONE
             if batch:
-                return self._begin_batch(batch, len(old))
+                return self._begin_batch(batch, len(left))
             return self._pause("too few members are ready to take another one down")
         if leaving := rollouts.surplus(present, self._names(), self._pace.delete_batch_size):
             self._rollout["members"] = []
-            return self._change({name: present[name] for name in present if name not in leaving})
+            return self._change(dict.fromkeys(leaving))
         self._end()
         return None
 
+    def _next_batch(self) -> list[str]:
+        states, failed = self._states(), set(self._rollout["failed"])
+        lost = sum(member.name in failed and not member.is_ready for member in states)
+        is_canary = self._rollout["canary"] == DUE
+        return rollouts.next_batch(states, self._pace, self.count() - lost, is_canary=is_canary)
+
     def _begin_batch(self, batch: Sequence[str], remaining: int) -> str:
-        rollout = self._rollout
+        rollout, taken = self._rollout, set(batch)
         rollout["batch"] += 1
         rollout["of"] = rollout["batch"] + math.ceil((remaining - len(batch)) / len(batch))
         rollout["members"] = list(batch)
-        rollout["changed"] = [*rollout["changed"], *batch]
-        return self._change(self.present() | {name: self.member(name) for name in batch})
+        rollout["left"] = [name for name in rollout["left"] if name not in taken]
+        rollout["changed"] = list(dict.fromkeys([*rollout["changed"], *batch]))
+        return self._change({name: self.member(name) for name in batch})
 
-    def _change(self, members: Mapping[str, Any]) -> str:
-        ordered = {name: members[name] for name in sorted(members, key=composite.in_order)}
-        self.change_child(self.blueprint(groups.document(ordered)))
+    def _change(self, changes: Mapping[str, Mapping[str, Any] | None]) -> str:
+        """Change these members of the child and no others; None: the member leaves."""
+        present = self.present()
+        either = {**present, **changes}
+        members = {name: body for name, body in either.items() if body is not None}
+        if members.keys() - present.keys():
+            members = {name: members[name] for name in sorted(members, key=composite.in_order)}
+        blueprint = self.blueprint(groups.document(members))
+        self.change_child(replace(blueprint, changed=frozenset(changes)))
         return "change"
 
     def step_change(self) -> str | None:
@@ -200,10 +210,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def step_judge(self) -> str | None:
         """Look how the members of the batch are; too many failures end or pause the roll-out."""
         rollout, pace = self._rollout, self._pace
-        states = self._states(health=pace.checks_health, only=rollout["members"])
+        states = self._states(health=pace.checks_health, only=set(rollout["members"]))
         failed = [member.name for member in states if not member.is_ready]
-        rollout["failed"] = list(dict.fromkeys([*rollout["failed"], *failed]))
-        too_many = failed and len(rollout["failed"]) > self._most_failures()
+        before = [name for name in rollout["failed"] if name not in rollout["members"]]
+        rollout["failed"] = [*before, *failed]
+        unexcused = set(rollout["failed"]).difference(rollout["excused"])
+        too_many = unexcused.intersection(failed) and len(unexcused) > self._most_failures()
         if too_many and (following := self._after_failure()):
             return following
         if rollout["canary"] == TRIED:
@@ -218,13 +230,13 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return "rest"
 
     def step_rest(self) -> str | None:
-        if self._outdated():
+        if self._rollout["left"]:
             self._wait_until()
         return "choose"
 
     def _most_failures(self) -> int:
         """Return how many members may have failed before it is a failure of the group."""
-        most = max(self._pace.max_failures, int(self._rollout["excused"]))
+        most = self._pace.max_failures
         if self.record.action is Action.UPDATE:
             return most
         return max(most, self.count() - self._least_ready())
@@ -235,7 +247,6 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def _after_failure(self) -> str | None:
         """Return the step of the policy; None: go on."""
         rollout, policy = self._rollout, self._pace.on_failure
-        rollout["excused"] = len(rollout["failed"])  # who says "continue" has heard of them
         if policy is OnFailure.CONTINUE:
             return None
         if policy is OnFailure.PAUSE:
@@ -275,6 +286,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             return self._pause("a signal asked for it")
         if word == Signal.CONTINUE and rollout["state"] == PAUSED:
             rollout["state"] = RUNNING
+            rollout["excused"] = rollout["failed"]  # they are tried once more, and that is all
+            rollout["left"] = list(dict.fromkeys([*rollout["left"], *rollout["failed"]]))
             rollout["canary"] = DUE if rollout["canary"] == DUE else DONE
             return "choose"
         return None
@@ -289,11 +302,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         }
         back = [name for name, body in before.items() if present.get(name) != body]
         if back:
-            states = [replace(m, is_current=m.name not in back) for m in self._states()]
-            batch = rollouts.next_batch(states, self._pace, self.count(), is_canary=False)
-            self._change(present | {name: before[name] for name in batch or back[:1]})
+            rollout["left"] = back
+            batch = rollouts.next_batch(self._states(), self._pace, self.count(), is_canary=False)
+            self._change({name: before[name] for name in batch or back[:1]})
         elif leaving := set(rollout["new"]) & present.keys():
-            self._change({name: present[name] for name in present if name not in leaving})
+            self._change(dict.fromkeys(leaving))
         else:
             why = self._failures() if rollout["failed"] else f"by a signal {self._place()}"
             self._fail(f"rolled back: {why}")
@@ -331,7 +344,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             self._fail("its stack is gone")
         if child.status is Status.IN_PROGRESS:
             raise base.WaitFor(child.id)
-        if Status.IN_PROGRESS in child.statuses().values():
+        failed = child.status is Status.FAILED
+        if failed and Status.IN_PROGRESS in child.statuses().values():
             raise base.PollDelay(steps=2)
 
     def _wait_later(self, seconds: float) -> None:
@@ -350,39 +364,39 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return groups.names(self.count() + more, set(self.record.data[resource_group.SKIPPED]))
 
     def _outdated(self) -> list[str]:
-        return [member.name for member in self._states() if not member.is_current]
+        """Return who stays and has not the definition, or has failed with it."""
+        child, staying = self.child(), set(self._names(surge=True))
+        statuses = {} if child is None else child.statuses()
+        return [
+            name
+            for name, body in self.present().items()
+            if name in staying
+            and (statuses.get(name) is Status.FAILED or body != self.member(name))
+        ]
 
     def _states(
-        self, *, health: bool = False, only: Sequence[str] | None = None
+        self, *, health: bool = False, only: Collection[str] | None = None
     ) -> list[rollouts.Member]:
-        """Return how members are; ``health``: ask their nodes, which costs a read each.
-
-        A member that failed is not current either: the next batch that it is in tries again.
-        """
+        """Return how members are; ``health``: ask their nodes, which costs a read each."""
         child = self.child()
-        statuses = {} if child is None else child.statuses()
-        views = self.members()
-        order = self._pace.order
+        if child is None:
+            return []
+        statuses, views, order = child.statuses(), child.resources(), self._pace.order
         health = health or order is rollouts.Order.UNHEALTHY_FIRST
-        tried = self._rollout.get("changed", ())
-        staying = set(self._names(surge=True))
-        members = []
-        for name, body in self.present().items():
-            if name not in (staying if only is None else only):
-                continue
-            status, view = statuses.get(name), views.get(name)
-            is_ready = status is Status.COMPLETE and view is not None and view.ready
-            if is_ready and health and view is not None:
-                is_ready = str(view.attribute("health")).lower() != "critical"
-            is_same = body == self.member(name) and status is not Status.FAILED
-            since = view.attribute("deployed_at") if view and order is OLDEST else ""
-            members.append(
-                rollouts.Member(
-                    name=name, is_ready=is_ready, is_current=is_same or name in tried,
-                    since=str(since or ""),
-                )
-            )  # fmt: skip
-        return members
+        left = set(self._rollout.get("left", ()))
+        ready = {name for name, view in views.items() if view.ready}
+        ready = {name for name in ready if statuses[name] is Status.COMPLETE}
+        names = self._names(surge=True) if only is None else only
+        return [
+            rollouts.Member(
+                name=name,
+                is_ready=name in ready and not (health and _is_critical(views[name])),
+                is_current=name not in left,
+                since=str(views[name].attribute("deployed_at") or "") if order is OLDEST else "",
+            )
+            for name in names
+            if name in views
+        ]
 
     # --------------------------------------------------------------------------- what may be asked
 
@@ -406,3 +420,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def _of_each(self, attribute: str) -> list[Any]:
         return [member.attribute(attribute) for member in self.members().values()]
+
+
+def _is_critical(member: ResourceView) -> bool:
+    return str(member.attribute("health")).lower() == "critical"

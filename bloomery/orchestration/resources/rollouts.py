@@ -164,5 +164,5 @@ def sorted_by(order: Order, members: Any) -> list[Member]:
 
 def surplus(present: Collection[str], names: Collection[str], most: int) -> list[str]:
     """Return who leaves next: those of ``present`` that ``names`` has not, the last ones first."""
-    leaving = sorted((name for name in present if name not in names), key=in_order, reverse=True)
+    leaving = sorted(set(present).difference(names), key=in_order, reverse=True)
     return leaving[:most]

@@ -14,7 +14,7 @@ from bloomery.orchestration.resources.base import Resource
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template.definition import Definition, View
 from bloomery.orchestration.template.definitions import OutputDefinition, ResourceDefinition
-from bloomery.orchestration.template.dialect import Key, Section
+from bloomery.orchestration.template.dialect import Key, Section, Template
 from bloomery.orchestration.template.functions.base import TreeReader
 from bloomery.orchestration.template.registry import ResolvedType
 from bloomery.orchestration.template.view import StackView
@@ -55,6 +55,22 @@ class Stack:
         return Stack(
             self.definition.relaxed(), tree=self.tree, depth=self.depth, timeout_s=self.timeout_s
         )
+
+    def only(self, names: Collection[str]) -> Stack:
+        """The same stack with no other resources than ``names``."""
+        return self._with(self.definition.only(names))
+
+    def amended(self, template: Template, part: Stack) -> Stack:
+        """The same stack with another template, which differs in the resources of ``part`` alone.
+
+        Nothing else is parsed or validated again.
+        """
+        return self._with(self.definition.amended(template, part.definition))
+
+    def _with(self, definition: Definition) -> Stack:
+        stack = Stack(definition, tree=self.tree, depth=self.depth, timeout_s=self.timeout_s)
+        stack.validated = self.validated.copy()
+        return stack
 
     # -------------------------------------------------------------------------------------- kinds
 

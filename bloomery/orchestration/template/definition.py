@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import contextlib
 import functools
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, Final, NamedTuple
 
@@ -62,7 +62,8 @@ class Definition:
     The parts of its input are its own attributes: ``definition.environment``.
     """
 
-    def __init__(self, stack_input: StackInput) -> None:
+    def __init__(self, stack_input: StackInput, resources: Resources | None = None) -> None:
+        """``resources``: of the template, if they have been read already."""
         self.input = stack_input
         self.template = stack_input.template
         self.environment = stack_input.environment
@@ -72,6 +73,8 @@ class Definition:
         self.constraint_context = stack_input.constraint_context
         self.deadline = stack_input.deadline or Deadline(self.limits)
         self._required: dict[str, Sequence[str]] = {}
+        if resources is not None:
+            self._parsed = resources
 
     @property
     def limits(self) -> Limits:
@@ -88,6 +91,27 @@ class Definition:
     def stored_as(self, identity: Identity) -> Definition:
         """The same under the name and id that the stack is stored under."""
         return self._with(identity=identity)
+
+    def only(self, names: Collection[str]) -> Definition:
+        """The same with no other resources than ``names``."""
+        enabled, disabled = self._parsed
+        kept = {name: each for name, each in enabled.items() if name in names}
+        return self._with_resources(self.template, Resources(kept, disabled & frozenset(names)))
+
+    def amended(self, template: Template, part: Definition) -> Definition:
+        """The same with another template: the resources of ``part`` are read, the others known.
+
+        ``part``: a definition of those resources alone in which the two templates differ.
+        """
+        names = template.section(Section.RESOURCES).keys()
+        either = self.resources | part.resources
+        enabled = {name: either[name] for name in names if name in either}
+        disabled = (self.disabled | part.disabled) & names - enabled.keys()
+        return self._with_resources(template, Resources(enabled, frozenset(disabled)))
+
+    def _with_resources(self, template: Template, resources: Resources) -> Definition:
+        same = replace(self.input, deadline=self.deadline, template=template)
+        return Definition(same, resources)
 
     def _with(self, **changes: Any) -> Definition:
         return Definition(replace(self.input, deadline=self.deadline, **changes))
@@ -191,7 +215,7 @@ class Definition:
     # ---------------------------------------------------------------------------------- resources
 
     @property
-    def resources(self) -> Mapping[str, ResourceDefinition]:
+    def resources(self) -> dict[str, ResourceDefinition]:
         """The resources whose condition holds."""
         return self._parsed.enabled
 

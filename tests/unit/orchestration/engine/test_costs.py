@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 from bloomery.orchestration.engine import acts
-from tests.kit.tree_world import World
+from tests.kit.tree_world import ROOT, Thing, World
 
 
 def flat(count, changed="x"):
@@ -86,3 +88,91 @@ def test_each_end_costs_the_same_however_many_wait(count, steps):
     world.create(waiting(count))
     world.run()
     assert len(steps) == 2 * count
+
+
+MEMBERS = {"resource_registry": {"OS::Ironic::Instance": "Test::Thing"}}
+
+
+def group(count, value, batch):
+    return f"""
+resources:
+  g:
+    type: OS::Ironic::InstanceGroup
+    properties: {{count: {count}, member: {{value: {value}}}}}
+    update_policy:
+      rolling_update:
+        batch_size: {batch}
+        max_unavailable: {batch}
+        health_gate: {{check: false, settle_seconds: 0}}
+"""
+
+
+@pytest.fixture
+def validated(monkeypatch):
+    """How often the values of each member were validated."""
+    times = Counter()
+    monkeypatch.setattr(Thing, "validate", lambda self: times.update([self.record.name]))
+    return times
+
+
+def rolled_out(count, batch, **more):
+    world = World()
+    world.create(group(count, "old", batch), environment=MEMBERS)
+    world.run()
+    world.turns.clear()
+    world.reality.calls.clear()
+    world.update(group(count, "new", batch), environment=MEMBERS | more)
+    return world
+
+
+def test_a_batch_of_a_roll_out_looks_at_its_members_alone(validated):
+    world = rolled_out(12, 3)
+    validated.clear()
+    world.run()
+    assert world.state == "UPDATE_COMPLETE"
+    assert Counter(name for _, name in world.reality.calls) == {str(n): 1 for n in range(12)}
+    assert validated.total() == 12 + 4  # each with its values; alike ones once in each template
+    vertices = [len(s.graph["vertices"]) for t in world.turns for s in t.stacks if s.graph]
+    assert max(vertices) == 3
+
+
+def test_all_members_are_looked_at_again_where_the_environment_has_changed(validated):
+    world = rolled_out(12, 3, parameter_defaults={"any": "thing"})
+    validated.clear()
+    world.run()
+    assert world.state == "UPDATE_COMPLETE"
+    # the whole template is looked at for batch 1; alike members of it once
+    vertices = [len(s.graph["vertices"]) for t in world.turns for s in t.stacks if s.graph]
+    assert vertices.count(12) == 1
+    assert Counter(name for _, name in world.reality.calls) == {str(n): 1 for n in range(12)}
+
+
+def test_a_roll_out_leaves_the_templates_of_its_batches_and_one_of_the_whole():
+    world = rolled_out(12, 3)
+    world.run()
+    child = next(each for each in world.store.stacks.values() if each.uuid != ROOT)
+    members = world.store.templates[child.template_uuid].template["resources"]
+    assert [each["properties"]["value"] for each in members.values()] == ["new"] * 12
+    rows = [each for each in world.store.resources.values() if each.stack_uuid == child.uuid]
+    parts = [world.store.templates[each.template_uuid].template["resources"] for each in rows]
+    assert [len(part) for part in parts] == [3] * 12
+    roots = {f"template-{n}" for n in range(99)}
+    kept = [
+        len(each.template["resources"])
+        for u, each in world.store.templates.items()
+        if u not in roots and each.template.get("resources")
+    ]
+    assert sorted(kept)[:4] == [3] * 4
+    assert len(kept) <= 4 + 3  # the parts; the first, the last and the one before as a whole
+
+
+def test_an_engine_that_takes_over_within_a_batch_finishes_it():
+    for number in range(1, 12):
+        world = rolled_out(4, 2)
+        world.kill = lambda when, writes, at=world.writes + number: (
+            when == "before" and writes == at
+        )
+        world.run()
+        assert world.state == "UPDATE_COMPLETE", number
+        assert {name for _, name in world.reality.calls} == {"0", "1", "2", "3"}
+        assert [n for n, e in world.reality.ever.items()] == list(world.reality.things)
