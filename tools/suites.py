@@ -45,6 +45,7 @@ CLOSING: Final = re.compile(  # pytest's last line
 )
 FAILED_TEST: Final = re.compile(r"(?:FAILED|ERROR) (?P<test>tests/\S.*?)(?: - .*)?\n")
 MOST_RETRIED: Final = 3  # tests that fail in a suite; more are no accident of a busy machine
+NO_BYTECODE: Final = "PYTHONDONTWRITEBYTECODE"  # each process would compile each module anew
 PYTEST: Final = "pytest --hypothesis-seed=$BLOOMERY_SEED"
 IN_PROCESS: Final = "SQLite, no broker"
 
@@ -322,11 +323,13 @@ def environment(seed: str) -> dict[str, str]:
     """Our environment, with the programs of this virtual environment first."""
     number = secrets.randbelow(2**31) if seed == "random" else int(seed)
     path = f"{Path(sys.executable).parent}{os.pathsep}{os.environ.get('PATH', os.defpath)}"
-    return os.environ | {
+    ours = {
         "BLOOMERY_SEED": str(number),
         "PATH": path,
+        "PYTHONPYCACHEPREFIX": str(ROOT / "build" / "pycache"),
         "PYTHONUNBUFFERED": "1",
     }
+    return {name: value for name, value in (os.environ | ours).items() if name != NO_BYTECODE}
 
 
 def parse(argv: Sequence[str]) -> tuple[argparse.Namespace, list[str]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import uuid
 from collections.abc import Callable
 from datetime import UTC, datetime
@@ -24,6 +25,7 @@ from bloomery.model.stacks import (
     Turn,
 )
 from bloomery.secrets import Sealer
+from tests.kit import databases
 
 SEALER = Sealer(Fernet.generate_key())
 AT = datetime(2026, 11, 22, 8, 30, 0, 123456, tzinfo=UTC)
@@ -32,9 +34,8 @@ STACK_TYPE = "OS::Heat::Stack"
 
 def database(folder: Path) -> Database:
     """An empty database with all tables."""
-    db = Database(f"sqlite:///{folder}/rows.sqlite", foreign_writer_timeout_s=0.05)
-    db.transact(tables.METADATA.create_all)
-    return db
+    path = shutil.copy(databases.empty_file(), folder / "rows.sqlite")
+    return Database(f"sqlite:///{path}", foreign_writer_timeout_s=0.05)
 
 
 def ident(name: str) -> str:

@@ -12,12 +12,11 @@ from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.db import conductors
-from bloomery.db.engine import Database, Meter
-from bloomery.db.tables import METADATA
+from bloomery.db.engine import Meter
 from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import RingKey
 from bloomery.rpc.ring import Ring
-from tests.kit import peers
+from tests.kit import databases, peers
 from tests.kit.waiting import wait_for
 
 NODES = [str(uuids.UUID(int=n)) for n in range(300)]
@@ -25,8 +24,7 @@ NODES = [str(uuids.UUID(int=n)) for n in range(300)]
 
 @pytest.fixture
 def db(tmp_path):
-    db = Database(f"sqlite:///{tmp_path}/ring.sqlite")
-    db.alter(METADATA.create_all)
+    db = databases.open_at(tmp_path / "ring.sqlite")
     yield db
     db.close()
 
