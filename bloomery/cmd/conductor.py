@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import contextlib
 import logging
-import threading
 from collections.abc import Callable, Sequence
 from pathlib import Path
 from time import monotonic
@@ -17,12 +16,11 @@ from time import monotonic
 import click
 
 from bloomery import conf
-from bloomery.cmd import foundation, options, process
+from bloomery.cmd import foundation, monitoring, options, process, watched
 from bloomery.cmd.conductor_list import drain, list_conductors
 from bloomery.cmd.serve import log_to_stderr, warn_of
 from bloomery.conductor import lease, lifecycle
 from bloomery.conf import Conf
-from bloomery.db import conductors
 from bloomery.state_dir import StateDir
 
 
@@ -58,6 +56,7 @@ def _run(state_dir: Path, config_files: tuple[str, ...], *, verbose: bool) -> No
         )  # fmt: skip
         process.before_end(alone.service.runtime.lease.revoke)
         alone.start()
+        shutdown.on_hangup(alone.reload)
         shutdown.allow_grace_of(settings)
         click.echo(f"conductor {alone.host} serves (state in {home.path})")
         shutdown.requested.wait()
@@ -86,6 +85,10 @@ class ConductorProcess:
                 base.conductor_runtime(), on_superseded=on_superseded, on_drain=on_drain
             )
             self._rpc_server = base.rpc_server(self.host, self.service.manager)
+            self._monitor = monitoring.Monitor(
+                base.conf, "conductor_port", watched.of_conductor(self.service),
+                self.service.missing,
+            )  # fmt: skip
 
     @property
     def host(self) -> str:
@@ -95,13 +98,19 @@ class ConductorProcess:
         """Register, take up what is ours, and return.  Raises CannotStart."""
         with contextlib.ExitStack() as started, foundation.told_as_a_start():
             started.callback(self._base.db.close)
+            started.callback(self._monitor.stop)  # it listens already
             self._base.relay.start()
             started.callback(self._base.relay.stop)
             started.callback(self.service.stop, grace_s=0)
             self.service.start(alone=False)
             started.callback(self._rpc_server.stop, 0)
             self._rpc_server.start()
+            self._monitor.start()
             started.pop_all()
+
+    def reload(self) -> None:
+        """Read certificates again: new connections get what is in their files now."""
+        self._rpc_server.reload()
 
     def stop(self, grace_s: float = 0.0, *, stays_online: bool = False) -> None:
         """Take nothing new, wait for the work that goes on, ``grace_s`` at most, and sign off.
@@ -115,17 +124,10 @@ class ConductorProcess:
 
         with contextlib.ExitStack() as started:
             started.callback(self._base.db.close)
+            started.callback(self._monitor.stop)
             started.callback(self._base.relay.stop)
             started.callback(lambda: self.service.stop(left_s(), stays_online=stays_online))
             started.callback(lambda: self._rpc_server.stop(left_s(), returns=stays_online))
             if not stays_online:
                 self.service.begin_stop()
-                self._wait_for_callers(left_s())
-
-    def _wait_for_callers(self, left_s: float) -> None:
-        """Serve those who know the ring of before until they have read it again."""
-        with self._base.db.read() as conn:
-            peers = [each for each in conductors.list_all(conn) if each.online]
-        if peers:
-            ring_lasts_s = self._base.conf.default.hash_ring_reset_interval
-            threading.Event().wait(min(ring_lasts_s, left_s))
+                self._base.wait_for_callers(left_s())

@@ -11,7 +11,7 @@ from typing import Final
 import click
 
 from bloomery import conf, errors
-from bloomery.cmd import foundation, fronts, options, process, stacks
+from bloomery.cmd import foundation, fronts, monitoring, options, process, stacks, watched
 from bloomery.cmd.serve import log_to_stderr, warn_of
 from bloomery.conf import Conf
 from bloomery.state_dir import StateDir
@@ -63,6 +63,10 @@ class EngineProcess:
                 endpoint=lambda: fronts.signals_url(base, fronts.configured_url(base)),
                 on_events_written=base.relay.wake,
             )  # fmt: skip
+            engine = self._stacks.engine
+            self._monitor = monitoring.Monitor(
+                base.conf, "engine_port", watched.of_engine(engine), engine.missing
+            )
 
     @property
     def engine_id(self) -> str:
@@ -72,18 +76,21 @@ class EngineProcess:
         """Take up what nobody works on, and return.  Raises CannotStart."""
         with contextlib.ExitStack() as started, foundation.told_as_a_start():
             started.callback(self._base.db.close)
+            started.callback(self._monitor.stop)  # it listens already
             self._base.relay.start()
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
             self._base.ring.start()
             started.callback(self._stacks.stop)
             self._stacks.start()
+            self._monitor.start()
             started.pop_all()
 
     def stop(self, grace_s: float = 0.0) -> None:
         """Let turns that run end, for ``grace_s`` at most; another engine goes on."""
         with contextlib.ExitStack() as started:
             started.callback(self._base.db.close)
+            started.callback(self._monitor.stop)
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
             started.callback(self._services.rpc.close)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import dataclasses
 import logging
+import threading
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -18,7 +19,7 @@ from bloomery.cmd import threads
 from bloomery.conductor import lifecycle
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf import Conf, rpc
-from bloomery.db import schema
+from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
 from bloomery.events import relay
 from bloomery.operations.context import Services
@@ -79,6 +80,18 @@ class Foundation:
             on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
         )  # fmt: skip
         return dataclasses.replace(runtime, ring=self.ring)
+
+    def wait_for_callers(self, most_s: float) -> None:
+        """Let a conductor that went off line serve those who know the ring of before.
+
+        Until they have read it again, if there is anybody.
+        """
+        if self.conf.default.rpc_transport == rpc.NONE:
+            return
+        with self.db.read() as conn:
+            has_peers = any(each.online for each in conductors.list_all(conn))
+        if has_peers:
+            threading.Event().wait(min(self.conf.default.hash_ring_reset_interval, most_s))
 
     def rpc_server(self, host: str, manager: Conductor) -> transports.Server:
         """Return what lets other processes call this one's conductor."""

@@ -48,7 +48,7 @@ def serve(
         )  # fmt: skip
         process.before_end(service.conductor.runtime.lease.revoke)
         service.start()
-        if settings.api.enable_ssl_api:
+        if settings.api.enable_ssl_api or settings.json_rpc.use_ssl:
             shutdown.on_hangup(service.reload)
         shutdown.allow_grace_of(settings)
         click.echo(told(service, home))

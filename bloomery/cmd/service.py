@@ -98,6 +98,7 @@ class Service:
     def reload(self) -> None:
         """Read certificates again: new connections get what is in their files now."""
         self._fronts.reload()
+        self._rpc_server.reload()
 
     def stop(self, grace_s: float | None = None, *, stays_online: bool = False) -> None:
         """Refuse new requests, wait for the work that goes on, and close the database.
@@ -120,6 +121,7 @@ class Service:
             started.callback(lambda: self.conductor.stop(left_s(), stays_online=stays_online))
             started.callback(lambda: self._rpc_server.stop(left_s(), returns=stays_online))
             if not stays_online:
+                started.callback(lambda: self._base.wait_for_callers(left_s()))
                 started.callback(self.conductor.begin_stop)  # callers look for another one
             started.callback(lambda: self.stacks.stop(left_s()))
             started.callback(lambda: self.orchestration_api.stop(left_s()))

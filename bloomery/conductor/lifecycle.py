@@ -23,7 +23,7 @@ from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.drivers import registry
-from bloomery.rpc.ring import Ring
+from bloomery.rpc import ring
 from bloomery.secrets import Sealer
 
 LOG = logging.getLogger(__name__)
@@ -55,7 +55,7 @@ def build(
         workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
         timers=Timers(),
         lease=lease.Lease(ours.heartbeat_timeout, budget_s=lease.write_budget_s(conf)),
-        ring=Ring(db, conf),
+        ring=ring.Ring(db, conf),
         on_events_written=on_events_written,
         wants_snapshots=wants_snapshots,
     )
@@ -139,6 +139,18 @@ class ConductorService:
         freed = recovery.void_reservations(runtime, alone=False)
         LOG.warning("conductor %s: freed %d nodes of the life before", runtime.host, freed)
         runtime.timers.after(0, runtime.workers.spawn, recovery.adopt_all, runtime, recovery.CRASH)
+
+    def missing(self) -> list[str]:
+        """Return what keeps it from being given work; nothing: it is ready."""
+        conductors = self.runtime.ring
+        try:
+            conductors.refresh()
+        except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
+            return [f"the database cannot be read: {errors.brief(exc)}"]
+        own = [each for each in conductors.list_conductors() if each.hostname == self.runtime.host]
+        if not own:
+            return [f"conductor {self.runtime.host} is not registered"]
+        return [f"conductor {ring.absence(each)}" for each in own if not each.alive]
 
     # ------------------------------------------------------------------------------ the end
 

@@ -59,6 +59,7 @@ GROUPS: dict[str, type[Any]] = {
     "json_rpc": rpc.JsonRpc,
     "metrics": agent.Metrics,
     "metrics_statsd": agent.MetricsStatsd,
+    "monitoring": web.Monitoring,
     "orchestration": engine.Orchestration,
     "oslo_messaging_notifications": notifications.OsloMessagingNotifications,
     "oslo_middleware": web.OsloMiddleware,
@@ -101,6 +102,7 @@ class Conf:
     inventory: inspection.Inventory = field(default_factory=inspection.Inventory)
     ipmi: ipmi.Ipmi = field(default_factory=ipmi.Ipmi)
     json_rpc: rpc.JsonRpc = field(default_factory=rpc.JsonRpc)
+    monitoring: web.Monitoring = field(default_factory=web.Monitoring)
     oslo_messaging_notifications: notifications.OsloMessagingNotifications = field(
         default_factory=notifications.OsloMessagingNotifications,
     )

@@ -1,4 +1,4 @@
-"""[cors], [healthcheck], [oslo_middleware] and [ssl]: what lies between the APIs and clients.
+"""[cors], [healthcheck], [monitoring], [oslo_middleware] and [ssl]: between services and clients.
 
 Names and defaults are those of oslo.middleware and oslo.service; Ironic's where it has others.
 """
@@ -54,6 +54,21 @@ class Healthcheck:
         (), "port:file pairs of the check disable_by_files_ports"
     )
     enable_by_file_paths: tuple[str, ...] = option((), "files of the check enable_by_files")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Monitoring:
+    host_ip: str = option(
+        "127.0.0.1",
+        "address at which conductors and engines that run alone answer /metrics, /healthz and "
+        "/readyz, without a login",
+    )
+    conductor_port: int = option(
+        0, "port where `bloomery conductor` does; 0: it does not", least=0, most=65535
+    )
+    engine_port: int = option(
+        0, "port where `bloomery engine` does; 0: it does not", least=0, most=65535
+    )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -63,7 +63,7 @@ class JsonRpcServer:
         )
         self._server.keep_alive_conn_limit = None  # type: ignore[assignment]  # as many as come
         self._server.max_request_body_size = ours.max_body_size * _MIB
-        self._server.ssl_adapter = _Tls(conf) if ours.use_ssl else None
+        self._server.ssl_adapter = self._tls = _Tls(conf) if ours.use_ssl else None
         self._server.error_log = _log  # type: ignore[method-assign]  # cheroot's way
         self._thread = threading.Thread(target=self._server.serve, name="json-rpc", daemon=True)
         self._bind(ours.host_ip, ours.port)
@@ -78,6 +78,11 @@ class JsonRpcServer:
         self._server.stop()
         if self._thread.ident is not None:
             self._thread.join(within_s)
+
+    def reload(self) -> None:
+        """Read certificate and key again, if there are any; the file of passwords is watched."""
+        if self._tls is not None:
+            self._tls.reload()
 
     def _bind(self, host: str, port: int) -> None:
         try:
@@ -236,14 +241,28 @@ class _Tls(Adapter):
                 "unset [json_rpc]use_ssl"
             )
         super().__init__(certificate, key)
-        self.context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
-        self.context.minimum_version = ssl.TLSVersion.TLSv1_2
+        self.context = self._new_context()
+
+    def _new_context(self) -> ssl.SSLContext:
+        context = ssl.create_default_context(ssl.Purpose.CLIENT_AUTH)
+        context.minimum_version = ssl.TLSVersion.TLSv1_2
         try:
-            self.context.load_cert_chain(certificate, key, password="")
+            context.load_cert_chain(self.certificate, self.private_key, password="")
         except (OSError, ValueError) as exc:
             raise errors.CannotStart(
-                reason=f"cannot use [json_rpc]cert_file {certificate} with key_file {key}: {exc}"
+                reason=f"cannot use [json_rpc]cert_file {self.certificate} with key_file "
+                f"{self.private_key}: {exc}"
             ) from exc
+        return context
+
+    def reload(self) -> None:
+        """Read the files again; what cannot be used leaves those of before in force."""
+        try:
+            self.context = self._new_context()
+        except errors.CannotStart as exc:
+            LOG.warning("certificates of JSON-RPC were not read again: %s", exc)
+        else:
+            LOG.info("certificates of JSON-RPC were read again")
 
     def bind(self, sock: socket.socket) -> socket.socket:
         return sock

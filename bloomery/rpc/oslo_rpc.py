@@ -81,6 +81,9 @@ class OsloServer:
         ending.start()
         ending.join(within_s)
 
+    def reload(self) -> None:
+        """oslo.messaging reads certificates with each connection."""
+
     def _listen(self) -> None:
         self._server.start(override_pool_size=self._threads)
         self._listens.set()

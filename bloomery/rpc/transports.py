@@ -43,6 +43,9 @@ class Server(Protocol):
         ``returns``: the conductor is started again at once, so that callers had better wait.
         """
 
+    def reload(self) -> None:
+        """Read certificates again, if there are any: new connections get what is in them now."""
+
 
 class InProcess:
     """All conductors live in this process: a call is a call."""
@@ -70,6 +73,9 @@ class NoServer:
 
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
         """Nobody to wait for."""
+
+    def reload(self) -> None:
+        """Nothing was read."""
 
 
 def needs_oslo(conf: Conf) -> bool:

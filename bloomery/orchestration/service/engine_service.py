@@ -90,6 +90,14 @@ class EngineService:
         if orphans := self.sweeper.sweep():
             LOG.warning("took up %d stacks of a former life", orphans)
 
+    def missing(self) -> list[str]:
+        """Return what keeps it from working on stacks; nothing: it is ready."""
+        if self._stopping:
+            return ["the engine ends its work"]
+        if not self.liveness.may_act():
+            return ["the engine could not write a sign of life for too long"]
+        return []
+
     def begin_stop(self) -> None:
         """Begin no further turn; returns at once."""
         self._stopping = True

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import socket
+import ssl
 import threading
 from collections.abc import Iterator
 from pathlib import Path
@@ -167,6 +168,22 @@ def test_calls_go_over_tls(tmp_path):
         with pytest.raises(errors.TemporaryFailure):
             plain.proxy(link.host).inject_nmi(Request.new(), "a")
         assert len(link.endpoint.calls) == 1
+
+
+def test_certificates_are_read_again(tmp_path):
+    certificate, key = tls.certificate(tmp_path, serial=1)
+    secure = {"use_ssl": True, "cert_file": certificate, "key_file": key}
+    with rpc.link("json-rpc", rpc.Endpoint(), json_rpc=secure) as link:
+        place = ("127.0.0.1", link.conf.json_rpc.port)
+        first = ssl.get_server_certificate(place)
+        tls.certificate(tmp_path, serial=2)
+        assert ssl.get_server_certificate(place) == first, "nobody has asked for it"
+        link.server.reload()
+        second = ssl.get_server_certificate(place)
+        assert second == Path(certificate).read_text() != first
+        Path(certificate).write_text("no certificate")
+        link.server.reload()
+        assert ssl.get_server_certificate(place) == second, "what is of no use changes nothing"
 
 
 def test_who_says_nothing_to_tls_holds_nobody_up(tmp_path):

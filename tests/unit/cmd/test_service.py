@@ -27,6 +27,7 @@ from bloomery.conf.notifications import Events
 from bloomery.db import conductors, schema
 from bloomery.db.engine import Database
 from bloomery.operations import health
+from bloomery.rpc import transports
 from bloomery.state_dir import StateDir
 from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
@@ -68,6 +69,22 @@ def test_what_was_started_is_stopped(
     wait_for(lambda: set(threading.enumerate()) <= before, "its threads to end")
     with Service(settings, home) as again:  # its port is free, and so is the database
         assert again.url.endswith(f":{port}")
+
+
+def test_calls_of_others_are_answered_until_the_conductor_is_off_line(
+    home: StateDir, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever looks for a conductor finds another one before this one hangs up."""
+    was_online: list[bool] = []
+    settings = Conf(api=Api(port=0), orchestration=Orchestration(port=0))
+    with Service(settings, home) as service:
+
+        def stop(*_args: Any, **_more: Any) -> None:
+            with service.db.read() as conn:
+                was_online.extend(each.online for each in conductors.list_all(conn))
+
+        monkeypatch.setattr(transports.NoServer, "stop", stop)
+    assert was_online == [False]
 
 
 def test_a_database_that_is_busy_is_told_as_what_keeps_us_from_starting(
