@@ -62,6 +62,19 @@ class Engine:
     purge_days: int = option(
         90, "days after which nothing is left of a stack that was deleted; -1: never", least=-1
     )
+    deploy_budget_percent: int = option(
+        80,
+        "percent of [conductor]max_concurrent_deploy; when so many nodes deploy, further "
+        "deployments of stacks are queued, so that room is left for others",
+        least=1,
+        most=100,
+    )
+    clean_budget_percent: int = option(
+        80,
+        "the same of [conductor]max_concurrent_clean, for undeploying and cleaning",
+        least=1,
+        most=100,
+    )
     enable_stack_adopt: bool = option(False, "let stacks adopt resources that exist")
     enable_stack_abandon: bool = option(False, "let stacks be abandoned, their resources kept")
     hidden_stack_tags: tuple[str, ...] = option(

@@ -7,7 +7,7 @@ import uuid
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
@@ -131,12 +131,21 @@ def list_after(conn: sa.Connection, last_id: int, limit: int) -> list[Stored]:
     return [Stored(**row) for row in conn.execute(query).mappings()]
 
 
-def list_objects_after(conn: sa.Connection, last_id: int, limit: int) -> list[tuple[int, str, str]]:
-    """Return number, object and UUID of the next rows after ``last_id``, as ``list_after``."""
+class Happened(NamedTuple):
+    """As much of an event as tells who is to look."""
+
+    id: int
+    object: str
+    object_uuid: str
+    status: str
+
+
+def list_objects_after(conn: sa.Connection, last_id: int, limit: int) -> list[Happened]:
+    """Return what the next rows after ``last_id`` are of, as ``list_after``."""
     number = _number(conn)
-    query = sa.select(number, _T.object, _T.object_uuid).where(number > last_id)
+    query = sa.select(number, _T.object, _T.object_uuid, _T.status).where(number > last_id)
     batch = conn.execute(query.order_by(number).limit(limit))
-    return [(last, kind, uuid) for last, kind, uuid in batch]
+    return [Happened(*row) for row in batch]
 
 
 def last_id(conn: sa.Connection) -> int:

@@ -6,7 +6,8 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-from bloomery.orchestration.resources.machines import Busy, Json
+from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources.machines import QUEUE, Busy, Json, Queued
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit import trees
 from tests.kit.machine_sites import Site, make_site, template
@@ -43,6 +44,66 @@ def test_instances_that_go_together_share_their_commits(tmp_path: Path) -> None:
     few = deployed(make_site(trees.database(tmp_path / "few"), pool=20), 1).commits
     many = deployed(make_site(trees.database(tmp_path / "many"), pool=20), 20).commits
     assert many == few
+
+
+class QueuedMachines(SimulatedMachines):
+    """Of which two may deploy at a time."""
+
+    most = 0
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        for node in self.nodes.values():
+            self._settle(node)
+        deploying = sum(each["provision_state"] == "deploying" for each in self.nodes.values())
+        if deploying >= 2:
+            raise Queued("2 nodes are being deployed", f"{QUEUE}deployed:")
+        super().set_provision_state(uuid, verb, **arguments)
+        self.most = max(self.most, deploying + 1)
+
+
+def test_who_is_over_the_budget_waits_in_a_queue_and_says_so(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), QueuedMachines, pool=7)
+    engine = deployed(site, 7)
+    assert isinstance(site.machines, QueuedMachines)
+    assert site.machines.most == 2
+    assert [verb for _, verb in site.machines.orders] == ["active"] * 7
+    queued = {"queued: 2 nodes are being deployed"}
+    reasons = {row.reason for turn in engine.turns for row in turn.resources if row.waits_for}
+    assert queued <= reasons
+    assert {row.reason for row in site.tree().resources} == {"state changed"}
+    assert 400 <= site.now_s <= 600  # four rounds of 100 s, and a look each 30 s
+
+
+class CrowdedMachines(SimulatedMachines):
+    """Nobody may deploy until there is room for three; then nobody again."""
+
+    room = 0
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.looks = 0
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        self.looks += 1
+        if not self.room:
+            raise Queued("it is crowded", f"{QUEUE}deployed:")
+        self.room -= 1
+        super().set_provision_state(uuid, verb, **arguments)
+
+
+def test_a_queue_is_looked_at_once_for_each_who_is_let_in(tmp_path: Path) -> None:
+    """And once more for the first who is not: nobody else of a long queue costs anything."""
+    site = make_site(trees.database(tmp_path), CrowdedMachines, pool=20)
+    machines = site.machines
+    assert isinstance(machines, CrowdedMachines)
+    site.create(template(instances(20)))
+    tree = StackTree.load(site.tree(), site.runtime())
+    while machines.looks < 20:
+        tree.turn()
+    machines.room = 3
+    tree.wake(f"{QUEUE}deployed:")
+    tree.turn()
+    assert (machines.looks, len(machines.orders)) == (24, 3)
 
 
 class BusyMachines(SimulatedMachines):

@@ -270,6 +270,8 @@ def _rest_while_busy(stack: EngineStack, row: Row, exc: machines.Busy) -> None:
     row.busy += 1
     if exc.after_s is not None:
         rest_s = exc.after_s
+    if isinstance(exc, machines.Queued):
+        row.queue, rest_s = exc.uuid, NET_S
     if exc.uuid is not None:
         ledger.wait(row, exc.uuid)
     ledger.schedule(row, ledger.now() + rest_s)
@@ -277,10 +279,17 @@ def _rest_while_busy(stack: EngineStack, row: Row, exc: machines.Busy) -> None:
 
 
 def _note_free(stack: EngineStack, row: Row) -> None:
-    """Nobody keeps a resource waiting any more."""
+    """Nobody keeps a resource waiting any more; there may be room for the next of a queue."""
+    _leave_queue(stack, row)
     if row.busy:
         row.busy = 0
         _explain(stack, row, events.CHANGED)
+
+
+def _leave_queue(stack: EngineStack, row: Row) -> None:
+    queue, row.queue = row.queue, None
+    if queue is not None:
+        stack.ledger.wake(queue)
 
 
 def _explain(stack: EngineStack, row: Row, reason: str) -> None:
@@ -428,6 +437,7 @@ def _close(stack: EngineStack, row: Row) -> None:
     row.attempt = row.busy = 0
     stack.open_rows.pop(row.uuid, None)
     stack.ledger.forget(row)
+    _leave_queue(stack, row)
     stack.ledger.change_row(row)
 
 

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 from bloomery.model import stacks as model
 from bloomery.orchestration.engine.rows import Row
 from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.resources.machines import QUEUE
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.redaction import Redaction
 
@@ -208,8 +209,21 @@ class Ledger:
         self.settle_wait(row)
 
     def wake(self, thing: str) -> None:
-        """Look at who waits for ``thing``; it counts as waiting until it was looked at."""
+        """Look at who waits for ``thing``; it counts as waiting until it was looked at.
+
+        Of a queue that is the one who waits longest: it wakes the next if it is let in.
+        """
+        if thing.startswith(QUEUE):
+            self._wake_first(thing)
+            return
         for row in self._waiting.pop(thing, {}).values():
+            self.schedule(row, self.now())
+
+    def _wake_first(self, queue: str) -> None:
+        if rows := self._waiting.get(queue):
+            row = rows.pop(next(iter(rows)))
+            if not rows:
+                del self._waiting[queue]
             self.schedule(row, self.now())
 
     def wake_all(self) -> None:

@@ -96,6 +96,7 @@ class Row:
     waits_for: str | None = None
     hidden: bool = False  # a hidden value may have reached its metadata
     due_s: float | None = None
+    queue: str | None = None  # in which it waits; who leaves it wakes the next
     busy: int = 0  # how often what it needs was busy, one time after the other
     _resource: base.Resource | None = None
 

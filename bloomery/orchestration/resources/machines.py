@@ -26,6 +26,7 @@ PORTGROUP: Final = "portgroup"
 RUNBOOK: Final = "runbook"
 VOLUME_CONNECTOR: Final = "volumeconnector"
 VOLUME_TARGET: Final = "volumetarget"
+QUEUE: Final = "queue:"  # how the names of queues begin, among the UUIDs that are waited for
 MARK: Final = "stack"  # the key of extra, or of instance_info, that names who made a thing
 
 
@@ -42,6 +43,13 @@ class Busy(Exception):
         super().__init__(reason)
         self.uuid = uuid
         self.after_s = after_s
+
+
+class Queued(Busy):
+    """As many are at it as may be; ``queue`` is called, and one of those in it asks again."""
+
+    def __init__(self, reason: str, queue: str) -> None:
+        super().__init__(f"queued: {reason}", queue)
 
 
 class Machines(Protocol):

@@ -30,7 +30,7 @@ from bloomery.operations import (
 )
 from bloomery.operations.context import Context, Services
 from bloomery.orchestration.resources.machines import Busy, Json, Machines, Patch
-from bloomery.orchestration.service import access
+from bloomery.orchestration.service import access, budgets
 
 _UNSEEN: Final = frozenset({"driver_internal_info", "clean_step", "deploy_step", "service_step"})
 _COLUMNS: Final = tuple(
@@ -92,6 +92,7 @@ class ServiceMachines:
 
     def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
         body = {"target": verb} | {n: value for n, value in arguments.items() if value is not None}
+        budgets.check(self._services, uuid, verb)
         with _busy_is_told(uuid):
             provision.set_provision_state(self._context(), uuid, body)
 

@@ -19,10 +19,13 @@ from typing import Final
 from bloomery import errors
 from bloomery.db import events
 from bloomery.db.engine import Database
+from bloomery.orchestration.resources.machines import QUEUE
 
 LOG = logging.getLogger(__name__)
 
 STACK: Final = "stack"  # the object of events of stacks
+NODE: Final = "node"
+_ENDS: Final = frozenset({"end", "error"})  # of what a node did: another may begin
 _POLL_S: Final = 0.2
 _RETRY_S: Final = 2.0
 _BATCH: Final = 500
@@ -73,6 +76,11 @@ class WakeIndex:
             for uuid in self._waits.pop(root, ()):
                 self._forget(uuid, root)
             self._news.pop(root, None)
+
+    def queues(self) -> list[str]:
+        """Return the queues in which somebody waits for the end of what nodes do."""
+        with self._mutex:
+            return [each for each in self._roots if each.startswith(QUEUE)]
 
     def tell(self, objects: Iterable[str]) -> set[str]:
         """Note what happened to these objects; return the trees that wait for any."""
@@ -182,10 +190,13 @@ class EventTail:
         """Tell of the next rows; True: there are more."""
         with self._db.read() as conn:
             batch = events.list_objects_after(conn, self._last_id or 0, _BATCH)
-        for root in self.index.tell(uuid for _, _, uuid in batch):
+        objects = [each.object_uuid for each in batch]
+        if any(each.object == NODE and each.status in _ENDS for each in batch):
+            objects += self.index.queues()
+        for root in self.index.tell(objects):
             self._on_news(root)
-        if not self._alone and any(kind == STACK for _, kind, _ in batch):
+        if not self._alone and any(each.object == STACK for each in batch):
             self._on_stacks()
         if batch:
-            self._last_id = batch[-1][0]
+            self._last_id = batch[-1].id
         return len(batch) == _BATCH

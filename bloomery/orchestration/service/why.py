@@ -11,6 +11,7 @@ import sqlalchemy as sa
 from bloomery.db import resources, stack_locks, stack_orders, stacks
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Resource, Stack
+from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service import acceptance, access
 from bloomery.orchestration.service.access import StackContext
@@ -78,6 +79,8 @@ class _Things:
         """Say what a resource waits for."""
         if hooks := _hooks(resource):
             return f"hook {', '.join(hooks)} to be cleared"
+        if resource.reason not in ("", CHANGED):
+            return resource.reason  # somebody keeps it waiting, and it says who
         uuid = resource.waits_for or ""
         if uuid in self.stacks:
             return f"stack {self.stacks[uuid].name} below it"

@@ -54,6 +54,15 @@ def ironic(site: Orchestration, method: str, path: str, body: Any = None) -> tup
     return answer.status, json.loads(text) if text else None
 
 
+def why_of(site: Orchestration, path: str) -> dict[str, Any]:
+    connection = http.client.HTTPConnection(*site.service.orchestration_api.address, timeout=60)
+    try:
+        connection.request("GET", f"/ext/v1/stacks/{path.rsplit('/', 1)[1]}/why")
+        return dict(json.loads(connection.getresponse().read()))
+    finally:
+        connection.close()
+
+
 def node_of(site: Orchestration, ident: str = "n1") -> dict[str, Any]:
     return dict(ironic(site, "GET", f"/v1/nodes/{ident}")[1])
 
@@ -286,6 +295,41 @@ def test_a_service_that_starts_again_waits_for_what_was_ordered(site: Orchestrat
     with site.service.db.read() as conn:
         events = [json.loads(row.facts).get("event") for row in conn.execute(moves)]
     assert events.count("deploy") == 1
+
+
+def test_deployments_over_the_budget_are_queued(tmp_path: Path) -> None:
+    """Two at a time; who waits says so, and goes on when another ends, not at its next look."""
+    with Orchestration(tmp_path / "small", deploy_budget_percent=1) as site:
+        waits = {"fake": {"wait": {"deploy.deploy": 0.2}}}
+        nodes = {
+            f"n{n}": {**NODE, "properties": {
+                **NODE["properties"], "name": f"n{n}", "driver_info": waits, "ports": [],
+            }} for n in range(5)
+        }  # fmt: skip
+        site.wait_for(site.create("rack", template(nodes)), "CREATE_COMPLETE")
+        for name in nodes:
+            switch_off(site, name)
+        instance = {"selector": {"resource_class": CLASS}, "image": IMAGE}
+        webs = {f"w{n}": {"type": WEB["type"], "properties": instance} for n in range(5)}
+        path = site.create("webs", template(webs))
+        why: list[str] = []
+
+        def looks() -> bool:
+            why.extend(each["for"] for each in why_of(site, path)["waiting"])
+            return site.stack(path)["stack_status"] == "CREATE_COMPLETE"
+
+        wait_for(looks, "the deployments", timeout_s=25, every_s=0.05)
+        with site.service.db.read() as conn:
+            facts = [json.loads(row.facts) for row in conn.execute(
+                sa.select(EVENTS.c.facts).where(EVENTS.c.action == "provision_set")
+                .order_by(EVENTS.c.id))]  # fmt: skip
+    deploying = most = 0
+    for each in facts:
+        deploying += each["event"] == "deploy"
+        deploying -= each["provision_state"] == "active"
+        most = max(most, deploying)
+    assert most == 2
+    assert any(each.startswith("queued: 2 nodes are being deployed") for each in why)
 
 
 def test_machines_of_an_abandoned_stack_are_adopted_and_freed(tmp_path: Path) -> None:

@@ -21,9 +21,9 @@ def db(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-def happen(db: Database, uuid: str, kind: str = "node") -> None:
+def happen(db: Database, uuid: str, kind: str = "node", status: str = "end") -> None:
     row = events.encode(
-        events.Event(object=kind, object_uuid=uuid, action="provision_set", status="end")
+        events.Event(object=kind, object_uuid=uuid, action="provision_set", status=status)
     )
     db.transact(lambda conn: events.insert(conn, [row]))
 
@@ -93,6 +93,18 @@ def test_nothing_is_read_where_nobody_waits(db: Database) -> None:
     woken.tail.watch("a", [])
     woken.tail.wake()
     assert meter.statements == []
+
+
+def test_the_end_of_what_a_node_did_wakes_queues(db: Database, woken: Woken) -> None:
+    """Another may begin then; what begins, and what happens to a stack, makes room for nobody."""
+    woken.tail.watch("a", ["queue:deployed:"])
+    happen(db, "s1", kind="stack")
+    happen(db, "n1", status="start")
+    woken.tail.wake()
+    happen(db, "n2", status="error")
+    woken.tail.wake()
+    wait_for(lambda: woken.roots, "the wake")
+    assert woken.tail.news_of("a") == {"queue:deployed:"}
 
 
 def test_another_process_is_heard_without_being_called(db: Database) -> None:
