@@ -92,6 +92,7 @@ class ApiProcess:
             self._base.relay.start()
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
+            self._base.warn_of_another_ring()
             self._base.ring.start()
             self._fronts.start()
             started.pop_all()

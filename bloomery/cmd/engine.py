@@ -80,6 +80,7 @@ class EngineProcess:
             self._base.relay.start()
             started.callback(self._base.relay.stop)
             started.callback(self._base.ring.stop)
+            self._base.warn_of_another_ring()
             self._base.ring.start()
             started.callback(self._stacks.stop)
             self._stacks.start()

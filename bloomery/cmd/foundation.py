@@ -24,7 +24,7 @@ from bloomery.db.engine import Database
 from bloomery.events import relay
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
-from bloomery.rpc import transports
+from bloomery.rpc import ring_options, transports
 from bloomery.rpc.client import Client
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.engine_contract import Engine
@@ -80,6 +80,16 @@ class Foundation:
             on_events_written=self.relay.wake, wants_snapshots=self.relay.wants_snapshots,
         )  # fmt: skip
         return dataclasses.replace(runtime, ring=self.ring)
+
+    def warn_of_another_ring(self) -> None:
+        """Say which options differ from those of the conductors, whose nodes we look for."""
+        with self.db.read() as conn:
+            different = [
+                *ring_options.differences(conn, self.conf),
+                *ring_options.other_times(conn, self.conf),
+            ]
+        if different:
+            LOG.warning("set these options alike everywhere: %s", "; ".join(different))
 
     def wait_for_callers(self, most_s: float) -> None:
         """Let a conductor that went off line serve those who know the ring of before.

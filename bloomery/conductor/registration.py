@@ -23,6 +23,7 @@ from bloomery.conductor import process_identity
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import conductors, locks, steps
 from bloomery.model.conductor import Conductor
+from bloomery.rpc import ring_options
 
 LOG = logging.getLogger(__name__)
 
@@ -62,9 +63,12 @@ class Registration:
     def begin(self, *, alone: bool) -> None:
         """Take the row; the lease begins.  Raises ConductorLives while another process has it.
 
-        ``alone``: no other process can live on this database, and nobody is waited for.
+        ``alone``: no other process can live on this database, and nobody is waited for.  Raises
+        CannotStart where conductors live whose ring is another one than ours.
         """
         former = None if alone else self._former()
+        if not alone:
+            self._compare_options()
         began = self._runtime.lease.now()
         incarnation = self._take(former, alone=alone)
         if incarnation is None:
@@ -88,6 +92,44 @@ class Registration:
                 former=former,
             ),
         )
+
+    def _compare_options(self) -> None:
+        """Keep to the options that all share; ours are the site's where nobody else lives."""
+        conf = self._runtime.conf
+        with self._db.read() as conn:
+            differences = ring_options.differences(conn, conf)
+            times = ring_options.other_times(conn, conf)
+            others = self._counters(conn)
+        if differences and (living := self._living(others)):
+            raise errors.CannotStart(
+                reason=f"cannot start conductor {self._runtime.host} beside {', '.join(living)}: "
+                f"{'; '.join(differences)}; set the same values, or stop all conductors, and start "
+                "them with the new ones"
+            )
+        if times and others:
+            LOG.warning("conductor %s: %s", self._runtime.host, "; ".join(times))
+        if differences or not others:
+            self._db.transact(lambda conn: ring_options.note(conn, conf))
+
+    def _counters(self, conn: sa.Connection) -> dict[str, int]:
+        """Return the counters of all others that have not signed off, by name."""
+        return {
+            each.hostname: each.heartbeat
+            for each in conductors.list_all(conn)
+            if each.incarnation is not None and each.hostname != self._runtime.host
+        }
+
+    def _living(self, before: dict[str, int]) -> list[str]:
+        """Watch the counters; return whose moves, or nobody when all stood still for long."""
+        interval_s = self._runtime.conf.conductor.heartbeat_interval
+        give_up_at = self._clock() + STILL_FOR_BEATS * interval_s
+        while before and self._clock() < give_up_at:
+            self._pause(interval_s / _LOOKS_PER_BEAT)
+            with self._db.read() as conn:
+                counters = self._counters(conn)
+            if moved := [name for name, n in counters.items() if before.get(name) != n]:
+                return sorted(moved)
+        return []
 
     # ----------------------------------------------------------------- who was there before
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import subprocess
 import sys
 from collections.abc import Callable
@@ -15,6 +16,7 @@ from bloomery.conductor.process_identity import ProcessIdentity
 from bloomery.conductor.registration import STILL_FOR_BEATS, Registration
 from bloomery.db import conductors, locks
 from bloomery.outcome import Again
+from bloomery.rpc import ring_options
 from tests.kit import bmc_probes, life_probes, peers
 from tests.kit.clock import HandClock
 from tests.kit.scripted import Script, in_turn
@@ -58,6 +60,50 @@ class Newcomer:
 
     def begin(self) -> None:
         self.registration.begin(alone=False)
+
+
+def with_ring(newcomer: Newcomer, **default: Any) -> Newcomer:
+    conf = newcomer.runtime.conf
+    changed = dataclasses.replace(conf, default=dataclasses.replace(conf.default, **default))
+    object.__setattr__(newcomer.runtime, "conf", changed)
+    return newcomer
+
+
+def test_another_ring_beside_living_conductors_is_refused(site: Site) -> None:
+    newcomer = with_ring(
+        Newcomer(site, lambda: peers.beat(site.db, HOST)), hash_partition_exponent=6
+    )
+    with pytest.raises(errors.CannotStart) as refused:
+        newcomer.begin()
+    sentence = str(refused.value)
+    assert f"conductor {NAME} beside {HOST}: [DEFAULT]hash_partition_exponent is 6 here" in sentence
+    assert "and 5 for the conductors of this site" in sentence
+    assert "stop all conductors" in sentence
+    with pytest.raises(errors.ConductorNotFound):
+        peers.look(site.db, NAME)
+
+
+def test_another_ring_after_the_dead_becomes_that_of_the_site(site: Site) -> None:
+    """They were killed, and nobody is left to bury them."""
+    site.service._heart.stop()
+    newcomer = with_ring(Newcomer(site), hash_ring_algorithm="sha256")
+    began = newcomer.clock()
+    newcomer.begin()
+    assert peers.look(site.db, NAME).online
+    waited_s = STILL_FOR_BEATS * site.runtime.conf.conductor.heartbeat_interval
+    assert newcomer.clock() - began == pytest.approx(waited_s)
+    with site.db.read() as conn:
+        assert ring_options.differences(conn, newcomer.runtime.conf) == []
+        assert "is md5 here and sha256" in ring_options.differences(conn, site.runtime.conf)[0]
+
+
+def test_other_times_of_the_ring_are_warned_of(
+    site: Site, caplog: pytest.LogCaptureFixture
+) -> None:
+    newcomer = with_ring(Newcomer(site), hash_ring_reset_interval=30)
+    newcomer.begin()
+    assert "[DEFAULT]hash_ring_reset_interval is 30 here and 15 for the" in caplog.text
+    assert peers.look(site.db, NAME).online
 
 
 def test_a_name_that_was_never_used_is_taken_at_once(site: Site) -> None:
