@@ -166,6 +166,16 @@ _WHY: Final = _object(
     "uuid", "provision_state", "in_state_for_s", "contact", "cause", "since", "next_action",
 )  # fmt: skip
 
+_ALLOCATION_WHY: Final = _object(
+    {
+        **dict.fromkeys(("uuid", "state", "cause", "next_action"), TEXT),
+        **dict.fromkeys(("name", "resource_class", "node_uuid", "since"), TEXT_OR_NULL),
+        "conductor": _OBJECT_OR_NULL,
+    },
+    "uuid", "name", "state", "resource_class", "node_uuid", "conductor", "cause", "since",
+    "next_action",
+)  # fmt: skip
+
 _NUMBER_OR_NULL: Final[Json] = {"type": ["number", "null"]}
 _USUAL: Final[Json] = {
     "type": ["object", "null"],
@@ -282,6 +292,7 @@ _ENDS: Final[Mapping[str, Json]] = {
     ),
     "/ext/v1/fleet": _FLEET,
     "/ext/v1/nodes/{}/why": _WHY,
+    "/ext/v1/allocations/{}/why": _ALLOCATION_WHY,
     "/ext/v1/events": _EVENTS,
     "/ext/v1/nodes/{}/timeline": _TIMELINE,
     "/ext/v1/webhooks": _object({"webhooks": _array(_ref("Webhook"))}, "webhooks"),

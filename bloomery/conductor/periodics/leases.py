@@ -12,7 +12,7 @@ from collections.abc import Callable
 
 import sqlalchemy as sa
 
-from bloomery.conductor import recovery
+from bloomery.conductor import allocator, recovery
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import conductors, locks
 from bloomery.model.conductor import Conductor
@@ -45,6 +45,8 @@ class Leases:
         if freed or hands_over or before - self._lives or epoch != self._epoch:
             recovery.adopt_all(self._runtime, recovery.CRASH)
             self._epoch = epoch
+        if before - self._lives:
+            allocator.adopt(self._runtime)
 
     def _bury_all(self, dead: list[Conductor]) -> int:
         """Free what dead conductors hold; return how many nodes that were."""

@@ -6,6 +6,7 @@ import json
 import uuid as uuids
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery.db.tables import ALLOCATIONS, EVENTS, NODES
 from tests.kit.waiting import wait_for
@@ -301,3 +302,57 @@ def test_allocation_of_a_conductor_that_died_is_looked_after(stage):
     site = stage.site.restarted()
     wait_for(lambda: site.node(node).allocation_uuid == uuid, "the next life to find a node")
     site.close()
+
+
+# --------------------------------------------------------------------------------------- why
+
+
+def why(stage, uuid):
+    answer = stage.api.get(f"/ext/v1/allocations/{uuid}/why")
+    assert answer.status == 200, answer.body
+    return answer.json
+
+
+def test_why_tells_what_an_allocation_waits_for(stage):
+    node = free_node(stage)
+    with stage.site.acquire(node, purpose="a test"):
+        uuid = ask(stage)
+        wait_for(lambda: show(stage, uuid)["last_error"], "what it waits for")
+        told = why(stage, uuid)
+        assert told["cause"] == "waits for a node: other work holds all 1 suitable nodes"
+        assert told["next_action"].startswith("wait: it is tried again")
+        assert (told["conductor"]["hostname"], told["conductor"]["alive"]) == ("host-a", True)
+        assert told["since"] is not None
+    settled(stage, uuid)
+    assert why(stage, uuid)["cause"] == f"it has node {node}"
+
+
+def test_why_tells_what_an_allocation_failed_of(stage):
+    uuid = ask(stage)
+    settled(stage, uuid)
+    told = why(stage, uuid)
+    assert told["cause"].startswith("it got no node: ")
+    assert "no available nodes match the resource class" in told["cause"]
+    assert "delete the allocation" in told["next_action"]
+
+
+def test_why_tells_of_the_turn_and_of_a_conductor_that_is_gone(stage):
+    uuid = ask(stage)
+    settled(stage, uuid)
+    set_row(stage, uuid, state="allocating", last_error=None)
+    assert why(stage, uuid)["cause"].startswith("it waits for its turn: conductor host-a serves")
+    set_row(stage, uuid, conductor_affinity="host-z")
+    told = why(stage, uuid)
+    assert "conductor host-z, which looked for its node, is not there" in told["cause"]
+    assert (told["conductor"], "within 60 s" in told["next_action"]) == (None, True)
+    set_row(stage, uuid, state="error")
+
+
+def set_row(stage, uuid, **values):
+    change = sa.update(ALLOCATIONS).where(ALLOCATIONS.c.uuid == uuid).values(values)
+    stage.site.db.transact(lambda conn: conn.execute(change))
+
+
+def test_why_of_an_unknown_allocation_is_not_found(stage):
+    assert stage.api.get("/ext/v1/allocations/nobody/why").status == 404
+    assert stage.api.get("/ext/v1/allocations").status == 404

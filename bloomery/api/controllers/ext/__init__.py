@@ -7,7 +7,7 @@ from typing import Any
 
 from webob import exc as statuses
 
-from bloomery.api.controllers.ext import description, events, fleet, nodes, webhooks
+from bloomery.api.controllers.ext import allocations, description, events, fleet, nodes, webhooks
 from bloomery.api.declare import Call
 from bloomery.api.routing import Rest
 
@@ -28,6 +28,7 @@ class Folder(Rest):
 def make(root: Callable[[], Rest]) -> Rest:
     """Return the controller of /ext; ``root`` returns that of all, which it describes."""
     children: dict[str, Rest] = {
+        "allocations": allocations.Allocations(),
         "events": events.Events(),
         "fleet": fleet.Fleet(),
         "nodes": nodes.Nodes(),

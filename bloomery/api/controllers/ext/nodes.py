@@ -50,12 +50,14 @@ def _limit(call: Call, asked: int | None) -> int:
     return min(asked or _USUAL_PAGE, call.services.conf.api.max_limit)
 
 
-class Nodes(Rest):
-    """Only what is below a node answers."""
-
-    subresources: ClassVar[Mapping[str, Rest]] = {"why": Why(), "timeline": Timeline()}
+class Parts(Rest):
+    """Only what is below an object answers."""
 
     def walk(self, call: Call, segments: list[str]) -> Any:
         if len(segments) < 2 or segments[1] not in self.subresources:
             raise statuses.HTTPNotFound
         return super().walk(call, segments)
+
+
+class Nodes(Parts):
+    subresources: ClassVar[Mapping[str, Rest]] = {"why": Why(), "timeline": Timeline()}
