@@ -44,6 +44,10 @@ DECLARED: Final[dict[str, Metric]] = {
     "step": Metric("timer", "Time of one call of a step.", ("phase", "interface")),
     "stack_wake_lag": Metric("timer", "From a stack that is due to the worker that looks at it."),
     "stack_turn": Metric("timer", "Time of one turn of a stack, its commit included."),
+    "stack_drift": Metric(
+        "counter", "Differences between machines and stacks that were told of.", ("change",)
+    ),
+    "stack_drift_page": Metric("timer", "Time of one look at a page of machines of stacks."),
     "bmc_call": Metric("timer", "Time of one call of a BMC.", ("driver",)),
 }
 

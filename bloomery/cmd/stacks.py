@@ -81,8 +81,9 @@ class Stacks:
         self._on_events_written = on_events_written
         self._runtime = _Once(self._make_runtime)
         self.engine = EngineService(
-            conf, db, sealer, self._runtime, on_events_written=on_events_written
-        )
+            conf, db, sealer, self._runtime, on_events_written=on_events_written,
+            make_drift_watch=_Once(self._make_drift_watch),
+        )  # fmt: skip
         self.contract = cast(Engine, _LateEngine(self._make_contract))
 
     def start(self) -> None:
@@ -120,6 +121,13 @@ class Stacks:
             authorize=access.stored_type_check(self._services()),
         )
         return runtime
+
+    def _make_drift_watch(self) -> Any:
+        drift_watch = importlib.import_module("bloomery.orchestration.service.drift_watch")
+        return drift_watch.DriftWatch(
+            self._services(), self._runtime(), on_events_written=self._on_events_written,
+            on_accepted=self._accepted,
+        )  # fmt: skip
 
     def _make_contract(self) -> Engine:
         endpoint = importlib.import_module("bloomery.orchestration.service.endpoint")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bloomery.conductor.lifecycle import ConductorService
-from bloomery.db import nodes, stack_counts
+from bloomery.db import nodes, stack_counts, stack_drift
 from bloomery.db.engine import Database
 from bloomery.metrics import Readings, Watched
 from bloomery.orchestration.service.engine_service import EngineService
@@ -24,11 +24,17 @@ def of_site(db: Database) -> tuple[Watched, ...]:
         with db.read() as conn:
             return {(state,): n for state, n in stack_counts.resources_by_state(conn).items()}
 
+    def drifted_by_type() -> Readings:
+        with db.read() as conn:
+            return {(name,): count for name, count in stack_drift.count_by_type(conn).items()}
+
     return (
         Watched("nodes", "Nodes by provision state.", ("state",), nodes_by_state),
         Watched("stacks", "Stacks by state.", ("state",), stacks_by_state),
         Watched("stack_resources", "Resources of stacks.", ("state",), resources_by_state),
-    )
+        Watched("stack_drifted", "Resources that differ from their machines.", ("type",),
+                drifted_by_type),
+    )  # fmt: skip
 
 
 def of_engine(engine: EngineService) -> tuple[Watched, ...]:

@@ -37,6 +37,18 @@ class Engine:
     periodic_interval: int = option(
         60, "seconds between two looks for stacks that nobody works on", least=1
     )
+    drift_interval: int = option(
+        600,
+        "seconds in which each machine of a stack is compared once with its template, spread over "
+        "this time and over all engines; what differs is an event, and nothing is changed; 0: "
+        "only `stack check` compares",
+        least=0,
+    )
+    drift_sets_check_failed: bool = option(
+        False,
+        "let a resource whose machine differs be CHECK_FAILED, and CHECK_COMPLETE when it does not "
+        "any more, as a check of the stack would",
+    )
     engine_heartbeat_interval: int = option(
         2, "seconds between two signs of life, where engines share a database", least=1
     )

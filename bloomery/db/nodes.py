@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import itertools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from functools import lru_cache, partial
@@ -80,6 +80,19 @@ def _by_either(columns: tuple[str, ...]) -> sa.Select[Any]:
 def find_row(conn: sa.Connection, ident: str, columns: tuple[str, ...]) -> sa.Row[Any] | None:
     """Return these columns of the node with this UUID or name: objects still JSON text."""
     return conn.execute(_by_either(columns), {"ident": ident}).one_or_none()
+
+
+def list_rows_of(
+    conn: sa.Connection, uuids: Collection[str], columns: tuple[str, ...]
+) -> list[sa.Row[Any]]:
+    """Return these columns of nodes by UUID, as ``find_row`` does; those that are gone are not."""
+    query = sa.select(*(_COLUMNS[name] for name in columns))
+    idents = sorted(uuids)
+    return [
+        row
+        for start in range(0, len(idents), _MOST_AT_ONCE)
+        for row in conn.execute(query.where(_T.uuid.in_(idents[start : start + _MOST_AT_ONCE])))
+    ]
 
 
 def get(conn: sa.Connection, uuid: str) -> Node:

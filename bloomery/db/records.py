@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -10,7 +10,7 @@ from typing import Any
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pagination, rows
+from bloomery.db import pagination, rows, upserts
 from bloomery.db.tables import METADATA, NODES
 from bloomery.model.noun import Noun
 from bloomery.model.page import Page
@@ -53,6 +53,18 @@ def list_where(conn: sa.Connection, noun: Noun, **equal: Any) -> list[Any]:
     conditions = (c[n].in_(v) if isinstance(v, list) else c[n] == v for n, v in equal.items())
     query = _select(noun, noun.columns).where(*conditions)
     return [_value(noun, row) for row in conn.execute(query.order_by(c.id)).mappings()]
+
+
+def list_rows_where(
+    conn: sa.Connection, noun: Noun, column: str, values: Collection[str]
+) -> Sequence[sa.Row[Any]]:
+    """Return the records that have one of ``values`` in a column: objects still JSON text."""
+    query = _select(noun, noun.columns)
+    return [
+        row
+        for some in upserts.chunks(sorted(values))
+        for row in conn.execute(query.where(table(noun).c[column].in_(list(some))))
+    ]
 
 
 def _value(noun: Noun, row: sa.RowMapping) -> Any:

@@ -62,19 +62,27 @@ def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[Re
 
 
 def _decoded(conn: sa.Connection, found: Sequence[sa.Row[Any]], sealer: Sealer) -> list[Resource]:
-    data: dict[str, dict[str, Any]] = {}
-    redacted: dict[str, set[str]] = {}
-    for uuids in upserts.chunks([row.uuid for row in found]):
-        for row in conn.execute(sa.select(RESOURCE_DATA).where(_D.resource_uuid.in_(uuids))):
-            data.setdefault(row.resource_uuid, {})[row.key] = tree_values.decode_data(row, sealer)
-            if row.redacted:
-                redacted.setdefault(row.resource_uuid, set()).add(row.key)
+    data, redacted = data_of(conn, [row.uuid for row in found], sealer)
     return [
         tree_values.decode_resource(
             row, data.get(row.uuid, {}), frozenset(redacted.get(row.uuid, ())), sealer
         )
         for row in found
     ]
+
+
+def data_of(
+    conn: sa.Connection, uuids: Sequence[str], sealer: Sealer
+) -> tuple[dict[str, dict[str, Any]], dict[str, set[str]]]:
+    """Return the data of resources, and the keys of those that are redacted, by resource."""
+    data: dict[str, dict[str, Any]] = {}
+    redacted: dict[str, set[str]] = {}
+    for some in upserts.chunks(uuids):
+        for row in conn.execute(sa.select(RESOURCE_DATA).where(_D.resource_uuid.in_(some))):
+            data.setdefault(row.resource_uuid, {})[row.key] = tree_values.decode_data(row, sealer)
+            if row.redacted:
+                redacted.setdefault(row.resource_uuid, set()).add(row.key)
+    return data, redacted
 
 
 def properties_of(

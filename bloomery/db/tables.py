@@ -566,6 +566,21 @@ RESOURCE_DATA = sa.Table(
     mysql_charset="utf8mb4",
 )
 
+STACK_DRIFT = sa.Table(
+    "stack_drift",  # what was told of resources whose machines are not as they say
+    METADATA,
+    sa.Column(
+        "resource_uuid",
+        sa.String(36),
+        sa.ForeignKey("resources.uuid", ondelete="CASCADE"),
+        primary_key=True,
+    ),
+    sa.Column("differences", LongText, nullable=False),  # JSON: sentence by field
+    sa.Column("since", UtcTime, nullable=False),
+    mysql_engine="InnoDB",
+    mysql_charset="utf8mb4",
+)
+
 STACK_EVENTS = sa.Table(
     "stack_events",
     METADATA,

@@ -196,6 +196,10 @@ def _authorize_owned(ctx: Context, noun: Noun, ident: str, *rules: str) -> None:
         record = records.find_row(conn, noun, ident, columns)
     if record is None:
         raise noun.missing(ident)
+    _authorize_owned_row(ctx, noun, record, ident, *rules)
+
+
+def _authorize_owned_row(ctx: Context, noun: Noun, record: Any, ident: str, *rules: str) -> None:
     read, target = f"baremetal:{noun.policy}:get", owner_target(noun, record)
     if not (getattr(record, "public", False) or may(ctx, read, target)):
         _refused(ctx, read)
@@ -203,6 +207,19 @@ def _authorize_owned(ctx: Context, noun: Noun, ident: str, *rules: str) -> None:
     for rule in rules:
         if rule != read:
             authorize(ctx, rule, target)
+
+
+def authorize_record_row(ctx: Context, noun: Noun, record: Any, node: Any, verb: str) -> None:
+    """As ``authorize_record``, of a row that was read; ``node``: the row of what it belongs to."""
+    rule = f"baremetal:{noun.policy}:{verb}"
+    if not ctx.services.policies.enforced:
+        return
+    if noun.of_node:
+        authorize_part(ctx, node, noun.missing(record.uuid), rule)
+    elif "owner" in noun.columns:
+        _authorize_owned_row(ctx, noun, record, record.uuid, rule)
+    else:
+        authorize(ctx, rule)
 
 
 def owner_target(noun: Noun, record: Any) -> Target:

@@ -149,7 +149,8 @@ class Stacks(Protocol):
 
         {id, stack_name, stack_status, stack_status_reason, since, age_s, timeout_at, engine,
         orders: [{kind, accepted_at}], waiting: [{resource, stack, state, since, age_s, for}],
-        failed: [{resource, stack, state, reason}], next_action}; times in ISO 8601.
+        failed: [{resource, stack, state, reason}], next_action,
+        drifted: [{resource, stack, since, differences: {field: sentence}}]}; times in ISO 8601.
         """
 
 

@@ -15,7 +15,13 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import sqlalchemy as sa
+
+from bloomery.db import nodes, rows
 from bloomery.db.engine import Database
+from bloomery.db.tables import NODES
+from bloomery.model import node as model
+from bloomery.model.node import Node
 from bloomery.model.stacks import Template
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.simulation.machines import SimulatedMachines
@@ -50,6 +56,23 @@ def make_site(
     for number in range(1, pool + 1):
         site.machines.add_node(name=f"p{number}", resource_class="pool")
     return site
+
+
+def write_nodes(site: Site, **more: Any) -> None:
+    """Put the nodes in memory into rows, as a conductor would have left them; anew each time."""
+    known = {each.name for each in dataclasses.fields(Node)}
+    blank = dataclasses.asdict(Node(uuid="", driver="fake-hardware"))
+    for values in site.machines.nodes.values():
+        node = blank | {name: value for name, value in values.items() if name in known} | more
+        node |= {"created_at": rows.now(), "provision_updated_at": None, "allocation_uuid": None}
+        columns = {name: node[name] for name in model.COLUMNS if name != "id"}
+        encoded = rows.encode(columns, model.OBJECTS)
+
+        def write(conn: sa.Connection, encoded: dict[str, Any] = encoded) -> None:
+            conn.execute(sa.delete(NODES).where(NODES.c.uuid == encoded["uuid"]))
+            nodes.insert(conn, encoded)
+
+        site.db.transact(write)
 
 
 def copied(start: Site, path: Path) -> Site:

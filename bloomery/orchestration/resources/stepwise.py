@@ -100,12 +100,16 @@ class Stepwise(base.Resource):
     # -------------------------------------------------------------------------- how it really is
 
     def handle_check(self) -> Any:
-        """Raise NotFound, or Drifted with each difference; nothing is changed.
+        """Raise NotFound, or Drifted with each difference; nothing is changed."""
+        drift.refuse(self.find_differences())
+
+    def find_differences(self) -> list[drift.Difference]:
+        """Return where the thing is not as the properties say.  Raises NotFound, Busy.
 
         Of what ``external_id`` names, no properties are stored: it is there, or it is not.
         """
         real = self.real()
-        drift.refuse(self.differences(real) if self.properties else ())
+        return [*self.differences(real)] if self.properties else []
 
     def real(self) -> Json:
         """Return the thing as the API has it.  Raises NotFound."""

@@ -98,7 +98,7 @@ def accept(ctx: StackContext, change: Change) -> None:
         stack_orders.insert(conn, sealer, order)
 
     ctx.services.db.transact(write)
-    _send(ctx, after, change.template, told)
+    send(ctx, after, change.template, told)
     ctx.on_accepted(stack.root_uuid)
 
 
@@ -123,7 +123,7 @@ def create(ctx: StackContext, stack: Stack, template: Template, order: Order, mo
         _tell(ctx, conn, told, stack)
 
     ctx.services.db.transact(write)
-    _send(ctx, stack, template, told)
+    send(ctx, stack, template, told)
     ctx.on_accepted(stack.root_uuid)
 
 
@@ -250,9 +250,7 @@ def _tell(ctx: StackContext, conn: sa.Connection, told: Sequence[Event], stack: 
     events.insert(conn, [trees.relay_row(each, stack, request_id=request_id) for each in told])
 
 
-def _send(
-    ctx: StackContext, stack: Stack, template: Template | None, told: Sequence[Event]
-) -> None:
+def send(ctx: StackContext, stack: Stack, template: Template | None, told: Sequence[Event]) -> None:
     """Send what was stored to the sinks that the environments name."""
     runtime = ctx.runtime
     if not (runtime.sinks and told):

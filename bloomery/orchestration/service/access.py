@@ -91,18 +91,27 @@ def stored_caller(services: Services, stack: Stack) -> Request:
 
     The request waits for no node.  Where callers have no roles, it names nobody.
     """
-    request_id = f"stack-{stack.root_uuid}"
     if not services.policies.enforced:
-        return Request(request_id=request_id, wait_s=0)
+        return request_of(services, stack.root_uuid, stack.project, None)
     with services.db.read() as conn:
         root = db.find(conn, stack.root_uuid)
         uuid = None if root is None else root.credentials_uuid
         who = None if uuid is None else credentials.find(conn, uuid)
+    return request_of(services, stack.root_uuid, stack.project, who)
+
+
+def request_of(
+    services: Services, root_uuid: str, project: str, who: credentials.Caller | None
+) -> Request:
+    """Return the request of ``stored_caller``; a caller of another project gives no roles."""
+    request_id = f"stack-{root_uuid}"
+    if not services.policies.enforced:
+        return Request(request_id=request_id, wait_s=0)
     return Request(
         request_id=request_id,
         user=None if who is None else who.user,
-        project=stack.project,
-        roles=() if who is None or who.project != stack.project else who.roles,
+        project=project,
+        roles=() if who is None or who.project != project else who.roles,
         wait_s=0,
     )
 

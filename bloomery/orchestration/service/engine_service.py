@@ -6,19 +6,22 @@
     engine.stop(grace_s=60)
 
 It owns the parts and joins them: ``threads`` steps trees, ``sweeper`` finds those that nobody works
-on, ``liveness`` says which engines live, ``wakes`` what happened elsewhere, ``purge`` what may go.
+on, ``liveness`` says which engines live, ``wakes`` what happened elsewhere, ``purge`` what may go,
+``drift`` which machines are not as their stacks say.
 What works on templates is imported with the first stack: a process that has none does not pay.
 """
 
 from __future__ import annotations
 
 import logging
+import random
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.model.stacks import Tree
+from bloomery.orchestration.service import drift_timer
 from bloomery.orchestration.service.liveness import Liveness
 from bloomery.orchestration.service.locks import Lease, StackLock
 from bloomery.orchestration.service.purge import EVERY_S, Purge
@@ -39,6 +42,7 @@ class EngineService:
     """``on_events_written`` is called after each commit that wrote event rows.
 
     ``runtime`` is called when the first tree is loaded; ``make_tree`` is what tests replace.
+    ``make_drift_watch`` makes what looks for machines that differ from their stacks; None: nothing.
     """
 
     def __init__(
@@ -50,6 +54,7 @@ class EngineService:
         *,
         on_events_written: Callable[[], None] = lambda: None,
         make_tree: Callable[[Tree], WorkingTree] | None = None,
+        make_drift_watch: Callable[[], drift_timer.Watch] | None = None,
     ) -> None:
         """``conf`` names the host.  Raises CannotStart for times that do not fit."""
         self.conf, self._db = conf, db
@@ -70,6 +75,10 @@ class EngineService:
             db, on_news=self.groups.wake, on_stacks=self.sweeper.sweep, alone=alone
         )
         self._purge = Purge(db, conf.engine, stopping=lambda: self._stopping)
+        self.drift = make_drift_watch and drift_timer.DriftTimer(
+            db, conf.engine.drift_interval, make_watch=make_drift_watch,
+            live_ids=self.liveness.live_ids, random=random.random,
+        )  # fmt: skip
         self._trees = TreeRuntime(
             store=RowStore(db, sealer, publisher=f"orchestration.{host}"),
             make_tree=make_tree or Loader(runtime),
@@ -85,6 +94,8 @@ class EngineService:
         self.groups.begin()
         self.groups.add_timer("sweep", self.conf.engine.periodic_interval, self.sweeper.sweep)
         self.groups.add_timer("purge", EVERY_S, self._purge.run)
+        if self.drift is not None and self.conf.engine.drift_interval:
+            self.groups.start("drift", self.drift.step, is_timer=True)
         self.wakes.begin()
         self.liveness.begin()
         if orphans := self.sweeper.sweep():

@@ -33,7 +33,7 @@ from bloomery.orchestration.resources.machines import Busy, Json, Machines, Patc
 from bloomery.orchestration.service import access, budgets
 
 _UNSEEN: Final = frozenset({"driver_internal_info", "clean_step", "deploy_step", "service_step"})
-_COLUMNS: Final = tuple(
+COLUMNS: Final = tuple(
     field.name for field in node_model.FIELDS.values()
     if (field.column or field.name == "traits") and field.name not in _UNSEEN
 )  # fmt: skip
@@ -63,12 +63,8 @@ class ServiceMachines:
     def get_node(self, ident: str) -> Json:
         context = self._context()
         with _busy_is_told(None):
-            row = nodes.get_row(context, ident, _COLUMNS)
-        node = _node(row)
-        hidden: tuple[str, ...] = ()
-        if policy.guards_fields(context):
-            hidden = policy.hidden_fields(context, row.owner, row.lessee)
-        return {name: None if name in hidden else value for name, value in node.items()}
+            row = nodes.get_row(context, ident, COLUMNS)
+        return shown_node(context, row)
 
     def create_node(self, fields: Json) -> None:
         with _busy_is_told(None):
@@ -127,9 +123,7 @@ class ServiceMachines:
             row = records.get(context, declared, ident, declared.columns)
         except errors.NotFound:
             return None
-        record = _record(declared, row)
-        unseen = [n for n, rule in declared.read_rules.items() if not policy.may(context, rule)]
-        return record | dict.fromkeys(unseen)
+        return shown_record(context, declared, row)
 
     def create(self, noun: str, fields: Json) -> None:
         declared, context = nouns.BY_NAME[noun], self._context()
@@ -171,9 +165,25 @@ def _plain(patch: Patch) -> list[Json]:
     return [dict(operation) for operation in patch]
 
 
+def shown_node(context: Context, row: Any) -> Json:
+    """Return a node, a row of ``COLUMNS``, as the caller may see it."""
+    node = _node(row)
+    hidden: tuple[str, ...] = ()
+    if policy.guards_fields(context):
+        hidden = policy.hidden_fields(context, row.owner, row.lessee)
+    return {name: None if name in hidden else value for name, value in node.items()}
+
+
+def shown_record(context: Context, noun: Noun, row: Any) -> Json:
+    """Return a record, a row of the noun's columns, as the caller may see it."""
+    record = _record(noun, row)
+    unseen = [n for n, rule in noun.read_rules.items() if not policy.may(context, rule)]
+    return record | dict.fromkeys(unseen)
+
+
 def _node(row: Any) -> Json:
     values: Json = {}
-    for name, value in zip(_COLUMNS, row, strict=True):
+    for name, value in zip(COLUMNS, row, strict=True):
         if name == "traits":
             values[name] = sorted(value.split(",")) if value else []
         elif name in node_model.OBJECTS:

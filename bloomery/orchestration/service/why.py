@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Final
+from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.db import resources, stack_locks, stack_orders, stacks
+from bloomery.db import resources, rows, stack_drift, stack_locks, stack_orders, stacks
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Resource, Stack
 from bloomery.orchestration.engine.events import CHANGED
@@ -34,6 +34,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         held = resources.list_of_tree(conn, row.root_uuid, sealer)
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
+        drifted = stack_drift.list_of_tree(conn, row.root_uuid)
     held = [each for each in held if each.stack_uuid in below]
     things = _Things(below, held)
     waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
@@ -56,6 +57,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         ],
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, below) for each in failed[:_MOST]],
+        "drifted": [_drifted(each, below) for each in drifted if each.stack_uuid in below][:_MOST],
         "next_action": _next_action(row, waiting, things, bool(orders), engine),
     }
 
@@ -119,6 +121,16 @@ def _failed(resource: Resource, below: Mapping[str, Stack]) -> Json:
         "stack": below[resource.stack_uuid].name,
         "state": f"{resource.action}_{resource.status}",
         "reason": resource.reason,
+    }
+
+
+def _drifted(resource: sa.Row[Any], below: Mapping[str, Stack]) -> Json:
+    """Say what the drift watch has found, and has told of once."""
+    return {
+        "resource": resource.name,
+        "stack": below[resource.stack_uuid].name,
+        "since": _iso(resource.since),
+        "differences": rows.load(resource.differences),
     }
 
 

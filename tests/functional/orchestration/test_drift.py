@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import http.client
+import json
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -9,7 +11,8 @@ from typing import Any
 import pytest
 import sqlalchemy as sa
 
-from bloomery.db.tables import NODES
+from bloomery.db import stack_drift
+from bloomery.db.tables import EVENTS, NODES
 from tests.functional.orchestration.test_machines import (
     IMAGE,
     SLOT,
@@ -181,3 +184,119 @@ def test_an_instance_that_was_taken_away_is_told(tmp_path: Path) -> None:
         asked(site, "DELETE", "/v1/nodes/n1")
         found = check(site, "rack-n1", "CHECK_FAILED")
         assert "could not be found" in found["node"]
+
+
+# ------------------------------------------------------------------------------------- the watch
+
+
+def watch(site: Orchestration) -> None:
+    """Let the drift watch look at every machine once."""
+    drift = site.service.stacks.engine.drift
+    assert drift is not None
+    drift.look()
+
+
+def told(site: Orchestration, stack: str) -> list[tuple[str, str, str]]:
+    """Return what the watch has told of a stack, the oldest first."""
+    path = site.ask("GET", f"/stacks/{stack}")[1]["stack"]
+    _, document = site.ask("GET", f"/stacks/{stack}/{path['id']}/events?sort_dir=asc")
+    return [
+        (each["resource_name"], each["resource_status"], each["resource_status_reason"])
+        for each in document["events"]
+        if each["resource_status"].startswith("DRIFT_")
+    ]
+
+
+def rows_of(site: Orchestration, stack: str, action: str) -> list[Any]:
+    uuid = path_of(site, stack).rpartition("/")[2]
+    query = sa.select(EVENTS).where(EVENTS.c.object_uuid == uuid, EVENTS.c.action == action)
+    with site.service.db.read() as conn:
+        return list(conn.execute(query.order_by(EVENTS.c.id)))
+
+
+def test_a_difference_is_told_once_and_so_is_its_end(site: Orchestration) -> None:
+    before = len(told(site, "web"))
+    watch(site)
+    assert len(told(site, "web")) == before
+    power("power off")(site)
+    watch(site)
+    watch(site)
+    in_maintenance(site)
+    watch(site)
+    found = why(site, "web")["drifted"]
+    power("power on")(site)
+    out_of_maintenance(site)
+    watch(site)
+    watch(site)
+    assert told(site, "web")[before:] == [
+        ("web", "DRIFT_FAILED", "power_state is 'power off' and is to be 'power on'"),
+        ("web", "DRIFT_FAILED", "maintenance is True and is to be False"),
+        ("web", "DRIFT_COMPLETE", "as the template says again: maintenance, power_state"),
+    ]
+    assert [(each["resource"], sorted(each["differences"])) for each in found] == [
+        ("web", ["maintenance", "power_state"])
+    ]
+    assert why(site, "web")["drifted"] == []
+    assert site.resources(path_of(site, "web"))["web"]["resource_status"] != "CHECK_FAILED"
+    rows = rows_of(site, "web", "drift")
+    assert [(row.status, row.level) for row in rows][-3:] == [
+        ("error", "error"), ("error", "error"), ("end", "info"),
+    ]  # fmt: skip
+
+
+def path_of(site: Orchestration, stack: str) -> str:
+    return f"/stacks/{stack}/{site.ask('GET', f'/stacks/{stack}')[1]['stack']['id']}"
+
+
+def why(site: Orchestration, stack: str) -> dict[str, Any]:
+    connection = http.client.HTTPConnection(*site.service.orchestration_api.address, timeout=60)
+    try:
+        connection.request("GET", f"/ext/v1/stacks/{stack}/why")
+        document: dict[str, Any] = json.loads(connection.getresponse().read())
+    finally:
+        connection.close()
+    return document
+
+
+def test_a_resource_is_marked_where_the_operator_asks_for_it(tmp_path: Path) -> None:
+    with Orchestration(tmp_path / "state", drift_sets_check_failed=True) as site:
+        enrol(site)
+        web = site.create("web", template({"slot": SLOT, "web": WEB}))
+        site.wait_for(web, "CREATE_COMPLETE")
+        power("power off")(site)
+        watch(site)
+        marked = wait_for(lambda: state_of(site, web, "CHECK_FAILED"), "the mark")
+        assert marked["resource_status_reason"] == (
+            "Drifted: resources.web: power_state is 'power off' and is to be 'power on'"
+        )
+        power("power on")(site)
+        watch(site)
+        wait_for(lambda: state_of(site, web, "CHECK_COMPLETE"), "the end of it")
+        ironic(site, "PUT", "/v1/nodes/n1/states/provision", {"target": "deleted"})
+        wait_for(lambda: node_of(site)["provision_state"] == "available", "the end of it")
+        watch(site)
+        reasons = [reason for _, state, reason in told(site, "web") if state == "DRIFT_FAILED"]
+        assert "the instance was taken away from the node" in reasons
+        assert site.ask("DELETE", web)[0] == 204
+        site.wait_for(web, "DELETE_COMPLETE")
+        watch(site)
+        with site.service.db.read() as conn:
+            assert stack_drift.count_by_type(conn) == {}
+
+
+def state_of(site: Orchestration, path: str, state: str) -> dict[str, Any] | None:
+    resource = site.resources(path)["web"]
+    return resource if resource["resource_status"] == state else None
+
+
+def test_a_node_that_is_worked_at_is_looked_at_later(site: Orchestration) -> None:
+    before = len(told(site, "web"))
+    change = sa.update(NODES).where(NODES.c.name == "n1")
+    site.service.db.transact(
+        lambda conn: conn.execute(change.values(reservation="c", power_state="power off"))
+    )
+    watch(site)
+    assert len(told(site, "web")) == before
+    site.service.db.transact(
+        lambda conn: conn.execute(change.values(reservation=None, power_state="power on"))
+    )

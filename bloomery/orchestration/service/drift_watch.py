@@ -1,0 +1,290 @@
+"""The drift watch: machines that are not as their stacks say, told without being asked.
+
+It compares as a check does (``Stepwise.find_differences``), from rows that are read together, and
+with the eyes of who owns the stack: what that caller may not see is "not found", and no value of it
+is told.  A difference that stands is told once, and its end once: what was told is a row of its
+own.  The watch changes no machine; resources become CHECK_FAILED only where the operator has asked
+for it (``[engine]drift_sets_check_failed``), by the order that marks them unhealthy.
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import (
+    credentials,
+    events,
+    resources,
+    rows,
+    stack_drift,
+    stack_locks,
+    stacks,
+    tree_values,
+    trees,
+)
+from bloomery.metrics import METRICS
+from bloomery.model.stacks import Event, OrderKind, Properties, Stack
+from bloomery.operations.context import Services
+from bloomery.orchestration.engine.runtime import EngineRuntime
+from bloomery.orchestration.resources import base, stepwise
+from bloomery.orchestration.resources.allocation import Allocation
+from bloomery.orchestration.resources.machine_records import MachineRecord
+from bloomery.orchestration.resources.machines import ALLOCATION, Busy
+from bloomery.orchestration.resources.node import Node
+from bloomery.orchestration.resources.states import Action, Status
+from bloomery.orchestration.service import acceptance, access, definitions, machine_pages
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.service.machine_pages import MachinePage, PageMachines
+from bloomery.orchestration.template import kinds
+
+LOG = logging.getLogger(__name__)
+
+DRIFT: Final = "DRIFT"  # the action of its events: FAILED is a difference, COMPLETE its end
+REASON: Final = "Drifted: "
+Differences = Mapping[str, str]  # sentence by field
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Look:
+    """What was read of a page, at one moment."""
+
+    resources: Sequence[sa.Row[Any]]
+    properties: Mapping[str, Properties]
+    data: Mapping[str, dict[str, Any]]
+    machines: MachinePage
+    told: Mapping[str, Differences]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class News:
+    """What has changed about one resource since something was told of it."""
+
+    resource: sa.Row[Any]
+    differences: Differences
+    told: Differences
+
+    @property
+    def begun(self) -> list[str]:
+        """The sentences that were not told yet."""
+        return [text for name, text in self.differences.items() if self.told.get(name) != text]
+
+    @property
+    def ended(self) -> list[str]:
+        """The fields that do not differ any more."""
+        return [name for name in self.told if name not in self.differences]
+
+
+class DriftWatch:
+    """``on_accepted`` is called with the root of a tree that has an order to mark a resource."""
+
+    def __init__(
+        self,
+        services: Services,
+        runtime: EngineRuntime,
+        *,
+        on_events_written: Callable[[], None],
+        on_accepted: Callable[[str], None],
+    ) -> None:
+        assert services.sealer is not None, "stacks are stored with a key only"
+        self._services, self._runtime, self._sealer = services, runtime, services.sealer
+        self._on_events_written, self._on_accepted = on_events_written, on_accepted
+
+    @cached_property
+    def _kinds(self) -> Mapping[str, type[stepwise.Stepwise]]:
+        """The installed kinds of machines by type."""
+        loaded = {name: load() for name, load in kinds.loaders("bloomery.resources").items()
+                  if name.startswith("OS::Ironic::")}  # fmt: skip
+        return {name: kind for name, kind in loaded.items() if issubclass(kind, stepwise.Stepwise)}
+
+    def look(self, after_id: int, size: int, owns: Callable[[str], bool]) -> int | None:
+        """Look at a page of machines; return its last row, None where the rows end."""
+        with METRICS.timer("stack_drift_page"):
+            with self._services.db.snapshot() as conn:
+                page = stack_drift.list_page(conn, after_id, size)
+                ours = [row for row in page if row.type in self._kinds and owns(row.root_uuid)]
+                look = self._read(conn, ours)
+            self._tell(self._news(look))
+        return page[-1].id if len(page) == size else None
+
+    def _read(self, conn: sa.Connection, page: Sequence[sa.Row[Any]]) -> Look:
+        uuids = [row.uuid for row in page]
+        stored = {row.properties_uuid for row in page if row.properties_uuid}
+        properties = resources.properties_of(conn, stored, self._sealer)
+        return Look(
+            resources=page,
+            properties=properties,
+            data=resources.data_of(conn, uuids, self._sealer)[0],
+            machines=machine_pages.read(conn, self._idents(page)),
+            told=stack_drift.stored(conn, uuids),
+        )
+
+    def _idents(self, page: Sequence[sa.Row[Any]]) -> dict[str, set[str]]:
+        """Return the UUIDs that the kinds of a page will ask for: see ``machine_pages.read``."""
+        idents: dict[str, set[str]] = {}
+        for row in page:
+            kind = self._kinds[row.type]
+            if issubclass(kind, MachineRecord):
+                words = [kind.noun]
+            elif issubclass(kind, Allocation):
+                words = [ALLOCATION]
+            else:
+                words = ["node", "ports_of"] if issubclass(kind, Node) else ["node"]
+            for word in words:
+                idents.setdefault(word, set()).add(row.physical_id)
+        return idents
+
+    # ---------------------------------------------------------------------------- comparing
+
+    def _news(self, look: Look) -> dict[str, list[News]]:
+        """Return what is new, by stack."""
+        news: dict[str, list[News]] = {}
+        for row in look.resources:
+            differences, told = self._differences(look, row), look.told.get(row.uuid, {})
+            if differences is not None and differences != told:
+                each = News(resource=row, differences=differences, told=told)
+                news.setdefault(row.stack_uuid, []).append(each)
+        return news
+
+    def _differences(self, look: Look, row: sa.Row[Any]) -> Differences | None:
+        """Return sentences by field; None: a conductor is at work, and the next round will tell."""
+        try:
+            found = self._resource(look, row).find_differences()
+        except Busy:
+            return None
+        except errors.NotFound as exc:
+            return {"physical_id": str(exc)}
+        except errors.Failure as exc:  # the caller may not look, or a database is away
+            LOG.info("stack %s: cannot compare resource %s: %s",
+                     row.stack_name, row.name, errors.brief(exc))  # fmt: skip
+            return None
+        sentences: dict[str, str] = {}
+        for field, sentence in found:
+            sentences[field] = f"{sentences[field]}; {sentence}" if field in sentences else sentence
+        return sentences
+
+    def _resource(self, look: Look, row: sa.Row[Any]) -> stepwise.Stepwise:
+        values = look.properties.get(str(row.properties_uuid))
+        record = base.Record(
+            name=row.name, type=row.type, uuid=row.uuid, physical_id=row.physical_id,
+            data=look.data.get(row.uuid, {}),
+        )  # fmt: skip
+        who = None
+        if row.caller_project is not None:
+            roles = tuple(rows.load(row.roles))
+            who = credentials.Caller(user=row.user, project=row.caller_project, roles=roles)
+        request = access.request_of(self._services, row.root_uuid, row.project, who)
+        context = base.ResourceContext(
+            stack_name=row.stack_name, stack_id=row.stack_uuid, project_id=row.project,
+            utc=lambda: self._runtime.utc().timestamp(), random=self._runtime.random,
+            machines=PageMachines(self._services, request, look.machines),
+        )  # fmt: skip
+        properties = {} if values is None else values.data
+        return self._kinds[row.type](record, properties, context)
+
+    # ------------------------------------------------------------------------------ telling
+
+    def _tell(self, news: Mapping[str, Sequence[News]]) -> None:
+        for stack_uuid, of_stack in news.items():
+            with self._services.db.read() as conn:
+                stack = stacks.find(conn, stack_uuid)
+            if stack is not None:
+                self._tell_of(stack, of_stack)
+        if news:
+            self._on_events_written()
+
+    def _tell_of(self, stack: Stack, news: Sequence[News]) -> None:
+        """Write what is new about the resources of a stack, and mark them where that is wanted."""
+        request = access.stored_caller(self._services, stack)
+        ctx = StackContext(
+            services=self._services, request=request, runtime=self._runtime,
+            on_accepted=self._on_accepted,
+        )  # fmt: skip
+        masked = [self._masked(ctx, stack, each) for each in news]
+        told = self._services.db.transact(lambda conn: self._write(conn, stack, masked))
+        acceptance.send(ctx, stack, None, told)
+        for each in masked:
+            METRICS.send_counter("stack_drift:begun", len(each.begun))
+            METRICS.send_counter("stack_drift:ended", len(each.ended))
+            if self._services.conf.engine.drift_sets_check_failed:
+                self._mark(ctx, stack, each)
+
+    def _masked(self, ctx: StackContext, stack: Stack, news: News) -> News:
+        """Return the news without values of hidden parameters."""
+        if not news.begun:
+            return news
+        redaction = definitions.of(ctx, stack).definition.redaction
+        sentences = {name: redaction.masked(text) for name, text in news.differences.items()}
+        return News(resource=news.resource, differences=sentences, told=news.told)
+
+    def _write(self, conn: sa.Connection, stack: Stack, news: Sequence[News]) -> list[Event]:
+        """Store what is told, unless the resource has moved on, or another engine was first."""
+        stack_locks.hold(conn, stack.root_uuid)
+        stored = stack_drift.stored(conn, [each.resource.uuid for each in news])
+        told: list[Event] = []
+        for each in news:
+            row = each.resource
+            known = stored.get(row.uuid, {})
+            if known != dict(each.told) or known == each.differences:
+                continue
+            if not stack_drift.is_unchanged(conn, row):
+                continue
+            stack_drift.replace(conn, row.uuid, each.differences, now=rows.now())
+            told += self._events(stack, each)
+        trees.insert_events(conn, [tree_values.encode_event(event) for event in told])
+        events.insert(conn, [trees.relay_row(each, stack) for each in _of_stack(stack, told)])
+        return told
+
+    def _events(self, stack: Stack, news: News) -> list[Event]:
+        told = []
+        if news.begun:
+            told.append(self._event(stack, news, Status.FAILED, "; ".join(news.begun)))
+        if news.ended:
+            reason = f"as the template says again: {', '.join(news.ended)}"
+            told.append(self._event(stack, news, Status.COMPLETE, reason))
+        return told
+
+    def _event(self, stack: Stack, news: News, status: Status, reason: str) -> Event:
+        return Event(
+            uuid=self._runtime.new_id(), stack_uuid=stack.uuid, root_uuid=stack.root_uuid,
+            created_at=self._runtime.utc(), action=DRIFT, status=status, name=news.resource.name,
+            type=news.resource.type, physical_id=news.resource.physical_id, reason=reason,
+        )  # fmt: skip
+
+    def _mark(self, ctx: StackContext, stack: Stack, news: News) -> None:
+        """Order that a resource be CHECK_FAILED, or CHECK_COMPLETE where it failed for drift."""
+        row = news.resource
+        is_marked = (row.action, row.status) == (Action.CHECK, Status.FAILED)
+        if is_marked == bool(news.differences) or (is_marked and not row.reason.startswith(REASON)):
+            return
+        text = "; ".join(news.differences.values()) or "as the template says again"
+        reason = f"{REASON}resources.{row.name}: {text}" if news.differences else text
+        payload = {"resource": row.uuid, "unhealthy": not is_marked, "reason": reason}
+        status = Status.COMPLETE if is_marked else Status.FAILED
+
+        def mark(conn: sa.Connection) -> None:
+            resources.set_state(conn, row.uuid, action=Action.CHECK, status=status, reason=reason)
+
+        acceptance.accept(ctx, acceptance.Change(
+            stack=stack, kind=OrderKind.MARK_UNHEALTHY, payload=payload, check=mark, renews=False,
+        ))  # fmt: skip
+
+
+def _of_stack(stack: Stack, told: Sequence[Event]) -> list[Event]:
+    """Return what is told of the stack itself: one event for what began, one for what ended."""
+    return [
+        Event(
+            uuid=stack.uuid, stack_uuid=stack.uuid, root_uuid=stack.root_uuid,
+            created_at=of_status[0].created_at, action=DRIFT, status=status, name=stack.name,
+            type=acceptance.STACK_TYPE, physical_id=stack.uuid,
+            reason="; ".join(f"{each.name}: {each.reason}" for each in of_status),
+        )
+        for status in (Status.FAILED, Status.COMPLETE)
+        if (of_status := [each for each in told if each.status == status])
+    ]  # fmt: skip

@@ -1,0 +1,98 @@
+"""Machines whose rows were read together: what a look at many asks instead of one query each.
+
+    with services.db.snapshot() as conn:
+        page = machine_pages.read(conn, physical_ids)
+    PageMachines(services, request, page).get_node(uuid)
+
+Answers are those of ``ServiceMachines``, with the same eyes: what the owner of a stack may not see
+is not found.  What no page has is asked for by itself.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.db import nodes as node_rows
+from bloomery.db import records as record_rows
+from bloomery.model import nouns
+from bloomery.model.request import Request
+from bloomery.operations import policy
+from bloomery.operations.context import Context, Services
+from bloomery.orchestration.resources import machines
+from bloomery.orchestration.resources.machines import Busy, Json
+from bloomery.orchestration.service import machines as service_machines
+from bloomery.orchestration.service.machines import ServiceMachines
+
+_NOUNS = (
+    machines.ALLOCATION, machines.PORT, machines.PORTGROUP, machines.VOLUME_CONNECTOR,
+    machines.VOLUME_TARGET, machines.DEPLOY_TEMPLATE, machines.RUNBOOK,
+)  # fmt: skip
+
+
+@dataclass(slots=True)
+class MachinePage:
+    """Rows by UUID; records also by the word of their noun."""
+
+    nodes: Mapping[str, sa.Row[Any]] = field(default_factory=dict)
+    records: Mapping[str, Mapping[str, sa.Row[Any]]] = field(default_factory=dict)
+
+
+def read(conn: sa.Connection, uuids: Mapping[str, Collection[str]]) -> MachinePage:
+    """Return what there is: ``uuids`` of nodes under "node", of records under their noun's word.
+
+    Ports of the nodes and nodes of the records are read as well.
+    """
+    idents = set(uuids.get("node", ()))
+    found: dict[str, dict[str, sa.Row[Any]]] = {}
+    for word in _NOUNS:
+        if wanted := uuids.get(word):
+            declared = nouns.BY_NAME[word]
+            records = record_rows.list_rows_where(conn, declared, "uuid", wanted)
+            found[word] = {row.uuid: row for row in records}
+            if "node_uuid" in declared.columns:
+                idents |= {row.node_uuid for row in records if row.node_uuid}
+    if wanted := uuids.get("ports_of"):
+        ports = record_rows.list_rows_where(conn, nouns.PORT, "node_uuid", wanted)
+        found.setdefault(machines.PORT, {}).update({row.uuid: row for row in ports})
+    nodes = node_rows.list_rows_of(conn, idents, service_machines.COLUMNS)
+    return MachinePage({row.uuid: row for row in nodes}, found)
+
+
+class PageMachines(ServiceMachines):
+    """The machines of the owner of one stack, as far as a page has them.
+
+    A node that a conductor works at is ``Busy``: what it comes to is not known yet.
+    """
+
+    def __init__(self, services: Services, request: Request, page: MachinePage) -> None:
+        self._services, self._page = services, page
+        self._caller = Context(services=services, request=request)
+
+    def _context(self) -> Context:
+        return self._caller
+
+    def get_node(self, ident: str) -> Json:
+        row = self._page.nodes.get(ident)
+        if row is None:
+            return super().get_node(ident)
+        policy.authorize_part(self._caller, row, errors.NodeNotFound(node=ident))
+        if row.reservation is not None:
+            raise Busy(f"node {ident} is worked at", ident)
+        return service_machines.shown_node(self._caller, row)
+
+    def find(self, noun: str, ident: str) -> Json | None:
+        declared = nouns.BY_NAME[noun]
+        row = self._page.records.get(noun, {}).get(ident)
+        node = None if row is None or not declared.of_node else self._page.nodes.get(row.node_uuid)
+        if row is None or (declared.of_node and node is None):
+            return super().find(noun, ident)
+        try:
+            policy.authorize_record_row(self._caller, declared, row, node, "get")
+        except errors.NotFound:
+            return None
+        return service_machines.shown_record(self._caller, declared, row)
