@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -17,7 +16,6 @@ from tests.kit import trees
 from tests.kit.machine_sites import Site, make_site, template
 from tests.kit.row_engines import Engine, Kill, Killed
 
-POLICIES = ("pause", "stop", "continue", "rollback_batch")
 NEW = "http://images/b"
 
 
@@ -233,34 +231,3 @@ def test_killed_at_any_commit_a_roll_out_ends_the_same(make_rack: Make) -> None:
         assert rack.site.stack().status == Status.COMPLETE, number
         assert len(rack.machines.orders) == len(calm.machines.orders), number
         assert rack.machines.most_down == 1
-
-
-@pytest.mark.parametrize("seed", range(25))
-def test_any_roll_out_ends_and_never_has_too_many_down(make_rack: Make, seed: int) -> None:
-    draw = random.Random(seed)
-    count, most = draw.randint(1, 7), draw.randint(1, 3)
-    rack = make_rack(
-        count,
-        policy={
-            "max_unavailable": most, "batch_size": draw.randint(1, 4),
-            "order": draw.choice(["index_desc", "index_asc", "oldest", "unhealthy_first"]),
-            "failure_policy": draw.choice(POLICIES), "max_failures": draw.randint(0, 1),
-        },
-        canary={"size": draw.randint(0, 2), "require_signal": draw.random() < 0.3},
-        signals=[draw.choice(["continue", "abort", "rollback"]) for _ in range(9)],
-    )  # fmt: skip
-    failures = draw.randint(0, 2)
-    for _ in range(failures):
-        rack.machines.fail_next("rebuild", "no disk")
-    rack.update()
-    rack.run()
-    assert rack.machines.most_down <= most + failures  # who failed is tried again meanwhile
-    assert rack.rollout()["state"] in ("complete", "failed")
-    assert len(rack.machines.images()) == count
-    rack.machines.mend()
-    rack.update("http://images/c")
-    rack.signals = ["continue"] * 20
-    rack.pauses.clear()
-    rack.run()
-    assert rack.site.stack().status == Status.COMPLETE, (rack.group().reason, rack.pauses)
-    assert rack.machines.images() == ["http://images/c"] * count

@@ -91,6 +91,36 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         }
         return groups.member(definition, name, properties.get("index_var") or "%index%")
 
+    def steps_from(self, present: groups.Members) -> list[rollouts.Step]:
+        """Tell the batches in which the group would come to its properties from these members.
+
+        Members count as ready, where no child tells otherwise.  Nothing is ordered.
+        """
+        make = rollouts.Pace.of if present else rollouts.Pace.of_creation
+        pace, skipped = make(self.update_policy, self.count()), set(self.skip_list())
+        names = groups.names(self.count(), skipped)
+        surge_names = groups.names(self.count() + pace.max_surge, skipped)
+        child, staying = self.child(), set(surge_names)
+        states = {} if child is None else child.statuses()
+        members = [
+            rollouts.Member(
+                name=name,
+                is_ready=states.get(name, Status.COMPLETE) is Status.COMPLETE,
+                is_current=states.get(name) is not Status.FAILED and body == self.member(name),
+            )
+            for name, body in present.items()
+            if name in staying
+        ]
+        return list(
+            rollouts.rollout_steps(
+                members,
+                pace,
+                names=names,
+                surge_names=surge_names,
+                leaving=present.keys() - staying,
+            )
+        )
+
     # ------------------------------------------------------------------------------------ handlers
 
     def handle_create(self) -> Any:
@@ -230,7 +260,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return "rest"
 
     def step_rest(self) -> str | None:
-        if self._rollout["left"]:
+        if self._rollout["batch"] < self._rollout["of"]:
             self._wait_until()
         return "choose"
 

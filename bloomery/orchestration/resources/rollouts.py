@@ -10,10 +10,10 @@ on in another process::
 from __future__ import annotations
 
 import math
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
-from typing import Any, Final, Self
+from typing import Any, Final, NamedTuple, Self
 
 from bloomery.orchestration.resources.composite import in_order
 
@@ -39,6 +39,14 @@ class Signal(StrEnum):
     PAUSE = "pause"  # after the present batch
     ABORT = "abort"
     ROLLBACK = "rollback"
+
+
+class Deed(StrEnum):
+    """What becomes of the members of a batch."""
+
+    CREATE = "create"
+    CHANGE = "change"
+    DELETE = "delete"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,17 +143,25 @@ def next_batch(members: Sequence[Member], pace: Pace, count: int, *, is_canary: 
     takes nothing away.  At least one may go down where the group may not grow instead.  ``count``:
     the size of the group without those whose failure is accepted.
     """
+    outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
+    ready = sum(member.is_ready for member in members)
+    return [member.name for member in _batch(outdated, ready, pace, count, is_canary=is_canary)]
+
+
+def _batch(
+    outdated: Sequence[Member], ready: int, pace: Pace, count: int, *, is_canary: bool
+) -> list[Member]:
     most_down = pace.max_unavailable or (0 if pace.max_surge else 1)
-    spare = sum(member.is_ready for member in members) - (count - most_down)
+    spare = ready - (count - most_down)
     limit = pace.canary if is_canary and pace.canary else pace.batch_size
-    batch: list[str] = []
-    for member in sorted_by(pace.order, (m for m in members if not m.is_current)):
+    batch: list[Member] = []
+    for member in outdated:
         if len(batch) == limit:
             break
         if member.is_ready and spare <= 0:
             continue
         spare -= member.is_ready
-        batch.append(member.name)
+        batch.append(member)
     return batch
 
 
@@ -160,6 +176,61 @@ def sorted_by(order: Order, members: Any) -> list[Member]:
     if order is Order.UNHEALTHY_FIRST:
         return sorted(descending, key=lambda member: member.is_ready)
     return descending
+
+
+class Step(NamedTuple):
+    """One batch as foreseen.  ``wait_s``: at least so long until the next one begins."""
+
+    members: tuple[str, ...]
+    deed: Deed
+    wait_s: float = 0
+    is_canary: bool = False
+    waits_for_signal: bool = False
+
+
+def rollout_steps(
+    members: Sequence[Member],
+    pace: Pace,
+    *,
+    names: Sequence[str],
+    surge_names: Sequence[str] = (),
+    leaving: Collection[str] = (),
+) -> Iterator[Step]:
+    """Yield the batches of a roll-out in which nothing fails and nobody sends a signal.
+
+    ``members``: those that stay, and ``leaving`` those that do not.  ``names``: whom the group has
+    in the end; ``surge_names``: whom it has meanwhile, if anybody changes.  Nothing more comes
+    where too few members are ready for the next batch: there the roll-out pauses.
+    """
+    present = {member.name for member in members}
+    outdated = sorted_by(pace.order, (member for member in members if not member.is_current))
+    new = [name for name in (surge_names if outdated else names) or names if name not in present]
+    for begin in range(0, len(new), pace.create_batch_size):
+        end = begin + pace.create_batch_size
+        pause_s = pace.pause_s if outdated or new[end:] else 0
+        yield Step(tuple(new[begin:end]), Deed.CREATE, pace.settle_s + pause_s)
+    ready, is_canary = sum(member.is_ready for member in members) + len(new), bool(pace.canary)
+    while changing := _batch(outdated, ready, pace, len(names), is_canary=is_canary):
+        ready += sum(not member.is_ready for member in changing)
+        changed = {member.name for member in changing}
+        outdated = [member for member in outdated if member.name not in changed]
+        yield _change(changing, pace, is_canary=is_canary, is_last=not outdated)
+        is_canary = False
+    going = {*present, *new, *leaving}
+    while not outdated and (gone := surplus(going, names, pace.delete_batch_size)):
+        going.difference_update(gone)
+        yield Step(tuple(gone), Deed.DELETE)
+
+
+def _change(batch: Sequence[Member], pace: Pace, *, is_canary: bool, is_last: bool) -> Step:
+    wait_s = pace.settle_s + (pace.soak_s if is_canary else 0) + (0 if is_last else pace.pause_s)
+    return Step(
+        members=tuple(member.name for member in batch),
+        deed=Deed.CHANGE,
+        wait_s=wait_s,
+        is_canary=is_canary,
+        waits_for_signal=is_canary and pace.requires_signal,
+    )
 
 
 def surplus(present: Collection[str], names: Collection[str], most: int) -> list[str]:

@@ -53,6 +53,41 @@ def test_the_canary_has_a_size_of_its_own() -> None:
     assert len(rollouts.next_batch(members("oooo"), speed, 4, is_canary=False)) == 4
 
 
+def told(speed: Pace, text: str, **more) -> list[str]:
+    """What is to be expected, in short: a letter and the members of each batch, the wait behind."""
+    names = [str(number) for number in range(len(text))]
+    steps = rollouts.rollout_steps(members(text), speed, **{"names": names} | more)
+    return [f"{step.deed[:2]} {''.join(step.members)} {step.wait_s:g}" for step in steps]
+
+
+@pytest.mark.parametrize(
+    ("text", "fields", "more", "steps"),
+    [
+        ("ooo", {"pause_s": 5}, {}, ["ch 2 5", "ch 1 5", "ch 0 0"]),
+        ("ono", {"settle_s": 9}, {}, ["ch 2 9", "ch 0 9"]),
+        ("oNo", {}, {}, []),
+        ("oOo", {"batch_size": 2}, {}, ["ch 1 0", "ch 2 0", "ch 0 0"]),
+        ("oooo", {"batch_size": 3, "max_unavailable": 3, "canary": 1, "soak_s": 60}, {},
+         ["ch 3 60", "ch 210 0"]),
+        ("oo", {"max_unavailable": 0, "max_surge": 1}, {"surge_names": ["0", "1", "2"]},
+         ["cr 2 0", "ch 1 0", "ch 0 0", "de 2 0"]),
+        ("", {"pause_s": 5}, {"names": ["0", "1", "2"]}, ["cr 01 5", "cr 2 0"]),
+        ("nn", {}, {"names": ["0"], "leaving": ["7"]}, ["de 71 0"]),
+    ],
+)  # fmt: skip
+def test_batches_are_told_before_they_begin(text, fields, more, steps) -> None:
+    size = 10 if text else 2
+    assert told(Pace(create_batch_size=size, **fields), text, **more) == steps
+
+
+def test_who_waits_for_a_signal_is_told() -> None:
+    speed = pace(canary=1, requires_signal=True)
+    names = ["0", "1"]
+    first, second = rollouts.rollout_steps(members("oo"), speed, names=names)
+    assert (first.is_canary, first.waits_for_signal) == (True, True)
+    assert (second.is_canary, second.waits_for_signal) == (False, False)
+
+
 @pytest.mark.parametrize(
     ("value", "count", "up", "number"),
     [("25%", 10, False, 2), ("25%", 10, True, 3), ("3", 10, False, 3), (2, 10, True, 2)],

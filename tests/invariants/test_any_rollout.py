@@ -1,0 +1,181 @@
+"""Any roll-out: groups, policies, failures, signals and deaths of engines, drawn by a seed."""
+
+from __future__ import annotations
+
+import json
+import math
+import random
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import Any
+
+import pytest
+
+from bloomery.conductor.states import State
+from bloomery.model.stacks import OrderKind
+from bloomery.orchestration.engine.trees import StackTree
+from bloomery.orchestration.resources.machine_group import InstanceGroup
+from bloomery.orchestration.resources.rollouts import Deed, OnFailure, Order, Step
+from bloomery.orchestration.simulation.machines import SimulatedMachines
+from tests.kit.machine_sites import TAKES_S
+from tests.kit.tree_world import ROOT, World
+
+SEEDS = 200
+OLD, NEW, NEXT = (f"http://images/{name}" for name in "abc")
+
+
+class Watched(SimulatedMachines):
+    """Notes each rebuild, and how many machines could do their work while it began."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.rebuilds: Counter[tuple[str, str]] = Counter()  # of a node, to an image
+        self.broken: set[str] = set()  # that had failed when their last rebuild began
+        self.least = 10**6  # so many machines worked, not counting those that have failed
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        was = self.get_node(uuid)["provision_state"]
+        super().set_provision_state(uuid, verb, **arguments)
+        if verb == "rebuild":
+            self.rebuilds[uuid, self.nodes[uuid]["instance_info"]["image_source"]] += 1
+            self.broken = self.broken - {uuid} if was == State.ACTIVE else self.broken | {uuid}
+            self.least = min(self.least, sum(self._counts(node) for node in self._used()))
+
+    def _counts(self, uuid: str) -> bool:
+        """Whether a machine works, or is one that failed before and so is taken down by nobody."""
+        state = self.get_node(uuid)["provision_state"]
+        return state in (State.ACTIVE, State.DEPLOYFAIL) or uuid in self.broken
+
+    def _used(self) -> list[str]:
+        return [uuid for uuid, node in self.nodes.items() if node["instance_uuid"]]
+
+    def images(self) -> list[str]:
+        return [self.nodes[uuid]["instance_info"]["image_source"] for uuid in self._used()]
+
+    def mend(self) -> None:
+        self._failures.clear()
+
+
+@dataclass
+class Rollout:
+    """One drawn roll-out; ``signals``: those sent to it, each at a pause, or in the middle."""
+
+    seed: int
+    signals: list[str] = field(default_factory=list)
+
+    def __post_init__(self) -> None:
+        draw = self.draw = random.Random(self.seed)
+        self.world = World(machines=lambda _stack: self.machines)
+        self.machines = Watched(utc=self.world.clock.now, takes_s=TAKES_S)
+        self.world.deadline_s = 1e7
+        self.before = draw.randint(1, 9)
+        self.count = self.before + draw.choice([0, 0, 0, 2, -self.before // 2])
+        surge = draw.choice([0, 0, 1, 2])
+        self.most_down = draw.randint(0 if surge else 1, 3)
+        self.policy = {
+            "batch_create": {
+                "max_batch_size": draw.randint(1, 9), "pause_time": draw.choice([0, 7]),
+            },
+            "rolling_update": {
+                "max_unavailable": self.most_down, "max_surge": surge,
+                "batch_size": draw.randint(1, 4), "pause_time": draw.choice([0, 30]),
+                "order": draw.choice([str(order) for order in Order]),
+                "failure_policy": draw.choice([str(policy) for policy in OnFailure]),
+                "max_failures": draw.choice([0, 0, 1]),
+                "health_gate": {"settle_seconds": draw.choice([0, 5])},
+            },
+            "canary": {"size": draw.randint(0, 2), "require_signal": draw.random() < 0.3},
+        }  # fmt: skip
+        self.failures = draw.choice([0, 0, 1, 2])
+        self.words = draw.choices(["continue", "abort", "rollback"], [4, 1, 1], k=9)
+        self.interrupts = draw.choice(["", "", "pause", "abort", "rollback"])
+        self.paused: set[str] = set()
+
+    # ------------------------------------------------------------------------- what clients do
+
+    def template(self, image: str, count: int) -> str:
+        selector = {"resource_class": "pool"}
+        member = {"name": "m-%index%", "image": {"source": image}, "selector": selector}
+        group = {
+            "type": "OS::Ironic::InstanceGroup",
+            "properties": {"count": count, "member": member},
+            "update_policy": self.policy,
+        }
+        return f"resources: {json.dumps({'workers': group})}"
+
+    def create(self) -> None:
+        self.world.create(self.template(OLD, self.before))
+        self.world.run()
+        assert self.world.state == "CREATE_COMPLETE", self.world.root.reason
+        pace = self.policy["batch_create"]
+        pauses = math.ceil(self.before / pace["max_batch_size"]) - 1
+        assert self.world.clock.now() >= pauses * (pace["pause_time"] + TAKES_S["active"])
+
+    def update(self, image: str) -> None:
+        self.world.update(self.template(image, self.count))
+        self.world.run(until=self._answer)
+
+    def _answer(self) -> bool:
+        """Signal the group where it is paused, or once in the middle; never end the run."""
+        data = self.data()
+        paused = f"{data['batch']} {data['reason']}" if data.get("state") == "paused" else ""
+        if paused and paused not in self.paused:
+            self.paused.add(paused)
+            self._signal(self.words.pop() if self.words else "abort")
+        elif self.interrupts and data.get("batch") == 2:
+            self._signal(self.interrupts)
+            self.interrupts = ""
+        return False
+
+    def _signal(self, word: str) -> None:
+        self.signals.append(word)
+        self.world.ask(OrderKind.SIGNAL, "workers", details={"rollout": word})
+
+    def die_sometimes(self) -> None:
+        writes = self.world.writes
+        deaths = {writes + self.draw.randint(1, 30) for _ in range(self.draw.choice([0, 1, 2]))}
+        self.world.kill = lambda when, number: when == "after" and number in deaths
+
+    # --------------------------------------------------------------------------- what is there
+
+    def data(self) -> dict[str, Any]:
+        rollout: dict[str, Any] = self.world.row("workers").data.get("rollout") or {}
+        return rollout
+
+    def foreseen(self, image: str) -> list[Step]:
+        """The batches of an update, told by the group as it is before."""
+        tree = StackTree.load(self.world.store.load(ROOT), self.world.runtime)
+        group = tree.stacks[ROOT].rows["workers"].resource()
+        assert isinstance(group, InstanceGroup)
+        present = group.present()
+        member = group.properties["member"] | {"image": {"source": image}}
+        group.properties = dict(group.properties) | {"member": member, "count": self.count}
+        return group.steps_from(present)
+
+
+@pytest.mark.parametrize("seed", range(SEEDS))
+def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -> None:
+    rollout = Rollout(seed)
+    rollout.create()
+    steps, machines = rollout.foreseen(NEW), rollout.machines
+    for _ in range(rollout.failures):
+        machines.fail_next("rebuild", "no disk")
+    rollout.die_sometimes()
+    rollout.update(NEW)
+    data = rollout.data()
+    assert data["state"] in ("complete", "failed"), data
+    assert machines.least >= min(rollout.count, rollout.before) - rollout.most_down
+    again = rollout.signals.count("continue")
+    assert all(
+        times <= 1 + again for (_, image), times in machines.rebuilds.items() if image == NEW
+    )
+    if not (rollout.failures or set(rollout.signals) - {"continue", "pause"}):
+        batches = [name for step in steps if step.deed is not Deed.DELETE for name in step.members]
+        assert (data["state"], data["changed"]) == ("complete", batches)
+        assert machines.images() == [NEW] * rollout.count
+    machines.mend()
+    rollout.words, rollout.interrupts = ["continue"] * 20, ""
+    rollout.paused.clear()
+    rollout.update(NEXT)
+    assert rollout.world.state == "UPDATE_COMPLETE", (rollout.world.row("workers").reason, data)
+    assert machines.images() == [NEXT] * rollout.count
