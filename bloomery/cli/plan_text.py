@@ -1,4 +1,12 @@
-"""What a preview says, as an operator reads it."""
+"""The plan of a preview, as an operator reads it.
+
+    !  web  OS::Ironic::Instance  rebuild  about 10 min, 15 min in one of 20 cases
+         image.source: http://a -> http://b
+
+    1 to rebuild, at most 1 machine at once; about 10 min, 15 min in one of 20 cases.
+
+A question mark after the sign: it depends on what comes while the plan is walked.
+"""
 
 from __future__ import annotations
 
@@ -8,37 +16,79 @@ from typing import Any, Final
 from bloomery.cli import terminal
 
 Json = dict[str, Any]
-SIGNS: Final = {"added": "+", "updated": "~", "replaced": "±", "deleted": "-"}
-WORDS: Final = {"added": "create", "updated": "update", "replaced": "replace", "deleted": "delete"}
+SIGNS: Final = {
+    "create": "+", "adopt": "+", "patch": "~", "service": "~", "rebuild": "!", "replace": "±",
+    "delete": "-", "keep": "=", "take back": "<", "wait": ":", "refuse": "x",
+}  # fmt: skip
+WORDS: Final = {"refuse": "the update would fail"}
+CHANGING: Final = [word for word in SIGNS if word not in ("wait", "refuse")]
+SHOWN_LEAVES: Final = 5  # of one resource
+MINUTE_S, HOUR_S = 60, 3600
 
 
-def text(preview: Json) -> str:
-    """Return a line for each resource that changes, and one for their number."""
-    rows = list(_rows(preview))
-    lines = terminal.columns(rows) if rows else []
-    counts = {word: sum(row[3] == word for row in rows) for word in WORDS.values()}
-    summary = ", ".join(f"{count} to {word}" for word, count in counts.items() if count)
-    return "\n".join([*lines, f"{summary}." if summary else "No resource changes."])
+def text(plan: Json) -> str:
+    """Return the steps in their order, and what they come to."""
+    lines = terminal.columns([_row(step) for step in plan["steps"]]) if plan["steps"] else []
+    told: list[str] = []
+    for line, step in zip(lines, plan["steps"], strict=True):
+        told += [line, *(f"     {leaf}" for leaf in _leaves(step))]
+    return "\n".join([*told, *([""] if told else []), summary(plan)])
 
 
-def changes_resources(preview: Json) -> bool:
-    return any(True for _ in _rows(preview))
+def changes_anything(plan: Json) -> bool:
+    return bool(plan["steps"] or plan["differs"])
 
 
-def _rows(preview: Json) -> Iterator[tuple[str, str, str, str]]:
-    if "stack" in preview:
-        for each in _flat(preview["stack"]["resources"]):
-            yield "+", each["resource_name"], each["resource_type"], "create"
-        return
-    for part, word in WORDS.items():
-        for each in preview["resource_changes"][part]:
-            yield SIGNS[part], each["resource_name"], each["resource_type"], word
+def summary(plan: Json) -> str:
+    """Say how much of what, how many machines at once, and how long."""
+    counts = plan["summary"]
+    parts = [f"{counts[word]} to {word}" for word in CHANGING if counts.get(word)]
+    if "refuse" in counts:
+        names = [step["resource"] for step in plan["steps"] if step["action"] == "refuse"]
+        parts.append(f"the update would fail at {', '.join(names[:SHOWN_LEAVES])}")
+    if not parts:
+        return "No resource changes." if plan["differs"] else "Nothing changes."
+    if at_once := plan["machines_at_once"]:
+        machines = "machine" if at_once == 1 else "machines"
+        takes = duration(plan["takes"]) or "no experience yet how long that takes"
+        parts.append(f"at most {at_once} {machines} at once; {takes}")
+    return f"{', '.join(parts)}."
 
 
-def _flat(resources: list[Any]) -> Iterator[Json]:
-    """Yield resources of a tree; those of a nested stack are a list in its place."""
-    for each in resources:
-        if isinstance(each, list):
-            yield from _flat(each)
-        else:
-            yield each
+def duration(takes: Json | None) -> str:
+    if takes is None:
+        return ""
+    return f"about {_time(takes['median_s'])}, {_time(takes['p95_s'])} in one of 20 cases"
+
+
+def _time(seconds: float) -> str:
+    if seconds < MINUTE_S:
+        return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
+    if seconds < HOUR_S:
+        return f"{seconds / MINUTE_S:.0f} min"
+    return f"{seconds / HOUR_S:.1f} h"
+
+
+def _row(step: Json) -> tuple[str, str, str, str, str]:
+    action = step["action"]
+    doubt = "" if step["certain"] else "?"
+    words = WORDS.get(action, str(action))
+    if step["loses_data"] and action != "rebuild":
+        words += ", its data is lost"
+    takes = duration(step["takes"])
+    if step["verbs"] and not takes:
+        takes = "no experience yet"
+    reason = "; ".join(part for part in (step["reason"], takes) if part)
+    return f"{SIGNS[action]}{doubt}", step["resource"], step["type"], words, reason
+
+
+def _leaves(step: Json) -> Iterator[str]:
+    leaves = step["differences"]
+    for each in leaves[:SHOWN_LEAVES]:
+        after = terminal.brief(each["after"])
+        if "known_after" in each:
+            after = f"(known after {each['known_after']})"
+        before = terminal.brief(each["before"])
+        yield terminal.visible(f"{each['path']}: {before} -> {after}")
+    if len(leaves) > SHOWN_LEAVES:
+        yield f"and {len(leaves) - SHOWN_LEAVES} more"

@@ -22,6 +22,7 @@ from bloomery.cli.template import files, loader
 
 INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
 MACHINE: Final = "OS::Ironic::Instance"  # what loses its data when it goes
+EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
@@ -152,7 +153,7 @@ def plan(
     client, body = find().orchestration, _body(file, environments, parameters)
     named = _stack_name(file, name)
     document = _preview(client, named, stacks.find(client, named), body)
-    click.echo(json.dumps(document, indent=2) if as_json else plan_text.text(document))
+    click.echo(json.dumps(document, indent=2) if as_json else plan_text.text(document["plan"]))
 
 
 @stack.command()
@@ -183,7 +184,7 @@ def up(
     named = _stack_name(file, name)
     present = stacks.find(client, named)
     document = _preview(client, named, present, body)
-    click.echo(plan_text.text(document))
+    click.echo(plan_text.text(document["plan"]))
     if _is_as_wanted(present, document):
         return
     _confirm(f"{'Update' if present else 'Create'} stack {named}?", yes=yes)
@@ -204,7 +205,7 @@ def down(find: Find, name: str, yes: bool) -> None:
     """Delete a stack: name the machines that lose their data, ask, and show it being done."""
     client = find().orchestration
     present = stacks.get(client, name)
-    for line in _losses(client, stacks.path_of(present)):
+    for line in _losses(client, present):
         click.echo(terminal.visible(line))
     _confirm(f"Delete stack {present['stack_name']}?", yes=yes)
     run = stacks.StackRun(client, present["stack_name"], limit_s=None)
@@ -238,14 +239,14 @@ def _preview(client: Any, name: str, present: Json | None, body: Json) -> Json:
     if present is None:
         made: Json = client.post("/stacks/preview", {"stack_name": name, **body})
         return made
-    changed: Json = client.put(f"{stacks.path_of(present)}/preview?show_nested=true", body)
+    changed: Json = client.put(f"{stacks.path_of(present)}/preview", body)
     return changed
 
 
 def _is_as_wanted(present: Json | None, preview: Json) -> bool:
     """Whether the stack is complete, and no resource of it would change."""
     is_complete = present is not None and present["stack_status"].endswith("COMPLETE")
-    return is_complete and not plan_text.changes_resources(preview)
+    return is_complete and not plan_text.changes_anything(preview["plan"])
 
 
 def _confirm(question: str, *, yes: bool) -> None:
@@ -273,13 +274,17 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
         raise click.ClickException(f"stack {name} is {stack['stack_status']}: {reason}")
 
 
-def _losses(client: Any, path: str) -> Iterable[str]:
-    """Say which machines lose what is on their disks."""
-    machines = stacks.resources(client, path, f"&type={MACHINE}&with_detail=true")
-    for each in machines:
-        node = (each.get("attributes") or {}).get("node_name") or each["physical_resource_id"]
-        if node:
-            yield f"node {node}: undeployed, and its data is lost ({each['resource_name']})"
+def _losses(client: Any, stack: Json) -> Iterable[str]:
+    """Say which machines lose what is on their disks: what a plan of an empty template tells."""
+    preview = _preview(client, stack["stack_name"], stack, {"template": EMPTY})
+    losing = [step for step in preview["plan"]["steps"] if step["loses_data"] and step["machine"]]
+    if not losing:
+        return
+    listed = stacks.resources(client, stacks.path_of(stack), f"&type={MACHINE}&with_detail=true")
+    names = {each["physical_resource_id"]: each["attributes"].get("node_name") for each in listed}
+    for step in losing:
+        node = names.get(step["machine"]) or step["machine"]
+        yield f"node {node}: undeployed, and its data is lost ({step['resource']})"
 
 
 def _state(document: Json) -> str:

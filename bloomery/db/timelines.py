@@ -8,10 +8,12 @@ from typing import Any, Final, NamedTuple
 
 import sqlalchemy as sa
 
+from bloomery.db import upserts
 from bloomery.db.tables import NODE_HISTORY, NODES, STEP_RUNS
 from bloomery.model.step import Run
 
 STEP, EVENT = "s", "e"
+_RUNS_EXAMINED: Final = 100_000
 _TABLES: Final = {STEP: STEP_RUNS, EVENT: NODE_HISTORY}
 _AT: Final = {STEP: STEP_RUNS.c.started_at, EVENT: NODE_HISTORY.c.created_at}
 
@@ -83,3 +85,54 @@ def list_durations(
         )
     )  # fmt: skip
     return [(ended - began).total_seconds() for began, ended in conn.execute(query)]
+
+
+class FlowTime(NamedTuple):
+    """How long a flow took, and on which kind of node."""
+
+    driver: str
+    resource_class: str | None
+    seconds: float
+
+
+def list_flow_times(conn: sa.Connection, phase: str, *, most: int) -> list[FlowTime]:
+    """Return how long the newest ``most`` flows of a phase took, of those that ended well.
+
+    Looks at the newest hundred thousand runs of steps at most.
+    """
+    runs = STEP_RUNS.c
+    oldest = sa.select(sa.func.coalesce(sa.func.max(runs.id), 0) - _RUNS_EXAMINED).scalar_subquery()
+    newest = (
+        sa.select(runs.flow, runs.node_uuid)
+        .where(runs.phase == phase, runs.position == 0, runs.id > oldest)
+        .order_by(runs.id.desc())
+        .limit(most)
+        .subquery()
+    )
+    ended = sa.func.sum(sa.case((runs.state == Run.DONE, 0), else_=1))
+    query = (
+        sa.select(
+            NODES.c.driver, NODES.c.resource_class,
+            sa.func.min(runs.started_at), sa.func.max(runs.finished_at),
+        )
+        .select_from(newest)
+        .join(STEP_RUNS, runs.flow == newest.c.flow)
+        .join(NODES, NODES.c.uuid == newest.c.node_uuid)
+        .group_by(newest.c.flow, NODES.c.driver, NODES.c.resource_class)
+        .having(ended == 0)
+    )  # fmt: skip
+    return [
+        FlowTime(driver, resource_class, (ended_at - began_at).total_seconds())
+        for driver, resource_class, began_at, ended_at in conn.execute(query)
+        if began_at is not None and ended_at is not None
+    ]
+
+
+def kinds_of_nodes(conn: sa.Connection, uuids: Sequence[str]) -> dict[str, tuple[str, str | None]]:
+    """Return driver and resource class of the nodes that are there, by UUID."""
+    node = NODES.c
+    kinds: dict[str, tuple[str, str | None]] = {}
+    for some in upserts.chunks(uuids):
+        query = sa.select(node.uuid, node.driver, node.resource_class).where(node.uuid.in_(some))
+        kinds |= {uuid: (driver, kind) for uuid, driver, kind in conn.execute(query)}
+    return kinds

@@ -254,7 +254,10 @@ class SnapshotDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PreviewedStack:
-    """A stack that was not made.  A resource that owns a stack is the list of what is in there."""
+    """A stack that was not made.  A resource that owns a stack is the list of what is in there.
+
+    ``plan``: how it would be made, as ``plan.schedule`` tells it.
+    """
 
     identity: StackIdentity
     description: str
@@ -265,17 +268,19 @@ class PreviewedStack:
     tags: Sequence[str]
     resources: Sequence[Any]  # ResourceDetails, or a sequence of such, and so on
     outputs: Sequence[Output] = ()  # none has a value yet
+    plan: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class UpdatePreview:
-    """What an update would do to which resource."""
+    """What an update would do to which resource; ``plan``: how, as ``plan.schedule`` tells it."""
 
     unchanged: Sequence[ResourceDetails] = ()
     updated: Sequence[ResourceDetails] = ()
     replaced: Sequence[ResourceDetails] = ()
     added: Sequence[ResourceDetails] = ()
     deleted: Sequence[ResourceDetails] = ()
+    plan: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -78,7 +78,7 @@ def create(call: Call) -> Reply:
 def preview(call: Call) -> Json:
     name, new = _new_stack(call)
     stack = call.engine.preview_stack(call.request, name, new)
-    return {"stack": views.previewed(call, stack)}
+    return {"stack": views.previewed(call, stack), "plan": dict(stack.plan)}
 
 
 def _new_stack(call: Call) -> tuple[Any, StackArguments]:
@@ -115,7 +115,7 @@ def preview_update(call: Call, stack_name: str, stack_id: str) -> Json:
         _changes(call),
         show_nested=arguments.boolean(call, "show_nested"),
     )
-    return {"resource_changes": views.update_preview(preview)}
+    return {"resource_changes": views.update_preview(preview), "plan": dict(preview.plan)}
 
 
 def _changes(call: Call) -> StackArguments:

@@ -14,7 +14,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from typing import Final, NamedTuple, TypeAlias
 
-from bloomery.orchestration.plan import tree_diff
+from bloomery.orchestration.plan import effects, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, Present, Transform
 from bloomery.orchestration.plan.plans import Key, Plan
 from bloomery.orchestration.plan.template_side import NOTHING, TemplateSide
@@ -29,6 +29,7 @@ TRANSFORMS: Final[tuple[Transform, ...]] = (
     vertices.compare,
     vertices.add_ends,
     vertices.keep_retained,
+    effects.tell_effects,
     edges.order_deletion,
     edges.drop_noop_vertices,
     members.add_members,

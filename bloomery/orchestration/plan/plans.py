@@ -21,6 +21,7 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.differences import Difference
 from bloomery.orchestration.resources.base import Record
 from bloomery.orchestration.resources.composite import Composite
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
 Phase = Literal["make", "clean", "begin", "batch"]
@@ -91,6 +92,7 @@ class Action:
     template_diff: tuple[str, ...] = ()  # properties, metadata, update_policy, deletion_policy
     called: bool = False  # the kind wants its update called even if nothing has changed
     pause_s: float = 0
+    effect: Effect = NO_EFFECT  # on a machine
     # For who walks; never shown, because they hold secrets.
     definition: ResourceDefinition | None = field(default=None, repr=False)
     record: Record | None = field(default=None, repr=False)  # what exists; of CLEAN what goes

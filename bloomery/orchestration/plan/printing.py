@@ -138,10 +138,15 @@ def _act(action: Action) -> dict[str, Any]:
         "type": action.type,
         "action": str(action.verb),
         "reason": action.reason,
-        "differences": [_difference(each) for each in action.differences],
+        "differences": differences_of(action),
         "pause_s": action.pause_s,
     }
     return entry | ({} if action.certain else {"certain": False})
+
+
+def differences_of(action: Action) -> list[dict[str, Any]]:
+    """Return what differs, leaf by leaf; secrets are masked already."""
+    return [_difference(each) for each in action.differences]
 
 
 def _difference(each: Difference) -> dict[str, Any]:

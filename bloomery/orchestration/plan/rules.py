@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, Final, NamedTuple
 
-from bloomery.orchestration.plan import changes, nested, tree_diff
+from bloomery.orchestration.plan import changes, effects, nested, tree_diff
 from bloomery.orchestration.plan.builder import PlanBuilder, gone
 from bloomery.orchestration.plan.changes import Change
 from bloomery.orchestration.plan.differences import Unknown
@@ -19,6 +19,7 @@ from bloomery.orchestration.plan.plans import Verb
 from bloomery.orchestration.properties.schema import Schema
 from bloomery.orchestration.resources.base import Action as Doing
 from bloomery.orchestration.resources.base import Record, Resource, Status
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.nested import NestedStack
 from bloomery.orchestration.template.definitions import ResourceDefinition
 
@@ -27,6 +28,7 @@ class Decision(NamedTuple):
     verb: Verb
     reason: str = ""
     certain: bool = True
+    effect: Effect = NO_EFFECT
 
 
 @dataclass
@@ -180,8 +182,9 @@ def in_place(candidate: Candidate) -> Decision:
     change = candidate.change
     parts = [*change.properties.values(), *change.template.values()]
     latest = {**change.after, **{name: each.after for name, each in change.properties.items()}}
-    meaning = candidate.kind.update_meaning(latest, change.properties)
-    return Decision(Verb.UPDATE, meaning, certain=any(each.certain for each in parts))
+    effect = effects.of_update(candidate.kind, change.before, latest, change.properties)
+    certain = any(each.certain for each in parts)
+    return Decision(Verb.UPDATE, effect.reason, certain, effect)
 
 
 RULES: Final[tuple[Callable[[Candidate], Decision | None], ...]] = (

@@ -9,6 +9,7 @@ from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import drift, machines, stepwise
+from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import Json
 
 CHANGED: Final = "changed"
@@ -52,7 +53,14 @@ class Allocation(stepwise.Stepwise):
         "state": Attribute("allocating, active or error.", Type.STRING, cached=False),
         "candidate_nodes": Attribute("What it was limited to.", Type.LIST, cached=False),
     }
+    machine_properties: ClassVar[frozenset[str]] = frozenset({"resource_class"})
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"await_node"})
+
+    @classmethod
+    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
+        """A reservation orders nothing; the class tells what machine its instance will be on."""
+        asked = properties["resource_class"]
+        return Effect(resource_class=asked if isinstance(asked, str) else None)
 
     def validate(self) -> None:
         if not (self.properties["resource_class"] or self.properties["node"]):

@@ -25,7 +25,7 @@ import base64
 import math
 import re
 import uuid as uuids
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, Final, Protocol, Self
 
@@ -34,6 +34,7 @@ from bloomery.orchestration.limits import LIMITS, Limits
 from bloomery.orchestration.properties import translation
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support
 from bloomery.orchestration.resources.children import Children
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.resources.machines import Machines
 from bloomery.orchestration.resources.software import SoftwareStore
 from bloomery.orchestration.resources.states import Action, Status
@@ -151,6 +152,8 @@ class Resource:
     always_replace_on_check_failed: ClassVar[bool] = True
     dynamic_attributes: ClassVar[bool] = False  # any name may be asked for
     translation_rules: ClassVar[Sequence[translation.Rule]] = ()  # old spellings of properties
+    effect_properties: ClassVar[frozenset[str]] = frozenset()  # that decide what machines are told
+    machine_properties: ClassVar[frozenset[str]] = frozenset()  # that tell what kind of machine
     secret_properties: ClassVar[frozenset[str]] = frozenset()  # sealed at rest, shown as stars
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
@@ -286,12 +289,25 @@ class Resource:
         return {}
 
     @classmethod
-    def update_meaning(cls, after: Mapping[str, Any], names: Iterable[str]) -> str:
-        """Say what a change of these properties does to the real thing, where a plan shall tell.
+    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
+        """Say what a creation orders of a machine.
 
-        Values that a plan does not know yet are no plain values.
+        Of this and the two that follow: values that a plan does not know yet are no plain values;
+        ``properties`` are those of ``effect_properties`` and ``machine_properties``.
         """
-        return ""
+        return NO_EFFECT
+
+    @classmethod
+    def effect_of_update(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> Effect:
+        """Say what a change of the properties ``names`` in place does to a machine."""
+        return NO_EFFECT
+
+    @classmethod
+    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
+        """Say what the end of the resource orders of a machine."""
+        return NO_EFFECT
 
     @classmethod
     def needs_replace_failed(cls) -> bool:

@@ -11,7 +11,7 @@ No verb is ordered twice: see ``stepwise.OnNode``.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -29,6 +29,7 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
+from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import Json
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
@@ -44,6 +45,8 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
     repairs_failed: ClassVar[bool] = True
+    effect_properties: ClassVar[frozenset[str]] = instance_info.DECISIVE
+    machine_properties: ClassVar[frozenset[str]] = frozenset({"selector"})
     ordering_steps: ClassVar[frozenset[str]] = frozenset(
         {"prepare", "deploy", "rebuild", "switch", "undeploy", "free", "replace_node"}
     )
@@ -93,8 +96,18 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
         return instance_info.change_of(after, prop_diff).replaces
 
     @classmethod
-    def update_meaning(cls, after: Mapping[str, Any], names: Iterable[str]) -> str:
-        return instance_info.meaning_of(after, dict.fromkeys(names))
+    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
+        return instance_info.effect_of_create(properties)
+
+    @classmethod
+    def effect_of_update(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> Effect:
+        return instance_info.effect_of_update(after, names)
+
+    @classmethod
+    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
+        return instance_info.effect_of_delete(properties)
 
     @classmethod
     def needs_replace_failed(cls) -> bool:

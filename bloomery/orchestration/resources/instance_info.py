@@ -6,9 +6,11 @@ Pure functions of properties: a plan and an update ask the same.
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
+
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 
 Json = dict[str, Any]
 
@@ -50,7 +52,7 @@ class Change:
     powers: bool = False
 
 
-def change_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> Change:
+def change_of(after: Mapping[str, Any], names: Collection[str]) -> Change:
     """Say what a change of the properties ``names`` to those of ``after`` comes to."""
     image = after.get("image_update_policy") if "image" in names else None
     drive = None
@@ -77,12 +79,46 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return (after.get("replace_order") or default) == DELETE_FIRST
 
 
-def meaning_of(after: Mapping[str, Any], names: Mapping[str, Any]) -> str:
-    """Say what a change does to the machine, for whoever reads a plan."""
+DECISIVE: Final = frozenset({"power", "image_update_policy", "user_data_update_policy"})
+
+
+def effect_of_create(properties: Mapping[str, Any]) -> Effect:
+    verbs = ("active", *_switched_off(properties))
+    return Effect(verbs=verbs, resource_class=_class_of(properties))
+
+
+def effect_of_delete(properties: Mapping[str, Any]) -> Effect:
+    return Effect(verbs=("deleted",), loses_data=True, resource_class=_class_of(properties))
+
+
+def _class_of(properties: Mapping[str, Any]) -> str | None:
+    """Return the resource class that is asked for; a plan may not know it yet."""
+    selector = properties.get("selector")
+    asked = selector.get("resource_class") if isinstance(selector, Mapping) else None
+    return asked if isinstance(asked, str) else None
+
+
+def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect:
+    """Say what a change in place does to the machine; see ``change_of``."""
     change = change_of(after, names)
     if change.rebuilds:
-        return "the machine is written anew: what is on its root disk is lost"
-    return "the machine is switched" if change.powers else ""
+        return Effect(
+            impact=Impact.REBUILD, verbs=("rebuild", *_switched_off(after)), loses_data=True,
+            resource_class=_class_of(after),
+            reason="the machine is written anew: what is on its root disk is lost",
+        )  # fmt: skip
+    if change.powers:
+        verbs = (f"power {after['power']}",) if after["power"] in ("on", "off") else ()
+        return Effect(
+            impact=Impact.SERVICE, verbs=verbs, certain=bool(verbs),
+            resource_class=_class_of(after), reason="the machine is switched",
+        )  # fmt: skip
+    return NO_EFFECT
+
+
+def _switched_off(properties: Mapping[str, Any]) -> tuple[str, ...]:
+    """Return what is ordered of a machine that has just been written, and so is on."""
+    return ("power off",) if properties.get("power") == "off" else ()
 
 
 def info_of(properties: Mapping[str, Any]) -> Json:

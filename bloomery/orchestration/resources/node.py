@@ -9,13 +9,15 @@ Steps::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import base, drift, machines, node_schema, stepwise
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 
 FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
@@ -24,6 +26,8 @@ HELD: Final = frozenset({State.CLEANHOLD})
 PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
 
+DECISIVE: Final = frozenset({"target_state", "inspect", "on_delete"})  # what is ordered of it
+
 
 class Node(stepwise.OnNode):
     """``data`` notes the verb to order, what was ordered, and whether it was inspected."""
@@ -31,7 +35,31 @@ class Node(stepwise.OnNode):
     properties_schema: ClassVar[Mapping[str, Schema]] = node_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = node_schema.ATTRIBUTES
     secret_properties: ClassVar[frozenset[str]] = frozenset({"driver_info"})
+    effect_properties: ClassVar[frozenset[str]] = DECISIVE
+    machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class"})
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "remove"})
+
+    @classmethod
+    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
+        inspects = properties["inspect"] != "none"
+        effect = _effect(State.ENROLL, properties["target_state"], inspects=inspects)
+        driver, resource_class = _text(properties["driver"]), _text(properties["resource_class"])
+        return replace(effect, driver=driver, resource_class=resource_class)
+
+    @classmethod
+    def effect_of_update(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> Effect:
+        """A node with an instance on it stays where it is; whether one is, no property tells."""
+        state = before["target_state"]
+        effect = _effect(state, after["target_state"], inspects=_inspects(before, after, names))
+        certain = effect.certain and state != State.AVAILABLE and "inspect" not in names
+        return replace(effect, certain=certain) if effect.verbs else effect
+
+    @classmethod
+    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
+        goes = properties["on_delete"] == "delete" and properties["target_state"] == "available"
+        return Effect(verbs=("manage",)) if goes else NO_EFFECT
 
     @classmethod
     def needs_replace_failed(cls) -> bool:
@@ -86,18 +114,8 @@ class Node(stepwise.OnNode):
         return self._to_order(node, verb, then="steer")
 
     def _next_verb(self, state: str) -> str | None:
-        target = self.properties["target_state"]
-        if state == State.ENROLL:
-            return None if target == State.ENROLL else "manage"
-        if state in FAILED:
-            return "manage"
-        if state == State.AVAILABLE:
-            return None if target == State.AVAILABLE else "manage"
-        if state != State.MANAGEABLE:
-            return None
-        if self.properties["inspect"] != "none" and not self.record.data.get("inspected"):
-            return "inspect"
-        return "provide" if target == State.AVAILABLE else None
+        inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
+        return next_verb(state, self.properties["target_state"], inspects=inspects)
 
     def _to_order(self, node: Json, verb: str, then: str) -> str:
         self.note_move(node)
@@ -117,7 +135,7 @@ class Node(stepwise.OnNode):
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        if self.properties["inspect"] == "always" and not HARDWARE.isdisjoint(prop_diff):
+        if inspects_anew(self.properties, prop_diff):
             self.record.data["inspected"] = False
         self.record.data["changed"] = sorted(prop_diff)
         self.record.data.pop("ordered", None)
@@ -294,3 +312,50 @@ class Node(stepwise.OnNode):
         phase = PHASES.get(verb or "", "clean")
         chosen = (self.properties["timeouts"] or {}).get(phase)
         return float(chosen or node_schema.TIMEOUTS[phase].default)
+
+
+# --------------------------------------------------------------------- functions of properties
+
+
+ENDS: Final = {"manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "provide": State.AVAILABLE}
+
+
+def next_verb(state: str, target: str, *, inspects: bool) -> str | None:
+    """Return the verb that brings a node nearer to ``target``; ``inspects``: it is still to be."""
+    if state == State.ENROLL:
+        return None if target == State.ENROLL else "manage"
+    if state in FAILED:
+        return "manage"
+    if state == State.AVAILABLE:
+        return None if target == State.AVAILABLE else "manage"
+    if state != State.MANAGEABLE:
+        return None
+    if inspects:
+        return "inspect"
+    return "provide" if target == State.AVAILABLE else None
+
+
+def inspects_anew(after: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether a change of these properties lets a node be inspected that was so before."""
+    return bool(after["inspect"] == "always" and not HARDWARE.isdisjoint(names))
+
+
+def _inspects(before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]) -> bool:
+    """Whether a node is still to be inspected, as far as two sets of properties tell."""
+    was_inspected = before["inspect"] != "none" and before["target_state"] != State.ENROLL
+    return after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
+
+
+def _text(value: Any) -> str | None:
+    return value if isinstance(value, str) else None
+
+
+def _effect(state: str, target: str, *, inspects: bool) -> Effect:
+    """Say which verbs bring a node from a state to its target."""
+    verbs: list[str] = []
+    while (verb := next_verb(state, target, inspects=inspects)) is not None:
+        verbs.append(verb)
+        state, inspects = ENDS[verb], inspects and verb != "inspect"
+    impact = Impact.SERVICE if {"inspect", "provide"}.intersection(verbs) else Impact.PATCH
+    reason = f"the node goes through {', '.join(verbs)}" if verbs else ""
+    return Effect(impact=impact, verbs=tuple(verbs), reason=reason)

@@ -8,7 +8,8 @@ or a runbook, ordered once, and waited for::
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
 
@@ -17,10 +18,12 @@ from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import drift, stepwise
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
 
 CLEAN, SERVICE = "clean", "service"
+SECTIONS: Final = ("firmware", "bios", "raid", "extra_steps")  # of a HardwareConfiguration
 RESTS: Final = {CLEAN: State.MANAGEABLE, SERVICE: State.ACTIVE}  # where the node stands around it
 RUNS: Final = {
     CLEAN: frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD}),
@@ -150,6 +153,8 @@ def numbered(user_steps: Sequence[Mapping[str, Any]]) -> list[Json]:
 class RunbookExecution(StepRun):
     """Runs in the actions of ``run_on``, and anew when a property changes."""
 
+    effect_properties: ClassVar[frozenset[str]] = frozenset({"mode", "run_on"})
+
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": Schema(Type.STRING, "UUID or name of the node."),
         "instance": Schema(Type.STRING, "The instance, in place of its node."),
@@ -189,6 +194,20 @@ class RunbookExecution(StepRun):
                     f"{' and '.join(names)}"
                 )
 
+    @classmethod
+    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
+        return _effect_of_run(properties["mode"], runs=runs_on(properties, Action.CREATE))
+
+    @classmethod
+    def effect_of_update(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> Effect:
+        return _effect_of_run(after["mode"], runs=runs_on(after, Action.UPDATE))
+
+    @classmethod
+    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
+        return _effect_of_run(properties["mode"], runs=runs_on(properties, Action.DELETE))
+
     def mode(self) -> str:
         return str(self.properties["mode"])
 
@@ -201,7 +220,7 @@ class RunbookExecution(StepRun):
         return {f"{self.mode()}_steps": numbered(self.properties["steps"])}
 
     def _start_on(self, action: Action) -> None:
-        if action in (self.properties["run_on"] or ()):
+        if runs_on(self.properties, action):
             self.start()
 
     def handle_create(self) -> Any:
@@ -235,6 +254,8 @@ class RunbookExecution(StepRun):
 
 class HardwareConfiguration(StepRun):
     """Firmware, BIOS, RAID and further steps in one cleaning, or one service, of a node."""
+
+    effect_properties: ClassVar[frozenset[str]] = frozenset({*SECTIONS, "apply_when"})
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": Schema(Type.STRING, "UUID or name of the node.", required=True),
@@ -278,7 +299,6 @@ class HardwareConfiguration(StepRun):
         **ATTRIBUTES,
         "applied": Attribute("What was applied last, by section.", Type.MAP, cached=False),
     }
-    sections: ClassVar[tuple[str, ...]] = ("firmware", "bios", "raid", "extra_steps")
 
     def validate(self) -> None:
         if self.properties["raid"] and not self.properties["allow_destructive"]:
@@ -287,16 +307,28 @@ class HardwareConfiguration(StepRun):
                 path=["raid"],
             )
 
+    @classmethod
+    def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
+        return _effect_of_sections(properties, changed_sections({}, properties))
+
+    @classmethod
+    def effect_of_update(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> Effect:
+        """A section that was left out, and is back, may still be on the machine as it was."""
+        sections = [each for each in changed_sections(before, after) if each in names]
+        effect = _effect_of_sections(after, sections)
+        return replace(effect, certain=all(before.get(each) for each in sections))
+
     def mode(self) -> str:
-        return SERVICE if self.properties["apply_when"] == SERVICE else CLEAN
+        return _mode_of(self.properties)
 
     def arguments(self) -> Json:
         """Return the steps of sections that differ from what was applied."""
         applied = self.record.data.get("applied") or {}
         user_steps = [
             step
-            for section in self.sections
-            if self.properties[section] and self.properties[section] != applied.get(section)
+            for section in changed_sections(applied, self.properties)
             for step in steps_of(section, self.properties[section])
         ]
         return {f"{self.mode()}_steps": numbered(user_steps)} if user_steps else {}
@@ -311,7 +343,7 @@ class HardwareConfiguration(StepRun):
 
     def step_ran(self) -> str | None:
         following = super().step_ran()
-        self.record.data["applied"] = {name: self.properties[name] for name in self.sections}
+        self.record.data["applied"] = {name: self.properties[name] for name in SECTIONS}
         return following
 
     def handle_delete(self) -> Any:
@@ -330,6 +362,37 @@ class HardwareConfiguration(StepRun):
         if raid := applied.get("raid"):
             present = (real["raid_config"] or {}).get("logical_disks") or []
             yield from raid_differences(raid["logical_disks"], present)
+
+
+def runs_on(properties: Mapping[str, Any], action: Action) -> bool:
+    """Whether the steps of a RunbookExecution run in an action."""
+    return action in (properties["run_on"] or ())
+
+
+def _effect_of_run(mode: str, *, runs: bool) -> Effect:
+    if not runs:
+        return NO_EFFECT
+    reason = f"steps run on the machine ({mode})"
+    return Effect(impact=Impact.SERVICE, verbs=(mode,), reason=reason)
+
+
+def changed_sections(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
+    """Return the sections of a HardwareConfiguration that are there and differ, in their order."""
+    return [each for each in SECTIONS if after[each] and after[each] != before.get(each)]
+
+
+def _mode_of(properties: Mapping[str, Any]) -> str:
+    return SERVICE if properties["apply_when"] == SERVICE else CLEAN
+
+
+def _effect_of_sections(properties: Mapping[str, Any], sections: Sequence[str]) -> Effect:
+    if not sections:
+        return NO_EFFECT
+    mode, loses_data = _mode_of(properties), "raid" in sections
+    reason = f"{', '.join(sections)} of the machine: configured ({mode})"
+    if loses_data:
+        reason += "; what is on its disks is lost"
+    return Effect(impact=Impact.SERVICE, verbs=(mode,), loses_data=loses_data, reason=reason)
 
 
 def steps_of(section: str, stated: Any) -> list[Json]:

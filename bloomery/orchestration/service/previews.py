@@ -21,7 +21,7 @@ from bloomery.orchestration.plan.builder import Present
 from bloomery.orchestration.plan.plans import MAKE, Key, Verb
 from bloomery.orchestration.resources.composite import Composite
 from bloomery.orchestration.resources.states import Action, Status
-from bloomery.orchestration.service import access, checks, definitions, lists, stacks
+from bloomery.orchestration.service import access, checks, definitions, lists, stacks, step_times
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.secrecy import Secrecy
 from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
@@ -49,6 +49,8 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
     """Return what create would make, after the same checks."""
     access.authorize(ctx, "stacks:preview")
     new = stacks.read_new(ctx, name, arguments)
+    with ctx.services.heavy_jobs.enter():
+        laid_out = step_times.document(ctx, None, plan.create(new.stack))
     definition = new.stack.definition
     identity = StackIdentity(project=ctx.project, name=new.name, uuid=_NOT_STORED)
     return PreviewedStack(
@@ -63,6 +65,7 @@ def preview_stack(ctx: StackContext, name: object, arguments: StackArguments) ->
         outputs=[
             Output(key=key, description=each.description) for key, each in new.stack.outputs.items()
         ],
+        plan=laid_out,
     )
 
 
@@ -148,6 +151,7 @@ def preview_update_stack(
     members = dict(stored.members())
     with ctx.services.heavy_jobs.enter():
         planned = plan.plan(stored.definition, new, _present(members))
+        laid_out = step_times.document(ctx, row, planned)
     identities = access.identity_of(row)
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
     for key, action in planned:
@@ -158,7 +162,7 @@ def preview_update_stack(
         member = None if is_nested else members.get(key.name)
         details = _details(ctx, row, identities, key.name, action.type, member, new)
         by_kind[kind].append(details)
-    return UpdatePreview(**by_kind)
+    return UpdatePreview(**by_kind, plan=laid_out)
 
 
 def _present(members: Mapping[str, StoredResource]) -> Present:

@@ -43,7 +43,7 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
 
     changed = run(f"stack up {file} web -P text=bye --yes")
     assert changed.exit_code == 0, changed.output
-    assert "~  content  OS::Heat::TestResource  update" in changed.output
+    assert "~   content  OS::Heat::TestResource  patch\n     value: hello -> bye" in changed.output
     assert "content: UPDATE_COMPLETE" in changed.output
     assert "copy: CREATE_COMPLETE" not in changed.output  # an event of before
     assert "out: bye" in run("stack show web").output
@@ -60,7 +60,7 @@ def test_a_stack_that_is_as_wanted_is_left_alone(
     file = write(tmp_path, "same.yaml", web())
     assert run(f"stack up {file} --yes").exit_code == 0
     again = run(f"stack up {file}")  # nothing is asked, because nothing is ordered
-    assert (again.exit_code, again.output.splitlines()[-1]) == (0, "No resource changes.")
+    assert (again.exit_code, again.output.splitlines()[-1]) == (0, "Nothing changes.")
     [stack] = site.ask("GET", "/stacks")[1]["stacks"]
     assert stack["stack_status"] == "CREATE_COMPLETE"
     assert run("stack down same --yes").exit_code == 0

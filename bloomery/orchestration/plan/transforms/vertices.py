@@ -102,6 +102,7 @@ def _compared(builder: PlanBuilder, key: Key, mask: Mask) -> Action:
         type=planned.type,
         reason=decision.reason,
         certain=decision.certain,
+        effect=decision.effect,
         differences=mask.differences(key.name, change),
         template_diff=(*(["properties"] if change.properties else []), *change.template),
         called=candidate.kind.always_updated and decision.verb is Verb.UNCHANGED,

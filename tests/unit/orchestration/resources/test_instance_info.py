@@ -6,12 +6,13 @@ import json
 
 import pytest
 
+from bloomery.orchestration.resources.effects import NO_EFFECT
 from bloomery.orchestration.resources.instance_info import (
     Change,
     change_of,
     config_drive,
+    effect_of_update,
     info_of,
-    meaning_of,
 )
 
 POLICIES = {"image_update_policy": "rebuild", "user_data_update_policy": "ignore"}
@@ -42,8 +43,8 @@ def test_a_change_says_what_it_does(names, policies, change):
 
 
 def test_a_plan_says_what_is_lost():
-    assert "root disk is lost" in meaning_of(POLICIES, {"image": None})
-    assert meaning_of(POLICIES, {"name": None}) == ""
+    assert "root disk is lost" in effect_of_update(POLICIES, {"image"}).reason
+    assert effect_of_update(POLICIES, {"name"}) == NO_EFFECT
 
 
 def test_what_is_not_said_is_not_written():

@@ -1,0 +1,101 @@
+"""What an action of a plan does to a machine, as its kind says of the values that are known."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from dataclasses import replace
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.orchestration.plan.builder import PlanBuilder
+from bloomery.orchestration.plan.differences import Unknown
+from bloomery.orchestration.plan.forecast import Forecast, NotKnown
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
+from bloomery.orchestration.plan.template_side import TemplateSide
+from bloomery.orchestration.resources.base import Resource, Status
+from bloomery.orchestration.resources.effects import Effect
+from bloomery.orchestration.template.functions import base
+
+LATER: Final = Effect(certain=False, reason="what it does to the machine is known later")
+MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
+
+
+def of_update(
+    kind: type[Resource],
+    before: Mapping[str, Any],
+    after: Mapping[str, Any],
+    names: Collection[str],
+) -> Effect:
+    """Say what a change in place does; values that are not known yet are Unknown, or missing."""
+    old, new = _decisive(kind, before), _decisive(kind, after)
+    if _knows_all(kind, old) and _knows_all(kind, new):
+        return kind.effect_of_update(old, new, names)
+    return LATER
+
+
+def _decisive(kind: type[Resource], values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the properties that decide; a row of before one was declared has its default."""
+    schema = kind.properties_schema
+    names = kind.effect_properties | kind.machine_properties
+    return {name: values.get(name, schema[name].default) for name in names}
+
+
+def _knows_all(kind: type[Resource], values: Mapping[str, Any]) -> bool:
+    return not any(isinstance(values[name], Unknown) for name in kind.effect_properties)
+
+
+def tell_effects(builder: PlanBuilder) -> None:
+    """Note what making a resource, or its end, does to its machine.
+
+    What has failed before may stand anywhere: of it nothing is certain.
+    """
+    for key, action in builder.actions.items():
+        effect = action.effect
+        if key.phase == MAKE and action.verb in MADE:
+            effect = _of_create(builder, key)
+        elif key.phase == CLEAN and action.verb is Verb.DELETE:
+            effect = _of_delete(builder, key, action)
+        if effect.certain and _has_failed(action):
+            effect = replace(effect, certain=False)
+        if effect is not action.effect:
+            builder.actions[key] = replace(action, effect=effect)
+
+
+def _has_failed(action: Action) -> bool:
+    return action.record is not None and action.record.status is not Status.COMPLETE
+
+
+def _of_create(builder: PlanBuilder, key: Key) -> Effect:
+    kind = builder.new.kind(key.name)
+    values = _values(builder.new, key.name, kind, builder.after)
+    return kind.effect_of_create(values) if _knows_all(kind, values) else LATER
+
+
+def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
+    if key.name not in builder.old.definitions:
+        return LATER
+    kind, record = builder.old.kind(key.name), action.record
+    if record is not None:
+        values = _decisive(kind, record.properties)
+    else:
+        values = _values(builder.old, key.name, kind, builder.before)
+    return kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
+
+
+def _values(side: TemplateSide, name: str, kind: type[Resource], view: Forecast) -> dict[str, Any]:
+    """Return what a template says of the properties that decide."""
+    names = kind.effect_properties | kind.machine_properties
+    tree = side.definitions[name].properties
+    if not names:
+        return {}
+    if not isinstance(tree, Mapping):
+        return dict.fromkeys(names, Unknown())
+    stated = {key: _value(tree[key], view) for key in names if key in tree}
+    return _decisive(kind, {key: value for key, value in stated.items() if value is not None})
+
+
+def _value(tree: Any, view: Forecast) -> Any:
+    try:
+        return base.resolve(tree, view)
+    except (errors.Failure, NotKnown):
+        return Unknown()

@@ -1,0 +1,172 @@
+"""What a plan does, in which order, to how many machines at once, and for how long.
+
+    schedule = schedule_of(plan, lambda key, action: Times(median_s=600, p95_s=900, runs=40))
+    schedule.steps[0].word      # "rebuild"
+    schedule.at_once            # 3
+    schedule.times              # of the whole; None: of some step nobody knows how long it takes
+
+A stage is what may be done at the same time: a step stands one stage behind the last of those that
+it waits for.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+from bloomery.orchestration.plan.plans import Action, Key, Plan, Verb
+from bloomery.orchestration.plan.printing import differences_of
+
+WORDS: Final[Mapping[Verb, str]] = {
+    Verb.CREATE: "create",
+    Verb.RECREATE: "create",
+    Verb.ADOPT: "adopt",
+    Verb.REPLACE: "replace",
+    Verb.REFUSE: "refuse",
+    Verb.TAKE_BACK: "take back",
+    Verb.DELETE: "delete",
+    Verb.KEEP: "keep",
+    Verb.WAIT: "wait",
+}  # an update is what its effect says
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Times:
+    """How long something took in so many runs; half of them took longer than ``median_s``."""
+
+    median_s: float
+    p95_s: float
+    runs: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Step:
+    """One thing that is done; ``times`` None: it waits for no machine, or nobody knows how long."""
+
+    key: Key
+    action: Action
+    stage: int
+    times: Times | None
+
+    @property
+    def word(self) -> str:
+        return WORDS.get(self.action.verb) or str(self.action.effect.impact)
+
+    @property
+    def is_certain(self) -> bool:
+        return self.action.certain and self.action.effect.certain
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Schedule:
+    """``at_once``: how many machines are worked at, at most, at the same time."""
+
+    steps: Sequence[Step]
+    at_once: int
+    times: Times | None
+
+
+TimesOf = Callable[[Key, Action], Times | None]
+
+
+def schedule_of(plan: Plan, times_of: TimesOf) -> Schedule:
+    """Lay out a plan by what waits for what; each step begins as soon as it may."""
+    layout = _Layout(plan, times_of)
+    for key in plan.graph.order():
+        layout.place(key)
+    return Schedule(steps=layout.steps, at_once=layout.at_once(), times=layout.whole())
+
+
+@dataclass(slots=True)
+class _Layout:
+    """``ends``: when each vertex ends, by the median and by the 95th percentile."""
+
+    plan: Plan
+    times_of: TimesOf
+    stages: dict[Key, int] = field(default_factory=dict)
+    ends: dict[Key, tuple[float, float]] = field(default_factory=dict)
+    spans: list[tuple[float, float, int]] = field(default_factory=list)  # of work at machines
+    steps: list[Step] = field(default_factory=list)
+    knows_all: bool = True
+
+    def place(self, key: Key) -> None:
+        """Place a vertex behind those that it requires."""
+        needs, action = self.plan.requires(key), self.plan.actions.get(key)
+        stage = max((self.stages[need] for need in needs), default=0)
+        median_s = max((self.ends[need][0] for need in needs), default=0.0)
+        p95_s = max((self.ends[need][1] for need in needs), default=0.0)
+        if action is not None and action.verb is not Verb.UNCHANGED:
+            stage += 1
+            times = self.times_of(key, action) if action.effect.verbs else None
+            began_s = median_s
+            median_s += times.median_s if times else action.pause_s
+            p95_s += times.p95_s if times else action.pause_s
+            self.steps.append(Step(key=key, action=action, stage=stage, times=times))
+            if action.effect.verbs:
+                self.spans.append((began_s, median_s, stage))
+                self.knows_all = self.knows_all and times is not None
+        self.stages[key], self.ends[key] = stage, (median_s, p95_s)
+
+    def whole(self) -> Times | None:
+        """Return how long everything takes: the longest way through it, by either figure."""
+        runs = [step.times.runs for step in self.steps if step.times is not None]
+        if not (self.knows_all and runs):
+            return None
+        medians, lates = zip(*self.ends.values(), strict=True)
+        return Times(median_s=round(max(medians), 3), p95_s=round(max(lates), 3), runs=min(runs))
+
+    def at_once(self) -> int:
+        """Return how many machines are worked at at once; by stages where times are not known."""
+        spans = self.spans
+        if not self.knows_all:
+            spans = [(stage, stage + 1, stage) for _, _, stage in spans]
+        moments = [(begin, 1) for begin, _, _ in spans] + [(end, -1) for _, end, _ in spans]
+        most = now = 0
+        for _, change in sorted(moments):  # an end comes before a beginning of the same moment
+            now += change
+            most = max(most, now)
+        return most
+
+
+# ------------------------------------------------------------------------------------- as JSON
+
+
+def document(schedule: Schedule, machines: Mapping[Key, str]) -> dict[str, Any]:
+    """Return a schedule as maps, lists and scalars.  ``machines``: UUIDs of nodes, where known."""
+    counts: dict[str, int] = {}
+    for step in schedule.steps:
+        counts[step.word] = counts.get(step.word, 0) + 1
+    return {
+        "steps": [_step(step, machines.get(step.key)) for step in schedule.steps],
+        "machines_at_once": schedule.at_once,
+        "loses_data": [
+            str(step.key.name) for step in schedule.steps if step.action.effect.loses_data
+        ],
+        "takes": _times(schedule.times),
+        "summary": counts,
+    }
+
+
+def _step(step: Step, machine: str | None) -> dict[str, Any]:
+    action, effect = step.action, step.action.effect
+    return {
+        "resource": step.key.name,
+        "type": action.type,
+        "action": step.word,
+        "reason": action.reason or effect.reason,
+        "certain": step.is_certain,
+        "stage": step.stage,
+        "machine": machine,
+        "verbs": list(effect.verbs),
+        "loses_data": effect.loses_data,
+        "takes": _times(step.times),
+        "pause_s": action.pause_s,
+        "differences": differences_of(action),
+    }
+
+
+def _times(times: Times | None) -> dict[str, Any] | None:
+    if times is None:
+        return None
+    return {"median_s": times.median_s, "p95_s": times.p95_s, "runs": times.runs}

@@ -1,0 +1,149 @@
+"""A plan with how long its steps take: as they took on nodes of that kind before.
+
+Only rows are read, and nothing is asked of a machine.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery.db import resources, stacks, timelines
+from bloomery.db.timelines import FlowTime
+from bloomery.model import stacks as model
+from bloomery.operations.timeline import Durations
+from bloomery.orchestration.plan import schedule
+from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
+from bloomery.orchestration.plan.schedule import Times
+from bloomery.orchestration.service.access import StackContext
+from bloomery.orchestration.template.functions.base import Function
+
+_FLOWS_COMPARED: Final = 400  # of each phase, on whatever nodes
+_PHASES: Final[Mapping[str, str]] = {
+    "active": "deploy",
+    "rebuild": "deploy",
+    "deleted": "undeploy",
+    "manage": "verify",
+    "inspect": "inspect",
+    "provide": "clean",
+    "clean": "clean",
+    "service": "service",
+    "power on": "power",
+    "power off": "power",
+}  # of each verb
+
+Kind = tuple[str | None, str | None]  # driver and resource class; None: any
+
+
+def document(ctx: StackContext, root: model.Stack | None, plan: Plan) -> dict[str, Any]:
+    """Return a plan laid out in stages, with times; ``root``: the stack, if it is there."""
+    changed = {key: each for key, each in plan.actions.items() if each.verb is not Verb.UNCHANGED}
+    with ctx.services.db.read() as conn:
+        things = _things(conn, root, changed)
+        kinds = timelines.kinds_of_nodes(conn, sorted(set(things.values())))
+        phases = {_PHASES[verb] for each in changed.values() for verb in each.effect.verbs}
+        flows = {
+            phase: timelines.list_flow_times(conn, phase, most=_FLOWS_COMPARED) for phase in phases
+        }
+    experience = _Experience(flows)
+
+    def times_of(key: Key, action: Action) -> Times | None:
+        kind = kinds.get(things.get(key, ""))
+        return experience.times_of(action.effect.verbs, kind or _planned_kind(plan, action))
+
+    laid_out = schedule.schedule_of(plan, times_of)
+    machines = {key: uuid for key, uuid in things.items() if uuid in kinds}
+    return schedule.document(laid_out, machines) | {
+        "outputs": {name: str(verb) for name, verb in plan.outputs.items()},
+        "differs": plan.differs or bool(plan.outputs),
+    }
+
+
+# ------------------------------------------------------------------------------------ machines
+
+
+def _things(
+    conn: sa.Connection, root: model.Stack | None, changed: Mapping[Key, Action]
+) -> dict[Key, str]:
+    """Return what resources stand for that are there; what is made stands for nothing yet."""
+    present = {key: each for key, each in changed.items() if each.verb not in _MADE_BESIDE}
+    things = {
+        key: each.record.physical_id
+        for key, each in present.items()
+        if each.record is not None and each.record.physical_id is not None
+    }
+    if root is not None and any("/" in key.name for key in present):
+        below = _below(conn, root)
+        things |= {key: below[key.name] for key in present if key.name in below}
+    return things
+
+
+def _below(conn: sa.Connection, root: model.Stack) -> dict[str, str]:
+    """Return what resources of stacks below stand for, by path: ``group/member``."""
+    paths = {root.uuid: ""}
+    for stack in stacks.list_below(conn, root.root_uuid):
+        if stack.owner_uuid in paths:
+            paths[stack.uuid] = f"{paths[stack.owner_uuid]}{stack.owner_resource}/"
+    del paths[root.uuid]
+    return {
+        f"{paths[row.stack_uuid]}{row.name}": row.physical_id
+        for row in resources.list_rows(conn, paths)
+        if row.physical_id
+    }
+
+
+_MADE_BESIDE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
+
+
+def _planned_kind(plan: Plan, action: Action) -> Kind:
+    """Return what the template says of the machine; of an allocation where that has the class."""
+    effect = action.effect
+    if effect.driver or effect.resource_class or action.definition is None:
+        return effect.driver, effect.resource_class
+    tree = action.definition.properties
+    allocation = tree.get("allocation") if isinstance(tree, Mapping) else None
+    if isinstance(allocation, Function) and isinstance(allocation.args, str):
+        source = plan.actions.get(Key(allocation.args, MAKE))
+        if source is not None:
+            return None, source.effect.resource_class
+    return None, None
+
+
+# ------------------------------------------------------------------------------------ how long
+
+
+@dataclass(slots=True)
+class _Experience:
+    flows: Mapping[str, list[FlowTime]]
+    known: dict[tuple[tuple[str, ...], Kind], Times | None] = field(default_factory=dict)
+
+    def times_of(self, verbs: tuple[str, ...], kind: Kind) -> Times | None:
+        """Return how long verbs take, one after the other; None: nobody knows of one of them."""
+        if (verbs, kind) not in self.known:
+            self.known[verbs, kind] = self._sum(verbs, kind)
+        return self.known[verbs, kind]
+
+    def _sum(self, verbs: Iterable[str], kind: Kind) -> Times | None:
+        usual = [self._usual(_PHASES[verb], kind) for verb in verbs]
+        known = [each for each in usual if each is not None]
+        if len(known) < len(usual):
+            return None
+        return Times(
+            median_s=round(sum(each["median_s"] for each in known), 3),
+            p95_s=round(sum(each["p95_s"] for each in known), 3),
+            runs=min(each["runs"] for each in known),
+        )
+
+    def _usual(self, phase: str, kind: Kind) -> dict[str, Any] | None:
+        driver, resource_class = kind
+        if driver is None and resource_class is None:
+            return None
+        seconds = sorted(
+            each.seconds
+            for each in self.flows[phase]
+            if driver in (None, each.driver) and resource_class in (None, each.resource_class)
+        )
+        return Durations(seconds).usual()

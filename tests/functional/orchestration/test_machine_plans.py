@@ -1,0 +1,132 @@
+"""What a preview says of machines over REST, and that it is what an update then does."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, node_of
+from tests.kit.orchestration import Orchestration, template
+
+RUN = {
+    "type": "OS::Ironic::RunbookExecution",
+    "properties": {
+        "instance": {"get_resource": "web"}, "triggers": {"n": 1},
+        "steps": [{"interface": "bios", "step": "factory_reset"}],
+    },
+}  # fmt: skip
+SLOT = {"type": "OS::Ironic::Allocation", "properties": {"resource_class": "bm.test"}}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path_factory.mktemp("site") / "state") as running:
+        yield running
+
+
+@pytest.fixture(scope="module")
+def web(site: Orchestration) -> str:
+    """The path of a stack with a machine that was deployed."""
+    enrol(site)
+    path = site.create("web", stack())
+    site.wait_for(path, "CREATE_COMPLETE")
+    return path
+
+
+def stack(run: dict[str, Any] = RUN, **properties: Any) -> dict[str, Any]:
+    return template(
+        {"slot": SLOT, "web": {**WEB, "properties": WEB["properties"] | properties}, "run": run}
+    )
+
+
+def planned(site: Orchestration, path: str, document: dict[str, Any]) -> dict[str, Any]:
+    status, preview = site.ask("PUT", f"{path}/preview", {"template": document})
+    assert status == 200, preview
+    assert set(preview) == {"resource_changes", "plan"}
+    plan: dict[str, Any] = preview["plan"]
+    return plan
+
+
+def words(plan: dict[str, Any]) -> dict[str, str]:
+    return {step["resource"]: step["action"] for step in plan["steps"]}
+
+
+def test_a_creation_without_experience_says_so(site: Orchestration) -> None:
+    status, preview = site.ask("POST", "/stacks/preview", {"stack_name": "x", "template": stack()})
+    assert status == 200
+    plan = preview["plan"]
+    assert [step["stage"] for step in plan["steps"]] == [1, 2, 3]
+    assert (plan["summary"], plan["takes"], plan["machines_at_once"]) == ({"create": 3}, None, 1)
+
+
+@pytest.mark.parametrize(
+    ("properties", "word", "verbs", "loses_data"),
+    [
+        ({"name": "other"}, "patch", [], False),
+        ({"power": "off"}, "service", ["power off"], False),
+        ({"image": {**IMAGE, "source": "http://images/b.img"}}, "rebuild", ["rebuild"], True),
+        ({"root_gb": 9, "power": "off"}, "rebuild", ["rebuild", "power off"], True),
+    ],
+)
+def test_an_update_of_a_machine_says_what_it_comes_to(
+    site: Orchestration, web: str, properties: Any, word: str, verbs: list[str], loses_data: bool
+) -> None:
+    plan = planned(site, web, stack(**properties))
+    step = next(each for each in plan["steps"] if each["resource"] == "web")
+    assert (step["action"], step["verbs"], step["loses_data"]) == (word, verbs, loses_data)
+    assert step["certain"]
+    assert step["machine"] == node_of(site)["uuid"]
+    assert plan["loses_data"] == (["web"] if loses_data else [])
+
+
+def test_steps_that_run_anew_are_a_service_of_the_machine(site: Orchestration, web: str) -> None:
+    again = {**RUN, "properties": RUN["properties"] | {"triggers": {"n": 2}}}
+    plan = planned(site, web, stack(again))
+    assert words(plan) == {"run": "service"}
+    assert plan["steps"][0]["takes"]["runs"] == 1  # as long as when it was made
+    assert plan["takes"]["median_s"] == plan["steps"][0]["takes"]["median_s"] > 0
+
+
+def test_another_place_is_another_machine(site: Orchestration, web: str) -> None:
+    image = {**IMAGE, "source": "http://images/b.img"}
+    plan = planned(site, web, stack(image=image, image_update_policy="replace"))
+    new, old = (step for step in plan["steps"] if step["resource"] == "web")
+    assert (new["action"], new["machine"], new["verbs"]) == ("replace", None, ["active"])
+    assert (old["action"], old["verbs"], old["loses_data"]) == ("delete", ["deleted"], True)
+    assert old["stage"] > new["stage"]
+
+
+def test_a_preview_asks_machines_for_nothing(
+    site: Orchestration, web: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refuse(*_words: Any, **_more: Any) -> None:
+        raise AssertionError("a preview ordered something")
+
+    for name in (
+        "create_node", "update_node", "delete_node", "set_traits", "set_maintenance",
+        "set_provision_state", "set_power_state", "attach_vif", "detach_vif", "create", "update",
+        "delete",
+    ):  # fmt: skip
+        where = f"bloomery.orchestration.service.machines.ServiceMachines.{name}"
+        monkeypatch.setattr(where, refuse)
+    before = node_of(site)
+    image = {**IMAGE, "source": "http://images/c.img"}
+    assert words(planned(site, web, stack(image=image))) == {"web": "rebuild"}
+    assert words(planned(site, web, template({}))) == dict.fromkeys(
+        ("slot", "web", "run"), "delete"
+    )
+    assert site.ask("POST", "/stacks/preview", {"stack_name": "x", "template": stack()})[0] == 200
+    assert node_of(site) == before
+
+
+def test_the_update_does_what_was_said(site: Orchestration, web: str) -> None:
+    image = {**IMAGE, "source": "http://images/b.img"}
+    assert words(planned(site, web, stack(image=image))) == {"web": "rebuild"}
+    uuid = node_of(site)["uuid"]
+    assert site.ask("PUT", web, {"template": stack(image=image)})[0] == 202
+    site.wait_for(web, "UPDATE_COMPLETE")
+    assert node_of(site)["instance_info"]["image_source"] == image["source"]
+    assert node_of(site)["uuid"] == uuid
+    assert planned(site, web, stack(image=image))["steps"] == []

@@ -1,0 +1,70 @@
+"""Stages, machines at once, and how long a plan takes."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from bloomery.orchestration.graph import Graph
+from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
+from bloomery.orchestration.plan.schedule import Times, document, schedule_of
+from bloomery.orchestration.resources.effects import Effect, Impact
+
+REBUILD = Effect(impact=Impact.REBUILD, verbs=("rebuild",), loses_data=True)
+TIMES = Times(median_s=600, p95_s=900, runs=40)
+
+
+def plan_of(*edges: tuple[str, str | None], **actions: Action) -> Plan:
+    graph = Graph((Key(a, MAKE), b and Key(b, MAKE)) for a, b in edges)
+    return Plan(graph=graph, actions={Key(name, MAKE): each for name, each in actions.items()})
+
+
+def action(verb: Verb = Verb.UPDATE, effect: Effect = REBUILD, **more) -> Action:
+    return Action(verb=verb, type="T", effect=effect, **more)
+
+
+def test_what_waits_for_nothing_is_done_at_once():
+    plan = plan_of(("a", None), ("b", None), ("c", "a"), ("c", "b"), a=action(), b=action(),
+                   c=action())  # fmt: skip
+    schedule = schedule_of(plan, lambda key, action: TIMES)
+    assert {step.key.name: step.stage for step in schedule.steps} == {"a": 1, "b": 1, "c": 2}
+    assert (schedule.at_once, schedule.times) == (2, Times(median_s=1200, p95_s=1800, runs=40))
+
+
+def test_an_end_and_a_beginning_of_the_same_moment_do_not_overlap():
+    plan = plan_of(("a", None), ("b", "a"), a=action(), b=action())
+    assert schedule_of(plan, lambda key, action: TIMES).at_once == 1
+
+
+def test_what_nobody_knows_is_not_guessed():
+    plan = plan_of(("a", None), ("b", None), ("c", "b"), a=action(), b=action(), c=action())
+    known = {"a": TIMES, "b": TIMES}
+    schedule = schedule_of(plan, lambda key, action: known.get(key.name))
+    assert (schedule.times, schedule.at_once) == (None, 2)  # by stages
+
+
+def test_pauses_count_and_no_op_vertices_and_what_stays_do_not():
+    wait = Action(verb=Verb.WAIT, type="T", pause_s=30)
+    edges = [("stays", None), ("join", "stays"), ("a", "join"), ("pause", "a"), ("b", "pause")]
+    stays = action(Verb.UNCHANGED)
+    plan = plan_of(*edges, stays=stays, a=action(), pause=wait, b=action())
+    schedule = schedule_of(plan, lambda key, action: TIMES)
+    assert [step.key.name for step in schedule.steps] == ["a", "pause", "b"]
+    assert schedule.times == Times(median_s=1230, p95_s=1830, runs=40)
+
+
+def test_a_step_says_what_it_does_and_what_is_lost():
+    plan = plan_of(("a", None), a=action(reason="image"))
+    told = document(schedule_of(plan, lambda key, action: TIMES), {Key("a", MAKE): "node-1"})
+    [step] = told["steps"]
+    assert (step["action"], step["machine"], step["verbs"]) == ("rebuild", "node-1", ["rebuild"])
+    assert step["takes"] == {"median_s": 600, "p95_s": 900, "runs": 40}
+    assert (told["summary"], told["loses_data"]) == ({"rebuild": 1}, ["a"])
+
+
+def test_a_step_is_certain_where_action_and_effect_are():
+    doubted = replace(REBUILD, certain=False)
+    for each, certain in (
+        (action(), True), (action(certain=False), False), (action(effect=doubted), False)
+    ):  # fmt: skip
+        [step] = schedule_of(plan_of(("a", None), a=each), lambda key, action: None).steps
+        assert step.is_certain is certain
