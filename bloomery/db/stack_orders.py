@@ -79,6 +79,11 @@ def list_roots(conn: sa.Connection) -> list[str]:
     return list(conn.execute(query).scalars())
 
 
+def list_newest(conn: sa.Connection, most: int) -> frozenset[int]:
+    """Return the ids of the newest orders that were not taken yet."""
+    return frozenset(conn.execute(sa.select(_T.id).order_by(_T.id.desc()).limit(most)).scalars())
+
+
 def delete(conn: sa.Connection, ids: Sequence[int]) -> None:
     """Drop orders that were taken, in the transaction of the turn that took them."""
     if ids:

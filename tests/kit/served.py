@@ -1,4 +1,4 @@
-"""``bloomery serve`` in a process of its own, on a free port.
+"""``bloomery serve``, or another role with an API, in a process of its own, on a free port.
 
 with Served(tmp_path / "state", conductor={"graceful_shutdown_timeout": 1}) as served:
     served.wait_until_it_answers()
@@ -24,13 +24,16 @@ from typing import Any, Self
 from tests.kit.waiting import wait_for
 
 _ANSWERS = re.compile(r"answers at (\S+)")
+_STACKS = re.compile(r"[Ss]tacks are at (http[^\s:]*:[^\s:]*:\d+)")
 _PROGRAM = "from bloomery.cmd import main; main()"
 
 
 class Served:
     """The process; ``options`` are groups of the configuration file."""
 
-    def __init__(self, state_dir: Path, **options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, state_dir: Path, *, role: str = "serve", **options: Mapping[str, Any]
+    ) -> None:
         config = state_dir.with_name(f"{state_dir.name}.conf")
         config.write_text(
             "".join(
@@ -39,7 +42,7 @@ class Served:
             )
         )
         self.process = subprocess.Popen(
-            [sys.executable, "-c", _PROGRAM, "serve", "--state-dir", str(state_dir),
+            [sys.executable, "-c", _PROGRAM, role, "--state-dir", str(state_dir),
              "--port", "0", "--config-file", str(config)],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )  # fmt: skip
@@ -58,6 +61,12 @@ class Served:
     def url(self) -> str | None:
         found = _ANSWERS.search("".join(self.printed))
         return found[1] if found else None
+
+    @property
+    def orchestration_url(self) -> str:
+        found = _STACKS.search("".join(self.printed))
+        assert found is not None
+        return found[1]
 
     @property
     def ended(self) -> bool:

@@ -4,9 +4,9 @@ A tree names the objects that its resources wait for; when an event row tells of
 tree is woken.  An engine keeps no cursor: a tree that is loaded looks at each of its waits once,
 and once more after the tail has begun to watch for it, so that nothing is missed between.
 
-Where others write to the database, too, the end of the rows is looked at five times a second; an
-event of a stack then means that an order may have come.  A process that is alone is told of its own
-commits, and reads nothing as long as nobody waits.
+Where others write to the database, too, the end of the rows is looked at five times a second, and
+so are orders: not each of them comes with an event, a signal does not.  A process that is alone is
+told of its own commits, and reads nothing as long as nobody waits.
 """
 
 from __future__ import annotations
@@ -16,8 +16,10 @@ import threading
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
+import sqlalchemy as sa
+
 from bloomery import errors
-from bloomery.db import events
+from bloomery.db import events, stack_orders
 from bloomery.db.engine import Database
 from bloomery.orchestration.resources.machines import QUEUE
 
@@ -101,7 +103,8 @@ class WakeIndex:
 class EventTail:
     """One thread that reads event rows as they come, and wakes trees.
 
-    ``on_news`` gets the root of a tree; ``on_stacks`` is called when stacks were told of.
+    ``on_news`` gets the root of a tree; ``on_stacks`` is called when stacks were told of, or an
+    order has come.
     """
 
     def __init__(
@@ -116,6 +119,7 @@ class EventTail:
         self.index = WakeIndex()
         self._on_news, self._on_stacks = on_news, on_stacks
         self._last_id: int | None = None
+        self._orders: frozenset[int] = frozenset()  # that were there at the last look
         self._change = threading.Condition()
         self._told = self._stopping = False
         self._thread = threading.Thread(target=self._run, name="stacks-wakes", daemon=True)
@@ -190,13 +194,18 @@ class EventTail:
         """Tell of the next rows; True: there are more."""
         with self._db.read() as conn:
             batch = events.list_objects_after(conn, self._last_id or 0, _BATCH)
+            ordered = not self._alone and self._has_new_orders(conn)
         objects = [each.object_uuid for each in batch]
         if any(each.object == NODE and each.status in _ENDS for each in batch):
             objects += self.index.queues()
         for root in self.index.tell(objects):
             self._on_news(root)
-        if not self._alone and any(each.object == STACK for each in batch):
+        if ordered or (not self._alone and any(each.object == STACK for each in batch)):
             self._on_stacks()
         if batch:
             self._last_id = batch[-1].id
         return len(batch) == _BATCH
+
+    def _has_new_orders(self, conn: sa.Connection) -> bool:
+        before, self._orders = self._orders, stack_orders.list_newest(conn, _BATCH)
+        return not self._orders <= before

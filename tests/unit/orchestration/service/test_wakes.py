@@ -7,10 +7,13 @@ from pathlib import Path
 
 import pytest
 
-from bloomery.db import events
+from bloomery.db import events, stack_orders
 from bloomery.db.engine import Database, Meter
+from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.service.wakes import EventTail
+from bloomery.secrets import Sealer
 from tests.kit import trees
+from tests.kit.site import KEY
 from tests.kit.waiting import wait_for
 
 
@@ -118,3 +121,15 @@ def test_another_process_is_heard_without_being_called(db: Database) -> None:
     finally:
         woken.tail.stop()
     assert woken.roots == ["a"]
+
+
+def test_an_order_without_an_event_is_heard_once(db: Database) -> None:
+    """So it is with a signal: without a look at the orders it waited for the sweep."""
+    woken = Woken(db, alone=False)
+    woken.tail.read()
+    order = Order(root_uuid="root", stack_uuid="root", kind=OrderKind.SIGNAL)
+    db.transact(lambda conn: stack_orders.insert(conn, Sealer(KEY), order))
+    assert woken.stacks == 0
+    woken.tail.read()
+    woken.tail.read()
+    assert woken.stacks == 1
