@@ -5,8 +5,8 @@ An agent calls (``heartbeat``), an operator says unhold or abort.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Final, NamedTuple
+from collections.abc import Callable, Mapping
+from typing import Any, Final, NamedTuple
 
 from bloomery import errors, secrets
 from bloomery.conductor import (
@@ -21,32 +21,22 @@ from bloomery.conductor import (
     servicing,
     states,
     task_manager,
+    transition,
     vendor_passthru,
     virtual_media,
 )
-from bloomery.conductor.runner import Flow, Phase
+from bloomery.conductor.runner import Flow, FlowFailure, Phase, Transition
 from bloomery.conductor.runtime import Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.conductor.writes import EncodedWrite
+from bloomery.conductor.writes import EncodedWrite, Write
 from bloomery.db import rows
 from bloomery.db import steps as step_rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
-from bloomery.model.step import Run, StepRun, find_parked
+from bloomery.model.step import Run, StepRun, find_parked, internal_step
 from bloomery.outcome import Done
-
-PHASES: Final[dict[str, Phase]] = {
-    phase.name: phase
-    for phase in (
-        enrollment.VERIFY, enrollment.INSPECT, enrollment.DISCOVER, enrollment.ADOPT,
-        cleaning.CLEAN,
-        deployments.DEPLOY, deployments.UNDEPLOY, servicing.SERVICE, rescue.RESCUE,
-        rescue.UNRESCUE, power.POWER, power.BOOT_SETTINGS, console.CONSOLE,
-        virtual_media.VIRTUAL_MEDIA, vendor_passthru.VENDOR,
-    )
-}  # fmt: skip
 
 
 def open_runs(task: TaskManager) -> list[StepRun]:
@@ -207,20 +197,23 @@ def _abort_after_step(task: TaskManager, row: Abort) -> None:
 
 
 def _abort_now(task: TaskManager, slot: Slot, row: Abort, run: StepRun | None) -> None:
+    """End the flow that waits, and begin the one that cleans up after it, in one transaction."""
     step = f" at step {run.step.name}" if run is not None and not run.step.internal else ""
     state = task.node.provision_state
     sentence = f"Node {task.node.uuid}: aborted on request in {state}{step}"
-    closing = _close_rows(run, sentence)
+    clean_up = internal_step("deploy", "clean_up", {"state": state, "reason": sentence})
+    flow = runner.plan(task, ABORT, [clean_up])
+    journal: list[Write] = [*_close_rows(run, sentence), *flow.opening]
     for event in row.events[:-1]:
-        task.process_event(event, last_error=sentence, journal=closing)
-        closing = []
+        task.process_event(event, last_error=sentence, journal=journal)
+        journal = []
     task.process_event(
         row.events[-1],
-        callback=slot.spawn,
-        call_args=(_clean_up, task, row),
+        callback=runner.launch,
+        call_args=(slot, flow),
         target_state=runner.kept_target(task),
         last_error=sentence,
-        journal=closing,
+        journal=journal,
     )
 
 
@@ -235,9 +228,43 @@ def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
     ]
 
 
-def _clean_up(task: TaskManager, row: Abort) -> None:
+def _clean_up(task: TaskManager, state: str, reason: str) -> None:
+    """Take away what the flow has left that was aborted in ``state``."""
+    row = ABORTS[State(state)]
     row.clean_up(task)
+    _forget_flow(task, row, reason)
+
+
+def _forget_flow(task: TaskManager, row: Abort, reason: str) -> None:
+    """Take its traces from the node, and let ``last_error`` say why it ended."""
     cleanup.wipe_internal_info(task, *([row.flow] if row.flow else []))
     if row.shows is not None:
         setattr(task.node, row.shows, {})
-    task.save()
+    task.node.last_error = transition.fit(task.context, reason)
+
+
+def _finish_abort(task: TaskManager, result: Mapping[str, Any]) -> Transition:
+    """A service whose conductor died between the two events of its abort gets the second now."""
+    is_half = task.node.provision_state == State.SERVICEFAIL
+    return Transition(event="abort" if is_half else None, last_error=task.node.last_error)
+
+
+def _fail_abort(task: TaskManager, failure: FlowFailure) -> Transition:
+    args = failure.run.step.args
+    _forget_flow(task, ABORTS[State(args["state"])], f"{args['reason']}; {failure.sentence}")
+    return _finish_abort(task, {})
+
+
+ABORT: Final = Phase(
+    name="abort", own_steps={"clean_up": _clean_up}, finish=_finish_abort, fail=_fail_abort
+)
+PHASES: Final[dict[str, Phase]] = {
+    phase.name: phase
+    for phase in (
+        enrollment.VERIFY, enrollment.INSPECT, enrollment.DISCOVER, enrollment.ADOPT,
+        cleaning.CLEAN,
+        deployments.DEPLOY, deployments.UNDEPLOY, servicing.SERVICE, rescue.RESCUE,
+        rescue.UNRESCUE, power.POWER, power.BOOT_SETTINGS, console.CONSOLE,
+        virtual_media.VIRTUAL_MEDIA, vendor_passthru.VENDOR, ABORT,
+    )
+}  # fmt: skip

@@ -339,6 +339,44 @@ def test_a_small_pool_takes_up_many_flows(tmp_path: Path):
     site.close()
 
 
+ABORTED = [
+    (LIFE[1], "prepare_cleaning", "clean wait", "clean failed", "tear_down_cleaning"),
+    (LIFE[2], "prepare", "wait call-back", "deploy failed", "clean_up"),
+    (OTHER_VERBS[3], "prepare_service", "service wait", "active", "tear_down_service"),
+]
+
+
+@pytest.mark.parametrize(
+    ("order", "step", "waits_in", "ends_in", "clean_up"), ABORTED, ids=lambda each: str(each)[:40]
+)
+def test_an_abort_cleans_up_after_a_crash_at_any_commit(
+    tmp_path: Path, order: Order, step: str, waits_in: str, ends_in: str, clean_up: str
+):
+    """What the flow has prepared is taken away, and its traces on the node with it."""
+    abort = Order("do_provisioning_action", ("abort", {}), waits_in, ends_in)
+    for lives in range(5):
+        script = script_of_life()
+        script.when(step, lambda _task: WaitForCall(reason="the agent boots"))
+        life = Life(tmp_path / f"{lives}.sqlite", script, [order])
+        life.site.order(order.method, life.node, *order.args)
+        life.site.wait_for_state(life.node, waits_in)
+        life.site.set(life.node, driver_internal_info='{"agent_url": "http://agent"}')
+        life.dies_after(lives)
+        with contextlib.suppress(Dead):
+            life.obey(abort)
+        life.die()
+        life.live_again()
+        if not was_ordered(life):
+            life.obey(abort)
+        life.see(abort)
+        node = life.site.node(life.node)
+        assert clean_up in life.script.calls, f"the process died after commit {lives}"
+        assert "agent_url" not in node.driver_internal_info
+        assert f"aborted on request in {waits_in}" in node.last_error
+        assert {run["state"] for run in life.site.runs(life.node)} <= {"done", "failed", "skipped"}
+        life.die()
+
+
 def test_a_deletion_that_stops_a_console_is_whole_or_nothing_after_a_crash(tmp_path: Path):
     """Nobody takes it up: either it was done and told, or the node is there to be deleted again."""
     for lives in range(4):
