@@ -78,6 +78,7 @@ class TooOld(Enum):
 
     NO_PAGE = (404, "routing")  # second form: the path does not exist for it
     NOT_FOUND = (404, "handler")
+    NOT_FOUND_AFTER_ARGUMENTS = (404, "arguments")  # a bad argument is told first (400)
     NOT_ALLOWED = (405, "routing")
     REFUSED = (405, "handler")
     NOT_ACCEPTABLE = (406, "handler")
@@ -170,12 +171,15 @@ class Endpoint:
 
     def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
         """Check the call against the declaration, call the method, shape its answer."""
-        if call.version < self.since and call.version not in self.also_in:
+        is_too_old = call.version < self.since and call.version not in self.also_in
+        if is_too_old and self.too_old is not TooOld.NOT_FOUND_AFTER_ARGUMENTS:
             if self.rule_first:
                 policy.authorize_node(call.context, call.idents[0], self.rule)
             raise self._too_old(call)
         self._check_idents(call)
         values = self._arguments(call)
+        if is_too_old:
+            raise self._too_old(call)
         result = self._called(functools.partial(method, owner, call), call, values)
         reply = result if isinstance(result, Reply) else Reply(document=result)
         headers = versions.headers(call.version)

@@ -45,8 +45,8 @@ class AgentNode:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Heartbeat:
-    """What an agent says when it calls; see ``rpc.contract``."""
+class HeartbeatRequest:
+    """What an agent sends with each call; see ``rpc.contract``."""
 
     callback_url: str
     agent_version: str | None = None
@@ -131,7 +131,7 @@ def _may_run_agent(ctx: Context, row: Any) -> bool:
     return row.provision_state in allowed
 
 
-def heartbeat(ctx: Context, ident: str, call: Heartbeat) -> None:
+def heartbeat(ctx: Context, ident: str, call: HeartbeatRequest) -> None:
     """Pass an agent's call on to the node's conductor.
 
     Raises NodeNotFound; Invalid (400): no URL, another one than before, no token, an unknown

@@ -47,7 +47,7 @@ COLLECTIONS: Final[Mapping[str, Rest]] = {
     "conductors": conductors.Conductors(),
     "inspection_rules": inspection_rules.INSPECTION_RULES,
     "lookup": ramdisk.Lookup(),
-    "heartbeat": ramdisk.Heartbeat(),
+    "heartbeat": ramdisk.Heartbeats(),
     "continue_inspection": ramdisk.ContinueInspection(),
     "events": events.Events(),
 }

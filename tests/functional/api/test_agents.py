@@ -56,6 +56,18 @@ def test_a_lookup_needs_no_login_and_all_else_does(api):
     assert api.post("/v1/events", {"events": [EVENT]}).status == 401
 
 
+@pytest.mark.parametrize("version", [1, 21, 83])
+@pytest.mark.parametrize("path", ["/v1/heartbeat/web-1", "/v1/continue_inspection"])
+def test_a_bad_body_is_told_before_the_version(api, path, version):
+    assert api.post(path, {}, version=version).status == 400
+
+
+def test_an_inventory_needs_a_version_that_knows_it(api):
+    inventory = {"inventory": {"interfaces": [{"mac_address": MAC}]}}
+    assert api.post("/v1/continue_inspection", inventory, version=83).status == 404
+    assert api.post("/v1/continue_inspection?node_uuid=x", inventory, version=83).status == 400
+
+
 class TestEvents:
     @pytest.fixture
     def conf(self):

@@ -70,8 +70,9 @@ class Lookup(Rest):
     since: ClassVar[int] = SINCE
 
     @endpoint(
-        rule="baremetal:driver:ipa_lookup", since=SINCE, too_old=TooOld.NOT_FOUND, query=LOOKUP
-    )
+        rule="baremetal:driver:ipa_lookup", since=SINCE, query=LOOKUP,
+        too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
+    )  # fmt: skip
     def get_all(
         self, call: Call, *, addresses: tuple[str, ...] = (), node_uuid: str | None = None
     ) -> dict[str, Any]:
@@ -81,19 +82,19 @@ class Lookup(Rest):
         return views.document(call, node)
 
 
-class Heartbeat(Rest):
+class Heartbeats(Rest):
     since: ClassVar[int] = SINCE
 
     @endpoint(
-        rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202, too_old=TooOld.NOT_FOUND,
-        named=HEARTBEAT,
+        rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202, named=HEARTBEAT,
+        too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
     )  # fmt: skip
     def post(self, call: Call, node: str, **fields: str | None) -> None:
         """Hear that an agent runs, and where its own API is."""
         for name, since in FIELDS_SINCE.items():
             if fields.get(name) and call.version < since:
                 raise errors.InvalidParameterValue(reason=f'Field "{name}" not recognised')
-        agents.heartbeat(call.context, node, agents.Heartbeat(**fields))  # type: ignore[arg-type]
+        agents.heartbeat(call.context, node, agents.HeartbeatRequest(**fields))  # type: ignore[arg-type]
 
 
 class ContinueInspection(Rest):
@@ -103,8 +104,8 @@ class ContinueInspection(Rest):
 
     @endpoint(
         rule="baremetal:driver:ipa_continue_inspection", since=INSPECTION_SINCE,
-        also_in=(INSPECTOR,), too_old=TooOld.NOT_FOUND, status=202, body=INVENTORY,
-        query={"node_uuid": Arg(arguments.uuid)},
+        also_in=(INSPECTOR,), too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS, status=202,
+        body=INVENTORY, query={"node_uuid": Arg(arguments.uuid)},
     )  # fmt: skip
     def post(
         self, call: Call, *, body: dict[str, Any], node_uuid: str | None = None
