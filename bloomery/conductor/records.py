@@ -36,12 +36,14 @@ def _accept(*_args: object) -> None:
 class Rules:
     """What else must hold, asked inside the transaction; each raises a Failure.
 
+    ``check(context, values)``: of what is written alone, on creation before the transaction.
     ``create(context, conn, record)`` may fill in what the server decides.
     ``update(context, conn, node, record, changed)`` gets the record as it is and what is to
     change; what it changes in other records it tells by events of theirs.
     ``destroy(node, record)``.  ``node`` is None for nouns whose records belong to none.
     """
 
+    check: Callable[[Context, Json], None] = _accept
     create: Callable[[Context, sa.Connection, Any], None] = _accept
     update: Callable[[Context, sa.Connection, Any, Any, Json], None] = _accept
     destroy: Callable[[Any, Any], None] = _accept
@@ -50,6 +52,7 @@ class Rules:
 def create(context: Context, noun: Noun, rules: Rules, values: Json) -> None:
     """Store a record.  Needs no reservation of its node: the row is held meanwhile."""
     attributes.refuse_sealed_in(values)
+    rules.check(context, values)
     record = noun.value(**values)
     event = CrudEvent(context, noun.name, record.uuid, "create", _facts(noun, values))
     event.snapshot_request(values)
@@ -89,6 +92,7 @@ def update(context: Context, noun: Noun, rules: Rules, uuid: str, patch: Sequenc
             raise pinned_change(noun, uuid, name, changed[name])
         for name in changed.keys() & noun.rules.keys():
             changed[name] = checked(noun, name, changed[name])
+        rules.check(context, changed)
         event.show_to_projects_of(node).snapshot_change(record, changed, touched=bool(changed))
         rules.update(context, conn, node, record, changed)
         if changed:

@@ -80,19 +80,34 @@ def _changed(
 
     The draft shares nothing with anybody, and one that is refused is thrown away.  Raises Invalid.
     """
-    names = paths.parse(path)
+    names = _checked_path(thing, path, fields)
     name = names[0]
-    if name not in fields:
-        raise errors.Invalid(
-            reason=f"cannot change {name[:255]} of a {thing}: rules may change "
-            f"{', '.join(sorted(fields))}",
-        )
     holder = {name: getattr(record, name)}
     change(holder, names)
     value = holder.get(name)
     if isinstance(value, dict | list) and len(orjson.dumps(value)) > _MOST_BYTES:
         raise errors.Invalid(reason=f"{name} would be larger than {_MOST_BYTES >> 10} KiB")
     return {name: value}
+
+
+def _checked_path(thing: str, path: str, fields: frozenset[str]) -> list[str]:
+    names = paths.parse(path)
+    if names[0] not in fields:
+        raise errors.Invalid(
+            reason=f"cannot change {names[0][:255]} of a {thing}: rules may change "
+            f"{', '.join(sorted(fields))}",
+        )
+    return names
+
+
+def check_path(op: str, path: str) -> None:
+    """Raise Invalid if the operator may not change what is at ``path``, whatever the value."""
+    if op.endswith("-port-attribute"):
+        _checked_path("port", path, PORT_FIELDS)
+    elif op.endswith("-attribute"):
+        _checked_path("node", path, NODE_FIELDS)
+    else:
+        paths.parse(path)
 
 
 def _default(field: dataclasses.Field[Any]) -> Any:

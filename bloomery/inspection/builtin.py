@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.inspection import rule_check
 from bloomery.model.inspection_rule import InspectionRule
 from bloomery.model.rules import attributes, inspection
 
@@ -48,7 +49,7 @@ def _rule(place: int, entry: Any) -> InspectionRule:
     if type(priority) is not int:
         raise errors.Invalid(reason=f"{where}/priority takes a whole number")
     try:
-        return InspectionRule(
+        rule = InspectionRule(
             uuid=str(entry.get("uuid", f"built-in {place}")),
             description=str(entry["description"]) if entry.get("description") else None,
             priority=priority,
@@ -57,8 +58,10 @@ def _rule(place: int, entry: Any) -> InspectionRule:
             conditions=inspection.conditions(_list(entry, "conditions")),
             actions=inspection.actions(_list(entry, "actions")),
         )
+        rule_check.check(rule.conditions, rule.actions)
     except errors.Invalid as exc:
         raise errors.Invalid(reason=f"{where}/{exc}") from exc
+    return rule
 
 
 def _list(entry: Json, name: str) -> list[Any]:

@@ -23,7 +23,22 @@ _MOST_RETRIES: Final = 10
 _MOST_PAUSE_S: Final = 30.0
 _MOST_HEADERS: Final = 50
 _TOTAL_S: Final = 300.0  # of all calls of one inspection, which keep a worker
+Json = dict[str, Any]
 _TRANSIENT: Final = frozenset({429, 500, 502, 503, 504})
+
+
+def check(
+    *, url: str | None = None, headers: Json | None = None, proxies: Any = None, **_others: Any
+) -> None:
+    """Raise Invalid for arguments that no call could be made with; None: not known yet."""
+    if proxies:
+        raise errors.Invalid(reason="api-call takes no proxies here: leave them out")
+    _checked_headers(headers or {})
+    if url is not None:
+        try:
+            fetching.checked(url)
+        except FetchRefused as exc:
+            raise errors.Invalid(reason=f"cannot call {fetching.shown(url)}: {exc}") from exc
 
 
 class _TryAgain(Exception):
@@ -54,8 +69,7 @@ class Caller:
         backoff_factor: float = 0.3,
     ) -> None:
         """GET ``url``, again after pauses that double; raises Invalid unless it answers 2xx."""
-        if proxies:
-            raise errors.Invalid(reason="api-call takes no proxies here: leave them out")
+        check(url=url, proxies=proxies)
         lines = _checked_headers(headers or {})
         timeout_s = min(float(timeout) or 1.0, _MOST_TIMEOUT_S)
         pauses = [backoff_factor * 2**n for n in range(min(retries, _MOST_RETRIES))]

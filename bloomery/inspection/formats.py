@@ -117,13 +117,26 @@ def data(template: str, scope: Scope) -> Any:
 
     Raises Unresolved for any other text.
     """
+    return look_up(_only_field(template), scope)
+
+
+def name_in(template: str) -> str | None:
+    """Return the first name in such a text, "inventory"; None for any other text."""
+    try:
+        match = _FIELD.fullmatch(_only_field(template))
+    except Unresolved:
+        return None
+    return match["first"] if match else None
+
+
+def _only_field(template: str) -> str:
     try:
         fields = list(string.Formatter().parse(template))
     except ValueError as exc:
         raise Unresolved(template) from exc
     if len(fields) != 1 or fields[0][0] or not fields[0][1] or fields[0][2] or fields[0][3]:
         raise Unresolved(template)
-    return look_up(fields[0][1], scope)
+    return fields[0][1]
 
 
 def look_up(field: str, scope: Scope) -> Any:

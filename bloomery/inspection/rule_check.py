@@ -1,0 +1,110 @@
+"""Refuse what a rule could never do, before it is stored: a path to nowhere, a broken regex.
+
+    rule_check.check(conditions, actions)  # raises InvalidParameterValue: "actions/0: ..."
+
+A text with a brace in it is a format, and what it becomes is known at an inspection only.  All
+other arguments are tried on a node without anything.
+"""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.inspection import actions, calls, conditions, formats
+from bloomery.inspection.draft import Draft
+from bloomery.model.node import Node
+from bloomery.model.port import Port
+from bloomery.model.rules import inspection
+
+Json = dict[str, Any]
+
+_NODE: Final = Node(uuid="node", driver="fake-hardware")
+_PORT: Final = Port(uuid="port", address="52:54:00:00:00:00", node_uuid="node")
+# What stands for arguments that are formats, where any text would do.
+_ANY_TEXT: Final[Mapping[str, Json]] = {
+    "in-net": {"address": ""},
+    "matches": {"value": ""},
+    "contains": {"value": ""},
+    "one-of": {"value": ""},
+    "set-capability": {"name": "x", "value": "x"},
+    "set-plugin-data": {"value": ""},
+    "extend-plugin-data": {"value": ""},
+}
+_LOOPED_OVER: Final = ("node", "inventory", "plugin_data")
+
+
+def check(checked_conditions: Sequence[Json], checked_actions: Sequence[Json]) -> None:
+    """Look at lists that ``model.rules.inspection`` has taken.  Raises InvalidParameterValue."""
+    for place, condition in enumerate(checked_conditions):
+        with _naming(f"conditions/{place}"):
+            _check_loop(condition)
+            _check_condition(condition)
+    for place, action in enumerate(checked_actions):
+        with _naming(f"actions/{place}"):
+            _check_loop(action)
+            _check_action(action)
+
+
+@contextlib.contextmanager
+def _naming(where: str) -> Iterator[None]:
+    try:
+        yield
+    except errors.Invalid as exc:
+        raise errors.InvalidParameterValue(reason=f"{where}: {exc}") from exc
+
+
+def _check_loop(item: Json) -> None:
+    loop = item.get("loop")
+    if not isinstance(loop, str):
+        return
+    if formats.name_in(loop) not in _LOOPED_OVER:
+        raise errors.Invalid(
+            reason='loop takes a list, an object, or a text such as "{inventory[disks]}" that '
+            f"names something of {', '.join(_LOOPED_OVER)}",
+        )
+
+
+def _check_condition(condition: Json) -> None:
+    op = condition["op"].removeprefix("!").strip()
+    arguments = inspection.named(inspection.CONDITIONS[op], condition["args"])
+    if isinstance(arguments.get("values"), str):
+        raise errors.Invalid(reason="values takes a list: a format makes text of whatever it names")
+    known = _known(op, arguments)
+    if op in conditions.OPERATORS and known.keys() >= arguments.keys():
+        conditions.OPERATORS[op](**known)
+
+
+def _check_action(action: Json) -> None:
+    op = action["op"]
+    arguments = inspection.named(inspection.ACTIONS[op], action["args"])
+    known = _known(op, arguments)
+    if op == "api-call":
+        calls.check(**known)
+    elif op not in ("fail", "log"):
+        _try(op, known, is_whole=known.keys() >= arguments.keys())
+
+
+def _try(op: str, arguments: Json, *, is_whole: bool) -> None:
+    """Let the operator run on nothing; where an argument is missing, look at the path alone."""
+    if is_whole:
+        actions.OPERATORS[op](Draft.of(_NODE, [_PORT], {}, {}), **arguments)
+    elif "path" in arguments:
+        actions.check_path(op, arguments["path"])
+
+
+def _known(op: str, arguments: Json) -> Json:
+    """Return the arguments whose values are known by now."""
+    literal = {name: value for name, value in arguments.items() if _is_literal(value)}
+    known = _ANY_TEXT.get(op, {}) | literal
+    return known | {"port_id": _PORT.uuid} if "port_id" in arguments else known
+
+
+def _is_literal(value: Any) -> bool:
+    if isinstance(value, str):
+        return "{" not in value and "}" not in value
+    if isinstance(value, dict):
+        return all(map(_is_literal, value.values()))
+    return not isinstance(value, list) or all(map(_is_literal, value))
