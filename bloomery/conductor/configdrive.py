@@ -1,7 +1,8 @@
 """Config drives: a small image beside an instance's disk, from which cloud-init learns who it is.
 
+    configdrive.check_size(node, document)  # at once, when it is asked for
     configdrive.image_of(node, {"meta_data": {"hostname": "web-1"}, "user_data": "#cloud-config"})
-    # "H4sIAAAA...": the base64 text of a gzipped ISO 9660 image whose label is config-2
+    # in a worker: "H4sIAAAA...", the base64 text of a gzipped ISO 9660 image labelled config-2
 
 Network data are taken as they come: no network interface here knows better.
 Source: OpenStack's metadata format 2012-08-10; ECMA-119 with Joliet and Rock Ridge.
@@ -33,26 +34,22 @@ _FILES: Final = {
 }
 
 
-def image_of(node: Node, configdrive: Json | str) -> str:
-    """Return what is stored: a URL or the text of an image as it is, an object as an image.
-
-    Raises InvalidParameterValue for an image that is too large.
-    """
-    if isinstance(configdrive, str):
-        if "://" not in configdrive:
-            _refuse_large(len(configdrive) * 3 // 4)
-        return configdrive
-    image = _iso(_contents(node, configdrive))
-    _refuse_large(len(image))
-    return base64.b64encode(gzip.compress(image, mtime=0)).decode()
-
-
-def _refuse_large(size: int) -> None:
+def check_size(node: Node, drive: Json | str | None) -> None:
+    """Raise InvalidParameterValue for a drive that is too large; nothing is built."""
+    if isinstance(drive, str):
+        size = 0 if "://" in drive else len(drive) * 3 // 4
+    else:
+        size = len(_VERSIONS) * sum(map(len, _contents(node, drive).values())) if drive else 0
     if size > MOST_MIB << 20:
         raise errors.InvalidParameterValue(
             reason=f"configdrive takes at most {MOST_MIB} MiB, and this one has "
             f"{size / (1 << 20):.1f}; name a URL, or let the instance fetch what is large",
         )
+
+
+def image_of(node: Node, document: Json) -> str:
+    """Return an object as the text of an image."""
+    return base64.b64encode(gzip.compress(_iso(_contents(node, document)), mtime=0)).decode()
 
 
 def _contents(node: Node, document: Json) -> dict[str, bytes]:

@@ -13,7 +13,7 @@ from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.writes import Write
 from bloomery.db import records
-from bloomery.model.node import Node
+from bloomery.model.deploy_template import DeployTemplate
 from bloomery.model.nouns import DEPLOY_TEMPLATE
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.rules import nodes as rules
@@ -36,7 +36,7 @@ _RESCUED: Final = (State.RESCUEWAIT, State.RESCUE, State.UNRESCUEFAIL, State.RES
 def check(task: TaskManager, arguments: ProvisionArguments) -> None:
     """Raise unless the node may be deployed now."""
     verbs.refuse_in_maintenance(task.node, "deploy")
-    _check_deployable(task)
+    _check_deployable(task, arguments)
 
 
 def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
@@ -45,11 +45,13 @@ def check_rebuild(task: TaskManager, arguments: ProvisionArguments) -> None:
     verbs.refuse_in_maintenance(node, "rebuild")
     if node.protected:
         raise errors.NodeProtected(node=node.uuid, action="rebuild")
-    _check_deployable(task)
+    _check_deployable(task, arguments)
 
 
-def _check_deployable(task: TaskManager) -> None:
+def _check_deployable(task: TaskManager, arguments: ProvisionArguments) -> None:
     node = task.node
+    if arguments.configdrive:
+        configdrive.check_size(node, arguments.configdrive)
     rules.check_instance_traits(node)
     disallowed = task.runtime.conf.conductor.disallowed_deployment_boot_modes
     rules.refuse_boot_mode(
@@ -66,25 +68,17 @@ def _check_deployable(task: TaskManager) -> None:
         ) from exc  # fmt: skip
 
 
-def with_image(node: Node, arguments: ProvisionArguments) -> ProvisionArguments:
-    """Return the arguments with the config drive as it is stored; the node may be free.
-
-    An image of many MiB takes seconds, so nobody may wait for the node meanwhile.
-    Raises InvalidParameterValue for an image that is too large.
-    """
-    if not arguments.configdrive:
-        return arguments
-    return replace(arguments, configdrive=configdrive.image_of(node, arguments.configdrive))
-
-
 def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
-    """Set the node's fields for a deployment that begins; ``with_image`` came before."""
-    node = task.node
+    """Set the node's fields for a deployment that begins."""
     cleanup.wipe_internal_info(task, "deploy")
     _lease(task)
     if arguments.configdrive:
-        sealed = task.runtime.sealer.seal_under("configdrive", arguments.configdrive)
-        node.instance_info = node.instance_info | {"configdrive": sealed}
+        _store_configdrive(task, arguments.configdrive)
+
+
+def _store_configdrive(task: TaskManager, drive: Any) -> None:
+    sealed = task.runtime.sealer.seal_under("configdrive", drive)
+    task.node.instance_info = task.node.instance_info | {"configdrive": sealed}
 
 
 def _lease(task: TaskManager) -> None:
@@ -102,18 +96,17 @@ def _lease(task: TaskManager) -> None:
 def deploy_steps(task: TaskManager, arguments: ProvisionArguments) -> list[Step]:
     """Return the steps of the interfaces, overridden by those of templates and of the request.
 
-    Priority 0 switches a step off; steps that no interface offers are left out, as an agent
-    may offer them later.
+    Priority 0 switches a step off.  Raises StepNotFound for one that no interface offers.
     """
     available = steps.available_steps(task, "deploy")
-    user_steps = [*_template_steps(task), *arguments.steps]
-    if user_steps:
-        overriding = steps.validated_user_steps(task, "deploy", user_steps, tolerant=True)
+    overriding = _template_steps(task)
+    if arguments.steps:
+        overriding += steps.validated_user_steps(task, "deploy", arguments.steps)
+    if overriding:
         _refuse_core(overriding)
-        by_name = {step.name: step for step in (*available, *overriding)}
-        available = list(by_name.values())
+        available = list({step.name: step for step in (*available, *overriding)}.values())
     planned = steps.by_priority(available, "deploy")
-    return [_PREPARE, *planned] if planned or not user_steps else [_PREPARE, _NO_STEPS]
+    return [_PREPARE, *planned] if planned or not overriding else [_PREPARE, _NO_STEPS]
 
 
 def _refuse_core(overriding: Sequence[Step]) -> None:
@@ -129,22 +122,30 @@ def _fail_without_steps(task: TaskManager) -> None:
     raise errors.StepFailure(reason="no deploy step is left: all have priority 0")
 
 
-def _template_steps(task: TaskManager) -> list[steps.UserStep]:
+def _template_steps(task: TaskManager) -> list[Step]:
     """Return the steps of all templates that the traits of the instance name.
 
     Those that the operator has ruled out are dropped.  Raises InvalidParameterValue for a step that
-    two templates have.
+    two templates have, StepNotFound for one that no interface offers.
     """
     traits = task.node.instance_info.get("traits")
     if not traits:
         return []
     with task.runtime.db.read() as conn:
         templates = records.list_where(conn, DEPLOY_TEMPLATE, name=list(traits))
-    user_steps = [step for template in templates for step in template.steps]
-    step_rules.refuse_repeated(user_steps)
+    step_rules.refuse_repeated([step for template in templates for step in template.steps])
+    return [step for template in templates for step in _steps_of(task, template)]
+
+
+def _steps_of(task: TaskManager, template: DeployTemplate) -> list[Step]:
     disallowed = task.runtime.conf.api.disallow_deploy_steps
-    opened: list[steps.UserStep] = task.runtime.sealer.open(user_steps)
-    return [each for each in opened if f"{each['interface']}.{each['step']}" not in disallowed]
+    opened: list[steps.UserStep] = task.runtime.sealer.open(template.steps)
+    allowed = [each for each in opened if f"{each['interface']}.{each['step']}" not in disallowed]
+    try:
+        return steps.validated_user_steps(task, "deploy", allowed)
+    except errors.StepNotFound as exc:
+        facts = exc.facts | {"steps": f"{exc.facts['steps']} (of deploy template {template.name})"}
+        raise errors.StepNotFound(**facts) from exc
 
 
 def clean_up(task: TaskManager) -> None:
@@ -153,7 +154,19 @@ def clean_up(task: TaskManager) -> None:
 
 
 def _prepare(task: TaskManager) -> Outcome | None:
+    if not task.turn and "configdrive" in task.node.instance_info:
+        _build_configdrive(task)
     return task.driver.deploy.prepare(task)
+
+
+def _build_configdrive(task: TaskManager) -> None:
+    """Make the image of a config drive that came as an object; that takes seconds if it is large.
+
+    The end of the step stores it; after a crash before that, it is made again.
+    """
+    drive = task.runtime.sealer.open(task.node.instance_info["configdrive"])
+    if isinstance(drive, dict):
+        _store_configdrive(task, configdrive.image_of(task.node, drive))
 
 
 def _finish_deploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:

@@ -58,13 +58,12 @@ def override(steps: Iterable[Step], priorities: Mapping[str, str]) -> list[Step]
 
 
 def validated_user_steps(
-    task: TaskManager, phase: str, user_steps: Sequence[UserStep], *, tolerant: bool = False
+    task: TaskManager, phase: str, user_steps: Sequence[UserStep]
 ) -> list[Step]:
     """Return the steps that a user asked for, in the user's order, with their arguments sealed.
 
     A step for the nodes below comes once for each of them.
-    Raises StepNotFound, InvalidParameterValue (arguments); ``tolerant``: unknown steps are
-    left out instead.
+    Raises StepNotFound, InvalidParameterValue (arguments).
     """
     planned: list[Step] = []
     unknown: dict[_Place, list[str]] = {}
@@ -74,7 +73,7 @@ def validated_user_steps(
             unknown.setdefault(place, []).append(_name(user_step))
         else:
             planned.append(_with_args(task, step, user_step))
-    if unknown and not tolerant:
+    if unknown:
         place, names = next(iter(unknown.items()))
         raise errors.StepNotFound(
             verb=phase, node=place.child or task.node.uuid, steps=", ".join(names),

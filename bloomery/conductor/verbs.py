@@ -177,8 +177,6 @@ def perform(
     """
     event = states.VERBS[verb]
     purpose = _PURPOSES.get(event, event)
-    if arguments.configdrive:
-        arguments = _with_image(runtime, node_uuid, verb, arguments)
     with tasks.order(runtime, request, node_uuid, purpose) as (task, slot):
         rules.require_edge(task.node, verb)
         row = TABLE[event]
@@ -186,16 +184,6 @@ def perform(
             _start_flow(task, slot, event, row, arguments)
         else:
             row(task, slot)
-
-
-def _with_image(
-    runtime: ConductorRuntime, node_uuid: str, verb: str, arguments: ProvisionArguments
-) -> ProvisionArguments:
-    """Build the config drive before the node is held, and none for a verb it could not take."""
-    with runtime.db.read() as conn:
-        node = node_rows.get(conn, node_uuid)
-    rules.require_edge(node, verb)
-    return deployments.with_image(node, arguments)
 
 
 def _start_flow(

@@ -67,10 +67,12 @@ def test_the_core_step_is_not_moved(stage, node):
     assert stage.standing(node) == ("available", None)
 
 
-def test_unknown_step_is_left_out(stage, node):
-    stage.ask(node, "active", deploy_steps=[step("raid", "build", 50)])
-    stage.wait_for(node, "active")
-    assert stage.steps(node, "deploy") == [("deploy.prepare", "done"), ("deploy.deploy", "done")]
+@pytest.mark.parametrize("priority", [50, 0])
+def test_a_step_that_no_interface_offers_is_named(stage, node, priority):
+    answer = stage.try_to(node, "active", deploy_steps=[step("raid", "build", priority)])
+    assert answer.status == 400
+    assert "no interface of it offers raid.build; it offers" in answer.said
+    assert stage.standing(node) == ("available", None)
 
 
 def test_failing_deployment_can_be_repeated_and_given_up(stage, node):
@@ -255,6 +257,15 @@ def test_a_step_of_two_templates_and_a_trait_that_the_node_lacks_are_refused(sta
     answer = stage.api.put(f"/v1/nodes/{node}/states/provision", {"target": "active"})
     assert (answer.status, "CUSTOM_C" in str(answer.body)) == (400, True)
     assert stage.standing(node)[0] == "available"
+
+
+def test_a_step_of_a_template_that_no_interface_offers_is_named_with_the_template(stage, node):
+    template(stage, "CUSTOM_A", step("deploy", "write_imgae", 40))
+    ask_for(stage, node, "CUSTOM_A")
+    answer = stage.try_to(node, "active")
+    assert answer.status == 400
+    assert "deploy.write_imgae (of deploy template CUSTOM_A)" in answer.said
+    assert stage.standing(node) == ("available", None)
 
 
 def test_a_template_is_changed_by_the_index_of_a_step_and_its_secrets_are_sealed(stage):

@@ -69,12 +69,12 @@ def test_user_data_that_are_no_text_are_json(user_data: Any):
     assert json.loads(contents["/openstack/latest/user_data"]) == user_data
 
 
-@pytest.mark.parametrize("text", ["http://images/drive", "H4sIAAAA\n"])
-def test_a_url_or_an_image_stays_as_it_is(text: str):
-    assert configdrive.image_of(NODE, text) == text
-
-
 @pytest.mark.parametrize("large", ["A" * (87 << 20), {"user_data": "x" * (33 << 20)}])
 def test_what_is_larger_than_its_partition_is_refused(large: Any):
     with pytest.raises(errors.InvalidParameterValue, match="configdrive takes at most 64 MiB"):
-        configdrive.image_of(NODE, large)
+        configdrive.check_size(NODE, large)
+
+
+@pytest.mark.parametrize("small", [None, "", {}, "QUJD", "http://images/x", {"user_data": "x"}])
+def test_what_fits_into_its_partition_is_taken(small: Any):
+    configdrive.check_size(NODE, small)
