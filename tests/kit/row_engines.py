@@ -172,6 +172,11 @@ class Clients:
     def delete(self) -> int:
         return self._change(OrderKind.DELETE)
 
+    def cancel(self) -> int:
+        """Order the present update back."""
+        order = dataclasses.replace(self._order(OrderKind.CANCEL), payload={"rollback": True})
+        return trees.accept(self.db, order)
+
     def perform(self, kind: OrderKind) -> int:
         """Order what changes no template: suspend, resume, check."""
         return self._change(kind)

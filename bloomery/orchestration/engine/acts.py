@@ -31,6 +31,7 @@ BUSY_MOST_S: Final = 60.0
 CREATES: Final = "creates"  # how many creations have failed
 FIRST: Final = "first"  # how the first of them did
 RETAIN: Final = "retain"  # what is deleted is kept by the real service
+UNWANTED: Final = "unwanted"  # a later order wants something else of the resource
 REPLACED: Final = "prepare_for_replace"  # what is deleted makes room for its replacement
 LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
 
@@ -62,12 +63,21 @@ def update(stack: EngineStack, row: Row, *, properties: list[str], template: lis
     _open(stack, row, Act(word=Action.UPDATE, traversal=stack.traversal, arguments=arguments))
     try:
         values, _metadata = stack.read(row)
+        reason = _reason(stack, row, values, properties)
         _freeze(stack, row, values)
     except Exception as exc:  # noqa: BLE001  # see create
         _fail_at_once(stack, row, exc)
         return
     row.next_properties = values
-    _start(stack, row)
+    _start(stack, row, reason)
+
+
+def _reason(stack: EngineStack, row: Row, values: Mapping[str, Any], properties: list[str]) -> str:
+    """Say of a way back that it does not bring back what was on a disk."""
+    if stack.action is not Action.ROLLBACK:
+        return events.CHANGED
+    effect = row.kind.effect_of_update(row.record.properties, values, properties)
+    return effect.reason if effect.loses_data else events.CHANGED
 
 
 def delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
@@ -158,10 +168,10 @@ def _freeze(stack: EngineStack, row: Row, properties: Mapping[str, Any]) -> None
     row.properties_uuid = stack.ledger.add_properties(properties, hidden=hidden)
 
 
-def _start(stack: EngineStack, row: Row) -> None:
+def _start(stack: EngineStack, row: Row, reason: str = events.CHANGED) -> None:
     """Tell that an act has begun; its handler is called in a later turn."""
     assert row.act is not None
-    _change(stack, row, row.act.word, Status.IN_PROGRESS)
+    _change(stack, row, row.act.word, Status.IN_PROGRESS, reason)
     stack.ledger.next_turn.append(row)
 
 
@@ -241,6 +251,8 @@ def _is_complete(stack: EngineStack, row: Row, resource: base.Resource, act: Act
     ledger = stack.ledger
     rest_s: float | None = ledger.runtime.poll_s
     try:
+        if act.arguments.get(UNWANTED):
+            resource.handle_preempt()
         if check is None or check(act.token):
             return True
     except machines.Busy as exc:
@@ -396,6 +408,15 @@ def _rest(stack: EngineStack, row: Row, failed: int) -> None:
     row.due_at = ledger.runtime.utc() + timedelta(seconds=rest_s)
     ledger.schedule(row, ledger.now() + rest_s)
     ledger.change_row(row)
+
+
+def preempt(stack: EngineStack, row: Row) -> None:
+    """Let an act that leads to what nobody wants any more end sooner, if its kind can."""
+    assert row.act is not None
+    row.act.arguments[UNWANTED] = True
+    stack.ledger.change_row(row)
+    if row.act.stage is Stage.CHECK:
+        stack.ledger.schedule(row, stack.ledger.now())
 
 
 def abort(stack: EngineStack, row: Row, why: str | None = None) -> None:

@@ -23,6 +23,7 @@ from bloomery.orchestration.plan import Present, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
+from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Fault, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy
@@ -235,6 +236,24 @@ class Walk:
             self.running[row.uuid] = key
         else:
             self.blocked[row.uuid] = key
+            if row.kind.preemptible and self._is_futile(key, row):
+                acts.preempt(self.stack, row)
+
+    def _is_futile(self, key: Key, row: Row) -> bool:
+        """Whether what an act of an earlier traversal leads to is of no use to this one."""
+        new = self.stack.template.definitions.get(row.name)
+        if row.act is None or row.act.word is Action.DELETE:
+            return False
+        if key.phase == CLEAN or new is None or new.type != row.definition.type:
+            return True
+        try:
+            builder = self._builder(row)
+            after = builder.new.properties(row.name, builder.after)
+        except errors.Failure:
+            return False  # it is told of when the row's turn has come
+        before = row.acting().properties
+        names = values.differences(row.kind.properties_schema, before, after).changed
+        return row.kind.preempted_by(before, after, names)
 
     def _is_refused(self, row: Row) -> bool:
         """Whether what is at work in a row is of an earlier traversal, for which none waits."""

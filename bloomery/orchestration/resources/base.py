@@ -158,6 +158,7 @@ class Resource:
     default_timeout_mins: ClassVar[int | None] = None  # of a stack that has one, and says nothing
     ignores_properties: ClassVar[bool] = False  # takes whatever it is given, unchecked
     always_updated: ClassVar[bool] = False  # its update is called even if nothing has changed
+    preemptible: ClassVar[bool] = False  # an action may be useless, and end sooner then
     repairs_failed: ClassVar[bool] = False  # so it is, if its last action failed
 
     def __init__(
@@ -191,6 +192,12 @@ class Resource:
         if prop_diff:
             raise UpdateReplace
         return None
+
+    def handle_preempt(self) -> None:
+        """End an action sooner whose outcome nobody wants any more (``preemptible``).
+
+        Asked before each check, until the action has ended, well or not.
+        """
 
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
         """Take over what an abandoned stack left of a resource of this name."""
@@ -308,6 +315,13 @@ class Resource:
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
         """Say what the end of the resource orders of a machine."""
         return NO_EFFECT
+
+    @classmethod
+    def preempted_by(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> bool:
+        """Whether a change of properties makes an action useless that goes on."""
+        return True
 
     @classmethod
     def needs_replace_failed(cls) -> bool:

@@ -1,6 +1,7 @@
 """OS::Ironic::Instance: a system on a machine, from the reservation to the last shutdown.
 
-    reserve -> await_node -> prepare -> deploy -> deployed [-> switch -> switched]
+    reserve -> await_node -> prepare -> deploy -> deployed -> check_power [-> switch -> switched]
+    deployed -> replace_node -> replaced_node -> reserve    on another node, see instance_retry
     renew -> rebuild -> deployed                            an update that writes the disk anew
     release -> undeploy -> undeployed [-> cleaned] -> free  the end
 
@@ -18,14 +19,13 @@ from bloomery import errors
 from bloomery.conductor.states import Power, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import (
-    allocation,
     base,
     drift,
     first_boot,
     instance_info,
     instance_placement,
+    instance_retry,
     instance_schema,
-    instance_teardown,
     machines,
     stepwise,
 )
@@ -34,16 +34,20 @@ from bloomery.orchestration.resources.machines import Json
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
 ABORTED: Final = frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD})
+GIVEN_UP: Final = frozenset({
+    "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
+})  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
 BOOTING: Final = frozenset({base.Action.CREATE, base.Action.UPDATE})
 POWER: Final = {"on": Power.ON, "off": Power.OFF}
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
 
 
-class Instance(instance_placement.Placement, instance_teardown.Teardown):
+class Instance(instance_placement.Placement, instance_retry.Retry):
     """``physical_id``: the node, once it is known which.  ``data`` has the rest."""
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
+    preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
     effect_properties: ClassVar[frozenset[str]] = instance_info.DECISIVE
     machine_properties: ClassVar[frozenset[str]] = frozenset({"selector"})
@@ -117,7 +121,7 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
     # --------------------------------------------------------------------------------- create
 
     def handle_create(self) -> Any:
-        self.record.data["attempt"] = 1
+        self.first_attempt()
         self.begin("reserve")
 
     def check_create_complete(self, token: Any) -> bool:
@@ -170,12 +174,14 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
             )
         if state == State.ACTIVE:
             self.record.data["deployed_at"] = node["provision_updated_at"]
-            self.record.data["target"] = POWER[self.properties["power"]]
-            is_there = node["power_state"] == self.record.data["target"]
-            return "come_up" if is_there else "switch"
+            return "quarantine" if self.record.data.get(instance_retry.FAILED) else "check_power"
         if state not in (State.DEPLOYFAIL, State.ERROR):
             raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
-        return self._after_failure(node)
+        return self.after_failure(node)
+
+    def step_check_power(self) -> str | None:
+        target = self.record.data["target"] = POWER[self.properties["power"]]
+        return "come_up" if self.get_node()["power_state"] == target else "switch"
 
     def step_come_up(self) -> str | None:
         """Wait until the system says that it has come up, where it is to say so."""
@@ -200,34 +206,23 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
             raise errors.EntityNotFound(entity="FirstBoot of this stack", name=named)
         return handle
 
-    def _after_failure(self, node: Json) -> str:
-        """Return the step of the next attempt; raise MachineFailed where there is none left."""
-        data = self.record.data
-        data["errors"] = [*data.get("errors", ()), str(node["last_error"])]
-        if self.record.action is not base.Action.CREATE or data["attempt"] >= self._attempts():
-            raise stepwise.MachineFailed("; ".join(data["errors"]))
-        self.note_move(node)
-        retry = self.properties["retry"] or {}
-        if self.properties["selector"] and retry.get("other_node", True):
-            return "replace_node"
-        data["attempt"] += 1
-        return "deploy"
+    @classmethod
+    def preempted_by(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> bool:
+        change = instance_info.change_of(after, names)
+        return change.rebuilds or change.replaces
 
-    def step_replace_node(self) -> str | None:
-        """Give the node back that could not be deployed; another one is asked for."""
-        self.order("deleted")
-        return "replaced_node"
+    def handle_preempt(self) -> None:
+        """Deploy no further what a later order does not want; the next action goes on from there.
 
-    def step_replaced_node(self) -> str | None:
-        if self._waits_for_teardown(self.get_node()):
-            self.wait_for(
-                self.node_uuid(),
-                instance_schema.timeout_s(self.properties, "teardown"),
-                "for the instance to go",
-            )
-        allocation.withdraw(self, str(self.record.data["instance"]))
-        self.record.data["attempt"] += 1
-        return "reserve"
+        Raises MachineFailed where nothing was ordered yet, or the system would only come up.
+        """
+        step = self.record.data.get(stepwise.STEP)
+        if self.record.action in BOOTING and step in GIVEN_UP:
+            raise stepwise.MachineFailed("a later order wants something else")
+        self.record.data[instance_retry.GIVEN_UP] = True
+        self._abort()
 
     def handle_create_cancel(self, token: Any) -> None:
         """Stop what waits for an agent; whatever else the node does comes to its end."""
@@ -237,11 +232,12 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
         self._abort()
 
     def _abort(self) -> None:
+        """Stop a deployment that waits for its agent.  Raises Busy."""
         if self.record.data.get(stepwise.STEP) != "deployed" or self.record.physical_id is None:
             return
         node = self.get_node()
         if node["provision_state"] in ABORTED and self.is_ours(node["instance_info"]):
-            with contextlib.suppress(machines.Busy, errors.InvalidStateRequested):
+            with contextlib.suppress(errors.InvalidStateRequested):
                 self.machines.set_provision_state(node["uuid"], "abort")
 
     # --------------------------------------------------------------------------------- update
@@ -252,6 +248,7 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
         """Raise UpdateReplace where the node is gone, in error, or has become another's."""
         change = instance_info.change_of(self.properties, prop_diff)
         data = self.record.data
+        self.first_attempt()
         data["rebuilds"], data["patches"] = change.rebuilds, change.patches
         data["networks"] = change.networks
         self.begin("renew")
@@ -414,9 +411,6 @@ class Instance(instance_placement.Placement, instance_teardown.Teardown):
 
     def _host_name(self) -> str:
         return self.properties["name"] or self.physical_resource_name()
-
-    def _attempts(self) -> int:
-        return int((self.properties["retry"] or {}).get("attempts") or 1)
 
 
 def _reached(target: str) -> str:

@@ -17,6 +17,7 @@ from bloomery.orchestration.resources import (
     machines,
     stepwise,
 )
+from bloomery.orchestration.resources.machines import Json
 
 FORMER: Final = "former_node"  # of the instance that this one replaces
 
@@ -37,7 +38,7 @@ class Placement(stepwise.OnNode):
                 raise errors.EntityNotFound(entity="Allocation", name=ident)
             data["instance"] = present["uuid"]
             return "await_node"
-        request = allocation.request_of(self.machines, self.properties["selector"])
+        request = self._request()
         if former := self._former_node():
             data["instance"] = self.derived_id("allocation-former")
             allocation.post(self, data["instance"], request | {"candidate_nodes": [former]})
@@ -45,6 +46,23 @@ class Placement(stepwise.OnNode):
         data["instance"] = self.derived_id(f"allocation-{data['attempt']}")
         allocation.post(self, data["instance"], request)
         return "await_node"
+
+    def _request(self) -> Json:
+        """Return what an allocation of its own asks for: no node that has failed already.
+
+        Raises MachineFailed with what those said, where no other is there.
+        """
+        selector, failed = self.properties["selector"], self.record.data.get("failed_nodes")
+        request = allocation.request_of(self.machines, selector)
+        if not failed:
+            return request
+        candidates = [self.machines.get_node(ident) for ident in request.get("candidate_nodes", ())]
+        others = candidates or self.machines.list_available(request["resource_class"])
+        uuids = [node["uuid"] for node in others if node["uuid"] not in failed]
+        if not uuids:
+            words = [*self.record.data.get("errors", ()), "no other node is available"]
+            raise stepwise.MachineFailed("; ".join(words))
+        return request | {"candidate_nodes": uuids}
 
     def _former_node(self) -> str | None:
         """Return the node of the one that this one replaces, if the selector allows it."""

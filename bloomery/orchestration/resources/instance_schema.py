@@ -77,10 +77,14 @@ TIMEOUTS: Final = {
     "power": _seconds("Seconds until it is switched on or off.", 600),
 }
 RETRY: Final = {
-    "attempts": Schema(Type.INTEGER, "How often it is deployed at most.", default=1,
+    "attempts": Schema(Type.INTEGER, "How often it is deployed at most.", default=2,
                        constraints=[constraints.Range(min=1, max=10)]),
     "other_node": Schema(Type.BOOLEAN, "Take another node, where a selector says which.",
                          default=True),
+    "quarantine_failed": Schema(
+        Type.BOOLEAN, "Put a node that failed into maintenance when another one is taken.",
+        default=True,
+    ),
 }  # fmt: skip
 
 PROPERTIES: Final[Mapping[str, Schema]] = {

@@ -62,6 +62,9 @@ class Machines(Protocol):
     def get_node(self, ident: str) -> Json:
         """Return a node by UUID or name, its secrets masked.  Raises NodeNotFound."""
 
+    def list_available(self, resource_class: str) -> list[Json]:
+        """Return uuid and name of nodes of a class that nobody has; a thousand at most."""
+
     def create_node(self, fields: Json) -> None:
         """Enrol a node; ``fields`` has its uuid."""
 

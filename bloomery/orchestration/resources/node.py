@@ -9,6 +9,7 @@ Steps::
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar, Final
@@ -22,6 +23,7 @@ from bloomery.orchestration.resources.machines import Json
 
 FAILED: Final = frozenset({State.INSPECTFAIL, State.CLEANFAIL, State.ADOPTFAIL})
 REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
+ABORTED: Final = frozenset({State.INSPECTWAIT, State.CLEANWAIT, State.CLEANHOLD})
 HELD: Final = frozenset({State.CLEANHOLD})
 PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
@@ -37,6 +39,8 @@ class Node(stepwise.OnNode):
     secret_properties: ClassVar[frozenset[str]] = frozenset({"driver_info"})
     effect_properties: ClassVar[frozenset[str]] = DECISIVE
     machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class"})
+    preemptible: ClassVar[bool] = True
+    repairs_failed: ClassVar[bool] = True
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "remove"})
 
     @classmethod
@@ -129,6 +133,27 @@ class Node(stepwise.OnNode):
         if data["verb"] == "inspect":
             data["inspected"] = True
         return str(data["then"])
+
+    @classmethod
+    def preempted_by(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> bool:
+        """What is known of a machine, or done to it, through another BMC is of no use."""
+        return not HARDWARE.isdisjoint(names)
+
+    def handle_preempt(self) -> None:
+        """Stop what waits for an agent.  Raises Busy."""
+        if self.record.physical_id is None or not self._is_there(self.record.physical_id):
+            return
+        if self.get_node()["provision_state"] in ABORTED:
+            with contextlib.suppress(errors.InvalidStateRequested):
+                self.machines.set_provision_state(self.node_uuid(), "abort")
+
+    def handle_create_cancel(self, token: Any) -> None:
+        self.handle_preempt()
+
+    def handle_update_cancel(self, token: Any) -> None:
+        self.handle_preempt()
 
     # --------------------------------------------------------------------------------- update
 

@@ -53,6 +53,7 @@ class StepRun(stepwise.OnNode):
 
     attributes_schema: ClassVar[Mapping[str, Attribute]] = ATTRIBUTES
     ordering_steps: ClassVar[frozenset[str]] = frozenset({"run"})
+    preemptible: ClassVar[bool] = True
 
     def mode(self) -> str:
         raise NotImplementedError
@@ -106,13 +107,13 @@ class StepRun(stepwise.OnNode):
         return None
 
     def handle_create_cancel(self, token: Any) -> None:
-        self._abort()
+        self.handle_preempt()
 
     def handle_update_cancel(self, token: Any) -> None:
-        self._abort()
+        self.handle_preempt()
 
-    def _abort(self) -> None:
-        """Stop steps that wait; what runs comes to its end."""
+    def handle_preempt(self) -> None:
+        """Stop steps that wait; what runs comes to its end.  Raises Busy."""
         if self.record.data.get(stepwise.STEP) == "ran":
             node = self.get_node()
             if node["provision_state"] in WAITS:

@@ -13,10 +13,12 @@ from datetime import datetime
 from typing import Any, Final
 
 from bloomery import errors, secrets
+from bloomery.conductor.states import State
 from bloomery.db import rows, stacks
 from bloomery.model import node as node_model
 from bloomery.model import nouns
 from bloomery.model.noun import Noun
+from bloomery.model.page import Page
 from bloomery.model.stacks import Stack
 from bloomery.operations import (
     allocations,
@@ -37,6 +39,8 @@ COLUMNS: Final = tuple(
     field.name for field in node_model.FIELDS.values()
     if (field.column or field.name == "traits") and field.name not in _UNSEEN
 )  # fmt: skip
+_NAMES: Final = ("uuid", "name")
+_MOST: Final = 1000
 _BUSY: Final = (
     errors.NodeLocked, errors.ParentNodeLocked, errors.ChildNodeLocked, errors.LockLost,
     errors.Unavailable,
@@ -65,6 +69,15 @@ class ServiceMachines:
         with _busy_is_told(None):
             row = nodes.get_row(context, ident, COLUMNS)
         return shown_node(context, row)
+
+    def list_available(self, resource_class: str) -> list[Json]:
+        filters = {
+            "resource_class": resource_class, "provision_state": State.AVAILABLE,
+            "associated": False, "maintenance": False,
+        }  # fmt: skip
+        with _busy_is_told(None):
+            page, _ = nodes.list_rows(self._context(), _NAMES, filters, Page(limit=_MOST))
+        return [{"uuid": row.uuid, "name": row.name} for row in page]
 
     def create_node(self, fields: Json) -> None:
         with _busy_is_told(None):

@@ -119,11 +119,10 @@ def _new_row(ctx: StackContext, new: New, arguments: StackArguments) -> Stack:
 def default_timeout_mins(ctx: StackContext, stack: definition.Stack) -> int | None:
     """Return the time of a stack that says nothing; None: ``[engine]stack_action_timeout``.
 
-    The kinds of its own template may take longer than the operator's default, and never make it
-    shorter.
+    The kinds of its tree, as far as it was looked at, may take longer than the operator's default,
+    and never make it shorter.
     """
-    kinds = {stack.kind(name) for name in stack.definitions}
-    minutes = max((kind.default_timeout_mins or 0 for kind in kinds), default=0)
+    minutes = stack.tree.timeout_mins
     return minutes if minutes * 60 > ctx.services.conf.engine.stack_action_timeout else None
 
 

@@ -30,6 +30,11 @@ class _Move(NamedTuple):
     failed: State
 
 
+_ABORTS: Final[Mapping[State, State]] = {
+    State.DEPLOYWAIT: State.DEPLOYFAIL, State.DEPLOYHOLD: State.DEPLOYFAIL,
+    State.CLEANWAIT: State.CLEANFAIL, State.CLEANHOLD: State.CLEANFAIL,
+    State.INSPECTWAIT: State.INSPECTFAIL, State.SERVICEWAIT: State.SERVICEFAIL,
+}  # fmt: skip
 _FAILED_USE: Final = frozenset({State.DEPLOYFAIL, State.ERROR, State.SERVICEFAIL, State.DEPLOYWAIT})
 _MOVES: Final[Mapping[str, _Move]] = {
     "manage": _Move(
@@ -58,9 +63,6 @@ _MOVES: Final[Mapping[str, _Move]] = {
     ),
     "service": _Move(
         frozenset({State.ACTIVE}), State.SERVICING, State.ACTIVE, State.SERVICEFAIL
-    ),
-    "abort": _Move(
-        frozenset({State.DEPLOYWAIT}), State.DEPLOYFAIL, State.DEPLOYFAIL, State.DEPLOYFAIL
     ),
 }  # fmt: skip
 _NODE: Final[Json] = {
@@ -145,6 +147,12 @@ class SimulatedMachines:
         node |= {"instance_info": {}, "instance_uuid": None, "instance_name": None}
         node |= {"allocation_uuid": None, "power_state": Power.OFF}
 
+    def list_available(self, resource_class: str) -> list[Json]:
+        for node in self.nodes.values():
+            self._settle(node)
+        record = {"resource_class": resource_class}
+        return [dict(node) for node in self.nodes.values() if _fits(node, record)]
+
     def create_node(self, fields: Json) -> None:
         if fields["uuid"] in self.nodes:
             raise errors.NodeAlreadyExists(node=fields["uuid"])
@@ -181,7 +189,8 @@ class SimulatedMachines:
         self._node(uuid).update(maintenance=on, maintenance_reason=reason)
 
     def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
-        node, move = self._node(uuid), _MOVES[verb]
+        node = self._node(uuid)
+        move = _MOVES[verb] if verb != "abort" else _abort_of(node["provision_state"])
         if node["provision_state"] not in move.sources:
             raise errors.InvalidStateRequested(
                 action=verb, node=uuid, state=node["provision_state"]
@@ -285,6 +294,12 @@ class SimulatedMachines:
 
     def is_live_stack(self, stack_id: str) -> bool:
         return stack_id not in self.dead_stacks
+
+
+def _abort_of(state: str) -> _Move:
+    """What waits for an agent fails at once."""
+    failed = _ABORTS.get(State(state), State.ERROR)
+    return _Move(frozenset(_ABORTS), failed, failed, failed)
 
 
 def _fits(node: Json, record: Json) -> bool:

@@ -28,6 +28,7 @@ class Tree:
     files: Mapping[str, str]
     unread: Mapping[str, str] = field(default_factory=dict)
     resources: int = 0  # counted so far
+    timeout_mins: int = 0  # the longest time that a kind among them asks for
     _templates: dict[str, Template] = field(default_factory=dict)
     _kinds: dict[tuple[Any, ...], type[nested.NestedStack]] = field(default_factory=dict)
 

@@ -86,7 +86,8 @@ class Stack:
         read, InvalidTemplateVersion and InvalidSchemaError for what such a template is made of.
         """
         if name not in self._kinds:
-            self._kinds[name] = self.kind_of_type(name, self.definitions[name].type)
+            kind = self._kinds[name] = self.kind_of_type(name, self.definitions[name].type)
+            self.tree.timeout_mins = max(self.tree.timeout_mins, kind.default_timeout_mins or 0)
         return self._kinds[name]
 
     def kind_of_type(self, name: str, type_name: str) -> type[Resource]:

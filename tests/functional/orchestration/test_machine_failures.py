@@ -10,8 +10,10 @@ from typing import Any
 
 import pytest
 
+from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.orchestration.resources.machines import ALLOCATION
+from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit import trees
 from tests.kit.machine_sites import Site, make_site, template
 from tests.kit.row_engines import Engine, Kill, Killed
@@ -160,12 +162,148 @@ def test_all_errors_of_all_attempts_are_told(tmp_path: Path) -> None:
     assert len(nodes) == 2
 
 
+def deploys(site: Site) -> list[str]:
+    """The names of the nodes that were deployed, in this order."""
+    nodes = site.machines.nodes
+    return [nodes[uuid]["name"] for uuid, verb in site.machines.orders if verb == "active"]
+
+
+def test_a_failed_node_is_left_for_another_and_quarantined(tmp_path: Path) -> None:
+    """By default twice, on two nodes; the first is free again before, and is not taken."""
+    site = make_site(trees.database(tmp_path), pool=3)
+    site.machines.fail_next("active", "no disk")
+    site.create(template(instance()))
+    Engine(site.db, site.runtime()).run(site.root)
+    tree = site.tree()
+    assert tree.stacks[0].status == "COMPLETE"
+    assert deploys(site) == ["p1", "p2"]
+    failed = site.machines.get_node("p1")
+    assert (failed["maintenance"], failed["instance_uuid"]) == (True, None)
+    assert failed["maintenance_reason"].startswith("cannot be deployed for web of stack S (")
+    assert failed["maintenance_reason"].endswith("): no disk")
+    assert len(site.machines.records[ALLOCATION]) == 1
+
+
+def test_a_failed_node_stays_in_use_where_that_is_wanted(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=2)
+    site.machines.fail_next("active", "no disk")
+    site.create(template(instance(retry={"quarantine_failed": False})))
+    Engine(site.db, site.runtime()).run(site.root)
+    assert site.tree().stacks[0].status == "COMPLETE"
+    assert not any(node["maintenance"] for node in site.machines.nodes.values())
+
+
+class TenantsMachines(SimulatedMachines):
+    """Whose owner may not put nodes into maintenance."""
+
+    def set_maintenance(self, uuid: str, on: bool, reason: str | None = None) -> None:
+        raise errors.Forbidden(rule="baremetal:node:set_maintenance")
+
+
+def test_who_may_not_quarantine_a_node_is_deployed_all_the_same(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), TenantsMachines, pool=2)
+    site.machines.fail_next("active", "no disk")
+    site.create(template(instance()))
+    Engine(site.db, site.runtime()).run(site.root)
+    assert site.tree().stacks[0].status == "COMPLETE"
+    assert deploys(site) == ["p1", "p2"]
+
+
+def test_an_instance_without_another_node_says_so(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=1)
+    site.machines.fail_next("active", "no disk")
+    site.create(template(instance()))
+    Engine(site.db, site.runtime()).run(site.root)
+    (row,) = site.tree().resources
+    assert row.reason.endswith("no disk; no other node is available")
+
+
+@pytest.mark.parametrize("place", [{"node": "p1"}, {"retry": {"other_node": False}}])
+def test_a_second_attempt_on_the_same_node(place: dict[str, Any], tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=2)
+    site.machines.fail_next("active", "no disk")
+    web = instance(**place)
+    if "node" in place:
+        del web["web"]["properties"]["selector"]
+    site.create(template(web))
+    Engine(site.db, site.runtime()).run(site.root)
+    assert site.tree().stacks[0].status == "COMPLETE"
+    assert deploys(site) == ["p1", "p1"]
+
+
+class PickyMachines(SimulatedMachines):
+    """Which refuse what a deployment is asked for."""
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        if verb == "active":
+            raise errors.InvalidParameterValue(reason="no such step: raid.dance")
+        super().set_provision_state(uuid, verb, **arguments)
+
+
+def test_what_the_service_calls_invalid_is_not_tried_again(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), PickyMachines, pool=2)
+    site.create(template(instance()))
+    Engine(site.db, site.runtime()).run(site.root)
+    (row,) = site.tree().resources
+    assert (row.status, row.data["attempt"]) == ("FAILED", 1)
+    assert "no such step: raid.dance" in row.reason
+
+
+def test_a_system_that_never_comes_up_is_kept_to_be_looked_at(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=1)
+    ready = {"type": "OS::Ironic::FirstBoot", "properties": {"timeout": 60}}
+    web = instance(first_boot={"get_resource": "ready"})
+    site.create(template({"ready": ready, **web}))
+    Engine(site.db, site.runtime()).run(site.root)
+    reasons = {row.name: row.reason for row in site.tree().resources}
+    assert reasons["web"].endswith("cannot wait longer than 60 s for the system to come up")
+    assert only_node(site)["provision_state"] == State.ACTIVE
+
+
+@pytest.mark.parametrize(("waits", "status"), [(False, "COMPLETE"), (True, "FAILED")])
+def test_a_node_that_could_not_be_cleaned(waits: bool, status: str, tmp_path: Path) -> None:
+    """It matters to the stack only where that waits for it."""
+    site = make_site(trees.database(tmp_path), pool=1)
+    site.create(template(instance(teardown={"wait_for_cleaning": waits})))
+    Engine(site.db, site.runtime()).run(site.root)
+    site.delete()
+
+    def fail_clean(site: Site) -> None:
+        node = only_node(site)
+        site.machines._moves.clear()
+        site.machines._forget_instance(node)
+        node.update(provision_state=State.CLEANFAIL, last_error="no agent")
+
+    at(site, lambda site: only_node(site)["provision_state"] == State.DELETING, fail_clean).run(
+        site.root
+    )
+    tree = site.tree()
+    assert tree.stacks[0].status == status
+    assert waits is any("no agent" in row.reason for row in tree.resources)
+
+
+def test_a_rollback_says_that_what_was_on_the_disk_is_lost(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=1)
+    after = {"type": "Test::Thing", "depends_on": "web"}
+    site.create(template({**instance(), "after": after}, "a"))
+    Engine(site.db, site.runtime()).run(site.root)
+    image = {"source": "http://images/b"}
+    failing = {**after, "properties": {"fail": True}}
+    site.update(template({**instance(image=image), "after": failing}, "b"), rollback=True)
+    engine = Engine(site.db, site.runtime())
+    engine.run(site.root)
+    assert only_node(site)["instance_info"]["image_source"] == "http://images/a"
+    told = [each.reason for turn in engine.turns for each in turn.events if each.name == "web"]
+    assert [reason for reason in told if "root disk is lost" in reason] != []
+
+
 def test_a_failed_one_is_written_anew_on_its_node_by_the_next_update(tmp_path: Path) -> None:
     site = make_site(trees.database(tmp_path), pool=1)
     site.machines.fail_next("active", "no disk")
-    site.create(template(instance(), "a"))
+    once = {"retry": {"attempts": 1}}
+    site.create(template(instance(**once), "a"))
     Engine(site.db, site.runtime()).run(site.root)
-    site.update(template(instance(image={"source": "http://images/b"}), "b"))
+    site.update(template(instance(image={"source": "http://images/b"}, **once), "b"))
     Engine(site.db, site.runtime()).run(site.root)
     assert site.tree().stacks[0].status == "COMPLETE"
     assert [verb for _, verb in site.machines.orders] == ["active", "rebuild"]

@@ -441,3 +441,24 @@ def test_a_group_of_templates_may_miss_values_of_parameters():
     assert "resources.g<nested_stack>.resources.0<a.yaml>.resources.x.type" in refusal(
         root, "resources: {x: {type: nobody}}"
     )
+
+
+@pytest.mark.parametrize(
+    "root",
+    [
+        "resources: {a: {type: a.yaml}}",
+        (
+            "resources: {g: {type: OS::Heat::ResourceGroup, properties: "
+            "{count: 1, resource_def: {type: a.yaml}}}}"
+        ),
+        (
+            "resources: {g: {type: OS::Ironic::InstanceGroup, properties: {count: 1, member: "
+            "{selector: {resource_class: c}, image: {source: i}}}}}"
+        ),
+    ],
+)
+def test_a_machine_anywhere_in_a_tree_gives_it_the_time_of_machines(root):
+    port = "resources: {p: {type: OS::Ironic::Port, properties: {node: n, address: '0:1:2:3:4:5'}}}"
+    inner = port.replace("0:1:2:3:4:5", "52:54:00:00:00:01")
+    assert validate(root, inner).tree.timeout_mins == 240
+    assert validate("resources: {a: {type: a.yaml}}", "resources: {}").tree.timeout_mins == 0
