@@ -62,6 +62,12 @@ class Engine:
     max_resources_per_stack: int = option(
         1000, "resources of a stack with all its nested ones; -1: any", least=-1
     )
+    max_machines_per_group: int = option(
+        2000,
+        "members of one OS::Ironic::InstanceGroup; they are not counted among the resources of its "
+        "stack; -1: any",
+        least=-1,
+    )
     max_nested_stack_depth: int = option(5, "stacks inside stacks", least=0, most=100)
     max_snapshots_per_stack: int = option(32, "snapshots of a stack; -1: any", least=-1)
     max_template_size: int = option(524_288, "bytes of one template as text", least=1)

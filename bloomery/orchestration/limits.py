@@ -34,6 +34,7 @@ class Limits:
     registry_names: int = 30  # types that rules of a resource_registry lead through for one type
     registry_patterns: int = 500  # of resource names in one resource_registry
     resources: int = 1_000  # of a stack with all its nested ones (max_resources_per_stack); -1: any
+    group_machines: int = 2_000  # of one group of machines (max_machines_per_group); -1: any
     nested_depth: int = 5  # stacks inside stacks (max_nested_stack_depth)
     condition_depth: int = 30  # conditions that ask one for the other
     result_nodes: int = 1_000_000  # keys and values that one function may produce

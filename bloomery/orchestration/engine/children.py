@@ -15,7 +15,7 @@ from bloomery.orchestration.engine import definitions, events
 from bloomery.orchestration.engine.rows import RowFacade
 from bloomery.orchestration.engine.stacks import EngineStack, TemplatePart
 from bloomery.orchestration.engine.traversals import Traversals
-from bloomery.orchestration.resources import groups
+from bloomery.orchestration.resources import composite, groups
 from bloomery.orchestration.resources.children import Blueprint
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack, validate
@@ -202,11 +202,19 @@ class EngineChildren:
             facade=RowFacade(parent.rows[blueprint.owner]),
             user_parameters=blueprint.parameters,
         )
-        others = (len(each.current_rows) for each in parent.stacks.values() if each.id != stack_id)
+        others = (
+            len(each.current_rows)
+            for each in parent.stacks.values()
+            if each.id != stack_id and self._is_counted(each)
+        )
         tree = Tree(limits, files, resources=sum(others) + beside)
-        depth = tree.deepen(parent.depth)
-        timeout_s = blueprint.timeout_s or parent.timeout_s
-        stack = Stack(definition, tree=tree, depth=depth, timeout_s=timeout_s)
+        stack = Stack(
+            definition,
+            tree=tree,
+            depth=tree.deepen(parent.depth),
+            timeout_s=blueprint.timeout_s or parent.timeout_s,
+            is_counted=self._counts_below(parent, blueprint.owner),
+        )
         validate(stack)
         self._authorize(stack)
         template = model.Template(
@@ -217,6 +225,16 @@ class EngineChildren:
             hidden=parent.hides,
         )
         return stack, template
+
+    def _is_counted(self, stack: EngineStack) -> bool:
+        """Whether its resources are among those that a tree may have so many of."""
+        above = self._parent.stacks.get(stack.row.owner_uuid or "")
+        return above is None or self._counts_below(above, stack.row.owner_resource or "")
+
+    def _counts_below(self, stack: EngineStack, name: str) -> bool:
+        row = stack.rows.get(name)
+        kind = composite.Composite if row is None else row.kind
+        return self._is_counted(stack) and getattr(kind, "counts_below", True)
 
     def _authorize(self, stack: Stack) -> None:
         """Ask whether whoever owns the parent may have the types of a child."""

@@ -121,7 +121,8 @@ def _below(
     assert isinstance(above, Stack)
     resource.validate()  # refuses a group of too many members before they are named
     child = children.child_stack(above, resource)
-    builder.budget.take(len(child.definitions))
+    if child.is_counted:
+        builder.budget.take(len(child.definitions))
     return child
 
 

@@ -28,6 +28,7 @@ class Composite(base.Resource):
     """A resource whose real thing is a stack; its physical id is the id of that stack."""
 
     always_updated: ClassVar[bool] = True
+    counts_below: ClassVar[bool] = True  # resources below are resources of the stack, for its limit
 
     def child_document(self) -> Mapping[str, Any]:
         """The template that the child has after the present action."""

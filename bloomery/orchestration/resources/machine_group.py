@@ -51,6 +51,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     update_policy_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.UPDATE_POLICY
     attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
 
+    counts_below: ClassVar[bool] = False
+
+    def most_members(self) -> tuple[int, str]:
+        return self.context.limits.group_machines, "group_machines"
+
     def validate(self) -> None:
         super().validate()
         rolling = self.update_policy.get("rolling_update") or {}

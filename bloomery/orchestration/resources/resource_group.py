@@ -86,14 +86,18 @@ class Indexed(composite.Membered):
     }
 
     def validate(self) -> None:
-        limit = self.context.limits.resources
+        limit, option = self.most_members()
         if 0 <= limit < self.count():
             raise errors.RequestLimitExceeded(
                 what=f"a group of {self.count()} members",
                 limit=limit,
                 unit="resources",
-                option="max_resources_per_stack",
+                option=option,
             )
+
+    def most_members(self) -> tuple[int, str]:
+        """Return how many there may be, and the option that says so; -1: any."""
+        return self.context.limits.resources, "max_resources_per_stack"
 
     def count(self) -> int:
         return int(self.properties["count"] or 0)

@@ -155,6 +155,7 @@ def limits_of(conf: configuration.Conf) -> Limits:
         LIMITS,
         template_bytes=conf.engine.max_template_size,
         resources=conf.engine.max_resources_per_stack,
+        group_machines=conf.engine.max_machines_per_group,
         nested_depth=conf.engine.max_nested_stack_depth,
     )
 

@@ -65,7 +65,13 @@ def child_stack(stack: Stack, resource: composite.Composite) -> Stack:
         ),
         facade=ParentFacade(owner, stack),
     )
-    return Stack(definition, tree=stack.tree, depth=depth, timeout_s=stack.timeout_s)
+    return Stack(
+        definition,
+        tree=stack.tree,
+        depth=depth,
+        timeout_s=stack.timeout_s,
+        is_counted=stack.is_counted and resource.counts_below,
+    )
 
 
 def _sources(stack: Stack, kind: type[base.Resource]) -> Iterator[str]:

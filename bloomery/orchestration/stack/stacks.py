@@ -38,13 +38,18 @@ class Stack:
         tree: Tree | None = None,
         depth: int = 0,
         timeout_s: float = 3600,
+        is_counted: bool = True,
     ) -> None:
-        """``tree``: of the stack above, for one that is ``depth`` levels below the root."""
+        """``tree``: of the stack above, for one that is ``depth`` levels below the root.
+
+        ``is_counted``: its resources are among those that a tree may have so many of.
+        """
         template = definition.template
         self.definition = definition
         self.tree = tree or Tree(definition.limits, template.files)
         self.depth = depth
         self.timeout_s = timeout_s
+        self.is_counted = is_counted
         self.validated: set[ValidationLevel] = set()  # passed so far, see validation.py
         self._kinds: dict[str, type[Resource]] = {}
 
@@ -52,24 +57,29 @@ class Stack:
         """The same stack, whose parameters may miss values."""
         if self.definition.lenient:
             return self
-        return Stack(
-            self.definition.relaxed(), tree=self.tree, depth=self.depth, timeout_s=self.timeout_s
-        )
+        return self._with(self.definition.relaxed())
 
     def only(self, names: Collection[str]) -> Stack:
         """The same stack with no other resources than ``names``."""
-        return self._with(self.definition.only(names))
+        return self._with(self.definition.only(names), self.validated)
 
     def amended(self, template: Template, part: Stack) -> Stack:
         """The same stack with another template, which differs in the resources of ``part`` alone.
 
         Nothing else is parsed or validated again.
         """
-        return self._with(self.definition.amended(template, part.definition))
+        definition = self.definition.amended(template, part.definition)
+        return self._with(definition, self.validated)
 
-    def _with(self, definition: Definition) -> Stack:
-        stack = Stack(definition, tree=self.tree, depth=self.depth, timeout_s=self.timeout_s)
-        stack.validated = self.validated.copy()
+    def _with(self, definition: Definition, validated: Collection[ValidationLevel] = ()) -> Stack:
+        stack = Stack(
+            definition,
+            tree=self.tree,
+            depth=self.depth,
+            timeout_s=self.timeout_s,
+            is_counted=self.is_counted,
+        )
+        stack.validated.update(validated)
         return stack
 
     # -------------------------------------------------------------------------------------- kinds

@@ -45,7 +45,8 @@ def _validate(stack: Stack, level: ValidationLevel) -> None:
     definition.conditions.check(lenient=definition.lenient)
     if stack.depth == 0:
         stack.tree.resources = 0  # one that was refused may be validated again
-    stack.tree.count(len(definition.resources))
+    if stack.is_counted:
+        stack.tree.count(len(definition.resources))
     for name in stack.definitions:
         stack.kind(name)
     _check_names(definition)

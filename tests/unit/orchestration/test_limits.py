@@ -110,6 +110,17 @@ WRONG = "StackValidationFailed"
 OVER = "RequestLimitExceeded"
 UNREADABLE = "TemplateUnreadable"
 
+
+def machine_group(count: int) -> str:
+    return f"""resources:
+  workers:
+    type: OS::Ironic::InstanceGroup
+    properties:
+      count: {count}
+      member: {{image: {{source: a}}, selector: {{resource_class: c}}}}
+"""
+
+
 # Which row, who says no, and how it was gone over.
 ROWS: list[tuple[str, str, Callable[[], Any]]] = [
     ("template_bytes", OVER, lambda: parse.document(HEAD + "#" * LIMITS.template_bytes)),
@@ -137,6 +148,11 @@ ROWS: list[tuple[str, str, Callable[[], Any]]] = [
         lambda: valid(
             "resources:\n" + "".join(f"  r{at}: {{type: OS::Heat::None}}\n" for at in range(1001))
         ),
+    ),
+    (
+        "group_machines",
+        OVER,
+        lambda: valid(machine_group(LIMITS.group_machines + 1)),
     ),
     (
         "nested_depth",
@@ -470,3 +486,7 @@ def test_the_page_has_the_table_as_it_is() -> None:
 
 def test_constraints_look_at_the_same_limits() -> None:
     assert constraints.CONSTRAINT_CONTEXT.limits is LIMITS
+
+
+def test_members_of_a_group_of_machines_are_no_resources_of_its_stack() -> None:
+    valid(machine_group(LIMITS.resources + 1))
