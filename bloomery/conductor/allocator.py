@@ -161,10 +161,12 @@ def _fail_or_wait(runtime: ConductorRuntime, entry: Entry) -> bool:
 
 
 def _why_none(conn: sa.Connection, criteria: Criteria) -> str:
-    """Return, in Ironic's words, what no node has."""
+    """Return, in Ironic's words, what no node has, and behind them what keeps the others out."""
     if criteria.traits and allocations.count_suitable(conn, replace(criteria, traits=())):
         return f"no suitable nodes have the requested traits {', '.join(criteria.traits)}"
     kind = f"match the resource class {criteria.resource_class}"
+    if unfit := allocations.count_unfit(conn, criteria):
+        kind += f" ({', '.join(f'{count} {what}' for what, count in unfit.items())})"
     if criteria.candidate_nodes:
         return f"none of the requested nodes are available and {kind}"
     return f"no available nodes {kind}"

@@ -9,8 +9,9 @@ from __future__ import annotations
 
 import itertools
 import uuid as uuids
+from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -30,6 +31,12 @@ _FREE = (
     _N.power_state.is_not(None),
     _N.maintenance.is_(sa.false()),
 )  # what is asked of every node; the index ix_nodes_allocatable begins with the first three
+_UNFIT = sa.case(
+    (_N.instance_uuid.is_not(None), "with an instance"),
+    (_N.provision_state != State.AVAILABLE, "in a provision state other than available"),
+    (_N.maintenance.is_(sa.true()), "in maintenance"),
+    (_N.power_state.is_(None), "whose power state is not known"),
+).label("unfit")  # the first of what ``_FREE`` misses in a node of the class; NULL: nothing
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,16 +85,26 @@ def count_suitable(conn: sa.Connection, criteria: Criteria) -> int:
                for part, parameters in _parts(criteria, query))  # fmt: skip
 
 
+def count_unfit(conn: sa.Connection, criteria: Criteria) -> dict[str, int]:
+    """How many nodes of the class, which the project may have, would not do, by what they lack."""
+    of_class, counts = replace(criteria, traits=()), Counter[str]()
+    for part, parameters in _parts(of_class, sa.select(_UNFIT), asked=_FREE[:1]):
+        unfit = part.subquery().c.unfit
+        grouped = sa.select(unfit, sa.func.count()).where(unfit.is_not(None)).group_by(unfit)
+        counts.update(dict(conn.execute(grouped, parameters).tuples().all()))
+    return dict(sorted(counts.items()))
+
+
 def _first(conn: sa.Connection, criteria: Criteria, query: sa.Select[Any]) -> sa.Row[Any] | None:
     parts = (conn.execute(part, parameters).first() for part, parameters in _parts(criteria, query))
     return next((row for row in parts if row is not None), None)
 
 
 def _parts(
-    criteria: Criteria, query: sa.Select[Any]
+    criteria: Criteria, query: sa.Select[Any], *, asked: Sequence[sa.ColumnElement[bool]] = _FREE
 ) -> Iterator[tuple[sa.Select[Any], dict[str, Any]]]:
     """Yield the query with the conditions of the criteria; once for each so many candidates."""
-    query = query.where(*_FREE, *(_has_trait(number) for number in range(len(criteria.traits))))
+    query = query.where(*asked, *(_has_trait(number) for number in range(len(criteria.traits))))
     parameters: dict[str, Any] = {"resource_class": criteria.resource_class}
     parameters |= {f"trait_{number}": trait for number, trait in enumerate(criteria.traits)}
     if criteria.project is not None:

@@ -79,19 +79,19 @@ def test_free_node_is_taken(stage):
 
 
 @pytest.mark.parametrize(
-    "unfit",
+    ("unfit", "told"),
     [
-        {"maintenance": True},
-        {"power_state": None},
-        {"provision_state": "active"},
-        {"resource_class": "small"},
-        {"instance_uuid": "5c0fdd3a-7e3a-4d0e-9e63-2a8d2f4e6c11"},
+        ({"maintenance": True}, " (1 in maintenance)"),
+        ({"power_state": None}, " (1 whose power state is not known)"),
+        ({"provision_state": "active"}, " (1 in a provision state other than available)"),
+        ({"resource_class": "small"}, ""),
+        ({"instance_uuid": "5c0fdd3a-7e3a-4d0e-9e63-2a8d2f4e6c11"}, " (1 with an instance)"),
     ],
     ids=str,
 )
-def test_unfit_node_is_not_taken(stage, unfit):
+def test_unfit_node_is_not_taken_and_told_of(stage, unfit, told):
     node = free_node(stage, **unfit)
-    assert failure(stage) == "no available nodes match the resource class large."
+    assert failure(stage) == f"no available nodes match the resource class large{told}."
     assert stage.site.node(node).allocation_uuid is None
 
 
@@ -107,7 +107,8 @@ def test_candidates_limit_the_choice(stage):
     small = free_node(stage, resource_class="small")
     assert allocated(stage, candidate_nodes=[small, node])["node_uuid"] == node
     assert failure(stage, candidate_nodes=[small, node]) == (
-        "none of the requested nodes are available and match the resource class large."
+        "none of the requested nodes are available and match the resource class large"
+        " (1 with an instance)."
     )
     assert all(stage.site.node(other).allocation_uuid is None for other in others)
 
@@ -116,7 +117,10 @@ def test_owner_gets_own_and_lent_nodes_only(stage):
     free_node(stage)
     nodes = {free_node(stage, owner="p"), free_node(stage, owner="q", lessee="p")}
     assert {allocated(stage, owner="p")["node_uuid"] for _ in range(2)} == nodes
-    assert failure(stage, owner="p") == "no available nodes match the resource class large."
+    free_node(stage, maintenance=True)  # of nobody: not told
+    assert failure(stage, owner="p") == (
+        "no available nodes match the resource class large (2 with an instance)."
+    )
 
 
 def test_node_of_the_same_name_goes_first(stage):
