@@ -1,0 +1,248 @@
+"""What a plan says of machines is what the walk does, wherever it is certain; and it orders nothing.
+
+Stacks of machines in memory are updated at random.  Before each update its plan is made, while the
+machines refuse every order.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+from collections import Counter
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from bloomery.orchestration import plan as plans
+from bloomery.orchestration import scheduler
+from bloomery.orchestration.plan.builder import Present
+from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Plan, Verb
+from bloomery.orchestration.plan.schedule import Step, schedule_of
+from bloomery.orchestration.simulation import Lifecycle, Simulation
+from bloomery.orchestration.simulation.lifecycle import with_id
+from bloomery.orchestration.simulation.machines import SimulatedMachines
+from bloomery.orchestration.stack import Stack
+from tests.kit import simulations
+
+SEEDS, UPDATES = 60, 5
+IMAGES = ("http://a", "http://b", "http://c")
+POLICIES = ("rebuild", "rebuild", "replace", "ignore")
+DONE = {
+    Verb.CREATE: {"CREATE"},
+    Verb.UPDATE: {"UPDATE"},
+    Verb.REPLACE: {"UPDATE", "CREATE", "DELETE"},  # the update is said to have failed, as in Heat
+    Verb.UNCHANGED: set(),
+    Verb.DELETE: {"DELETE"},
+}
+
+
+class Watched(SimulatedMachines):
+    """Notes what power was asked for as well, and may refuse every order."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.refuses = False
+
+    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+        self.orders.append((uuid, target))
+        super().set_power_state(uuid, target, timeout_s)
+
+
+def _refusing(name: str) -> Any:
+    def order(self: Watched, *words: Any, **more: Any) -> Any:
+        assert not self.refuses, f"a plan ordered {name}"
+        return getattr(super(Watched, self), name)(*words, **more)
+
+    return order
+
+
+for _name in ("create_node", "update_node", "delete_node", "set_traits", "set_maintenance",
+              "set_provision_state", "attach_vif", "detach_vif", "create", "update", "delete"):  # fmt: skip
+    setattr(Watched, _name, _refusing(_name))
+
+
+class Rack:
+    """A stack of machines that is drawn at random, and drawn anew in parts."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.resources: dict[str, dict[str, Any]] = {}
+        for number in range(self.draw.randint(2, 4)):
+            self._add(number)
+
+    def _add(self, number: int) -> None:
+        kind = self.draw.choice(("instance", "instance", "rack", "node"))
+        if kind == "instance":
+            self.resources[f"web{number}"] = _instance({"selector": {"resource_class": "pool"}})
+            if self.draw.random() < 0.5:
+                self.resources[f"run{number}"] = {
+                    "type": "OS::Ironic::RunbookExecution",
+                    "properties": {
+                        "instance": {"get_resource": f"web{number}"}, "triggers": {"n": 0},
+                        "steps": [{"interface": "bios", "step": "factory_reset"}],
+                    },
+                }  # fmt: skip
+            return
+        node: dict[str, Any] = {"name": f"n{number}", "driver": "redfish", "driver_info": {"a": 0}}
+        node["resource_class"] = "rack"  # none that the selectors ask for
+        self.resources[f"node{number}"] = {"type": "OS::Ironic::Node", "properties": node}
+        if kind == "rack":
+            place = {"node": {"get_resource": f"node{number}"}}
+            self.resources[f"on{number}"] = _instance(place)
+        elif self.draw.random() < 0.5:
+            node["target_state"] = "manageable"
+            self.resources[f"hw{number}"] = {
+                "type": "OS::Ironic::HardwareConfiguration",
+                "properties": {
+                    "node": {"get_resource": f"node{number}"},
+                    "bios": {"settings": {"A": "0"}},
+                },
+            }
+
+    def change(self) -> None:
+        """Draw another definition of some resources; one may come, and one may go."""
+        for name, each in self.resources.items():
+            if self.draw.random() < 0.6:
+                change = {"w": self._instance, "o": self._instance, "r": self._run,
+                          "n": self._node, "h": self._hardware}[name[0]]  # fmt: skip
+                change(each["properties"], name)
+        if self.draw.random() < 0.2:
+            self._add(10 + len(self.resources))
+        loose = [name for name in self.resources if name[0] in "wo"]
+        if loose and self.draw.random() < 0.2:
+            gone = self.draw.choice(loose)
+            del self.resources[gone]
+            self.resources.pop(f"run{gone.removeprefix('web')}", None)
+
+    def _instance(self, properties: dict[str, Any], name: str) -> None:
+        match self.draw.choice(("image", "image", "power", "name", "root_gb", "user", "policy")):
+            case "image":
+                properties["image"] = {"source": self.draw.choice(IMAGES)}
+            case "power" if f"run{name.removeprefix('web')}" not in self.resources:
+                properties["power"] = self.draw.choice(("on", "off"))
+            case "name" | "power":  # a machine on which steps run is on
+                properties["name"] = f"{name}-{self.draw.randint(0, 3)}"
+            case "root_gb":
+                properties["root_gb"] = self.draw.randint(8, 10)
+            case "user":
+                properties["user_data"] = self.draw.choice(("a", "b"))
+                properties["user_data_update_policy"] = self.draw.choice(POLICIES)
+            case "policy":
+                properties["image_update_policy"] = self.draw.choice(POLICIES)
+
+    def _run(self, properties: dict[str, Any], name: str) -> None:
+        properties["triggers"] = {"n": self.draw.randint(0, 2)}
+        if self.draw.random() < 0.3:
+            properties["run_on"] = self.draw.choice((["CREATE"], ["CREATE", "UPDATE"]))
+
+    def _node(self, properties: dict[str, Any], name: str) -> None:
+        used = f"on{name[4:]}" in self.resources or f"hw{name[4:]}" in self.resources
+        match self.draw.choice(("info", "state", "inspect", "traits")):
+            case "info":
+                properties["driver_info"] = {"a": self.draw.randint(0, 2)}
+            case "state" if not used:
+                properties["target_state"] = self.draw.choice(("available", "manageable"))
+            case "inspect":
+                properties["inspect"] = self.draw.choice(("once", "always", "none"))
+            case _:
+                properties["traits"] = [f"CUSTOM_{self.draw.randint(0, 2)}"]
+
+    def _hardware(self, properties: dict[str, Any], name: str) -> None:
+        properties["bios"] = {"settings": {"A": str(self.draw.randint(0, 2))}}
+
+    def stack(self) -> Stack:
+        return simulations.stack(json.dumps({"resources": self.resources})[1:-1])
+
+
+def _instance(place: dict[str, Any]) -> dict[str, Any]:
+    properties = {**place, "image": {"source": IMAGES[0]}}
+    return {"type": "OS::Ironic::Instance", "properties": properties}
+
+
+def _verbs(step: Step) -> Iterator[str]:
+    yield from step.action.effect.verbs
+
+
+class Update:
+    """One update: what its plan said, and what came of it."""
+
+    def __init__(self, life: Lifecycle, machines: Watched, new: Stack) -> None:
+        present = life.stack
+        assert present is not None
+        records = {name: row.record for name, row in present.rows.items()}
+        self.before = {name: row.record.uuid for name, row in present.rows.items()}
+        self.nodes = {name: row.record.physical_id for name, row in present.rows.items()}
+        new = with_id(new, present.name, present.id)
+        machines.refuses = True
+        self.plan: Plan = plans.plan(
+            present.first, new, Present(records=records, live=present.current_rows)
+        )
+        machines.refuses = False
+        orders, events = len(machines.orders), len(life.simulation.events)
+        self.result = life.update(new)
+        self.after = {name: row.record.uuid for name, row in present.rows.items()}
+        self.nodes_after = {name: row.record.physical_id for name, row in present.rows.items()}
+        self.orders = Counter(machines.orders[orders:])
+        self.acts = {
+            (event.resource, event.action.value)
+            for event in life.simulation.events[events:]
+            if event.status == "IN_PROGRESS"
+        }
+
+    def steps(self) -> list[Step]:
+        return list(schedule_of(self.plan, lambda key, action: None).steps)
+
+    def acts_of(self, name: str) -> set[str]:
+        return {act for who, act in self.acts if who == name}
+
+    def machine(self, key: Key) -> str | None:
+        made = self.plan.actions[key].verb in (Verb.CREATE, Verb.REPLACE)
+        return (self.nodes_after if made and key.phase == MAKE else self.nodes).get(key.name)
+
+    def check(self) -> int:
+        """Compare; return how many steps were certain."""
+        steps = self.steps()
+        doubted = {step.key.name for step in steps if not step.is_certain}
+        for name in {key.name for key in self.plan.actions} - doubted:
+            action = self.plan.actions.get(Key(name, MAKE)) or self.plan.actions[Key(name, CLEAN)]
+            self._check_act(name, action)
+        said = Counter(
+            (self.machine(step.key), verb)
+            for step in steps if step.is_certain for verb in _verbs(step)
+        )  # fmt: skip
+        assert said <= self.orders, (said, self.orders)
+        if not doubted:
+            assert said == self.orders
+        return sum(step.is_certain for step in steps)
+
+    def _check_act(self, name: str, action: Action) -> None:
+        assert self.acts_of(name) == DONE[action.verb], (name, action)
+        is_same = self.before.get(name) == self.after.get(name)
+        assert is_same is (action.verb in (Verb.UPDATE, Verb.UNCHANGED)), (name, action)
+
+
+def test_what_is_certain_comes_true() -> None:
+    outcomes: Counter[str] = Counter()
+    certain = 0
+    for seed in range(SEEDS):
+        rack = Rack(seed)
+        machines = Watched()
+        life = Lifecycle(Simulation(clock=scheduler.Simulated(), machines=machines))
+        assert life.create(rack.stack()).error is None
+        for _ in range(UPDATES):
+            rack.change()
+            update = Update(life, machines, rack.stack())
+            assert update.result.error is None, (seed, update.result)
+            certain += update.check()
+            outcomes.update(step.word for step in update.steps())
+    assert certain > SEEDS * UPDATES
+    assert {"create", "patch", "service", "rebuild", "replace", "delete"} <= outcomes.keys()
+
+
+@pytest.mark.parametrize("order", ["set_provision_state", "update_node", "create"])
+def test_the_machines_of_a_plan_do_refuse(order: str) -> None:
+    machines = Watched()
+    machines.refuses = True
+    with pytest.raises(AssertionError, match="a plan ordered"):
+        getattr(machines, order)("x", "y")
