@@ -1,16 +1,16 @@
 """The plan of a preview, as an operator reads it.
 
-    !  web  OS::Ironic::Instance  rebuild  about 10 min, 15 min in one of 20 cases
+    !  web  OS::Ironic::Instance  rebuild  about 10 min (95 %: 15 min)
          image.source: http://a -> http://b
 
-    1 to rebuild, at most 1 machine at once; about 10 min, 15 min in one of 20 cases.
+    1 to rebuild; 1 machine, at most 1 at once; about 10 min (95 %: 15 min).
 
 A question mark after the sign: it depends on what comes while the plan is walked.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any, Final
 
 from bloomery.cli import terminal
@@ -28,11 +28,29 @@ MINUTE_S, HOUR_S = 60, 3600
 
 def text(plan: Json) -> str:
     """Return the steps in their order, and what they come to."""
-    lines = terminal.columns([_row(step) for step in plan["steps"]]) if plan["steps"] else []
+    steps = _groups_first(plan["steps"])
+    lines = terminal.columns([_row(step) for step in steps]) if steps else []
     told: list[str] = []
-    for line, step in zip(lines, plan["steps"], strict=True):
+    for line, step in zip(lines, steps, strict=True):
         told += [line, *(f"     {leaf}" for leaf in _leaves(step))]
     return "\n".join([*told, *([""] if told else []), summary(plan)])
+
+
+def _groups_first(steps: Sequence[Json]) -> list[Json]:
+    """Return steps in their order, but that of a group before those of its members."""
+    first: dict[str, int] = {}
+    for number, step in enumerate(steps):
+        parts = step["resource"].split("/")
+        for depth in range(len(parts)):
+            first.setdefault("/".join(parts[: depth + 1]), number)
+
+    def place(numbered: tuple[int, Json]) -> tuple[int, ...]:
+        number, step = numbered
+        parts = step["resource"].split("/")
+        above = tuple(first["/".join(parts[: depth + 1])] for depth in range(len(parts)))
+        return (*above, number) if step["action"] == "wait" else above
+
+    return [step for _, step in sorted(enumerate(steps), key=place)]
 
 
 def changes_anything(plan: Json) -> bool:
@@ -49,19 +67,22 @@ def summary(plan: Json) -> str:
     if not parts:
         return "No resource changes." if plan["differs"] else "Nothing changes."
     if at_once := plan["machines_at_once"]:
-        machines = "machine" if at_once == 1 else "machines"
+        count = sum(bool(step["verbs"]) for step in plan["steps"])
+        machines = f"{count} machine{'' if count == 1 else 's'}, at most {at_once} at once"
         takes = duration(plan["takes"]) or "no experience yet how long that takes"
-        parts.append(f"at most {at_once} {machines} at once; {takes}")
+        return f"{', '.join(parts)}; {machines}; {takes}."
     return f"{', '.join(parts)}."
 
 
 def duration(takes: Json | None) -> str:
     if takes is None:
         return ""
-    return f"about {_time(takes['median_s'])}, {_time(takes['p95_s'])} in one of 20 cases"
+    return f"about {_time(takes['median_s'])} (95 %: {_time(takes['p95_s'])})"
 
 
 def _time(seconds: float) -> str:
+    if seconds < 0.1:
+        return "0.1 s"
     if seconds < MINUTE_S:
         return f"{seconds:.1f} s" if seconds < 10 else f"{seconds:.0f} s"
     if seconds < HOUR_S:

@@ -80,8 +80,9 @@ def show(find: Find, name: str, as_json: bool) -> None:
         click.echo(json.dumps(document | {"resources": resources}, indent=2))
         return
     click.echo(terminal.visible(f"{document['stack_name']}: {_state(document)}"))
+    owners = stacks.by_thing(resources)
     _echo_rows(
-        (each["resource_name"], each["resource_status"], each["resource_type"],
+        (stacks.path_of_resource(owners, each), each["resource_status"], each["resource_type"],
          each["physical_resource_id"] or "-", _reason_of(each))
         for each in resources
     )  # fmt: skip
@@ -271,7 +272,8 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
         raise SystemExit(INTERRUPTED) from None
     if not stack["stack_status"].endswith("COMPLETE") or "ROLLBACK" in stack["stack_status"]:
         reason = terminal.visible(str(stack["stack_status_reason"]))
-        raise click.ClickException(f"stack {name} is {stack['stack_status']}: {reason}")
+        why = "" if run.has_told(reason) else f": {reason}"
+        raise click.ClickException(f"stack {name} is {stack['stack_status']}{why}")
 
 
 def _losses(client: Any, stack: Json) -> Iterable[str]:

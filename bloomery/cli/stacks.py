@@ -8,9 +8,10 @@ run.outputs()
 
 from __future__ import annotations
 
+import re
 import time
 import urllib.parse
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -25,6 +26,7 @@ from bloomery.cli.client import ApiError, Client
 
 DEPTH: Final = 10  # of stacks below each other that are looked at
 _NOT_FOUND: Final = 404
+_PATH: Final = re.compile(r"resources\.\S+: ")  # before what a resource itself said
 _POLL_S: Final = 0.25
 _MOST_LINES: Final = 40  # of a live tree; then what is done is left out
 _STYLES: Final = {"COMPLETE": "bold green", "FAILED": "red", "IN_PROGRESS": "yellow"}
@@ -118,6 +120,7 @@ class StackRun:
         self._path = ""
         self._log = EventLog(client, "")
         self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
+        self._told: list[str] = []
         self._began = time.monotonic()
 
     def create(self, body: Json) -> None:
@@ -184,20 +187,34 @@ class StackRun:
 
     def _look(self, stack: Json) -> None:
         """Bring the rows up to what events tell; a list of resources tells what is new."""
-        news = [each for each in self._log.news() if each["physical_resource_id"] != stack["id"]]
+        news = [each for each in self._log.news() if not _is_of_stack(each)]
         if not self._rows or any(_key(each) not in self._rows for each in news):
             known = resources(self._client, self._path)
             self._rows = {**self._rows, **{_key(each): each for each in known}}
+        owners = by_thing(self._rows.values()) if news else {}
         for event in news:
             state, reason = event["resource_status"], event["resource_status_reason"]
             row = self._rows.setdefault(_key(event), {**event, "resource_type": ""})
             row["resource_status"], row["resource_status_reason"] = state, reason
-            row["physical_resource_id"] = event["physical_resource_id"]
+            row["physical_resource_id"] = (
+                event["physical_resource_id"] or row["physical_resource_id"]
+            )
             if not self._console.is_terminal:
-                why = f": {reason}" if state.endswith("FAILED") else ""
-                took = time.monotonic() - self._began
-                line = f"[{took:5.1f} s] {event['resource_name']}: {state}{why}"
-                self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
+                self._print(path_of_resource(owners, row), state, reason)
+
+    def _print(self, path: str, state: str, reason: str) -> None:
+        """Print a change; a sentence that a member has said is not said again by its group."""
+        why = ""
+        if state.endswith("FAILED") and not self.has_told(reason):
+            self._told.append(_PATH.split(reason)[-1])
+            why = f": {reason}"
+        took = time.monotonic() - self._began
+        line = f"[{took:5.1f} s] {path}: {state}{why}"
+        self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
+
+    def has_told(self, reason: str) -> bool:
+        """Whether a sentence, or one that it is made of, was printed."""
+        return any(each in reason for each in self._told)
 
     def _tree(self, stack: Json, most_lines: int | None = None) -> rich.tree.Tree:
         """Return the tree; of one with more lines than ``most_lines`` only what is not done."""
@@ -217,19 +234,41 @@ class StackRun:
 
 
 def _add(tree: rich.tree.Tree, stack_id: str, below: dict[str, list[Json]]) -> None:
+    """Add the resources of a stack; one whose members are shown leaves the reason to them."""
     for row in below.pop(stack_id, ()):
-        branch = tree.add(_line(row))
-        _add(branch, str(row["physical_resource_id"]), below)
+        child_id = str(row["physical_resource_id"])
+        branch = tree.add(_line(row, says_why=child_id not in below))
+        _add(branch, child_id, below)
 
 
-def _line(row: Json) -> str:
-    reason = row["resource_status_reason"] if row["resource_status"].endswith("FAILED") else ""
+def _line(row: Json, *, says_why: bool) -> str:
+    failed = says_why and row["resource_status"].endswith("FAILED")
+    reason = row["resource_status_reason"] if failed else ""
     needs = ", ".join(sorted(row.get("required_by") or ()))
     parts: Iterable[str] = (
         _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),
         _plain(reason), f"for {_plain(needs)}" if needs else "",
     )  # fmt: skip
     return "  ".join(part for part in parts if part)
+
+
+def by_thing(rows: Iterable[Json]) -> dict[str, Json]:
+    """Return resources by what they stand for, such as a stack below."""
+    return {each["physical_resource_id"]: each for each in rows if each["physical_resource_id"]}
+
+
+def path_of_resource(owners: Mapping[str, Json], row: Json) -> str:
+    """Return the name of a resource, behind those of the resources that its stack is below."""
+    path, owner = [str(row["resource_name"])], owners.get(_stack_id(row))
+    while owner is not None and len(path) <= DEPTH:
+        path.append(owner["resource_name"])
+        owner = owners.get(_stack_id(owner))
+    return "/".join(reversed(path))
+
+
+def _is_of_stack(event: Json) -> bool:
+    """Whether an event is of a stack itself, and of none of its resources."""
+    return bool(event["physical_resource_id"] == _stack_id(event))
 
 
 def _key(row: Json) -> tuple[str, str]:

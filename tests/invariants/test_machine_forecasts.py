@@ -1,4 +1,4 @@
-"""What a plan says of machines is what the walk does, wherever it is certain; and it orders nothing.
+"""What a plan says of machines is what the walk does, where it is certain; and it orders nothing.
 
 Stacks of machines in memory are updated at random.  Before each update its plan is made, while the
 machines refuse every order.
@@ -57,8 +57,11 @@ def _refusing(name: str) -> Any:
     return order
 
 
-for _name in ("create_node", "update_node", "delete_node", "set_traits", "set_maintenance",
-              "set_provision_state", "attach_vif", "detach_vif", "create", "update", "delete"):  # fmt: skip
+ORDERS = (
+    "create_node", "update_node", "delete_node", "set_traits", "set_maintenance",
+    "set_provision_state", "attach_vif", "detach_vif", "create", "update", "delete",
+)  # fmt: skip
+for _name in ORDERS:
     setattr(Watched, _name, _refusing(_name))
 
 
@@ -240,7 +243,7 @@ def test_what_is_certain_comes_true() -> None:
     assert {"create", "patch", "service", "rebuild", "replace", "delete"} <= outcomes.keys()
 
 
-@pytest.mark.parametrize("order", ["set_provision_state", "update_node", "create"])
+@pytest.mark.parametrize("order", ORDERS)
 def test_the_machines_of_a_plan_do_refuse(order: str) -> None:
     machines = Watched()
     machines.refuses = True

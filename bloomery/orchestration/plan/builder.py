@@ -26,12 +26,14 @@ class Present:
     ``leftovers``  old ones that a replacement left standing, oldest first
     ``live``       those whose id and attributes can be told now
     ``requires``   by name who came before, where the old template does not say it
+    ``below``      what exists of the stack that a resource stands for; None: as its template says
     """
 
     records: Mapping[str, Record] | None = None
     leftovers: Mapping[str, Sequence[Record]] = field(default_factory=dict)
     live: Mapping[str, ResourceView] = field(default_factory=dict)
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    below: Callable[[str], Present | None] = lambda name: None
 
 
 def gone(record: Record) -> bool:

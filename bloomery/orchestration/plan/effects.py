@@ -13,7 +13,7 @@ from bloomery.orchestration.plan.forecast import Forecast, NotKnown
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Resource, Status
-from bloomery.orchestration.resources.effects import Effect
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
 from bloomery.orchestration.template.functions import base
 
 LATER: Final = Effect(certain=False, reason="what it does to the machine is known later")
@@ -55,6 +55,8 @@ def tell_effects(builder: PlanBuilder) -> None:
             effect = _of_create(builder, key)
         elif key.phase == CLEAN and action.verb is Verb.DELETE:
             effect = _of_delete(builder, key, action)
+        elif action.verb is Verb.UPDATE and _has_failed(action):
+            effect = _of_repair(builder, key, action)
         if effect.certain and _has_failed(action):
             effect = replace(effect, certain=False)
         if effect is not action.effect:
@@ -75,11 +77,22 @@ def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:
     if key.name not in builder.old.definitions:
         return LATER
     kind, record = builder.old.kind(key.name), action.record
+    if record is not None and record.physical_id is None:
+        return NO_EFFECT
     if record is not None:
         values = _decisive(kind, record.properties)
     else:
         values = _values(builder.old, key.name, kind, builder.before)
     return kind.effect_of_delete(values) if _knows_all(kind, values) else LATER
+
+
+def _of_repair(builder: PlanBuilder, key: Key, action: Action) -> Effect:
+    """Say what putting right does, of a kind that does so; else what the change does."""
+    kind = builder.new.kind(key.name)
+    if not kind.repairs_failed or action.effect.loses_data:
+        return action.effect
+    values = _values(builder.new, key.name, kind, builder.after)
+    return kind.effect_of_repair(values) if _knows_all(kind, values) else LATER
 
 
 def _values(side: TemplateSide, name: str, kind: type[Resource], view: Forecast) -> dict[str, Any]:

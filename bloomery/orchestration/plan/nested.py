@@ -85,7 +85,7 @@ def _nested_plan(
         builder.budget.take(0)
         before, after = was and was(), will_be and will_be()
         old, new = _below(builder, builder.old, before), _below(builder, builder.new, after)
-        present = Present(records=None if before else {})
+        present = (builder.present.below(name) if before else Present(records={})) or Present()
         inner = PlanBuilder(old=old, new=new, present=present, transforms=builder.transforms)
         inner.hidden, inner.secret = _secrets(builder, name, after or before)
         inner.budget = builder.budget

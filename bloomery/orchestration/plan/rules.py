@@ -130,6 +130,8 @@ def failed(candidate: Candidate) -> Decision | None:
     checked = record.action is Doing.CHECK and record.status is Status.FAILED
     if checked and candidate.kind.always_replace_on_check_failed:
         return Decision(Verb.REPLACE, f"{state}: the real thing is not as it should be")
+    if candidate.kind.repairs_failed and record.physical_id is None:
+        return Decision(Verb.REPLACE, f"{state}: nothing was made")
     if candidate.kind.needs_replace_failed():
         return Decision(Verb.REPLACE, f"{state}: made anew")
     return None

@@ -312,6 +312,11 @@ class Resource:
         return NO_EFFECT
 
     @classmethod
+    def effect_of_repair(cls, properties: Mapping[str, Any]) -> Effect:
+        """Say what an update does to the machine of a resource that failed (repairs_failed)."""
+        return NO_EFFECT
+
+    @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
         """Say what the end of the resource orders of a machine."""
         return NO_EFFECT

@@ -110,6 +110,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         return instance_info.effect_of_update(after, names)
 
     @classmethod
+    def effect_of_repair(cls, properties: Mapping[str, Any]) -> Effect:
+        return instance_info.effect_of_repair(properties)
+
+    @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
         return instance_info.effect_of_delete(properties)
 

@@ -87,6 +87,15 @@ def effect_of_create(properties: Mapping[str, Any]) -> Effect:
     return Effect(verbs=verbs, resource_class=_class_of(properties))
 
 
+def effect_of_repair(properties: Mapping[str, Any]) -> Effect:
+    """Say what becomes of a machine whose deployment failed; one that is active is left alone."""
+    return Effect(
+        impact=Impact.REBUILD, verbs=("rebuild", *_switched_off(properties)), loses_data=True,
+        certain=False, resource_class=_class_of(properties),
+        reason="it is written anew if it is not active",
+    )  # fmt: skip
+
+
 def effect_of_delete(properties: Mapping[str, Any]) -> Effect:
     return Effect(verbs=("deleted",), loses_data=True, resource_class=_class_of(properties))
 

@@ -11,7 +11,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import composite, groups, rolling
+from bloomery.orchestration.resources import composite, groups, rolling, rollouts
 
 SKIPPED: Final = "skipped"
 REFS_MAP: Final = "refs_map"
@@ -110,6 +110,10 @@ class Indexed(composite.Membered):
 
     def member(self, name: str) -> dict[str, Any]:
         raise NotImplementedError
+
+    def steps_from(self, present: groups.Members) -> list[rollouts.Step] | None:
+        """Tell the batches of a roll-out from these members, where the kind has roll-outs."""
+        return None
 
     def skip_list(self) -> list[str]:
         """Names never to be used again, with those that the present policies name."""

@@ -24,7 +24,7 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import access, checks, definitions, lists, stacks, step_times
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.service.secrecy import Secrecy
-from bloomery.orchestration.service.stored_values import StoredResource, StoredStack
+from bloomery.orchestration.service.stored_values import StoredChild, StoredResource, StoredStack
 from bloomery.orchestration.stack import Stack, children
 
 _NOT_STORED: Final = "None"  # the id of what was not made, as Heat writes it
@@ -148,9 +148,9 @@ def preview_update_stack(
     _, new = stacks.read_update(ctx, row, stored.template, arguments)
     checks.definition(ctx, new)
     checks.immutable(stored.definition, new)
-    members = dict(stored.members())
+    members = stored.members()
     with ctx.services.heavy_jobs.enter():
-        planned = plan.plan(stored.definition, new, _present(members))
+        planned = plan.plan(stored.definition, new, _present(stored))
         laid_out = step_times.document(ctx, row, planned)
     identities = access.identity_of(row)
     by_kind: dict[str, list[ResourceDetails]] = {kind: [] for kind in _KINDS.values()}
@@ -165,10 +165,18 @@ def preview_update_stack(
     return UpdatePreview(**by_kind, plan=laid_out)
 
 
-def _present(members: Mapping[str, StoredResource]) -> Present:
+def _present(stored: StoredStack) -> Present:
+    members = stored.members()
     records = {name: member.resource.record for name, member in members.items()}
     live = {name: member for name, member in members.items() if member.ready}
-    return Present(records=records, live=live)
+    return Present(records=records, live=live, below=lambda name: _below_member(members, name))
+
+
+def _below_member(members: Mapping[str, StoredResource], name: str) -> Present | None:
+    """Return what exists of the stack that a resource stands for."""
+    resource = members[name].resource if name in members else None
+    child = resource.child() if isinstance(resource, Composite) else None
+    return _present(child.stack) if isinstance(child, StoredChild) else None
 
 
 def _is_old_one(planned: Any, key: Key) -> bool:

@@ -270,6 +270,10 @@ class StoredChild:
         self._stack = stack
 
     @property
+    def stack(self) -> StoredStack:
+        return self._stack
+
+    @property
     def id(self) -> str:
         return self._stack.row.uuid
 

@@ -163,3 +163,22 @@ def test_events_of_the_service_are_followed(
     assert "orchestration.stack.create.start" in printed[0]
     site.wait_for(path, "CREATE_COMPLETE")
     assert run("stack down told --yes").exit_code == 0
+
+
+def test_each_failure_below_is_told_once_with_the_path_of_who_failed(
+    run: Run, tmp_path: Path
+) -> None:
+    member = {"type": "OS::Heat::TestResource", "properties": {"fail": True}}
+    group = {
+        "type": "OS::Heat::ResourceGroup", "properties": {"count": 1, "resource_def": member},
+    }  # fmt: skip
+    made = run(f"stack up {write(tmp_path, 'group.yaml', template({'g': group}))} --yes")
+    assert made.exit_code == 1
+    plan = made.output.splitlines()
+    assert [line.split()[1] for line in plan[:2]] == ["g", "g/0"]
+    lines = [line for line in plan if "CREATE_FAILED: " in line]
+    assert len(lines) == 1
+    assert "] g/0: CREATE_FAILED: " in lines[0]
+    assert "group-g-" not in made.output.split("group  CREATE_FAILED")[0]  # the stack below
+    assert "g/0" in run("stack show group").output
+    assert run("stack down group --yes").exit_code == 0

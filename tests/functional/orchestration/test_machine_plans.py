@@ -130,3 +130,46 @@ def test_the_update_does_what_was_said(site: Orchestration, web: str) -> None:
     assert node_of(site)["instance_info"]["image_source"] == image["source"]
     assert node_of(site)["uuid"] == uuid
     assert planned(site, web, stack(image=image))["steps"] == []
+
+
+def group(count: int, image: str) -> dict[str, Any]:
+    rolling = {"batch_size": 1, "max_unavailable": 1, "health_gate": {"settle_seconds": 0}}
+    member = {
+        "name": "m-%index%", "selector": {"resource_class": "bm.group"},
+        "image": {**IMAGE, "source": image},
+    }  # fmt: skip
+    workers = {
+        "type": "OS::Ironic::InstanceGroup", "properties": {"count": count, "member": member},
+        "update_policy": {"rolling_update": rolling},
+    }  # fmt: skip
+    return template({"workers": workers})
+
+
+def test_a_group_is_planned_member_by_member_and_what_failed_is_said_to_have(
+    site: Orchestration,
+) -> None:
+    address = "52:54:00:00:01:0{}"
+    enrol(site, "g0", resource_class="bm.group", ports=[{"address": address.format(0)}])
+    path = site.create("group", group(2, "http://images/a.img"))
+    site.wait_for(path, "CREATE_FAILED")
+    plan = planned(site, path, group(2, "http://a"))
+    steps = {step["resource"]: step for step in plan["steps"] if step["action"] != "delete"}
+    made = next(each for each in ("workers/0", "workers/1") if steps[each]["machine"])
+    failed = ({"workers/0", "workers/1"} - {made}).pop()
+    assert (steps[made]["action"], steps[made]["certain"]) == ("rebuild", True)
+    assert steps[failed]["action"] == "replace"
+    assert steps[failed]["reason"] == "CREATE FAILED: nothing was made"
+    assert plan["loses_data"] == [made]
+
+    enrol(site, "g1", resource_class="bm.group", ports=[{"address": address.format(1)}])
+    assert site.ask("PUT", path, {"template": group(2, "http://images/a.img")})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+    plan = planned(site, path, group(2, "http://images/b.img"))
+    order = [(step["resource"], step["action"], step["stage"]) for step in plan["steps"]]
+    assert order == [
+        ("workers/1", "rebuild", 1), ("workers", "wait", 2), ("workers/0", "rebuild", 3),
+        ("workers", "patch", 4),
+    ]  # fmt: skip
+    assert (plan["machines_at_once"], plan["loses_data"]) == (1, ["workers/1", "workers/0"])
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")

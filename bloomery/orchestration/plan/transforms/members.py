@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 from bloomery import errors
 from bloomery.orchestration.graph import Graph
@@ -23,7 +23,8 @@ from bloomery.orchestration.plan.plans import (
     Verb,
 )
 from bloomery.orchestration.resources import groups
-from bloomery.orchestration.resources.resource_group import ResourceGroup
+from bloomery.orchestration.resources.resource_group import Indexed, ResourceGroup
+from bloomery.orchestration.resources.rollouts import Deed, Step
 from bloomery.orchestration.stack import Stack
 
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
@@ -96,17 +97,21 @@ def batch_members(builder: PlanBuilder) -> None:
     spare, members stand in: made in an early batch, gone with the last.
     """
     for name, nested_plan in builder.nested_plan.items():
-        if nested_plan is not None and isinstance(nested_plan.after, ResourceGroup):
-            pace = _pace(nested_plan, nested_plan.after)
-            if pace and nested_plan.plan.changes:
-                _apply(_Batches(builder, name, nested_plan.after, pace), _present(nested_plan))
-
-
-def _apply(paced: _Batches, present: groups.Members) -> None:
-    try:
-        paced.apply(present)
-    except errors.Misplaced as exc:
-        raise exc.under("resources", paced.name) from exc
+        if nested_plan is None or not nested_plan.plan.changes:
+            continue
+        group = nested_plan.after
+        if not isinstance(group, Indexed):
+            continue
+        steps = group.steps_from(_present(nested_plan))
+        if steps is not None:
+            batches = _Batches(builder, name, str(group.member("0")["type"]))
+            batches.lay_out(_of_rollout(batches, steps))
+        elif isinstance(group, ResourceGroup) and (pace := _pace(nested_plan, group)):
+            batches = _Batches(builder, name, str(group.properties["resource_def"]["type"]))
+            try:
+                batches.lay_out(_of_resources(batches, group, pace, _present(nested_plan)))
+            except errors.Misplaced as exc:
+                raise exc.under("resources", name) from exc
 
 
 def _pace(nested_plan: NestedPlan, group: ResourceGroup) -> Mapping[str, Any] | None:
@@ -123,53 +128,77 @@ def _present(nested_plan: NestedPlan) -> groups.Members:
     )
 
 
+class _Batch(NamedTuple):
+    """What is done together, and how long is waited after it."""
+
+    keys: list[Key]
+    pause_s: float
+    needs_signal: bool = False
+
+
+def _of_rollout(batches: _Batches, steps: Iterable[Step]) -> Iterator[_Batch]:
+    """Yield the batches of a roll-out in which nothing fails."""
+    for step in steps:
+        if step.deed is Deed.DELETE:
+            keys = [batches.key(name, CLEAN) for name in step.members]
+        else:
+            keys = list(batches.members(step.members))
+        yield _Batch(keys, step.wait_s, step.waits_for_signal)
+
+
+def _of_resources(
+    batches: _Batches, group: ResourceGroup, pace: Mapping[str, Any], present: groups.Members
+) -> Iterator[_Batch]:
+    """Yield what is done in each batch.  Raises where the pauses take longer than the stack may."""
+    steps = list(
+        groups.batches(
+            target=group.count(),
+            current=len(present.keys() - set(group.skip_list())),
+            most=pace["max_batch_size"],
+            floor=pace.get("min_in_service") or 0,
+        )
+    )
+    assert isinstance(batches.builder.new, Stack)
+    pause_s, timeout_s = pace["pause_time"], batches.builder.new.timeout_s
+    groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=timeout_s)  # refuses too long
+    define = functools.cache(group.member)
+    skipped = set(group.skip_list())
+    for step in steps:
+        names = groups.names(step.size, skipped)
+        after = groups.after_batch(present, step, names, group.count(), define)
+        changed = [name for name in after if after[name] != present.get(name)]
+        gone = [name for name in present if name not in after]
+        ends = (batches.key(name, CLEAN) for name in gone)
+        yield _Batch([*batches.members(changed), *ends], float(pause_s))
+        present = after
+
+
 @dataclass(slots=True)
 class _Batches:
+    """The batches of one group in the graph; ``member_type``: of who stands in."""
+
     builder: PlanBuilder
     name: str
-    group: ResourceGroup
-    pace: Mapping[str, Any]
+    member_type: str
 
-    def apply(self, present: groups.Members) -> None:
-        steps = list(
-            groups.batches(
-                target=self.group.count(),
-                current=len(present.keys() - set(self.group.skip_list())),
-                most=self.pace["max_batch_size"],
-                floor=self.pace.get("min_in_service") or 0,
-            )
-        )
-        assert isinstance(self.builder.new, Stack)
-        pause_s, timeout_s = self.pace["pause_time"], self.builder.new.timeout_s
-        groups.time_of_each(len(steps), pause_s=pause_s, timeout_s=timeout_s)  # refuses too long
-        wait = None
-        for number, keys in enumerate(self._keys(steps, present), 1):
-            self._put(keys, wait)
+    def lay_out(self, batches: Iterable[_Batch]) -> None:
+        """Let each batch wait for the one before it."""
+        wait, laid_out = None, list(batches)
+        for number, batch in enumerate(laid_out, 1):
+            self._put(batch.keys, wait)
             wait = Key(self.name, BATCH, str(number))
-            if number < len(steps):
-                self._wait(wait, keys, f"batch {number} of {len(steps)}")
+            if number < len(laid_out):
+                self._wait(wait, batch, f"batch {number} of {len(laid_out)}")
 
-    def _keys(self, steps: list[groups.Batch], present: groups.Members) -> Iterator[list[Key]]:
-        """Yield what is done in each batch."""
-        define = functools.cache(self.group.member)
-        skipped = set(self.group.skip_list())
-        for step in steps:
-            names = groups.names(step.size, skipped)
-            after = groups.after_batch(present, step, names, self.group.count(), define)
-            changed = [name for name in after if after[name] != present.get(name)]
-            gone = [name for name in present if name not in after]
-            yield [*self._members(changed), *(self._key(name, CLEAN) for name in gone)]
-            present = after
-
-    def _members(self, changed: list[str]) -> Iterator[Key]:
+    def members(self, changed: Iterable[str]) -> Iterator[Key]:
         """Yield what is done to members that change; a replaced one goes in the same batch."""
         for name in changed:
-            new, old = self._key(name, MAKE), self._key(name, CLEAN)
+            new, old = self.key(name, MAKE), self.key(name, CLEAN)
             yield new
             if new in self.builder.actions and old in self.builder.actions:
                 yield old
 
-    def _key(self, member: str, phase: Phase) -> Key:
+    def key(self, member: str, phase: Phase) -> Key:
         return Key(f"{self.name}/{member}", phase)
 
     # --------------------------------------------------------------------------- into the graph
@@ -184,14 +213,15 @@ class _Batches:
     def _stand_in(self, key: Key) -> None:
         """Put a member that is not there before nor after."""
         verb = Verb.CREATE if key.phase == MAKE else Verb.DELETE
-        kind = str(self.group.properties["resource_def"]["type"])
-        self.builder.put(key, Action(verb=verb, type=kind, reason=STANDS_IN))
+        self.builder.put(key, Action(verb=verb, type=self.member_type, reason=STANDS_IN))
         self.builder.graph.add(Key(self.name, MAKE), key)
 
-    def _wait(self, wait: Key, keys: list[Key], batch: str) -> None:
-        pause_s = float(self.pace["pause_time"])
-        reason = f"{pause_s:g} s after {batch}" if pause_s else f"for {batch}"
+    def _wait(self, wait: Key, batch: _Batch, place: str) -> None:
+        reason = f"{batch.pause_s:g} s after {place}" if batch.pause_s else f"for {place}"
+        if batch.needs_signal:
+            reason += ", and for a signal to go on"
         kind = self.builder.new.definitions[self.name].type
-        self.builder.put(wait, Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=pause_s))
-        for key in keys:
+        pause = Action(verb=Verb.WAIT, type=kind, reason=reason, pause_s=batch.pause_s)
+        self.builder.put(wait, pause)
+        for key in batch.keys:
             self.builder.graph.add(wait, key)
