@@ -73,11 +73,18 @@ class ClusterDatabase(Database):
         return self
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        self._wait_while_mute()
         self._scheduler.switch("transaction")
         result = super().transact(work)
         self._on_committed()
         self._scheduler.switch("committed")
         return result
+
+    def _wait_while_mute(self) -> None:
+        """Hold up signs of life, which have a connection of their own, where that is broken."""
+        strand = self._scheduler.current
+        if strand.name == "heart" and strand.process.mute_until > self._scheduler.now:
+            self._scheduler.wait(strand.process.mute_until - self._scheduler.now, "mute")
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
@@ -224,6 +231,11 @@ class Cluster:
         process.is_paused = True
         self.scheduler.spawn(OPERATOR, lambda: self._go_on(process), "go on", seconds)
 
+    def mute(self, host: str, seconds: float) -> None:
+        """Let its signs of life not get through for a while; all else of it goes on."""
+        self.scheduler.note(f"MUTE {host} for {seconds:.0f} s")
+        self.lives[host].process.mute_until = self.scheduler.now + seconds
+
     def _go_on(self, process: Process) -> None:
         if process.is_alive and process.is_paused:
             self.scheduler.note(f"GO ON {process.name}")
@@ -238,11 +250,15 @@ OPERATOR: Final = Process("operator")
 
 @dataclass(slots=True)
 class Fate:
-    """What happens to processes: so many deaths and pauses, each at a point that is drawn."""
+    """What happens to processes: so many deaths and pauses, each at a point that is drawn.
+
+    ``mutes``: how often somebody works on whose signs of life do not get through.
+    """
 
     cluster: Cluster
     deaths: int = 2
     pauses: int = 2
+    mutes: int = 2
     longest_pause_s: float = 90.0
     every: int = 150  # points, on average
     is_over: bool = False
@@ -259,6 +275,9 @@ class Fate:
             self.cluster.kill(host)
             if lots.random() < 0.6:
                 self._start_later(host, lots.uniform(0.5, 2 * TIMEOUT_S))
+        elif self.mutes and lots.random() < 0.5:
+            self.mutes -= 1
+            self.cluster.mute(host, lots.uniform(TIMEOUT_S / 2, 2 * TIMEOUT_S))
         elif self.pauses:
             self.pauses -= 1
             self.cluster.pause(host, lots.uniform(1, self.longest_pause_s))

@@ -1,10 +1,14 @@
 """One flow, and the death of its conductor at each point of it; a peer brings it to its end.
 
+A conductor may also go mute at a point: it works on, and its signs of life do not get through.
+BMCs then take all the time that they have, so that orders are under way when a peer takes over.
+
 Points are those at which the scheduler may switch: before and after each transaction, read, call,
 reply and order to a BMC.  Run without a death, a flow shows how many there are.
 
-    deaths.points(order, folder)               # how many
-    deaths.Death(order, 17, folder).run()      # what went wrong
+    deaths.points(order, folder)                      # how many
+    deaths.Death(order, 17, folder).run()             # what went wrong
+    deaths.Death(order, 17, folder, mute=True).run()
 """
 
 from __future__ import annotations
@@ -15,10 +19,11 @@ from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model.request import Request
-from tests.cluster.cluster import HOSTS, Cluster
+from tests.cluster.cluster import HOSTS, TIMEOUT_S, Cluster
 from tests.cluster.story import RESTS_WITHIN_S, Agents
 from tests.cluster.virtual import Process, Scheduler, Strand
 
+_MUTE_S: Final = 1.5 * TIMEOUT_S
 NODE: Final = "00000000-0000-4000-8000-000000000001"
 
 
@@ -55,11 +60,12 @@ ORDERS: Final = (
 class Death:
     """``at``: the point of the conductor that has the node; None: nobody dies."""
 
-    def __init__(self, order: Order, at: int | None, folder: Path) -> None:
-        self.order, self.at = order, at
+    def __init__(self, order: Order, at: int | None, folder: Path, *, mute: bool = False) -> None:
+        self.order, self.at, self.mute = order, at, mute
         self.scheduler = Scheduler(f"{order.verb} from {order.begins_in}")
         self.cluster = Cluster(self.scheduler, folder)
         self.cluster.network.is_faulty = self.cluster.bmcs.refuses = False
+        self.cluster.bmcs.takes_its_time = mute
         self.points = 0
         self.host = ""
         self.agents: Agents
@@ -90,7 +96,9 @@ class Death:
     def _count(self, strand: Strand) -> None:
         if strand.process.name == self.host and strand.process.is_alive:
             self.points += 1
-            if self.points == self.at:
+            if self.points == self.at and self.mute:
+                self.cluster.mute(self.host, _MUTE_S)
+            elif self.points == self.at:
                 self.cluster.kill(self.host)
 
     def _ask(self, client: Any) -> bool:
@@ -123,9 +131,9 @@ class Death:
             audit.fault(f"it ended as {node}")
 
 
-def points(order: Order, folder: Path) -> int:
-    """Return at how many points the conductor of this flow may die."""
-    death = Death(order, None, folder)
+def points(order: Order, folder: Path, *, mute: bool = False) -> int:
+    """Return at how many points the conductor of this flow may die, or go mute."""
+    death = Death(order, None, folder, mute=mute)
     faults = death.run()
     assert not faults, faults
     return death.points

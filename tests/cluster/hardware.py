@@ -45,6 +45,7 @@ class Bmcs:
         self._process = Process("bmcs")
         self._sent: dict[str, Write] = {}  # of each node, the one of the newest lock
         self.refuses = True
+        self.takes_its_time = False  # each answer takes the whole budget, and comes with the effect
         self.count = 0
 
     def write(self, task: DriverTask, order: str) -> None:
@@ -54,7 +55,7 @@ class Bmcs:
         task.assert_lease()
         write = self._write_of(task, order)
         answer_s = self._answer_s()
-        self._send(write, scheduler.lots.uniform(0, answer_s))
+        self._send(write, answer_s if self.takes_its_time else scheduler.lots.uniform(0, answer_s))
         scheduler.wait(answer_s, f"bmc {order}")
         scheduler.switch(f"after bmc {order}")
         if self.refuses and scheduler.lots.random() < _REFUSES:
@@ -66,6 +67,8 @@ class Bmcs:
 
     def _answer_s(self) -> float:
         lots = self._scheduler.lots
+        if self.takes_its_time:
+            return WRITE_BUDGET_S
         return lots.uniform(0, WRITE_BUDGET_S if lots.random() < _SLOW else _USUAL_S)
 
     @staticmethod

@@ -4,6 +4,7 @@
     python -m tests.cluster.run seeds 17 --trace 400     # and the last lines of its trace
     python -m tests.cluster.run seeds 1-50 --off guard   # with a safeguard switched off
     python -m tests.cluster.run deaths --every 7         # each flow, death at each 7th point
+    python -m tests.cluster.run deaths --mute            # signs of life are lost from there on
 
 The environment must hold PYTHONHASHSEED=0: the order of sets is part of the run.
 """
@@ -78,6 +79,7 @@ def _options() -> argparse.Namespace:
     points.add_argument("--at", type=int, help="this point alone")
     points.add_argument("--every", type=int, default=1, help="each so-manieth point")
     points.add_argument("--first", type=int, default=1, help="the first point")
+    points.add_argument("--mute", action="store_true", help="signs of life are lost; nobody dies")
     return parser.parse_args()
 
 
@@ -93,26 +95,31 @@ def _run_seeds(options: argparse.Namespace, folder: Path) -> None:
 def _run_deaths(options: argparse.Namespace, folder: Path) -> None:
     for order in deaths.ORDERS:
         if options.verb in (None, order.verb):
-            _run_deaths_of(order, options, folder)
+            is_faulty = _run_deaths_of(order, options, folder)
+            if is_faulty and options.until_fault:
+                return
 
 
-def _run_deaths_of(order: deaths.Order, options: argparse.Namespace, folder: Path) -> None:
-    points = options.at or _count_points(order, folder)
-    first = options.at or options.first
+def _run_deaths_of(order: deaths.Order, options: argparse.Namespace, folder: Path) -> bool:
+    """Return whether a fault was found."""
+    points = options.at or _count_points(order, folder, mute=options.mute)
+    first, what, is_faulty = options.at or options.first, "mute" if options.mute else "death", False
     for at in range(first, points + 1, options.every):
-        name = f"{order.verb} from {order.begins_in}, death at {at} of {points}"
-        work = functools.partial(_die, order, at, folder)
-        if _apart(name, options, work) and options.until_fault:
-            return
+        name = f"{order.verb} from {order.begins_in}, {what} at {at} of {points}"
+        work = functools.partial(_die, order, at, folder, mute=options.mute)
+        is_faulty |= _apart(name, options, work)
+        if is_faulty and options.until_fault:
+            break
+    return is_faulty
 
 
-def _count_points(order: deaths.Order, folder: Path) -> int:
+def _count_points(order: deaths.Order, folder: Path, *, mute: bool) -> int:
     """Count in a process of its own; an undisturbed flow must succeed."""
     reader, writer = os.pipe()
     child = os.fork()
     if not child:
         with _ends_here():
-            os.write(writer, str(deaths.points(order, folder)).encode())
+            os.write(writer, str(deaths.points(order, folder, mute=mute)).encode())
     os.close(writer)
     with os.fdopen(reader) as pipe:
         counted = pipe.read()
@@ -168,8 +175,8 @@ def _live(name: str, folder: Path) -> Run:
     return life.scheduler, audit.faults, facts
 
 
-def _die(order: deaths.Order, at: int, folder: Path) -> Run:
-    death = deaths.Death(order, at, folder)
+def _die(order: deaths.Order, at: int, folder: Path, *, mute: bool) -> Run:
+    death = deaths.Death(order, at, folder, mute=mute)
     death.run()
     return death.scheduler, death.cluster.audit.faults, {}
 

@@ -50,3 +50,16 @@ def test_a_peer_ends_what_a_conductor_began_wherever_it_dies(seed: int) -> None:
 @pytest.mark.long
 def test_a_peer_ends_what_a_conductor_began_at_every_point() -> None:
     require_no_fault(runs.findings("deaths"))
+
+
+def test_a_conductor_that_goes_mute_sends_nothing_that_meets_the_orders_of_its_heir(
+    seed: int,
+) -> None:
+    """At each twelfth point of a deployment signs of life are lost, and BMCs are slow."""
+    arguments = ("--mute", "--verb", "active", "--every", "12", "--first", f"{1 + seed % 12}")
+    require_no_fault(runs.findings("deaths", *arguments))
+
+
+@pytest.mark.long
+def test_a_conductor_that_goes_mute_at_any_point_of_any_flow_harms_nobody() -> None:
+    require_no_fault(runs.findings("deaths", "--mute"))

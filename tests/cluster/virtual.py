@@ -43,6 +43,7 @@ class Process:
     name: str
     is_alive: bool = True
     is_paused: bool = False
+    mute_until: float = 0.0  # its signs of life do not get through
 
     @property
     def runs(self) -> bool:

@@ -1,6 +1,7 @@
-"""Each safeguard of a cluster is switched off in turn, and a seed notices.
+"""Each safeguard of a cluster is switched off in turn, and a seed, or a flow, notices.
 
-The seeds pass with everything on (``tests/cluster/test_seeds.py``); they end with the first fault.
+Both pass with everything on (``tests/cluster/test_seeds.py``); they end with
+the first fault.
 """
 
 from __future__ import annotations
@@ -9,17 +10,19 @@ import pytest
 
 from tests.cluster import runs
 
-SEEDS = "1-40"
-OFF = (
-    "guard",  # whoever writes under a lock just writes
-    "incarnation",  # who was buried goes on as if nothing had happened
-    "own-only",  # whoever starts frees everybody's nodes
-    "burial",  # nobody frees what a dead conductor held
-    "journal",  # flows leave no rows
-)
+SEEDS = ("seeds", "1-40")
+MUTE = ("deaths", "--mute", "--verb", "active", "--every", "10")
+OFF = {
+    "guard": SEEDS,  # whoever writes under a lock just writes
+    "incarnation": SEEDS,  # who was buried goes on as if nothing had happened
+    "own-only": SEEDS,  # whoever starts frees everybody's nodes
+    "burial": SEEDS,  # nobody frees what a dead conductor held
+    "journal": SEEDS,  # flows leave no rows
+    "lease": MUTE,  # who gave no sign of life for long goes on with its orders to BMCs
+}
 
 
 @pytest.mark.parametrize("safeguard", OFF)
-def test_a_seed_notices_that_a_safeguard_is_off(safeguard: str) -> None:
-    findings = runs.findings("--off", safeguard, "--until-fault", "seeds", SEEDS)
+def test_it_is_noticed_that_a_safeguard_is_off(safeguard: str) -> None:
+    findings = runs.findings("--off", safeguard, "--until-fault", *OFF[safeguard])
     assert findings[-1]["faults"], f"nobody misses {safeguard}"
