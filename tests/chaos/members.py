@@ -8,6 +8,8 @@ import signal
 import subprocess
 import sys
 import threading
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -43,7 +45,7 @@ class Member:
         folder.mkdir()
         self._config, self._options = folder / "bloomery.conf", options
         self.lives = 0
-        self.is_stopped = False
+        self.runs_since: float | None = None  # it serves, and was not disturbed from then on
         self._output: list[str] = []
         self.complaints: list[str] = []
 
@@ -54,14 +56,16 @@ class Member:
             "".join(_group(name, values) for name, values in self._options.items())
         )
         self.lives += 1
-        self.is_stopped = False
         self._output = []
         self.process = subprocess.Popen(
             [sys.executable, "-c", _PROGRAM, self.role, "--state-dir", str(self._folder / "state"),
              "--config-file", str(self._config), *arguments],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=self.env, cwd=_ROOT,
         )  # fmt: skip
-        pipes = ((self.process.stdout, self._output), (self.process.stderr, self.complaints))
+        pipes = (
+            (self.process.stdout, self._output, self._hear),
+            (self.process.stderr, self.complaints, _ignore),
+        )
         self._readers = [threading.Thread(target=_read, args=pipe, daemon=True) for pipe in pipes]
         for reader in self._readers:
             reader.start()
@@ -77,6 +81,11 @@ class Member:
     def is_serving(self) -> bool:
         return _SERVES.search("".join(self._output)) is not None
 
+    def _hear(self) -> None:
+        """It has printed something; the first thing is that it serves."""
+        if self.runs_since is None and self.is_serving:
+            self.runs_since = time.monotonic()
+
     @property
     def url(self) -> str:
         serving = _SERVES.search("".join(self._output))
@@ -85,11 +94,13 @@ class Member:
 
     def kill(self) -> None:
         """kill -9, also of one that stands still."""
+        self.runs_since = None
         self.process.send_signal(signal.SIGKILL)
         self._ended()
 
     def end(self, *numbers: signal.Signals) -> None:
         """Send these signals, and wait until it has ended in good order."""
+        self.runs_since = None
         for number in numbers:
             self.process.send_signal(number)
         assert self._ended() == 0, "".join(self.complaints)[-3000:]
@@ -111,17 +122,23 @@ class Member:
         return code
 
     def stand_still(self) -> None:
-        self.is_stopped = True
+        self.runs_since = None
         self.process.send_signal(signal.SIGSTOP)
 
     def go_on(self) -> None:
         self.process.send_signal(signal.SIGCONT)
-        self.is_stopped = False
+        self._hear()
 
 
 def _group(name: str, values: dict[str, Any]) -> str:
     return f"[{name}]\n" + "".join(f"{key} = {value}\n" for key, value in values.items())
 
 
-def _read(pipe: Any, into: list[str]) -> None:
-    into.extend(pipe)  # as the lines come
+def _ignore() -> None:
+    return
+
+
+def _read(pipe: Any, into: list[str], on_line: Callable[[], None]) -> None:
+    for line in pipe:
+        into.append(line)
+        on_line()

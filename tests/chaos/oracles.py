@@ -15,9 +15,12 @@ from collections import defaultdict
 from collections.abc import Iterator
 from typing import Any, Final
 
+import amqp
 import kombu
 import sqlalchemy as sa
+from kombu import exceptions as kombu_exceptions
 
+from bloomery import errors
 from bloomery.conductor import states
 from bloomery.db import events
 from bloomery.db.tables import EVENTS, NODES, STEP_RUNS
@@ -25,6 +28,7 @@ from bloomery.model.step import OPEN_RUNS
 from bloomery.notifications import payloads
 from tests.chaos.site import CHECK_S, TIMEOUT_S, Site, opened
 from tests.kit import rpc
+from tests.kit.waiting import wait_for
 
 _CHANGED: Final = (  # what nobody but the holder of a node may change
     "provision_state", "target_provision_state", "power_state", "target_power_state", "last_error",
@@ -50,7 +54,9 @@ BEGIN
 END $$ LANGUAGE plpgsql;
 CREATE TRIGGER complain AFTER UPDATE ON nodes FOR EACH ROW EXECUTE FUNCTION complain();
 """
-_SLOW_S: Final = 45.0  # that a busy machine may take beyond what is promised
+_FAILED: Final = {state.value for state in states.FAILURE_STATES}
+RESTS_WITHIN_S: Final = 2 * TIMEOUT_S + 90
+_SLOW_S: Final = 30.0  # that a busy machine may take beyond what is promised
 
 
 def watch_rows(site: Site) -> None:
@@ -65,8 +71,33 @@ def complaints(site: Site) -> list[str]:
     return [row["text"] for row in site.rows(sa.text("SELECT text FROM complaints"))]
 
 
+def check(site: Site, listener: Listener, *, rests_within_s: float = RESTS_WITHIN_S) -> None:
+    """What holds when everybody has been left in peace for a while."""
+    wait_for(lambda: not site.unrest(), "rest", timeout_s=rests_within_s, every_s=1.0)
+    wait_for(lambda: not listener.untold(), "all to be told", timeout_s=60, every_s=1.0)
+    assert site.witness.faults == []
+    assert complaints(site) == []
+    assert site.faults == []
+    assert listener.disorder() == []
+    ended = {
+        row["request_id"]
+        for row in site.rows(sa.select(EVENTS).where(EVENTS.c.action == "provision_set"))
+        if row["status"] != "start"
+    }
+    lost = [order for order in site.acknowledged if order.request_id not in ended]
+    assert not lost, f"acknowledged, and came to no end: {lost}"
+    for row in site.rows(sa.select(NODES).where(NODES.c.provision_state.in_(_FAILED))):
+        assert row["last_error"], f"{row['uuid']} does not say why it failed"
+    ended_early = [member.name for member in site.members if member.process.poll() is not None]
+    assert not ended_early, f"ended by themselves: {ended_early}"
+
+
 class StuckNodes:
-    """Looks every second; ``longest_s``: how long a node that is busy stood still at most."""
+    """Looks every second for nodes with work to do on which nothing happens.
+
+    Counted is what some conductor could see from beginning to end: peers count anew when they
+    start, so that nobody notices a death while everybody is killed again and again.
+    """
 
     LIMIT_S: Final = TIMEOUT_S + CHECK_S + _SLOW_S
 
@@ -91,21 +122,24 @@ class StuckNodes:
     def _run(self, ends: threading.Event) -> None:
         with opened(self._site.url) as database:
             while not ends.wait(1.0):
-                with database.read() as conn:
+                with contextlib.suppress(errors.DatabaseBusy), database.read() as conn:
                     nodes = list(conn.execute(_BUSY).mappings())
-                self._look(nodes, time.monotonic())
+                    self._look(nodes, time.monotonic())
 
     def _look(self, nodes: list[Any], now: float) -> None:
-        self._seen = {row["uuid"]: self._seen.get(row["uuid"], (None, now)) for row in nodes}
+        run_since = [member.runs_since for member in self._site.conductors]
+        watched_since = min((since for since in run_since if since is not None), default=now)
+        before, self._seen = self._seen, {}
         for row in nodes:
-            before, since = self._seen[row["uuid"]]
-            if before != dict(row):
-                self._seen[row["uuid"]] = dict(row), now
-                continue
-            self.longest_s = max(self.longest_s, now - since)
-            if now - since > self.LIMIT_S:
-                self.faults.append(f"nothing happened for {now - since:.0f} s: {dict(row)}")
-                self._seen[row["uuid"]] = dict(row), now
+            node, since = before.get(row["uuid"], (None, now))
+            if node != dict(row):
+                since = now
+            stood_s = now - max(since, watched_since)
+            if stood_s > self.LIMIT_S:
+                self.faults.append(f"nothing happened for {stood_s:.0f} s: {dict(row)}")
+                since = now
+            self.longest_s = max(self.longest_s, stood_s)
+            self._seen[row["uuid"]] = dict(row), since
 
 
 _BUSY: Final = sa.select(
@@ -128,34 +162,55 @@ class Listener:
 
     @contextlib.contextmanager
     def listening(self) -> Iterator[None]:
-        connection = kombu.Connection(rpc.amqp_url())
-        channel = connection.channel()
-        # As oslo.messaging declares it; one queue for all levels keeps their order.
-        channel.exchange_declare("ironic", "topic", durable=False, auto_delete=False)
-        queue = channel.queue_declare(exclusive=True).queue
-        for level in ("info", "error", "warning"):
-            channel.queue_bind(queue, "ironic", f"{self._site.topic}.{level}")
-        channel.basic_consume(queue, no_ack=True, callback=self._hear)
-        ends = threading.Event()
-        thread = threading.Thread(target=self._run, args=(connection, ends), daemon=True)
+        """Hear everything that is told in the block."""
+        ends, hears = threading.Event(), threading.Event()
+        thread = threading.Thread(target=self._run, args=(ends, hears), daemon=True)
         thread.start()
+        assert hears.wait(30), "the broker does not answer"
         try:
             yield
         finally:
             ends.set()
             thread.join()
-            for level in ("info", "error", "warning"):  # made by who told, read by nobody
-                channel.queue_delete(f"{self._site.topic}.{level}")
-            connection.close()
+            with kombu.Connection(rpc.amqp_url(self._site.broker)) as connection:
+                for queue in (self._queue, *self._keys):  # the others are made by who tells
+                    connection.default_channel.queue_delete(queue)
 
-    def _run(self, connection: kombu.Connection, ends: threading.Event) -> None:
+    @property
+    def _queue(self) -> str:
+        return f"{self._site.topic}.listener"
+
+    @property
+    def _keys(self) -> list[str]:
+        return [f"{self._site.topic}.{level}" for level in ("info", "error", "warning")]
+
+    def _run(self, ends: threading.Event, hears: threading.Event) -> None:
+        """Listen until the end, again and again where the broker goes away."""
         while not ends.is_set():
-            with contextlib.suppress(TimeoutError):
-                connection.drain_events(timeout=0.2)
+            with (
+                contextlib.suppress(OSError, amqp.AMQPError, kombu_exceptions.OperationalError),
+                kombu.Connection(rpc.amqp_url(self._site.broker)) as connection,
+            ):
+                self._consume(connection.channel())
+                hears.set()
+                while not ends.is_set():
+                    with contextlib.suppress(TimeoutError):
+                        connection.drain_events(timeout=0.2)
+            ends.wait(0.2)
+
+    def _consume(self, channel: Any) -> None:
+        """Bind one queue for all levels, which keeps their order, as oslo.messaging makes them."""
+        kept = {"durable": self._site.outlives_broker, "auto_delete": False}
+        channel.exchange_declare("ironic", "topic", **kept)
+        channel.queue_declare(self._queue, **kept)
+        for key in self._keys:
+            channel.queue_bind(self._queue, "ironic", key)
+        channel.basic_consume(self._queue, callback=self._hear)
 
     def _hear(self, message: Any) -> None:
         body = json.loads(message.body)
         self.messages.append(json.loads(body["oslo.message"]))
+        message.channel.basic_ack(message.delivery_tag)
 
     # ------------------------------------------------------------------------------ judgement
 

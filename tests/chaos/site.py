@@ -1,9 +1,10 @@
 """A site of processes on one PostgreSQL: conductors, APIs, and callers who ask for things.
 
-    site = Site(folder, url, Options(transport="oslo", broker=broker), witness)
-    site.start(conductors=3, apis=2)
-    site.enrol(40)
-    site.ask(lots, "GET", "/v1/nodes")
+    with on_servers_of_the_test(folder, "oslo") as site:
+        site.start(conductors=3, apis=2)
+        site.enrol(40)
+        with in_use(site, "seed 1"):
+            site.conductors[0].kill()
 
 What callers were promised is in ``acknowledged``; what no caller may ever see is in ``faults``.
 """
@@ -18,7 +19,7 @@ import threading
 import urllib.error
 import urllib.request
 import uuid
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -37,6 +38,7 @@ from bloomery.model.step import OPEN_RUNS
 from tests.chaos.members import Member
 from tests.chaos.witness import Witness
 from tests.kit import rpc
+from tests.kit.tcp_proxy import Cut, TcpProxy
 
 POSTGRESQL: Final = "BLOOMERY_TEST_POSTGRESQL"
 TIMEOUT_S: Final = 22  # the least that heartbeat_timeout may be
@@ -72,7 +74,10 @@ class Refusal:
 
 @dataclass(slots=True)
 class Site:
-    """``transport``: how calls reach conductors; ``broker``: of calls and notifications."""
+    """``transport``: how calls reach conductors; ``broker``: of calls and notifications.
+
+    ``on_call``: decides what becomes of each piece that goes to a conductor, or to the broker.
+    """
 
     folder: Path
     url: sa.URL
@@ -80,6 +85,8 @@ class Site:
     broker: str
     witness: Witness = field(default_factory=Witness)
     more: dict[str, dict[str, Any]] = field(default_factory=dict)  # options beside ours
+    on_call: Callable[[bytes], Cut] | None = None
+    until_stopped: contextlib.ExitStack = field(default_factory=contextlib.ExitStack)
     members: list[Member] = field(default_factory=list)
     nodes: list[str] = field(default_factory=list)
     acknowledged: list[Order] = field(default_factory=list)
@@ -94,7 +101,7 @@ class Site:
         shown = self.url.update_query_dict({"application_name": name})
         common: dict[str, dict[str, Any]] = {
             "DEFAULT": {
-                "rpc_transport": self.transport, "transport_url": self.broker,
+                "rpc_transport": self.transport, "transport_url": self._broker_of_members(),
                 "sealing_key_file": self._sealing_key(), "rpc_response_timeout": 20,
                 "notification_level": "info", "versioned_notifications_topics": self.topic,
             },
@@ -112,6 +119,19 @@ class Site:
             for group, values in options.items():
                 common[group] = common.get(group, {}) | values
         return common
+
+    def _broker_of_members(self) -> str:
+        if self.transport == "json-rpc" or self.on_call is None:
+            return self.broker
+        url = sa.make_url(self.broker)
+        proxy = self._proxy((str(url.host), url.port or 5672), ("127.0.0.1", 0))
+        return url.set(host=proxy.host, port=proxy.port).render_as_string(hide_password=False)
+
+    def _proxy(self, target: tuple[str, int], at: tuple[str, int]) -> TcpProxy:
+        assert self.on_call is not None
+        proxy = TcpProxy(target, at)
+        proxy.on_request = self.on_call
+        return self.until_stopped.enter_context(proxy)
 
     def _sealing_key(self) -> Path:
         key = self.folder / "sealing.key"
@@ -136,12 +156,21 @@ class Site:
             return self._member("conductor", name, DEFAULT={"host": name})
         address = f"127.0.0.{number + 2}"
         port = _free_port(address)
-        own = {"DEFAULT": {"host": address}, "json_rpc": {"host_ip": address, "port": port}}
+        listens_at = address
+        if self.on_call is not None:
+            listens_at = f"127.0.1.{number + 2}"
+            self._proxy((listens_at, port), (address, port))
+        own = {"DEFAULT": {"host": address}, "json_rpc": {"host_ip": listens_at, "port": port}}
         return self._member("conductor", f"{address}:{port}", **own)
 
     def _member(self, role: str, name: str, **own: dict[str, Any]) -> Member:
         folder = self.folder / name.replace(":", "-")
         return Member(role, name, folder, self.options(name, **own), self.witness.port)
+
+    @property
+    def outlives_broker(self) -> bool:
+        """Whether what is told survives the end of the broker."""
+        return "amqp_durable_queues" in self.more.get("oslo_messaging_rabbit", {})
 
     @property
     def conductors(self) -> list[Member]:
@@ -156,9 +185,10 @@ class Site:
             if member.lives:  # also of one that has ended by itself: its pipes are open
                 member.kill()
         self.witness.stop()
+        self.until_stopped.close()
         if self.transport == "oslo":
             for member in self.conductors:
-                rpc.forget_queue(member.name)
+                rpc.forget_queue(member.name, self.broker)
 
     # -------------------------------------------------------------------------------- asking
 
@@ -290,13 +320,21 @@ def empty_database(server: str) -> Iterator[sa.URL]:
 
 
 @contextlib.contextmanager
-def on_servers_of_the_test(folder: Path, transport: str, **more: Any) -> Iterator[Site]:
-    """A site on the servers that the environment names; without them the test is skipped."""
-    if not (server := os.environ.get(POSTGRESQL)):
+def on_servers_of_the_test(
+    folder: Path,
+    transport: str,
+    *,
+    postgresql: str | None = None,
+    broker: str | None = None,
+    on_call: Callable[[bytes], Cut] | None = None,
+    **more: Any,
+) -> Iterator[Site]:
+    """A site on these servers, or those that the environment names; without: skip the test."""
+    if not (server := postgresql or os.environ.get(POSTGRESQL)):
         pytest.skip(f"{POSTGRESQL} names no server")
-    broker = rpc.broker_url()
+    broker = broker or rpc.broker_url()
     with empty_database(server) as url:
-        site = Site(folder, url, transport, broker, more=more)
+        site = Site(folder, url, transport, broker, more=more, on_call=on_call)
         try:
             yield site
         finally:

@@ -20,19 +20,13 @@ from pathlib import Path
 from typing import Any, Final
 
 import pytest
-import sqlalchemy as sa
 
-from bloomery.conductor import states
-from bloomery.db.tables import EVENTS, NODES
 from tests.chaos import oracles
 from tests.chaos.members import Member
 from tests.chaos.site import TIMEOUT_S, Site, in_use, on_servers_of_the_test
-from tests.kit.waiting import wait_for
 
-RESTS_WITHIN_S: Final = 2 * TIMEOUT_S + 90
 LONG_S: Final = float(os.environ.get("BLOOMERY_CHAOS_S", "600"))
 PAUSE: Final = threading.Event()  # never set: the course of things draws the time between two
-_FAILED: Final = {state.value for state in states.FAILURE_STATES}
 
 
 def trouble(site: Site, lasts_s: float, lots: random.Random) -> None:
@@ -56,27 +50,6 @@ def trouble(site: Site, lasts_s: float, lots: random.Random) -> None:
         member.go_on()
 
 
-def check(site: Site, listener: oracles.Listener) -> None:
-    """What holds when everybody has been left in peace for a while."""
-    wait_for(lambda: not site.unrest(), "rest", timeout_s=RESTS_WITHIN_S, every_s=1.0)
-    wait_for(lambda: not listener.untold(), "all to be told", timeout_s=60, every_s=1.0)
-    assert site.witness.faults == []
-    assert oracles.complaints(site) == []
-    assert site.faults == []
-    assert listener.disorder() == []
-    ended = {
-        row["request_id"]
-        for row in site.rows(sa.select(EVENTS).where(EVENTS.c.action == "provision_set"))
-        if row["status"] != "start"
-    }
-    lost = [order for order in site.acknowledged if order.request_id not in ended]
-    assert not lost, f"acknowledged, and came to no end: {lost}"
-    for row in site.rows(sa.select(NODES).where(NODES.c.provision_state.in_(_FAILED))):
-        assert row["last_error"], f"{row['uuid']} does not say why it failed"
-    ended_early = [member.name for member in site.members if member.process.poll() is not None]
-    assert not ended_early, f"ended by themselves: {ended_early}"
-
-
 def live(site: Site, seed: int, record: Any, *, nodes: int, lasts_s: float) -> None:
     listener, stuck = oracles.Listener(site), oracles.StuckNodes(site)
     oracles.watch_rows(site)
@@ -85,7 +58,7 @@ def live(site: Site, seed: int, record: Any, *, nodes: int, lasts_s: float) -> N
         site.enrol(nodes)
         with stuck.watching(), in_use(site, f"{seed}"):
             trouble(site, lasts_s, random.Random(f"trouble {seed}"))
-        check(site, listener)
+        oracles.check(site, listener)
     assert stuck.faults == []
     facts = {
         "orders": len(site.acknowledged), "told": len(listener.messages),

@@ -54,9 +54,10 @@ class Witness:
 
         class Handler(socketserver.StreamRequestHandler):
             def handle(self) -> None:
-                for line in self.rfile:
-                    note(json.loads(line))
-                    self.wfile.write(b"\n")
+                with contextlib.suppress(ConnectionError):  # who told was killed
+                    for line in self.rfile:
+                        note(json.loads(line))
+                        self.wfile.write(b"\n")
 
         return Handler
 

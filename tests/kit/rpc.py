@@ -203,11 +203,12 @@ def queue_of(host: str) -> str:
     return f"bloomery.conductor_manager.{host}"
 
 
-def forget_queue(host: str) -> None:
+def forget_queue(host: str, broker: str | None = None) -> None:
     """Delete the queue of a conductor that will not come back: it outlives its process."""
-    with kombu.Connection(amqp_url()) as connection:
+    with kombu.Connection(amqp_url(broker)) as connection:
         connection.default_channel.queue_delete(queue_of(host))
 
 
-def amqp_url() -> str:
-    return broker_url().replace("rabbit://", "amqp://")
+def amqp_url(broker: str | None = None) -> str:
+    """Return the URL of this broker, or of that of the environment, as kombu wants it."""
+    return (broker or broker_url()).replace("rabbit://", "amqp://")

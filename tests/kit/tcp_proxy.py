@@ -54,11 +54,11 @@ class _Pair:
 
 
 class TcpProxy:
-    """Listens on a free port of the loopback, and forwards to ``target``."""
+    """Listens on a free port of the loopback, or at ``at``, and forwards to ``target``."""
 
-    def __init__(self, target: tuple[str, int]) -> None:
+    def __init__(self, target: tuple[str, int], at: tuple[str, int] = ("127.0.0.1", 0)) -> None:
         self._target = target
-        self._listener = socket.create_server(("127.0.0.1", 0))
+        self._listener = socket.create_server(at)
         self._mutex = threading.Lock()
         self._pairs: list[_Pair] = []
         self._acceptor = threading.Thread(target=self._accept, name="proxy", daemon=True)

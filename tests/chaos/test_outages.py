@@ -1,0 +1,101 @@
+"""The broker or the database goes away under load and comes back; calls and replies are cut.
+
+Processes of a site, as in ``test_many_conductors``, but nobody of them dies: what they are
+connected to does.  Afterwards the same things hold.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import signal
+import threading
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any, Final
+
+import pytest
+
+from tests.chaos import oracles
+from tests.chaos.site import Site, in_use, on_servers_of_the_test
+from tests.kit.tcp_proxy import Cut
+from tests.kit.waiting import wait_for
+from tools import servers
+
+pytestmark = [pytest.mark.long, pytest.mark.timeout(600)]
+AWAY_S: Final = 4.0
+ORDERS: Final = 20  # between two outages, and after the last: who works again
+CUTS: Final = 0.03  # the part of the calls and replies that is cut
+CUT_ORDERS: Final = 150
+ENDS: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)
+DURABLE: Final = {"oslo_messaging_rabbit": {"amqp_durable_queues": "true"}}
+
+
+def live(site: Site, seed: int, disturb: Callable[[], None]) -> None:
+    listener, stuck = oracles.Listener(site), oracles.StuckNodes(site)
+    oracles.watch_rows(site)
+    with listener.listening():
+        site.start()
+        site.enrol(40)
+        with stuck.watching(), in_use(site, f"{seed}"):
+            disturb()
+        oracles.check(site, listener)
+    assert stuck.faults == []
+
+
+def wait_for_orders(site: Site, count: int) -> None:
+    before = len(site.acknowledged)
+    wait_for(lambda: len(site.acknowledged) >= before + count, "orders", timeout_s=120)
+
+
+def outages(site: Site, server: servers.OwnServer) -> None:
+    for number in ENDS:
+        wait_for_orders(site, ORDERS)
+        server.stop(number)
+        threading.Event().wait(AWAY_S)
+        server.start()
+    wait_for_orders(site, ORDERS)
+
+
+def started(server: Any, until: contextlib.ExitStack) -> servers.OwnServer:
+    try:
+        return until.enter_context(server())
+    except servers.ServerMissing as exc:
+        pytest.skip(str(exc))
+
+
+def test_a_broker_that_goes_away_loses_nothing(tmp_path: Path, seed: int) -> None:
+    with contextlib.ExitStack() as until:
+        server = started(servers.own_rabbitmq, until)
+        broker = f"rabbit://guest:guest@127.0.0.1:{server.port}/"
+        site = until.enter_context(
+            on_servers_of_the_test(tmp_path, "oslo", broker=broker, **DURABLE)
+        )
+        live(site, seed, lambda: outages(site, server))
+
+
+@pytest.mark.parametrize("transport", ["json-rpc", "oslo"])
+def test_a_database_that_goes_away_loses_nothing(tmp_path: Path, seed: int, transport: str) -> None:
+    with contextlib.ExitStack() as until:
+        server = started(servers.own_postgresql, until)
+        url = f"postgresql+psycopg://postgres@127.0.0.1:{server.port}/test"
+        site = until.enter_context(on_servers_of_the_test(tmp_path, transport, postgresql=url))
+        live(site, seed, lambda: outages(site, server))
+
+
+@pytest.mark.parametrize("transport", ["json-rpc", "oslo"])
+def test_calls_and_replies_that_are_cut_are_made_once(
+    tmp_path: Path, lots: random.Random, seed: int, transport: str
+) -> None:
+    """A cut takes the connection with it, and whatever else was under way on it."""
+    cuts: list[Cut] = []
+
+    def decide(data: bytes) -> Cut:
+        if (b"call_id" not in data and b"result" not in data) or lots.random() >= CUTS:
+            return Cut.NOT
+        cuts.append(lots.choice((Cut.BEFORE, Cut.AFTER)))
+        return cuts[-1]
+
+    with on_servers_of_the_test(tmp_path, transport, on_call=decide) as site:
+        live(site, seed, lambda: wait_for_orders(site, CUT_ORDERS))
+    assert len(cuts) > 5, "hardly anything was cut"
