@@ -98,7 +98,7 @@ class Site:
 
     def options(self, name: str, **own: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the configuration of a member; the database hears its name when it connects."""
-        shown = self.url.update_query_dict({"application_name": name})
+        url = self.url.render_as_string(hide_password=False)
         common: dict[str, dict[str, Any]] = {
             "DEFAULT": {
                 "rpc_transport": self.transport, "transport_url": self._broker_of_members(),
@@ -106,9 +106,7 @@ class Site:
                 "notification_level": "info", "versioned_notifications_topics": self.topic,
             },
             "oslo_messaging_notifications": {"driver": "messagingv2"},
-            "database": {
-                "connection": shown.render_as_string(hide_password=False).replace("%", "%%")
-            },
+            "database": {"connection": f"{url}?application_name={name}"},
             "conductor": {
                 "heartbeat_interval": 1, "heartbeat_timeout": TIMEOUT_S,
                 "check_provision_state_interval": CHECK_S, "workers_pool_size": 40,
@@ -304,7 +302,7 @@ def opened(url: sa.URL) -> Iterator[Database]:
 @contextlib.contextmanager
 def empty_database(server: str) -> Iterator[sa.URL]:
     """Make a database at the head of the schema on the PostgreSQL of this URL, and drop it."""
-    admin = sa.create_engine(server, isolation_level="AUTOCOMMIT")
+    admin = sa.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
     name = f"bloomery_chaos_{uuid.uuid4().hex}"
     with admin.connect() as conn:
         conn.exec_driver_sql(f"CREATE DATABASE {name}")
