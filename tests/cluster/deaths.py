@@ -13,14 +13,14 @@ reply and order to a BMC.  Run without a death, a flow shows how many there are.
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors
 from bloomery.model.request import Request
 from tests.cluster.cluster import HOSTS, TIMEOUT_S, Cluster
-from tests.cluster.story import RESTS_WITHIN_S, Agents
+from tests.cluster.story import RESTS_WITHIN_S, WAITS, Agents
 from tests.cluster.virtual import Process, Scheduler, Strand
 
 _MUTE_S: Final = 1.5 * TIMEOUT_S
@@ -29,31 +29,66 @@ NODE: Final = "00000000-0000-4000-8000-000000000001"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """A verb, where it begins and where it ends."""
+    """An order, where it begins and where it ends.
+
+    ``arguments``: those of ``method`` behind the node; a verb alone: that of a provision verb.
+    ``after``: what brings the node to where this one begins.  Agents are silent where it waits.
+    """
 
     verb: str
     begins_in: str
     ends_in: str
-    arguments: dict[str, Any] = field(default_factory=dict)
+    arguments: tuple[Any, ...] = ({},)
     method: str = "do_provisioning_action"
+    after: Order | None = None
+
+    @property
+    def call(self) -> tuple[Any, ...]:
+        is_verb = self.method == "do_provisioning_action"
+        return (self.verb, *self.arguments) if is_verb else self.arguments
+
+
+def _of_active(name: str, method: str, *arguments: Any) -> Order:
+    """Something that is done to a node in passing."""
+    return Order(
+        verb=name, begins_in="active", ends_in="active", method=method, arguments=arguments
+    )
 
 
 _UPDATE: Final = {"steps": [{"interface": "deploy", "step": "update"}]}
 _ERASE: Final = {"steps": [{"interface": "deploy", "step": "erase"}]}
+_HOLD: Final = {"steps": [{"interface": "deploy", "step": "hold"}, *_ERASE["steps"]]}
 _RESCUE: Final = {"rescue_password": "secret"}
+_DEPLOY: Final = Order(verb="active", begins_in="available", ends_in="active")
+_CLEAN_HELD: Final = Order(
+    verb="clean", begins_in="manageable", ends_in="clean hold", arguments=(_HOLD,)
+)
+_IMAGE: Final = ("cdrom", "http://images/tools.iso", None)
 ORDERS: Final = (
     Order(verb="manage", begins_in="enroll", ends_in="manageable"),
     Order(verb="inspect", begins_in="manageable", ends_in="manageable"),
-    Order(verb="clean", begins_in="manageable", ends_in="manageable", arguments=_ERASE),
+    Order(verb="clean", begins_in="manageable", ends_in="manageable", arguments=(_ERASE,)),
     Order(verb="provide", begins_in="manageable", ends_in="available"),
     Order(verb="adopt", begins_in="manageable", ends_in="active"),
-    Order(verb="active", begins_in="available", ends_in="active"),
+    _DEPLOY,
     Order(verb="rebuild", begins_in="active", ends_in="active"),
-    Order(verb="service", begins_in="active", ends_in="active", arguments=_UPDATE),
-    Order(verb="rescue", begins_in="active", ends_in="rescue", arguments=_RESCUE),
+    Order(verb="service", begins_in="active", ends_in="active", arguments=(_UPDATE,)),
+    Order(verb="rescue", begins_in="active", ends_in="rescue", arguments=(_RESCUE,)),
     Order(verb="unrescue", begins_in="rescue", ends_in="active"),
     Order(verb="deleted", begins_in="active", ends_in="available"),
-    Order(verb="rebooting", begins_in="active", ends_in="active", method="change_node_power_state"),
+    Order(verb="abort", begins_in="wait call-back", ends_in="deploy failed", after=_DEPLOY),
+    Order(verb="unhold", begins_in="clean hold", ends_in="manageable", after=_CLEAN_HELD),
+    _of_active("reboot", "change_node_power_state", "rebooting", None),
+    _of_active("power off", "change_node_power_state", "power off", None),
+    _of_active("boot mode", "change_node_boot_mode", "uefi"),
+    _of_active("secure boot", "change_node_secure_boot", True),
+    _of_active("virtual media", "attach_virtual_media", *_IMAGE),
+)
+
+
+_TRACE: Final = (
+    "SELECT request_id FROM step_runs WHERE request_id = ?"
+    " UNION SELECT request_id FROM node_history WHERE request_id = ?"
 )
 
 
@@ -80,13 +115,17 @@ class Death:
             cluster.start(host)
         scheduler.wait(1.0, "start")
         client = cluster.client("user")
-        values = {"uuid": NODE, "driver": "fake-hardware", "provision_state": self.order.begins_in}
+        first = self.order.after or self.order
+        values = {"uuid": NODE, "driver": "fake-hardware", "provision_state": first.begins_in}
         client.any_conductor().create_node(Request.new(), values)
         self.agents = Agents(cluster)
-        scheduler.spawn(Process("agents"), self.agents.run, "agents")
+        if self.order.begins_in not in WAITS:
+            scheduler.spawn(Process("agents"), self.agents.run, "agents")
+        if self.order.after is not None:
+            self._bring_to_begin(client, self.order.after)
         self.host = client.ring.host_of_node(driver="fake-hardware", group="", uuid=NODE)
         scheduler.on_switch = self._count
-        while not self._ask(client):
+        while not self._ask(client, self.order):
             scheduler.wait(5.0, "ask again")
         give_up_at = scheduler.now + RESTS_WITHIN_S
         while scheduler.now < give_up_at and self._goes_on():
@@ -101,16 +140,22 @@ class Death:
             elif self.points == self.at:
                 self.cluster.kill(self.host)
 
-    def _ask(self, client: Any) -> bool:
+    def _bring_to_begin(self, client: Any, first: Order) -> None:
+        assert self._ask(client, first)
+        while True:
+            (node,) = self.cluster.audit.nodes()
+            if node.provision_state == self.order.begins_in and node.reservation is None:
+                return
+            self.scheduler.wait(1.0, "begin")
+
+    def _ask(self, client: Any, order: Order) -> bool:
         """Give the order, unless it came through before; True when it did."""
-        request, order = Request.new(), self.order
-        argument = None if order.method == "change_node_power_state" else order.arguments
-        audit = self.cluster.audit
+        request, audit = Request.new(), self.cluster.audit
         try:
             conductor = client.conductor_for_node(driver="fake-hardware", group="", uuid=NODE)
-            getattr(conductor, order.method)(request, NODE, order.verb, argument)
+            getattr(conductor, order.method)(request, NODE, *order.call)
         except errors.Failure:
-            return bool(audit.rows("SELECT 1 FROM step_runs"))
+            return bool(audit.rows(_TRACE, request.request_id, request.request_id))
         audit.acknowledged[request.request_id] = order.verb
         return True
 

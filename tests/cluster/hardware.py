@@ -100,7 +100,7 @@ class Bmcs:
 STEPS: Final = {
     "deploy": (
         Step(interface="deploy", step="write", priority=90, resumable=True),
-        Step(interface="deploy", step="boot", priority=80, resumable=True),
+        Step(interface="deploy", step="boot", priority=80, resumable=True, abortable=True),
     ),
     "clean": (
         Step(interface="deploy", step="erase", priority=90, resumable=True),

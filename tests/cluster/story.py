@@ -30,7 +30,7 @@ _VERBS: Final = {
     "active": ("rebuild", "deleted"), "deploy failed": ("active", "deleted"),
     "clean failed": ("manage",), "inspect failed": ("manage", "inspect"), "error": ("deleted",),
 }  # fmt: skip
-_WAITS: Final = ("wait call-back", "clean wait")
+WAITS: Final = ("wait call-back", "clean wait")
 
 
 class Story:
@@ -130,7 +130,7 @@ class Agents:
         while True:
             self._cluster.scheduler.wait(AGENT_CALLS_S, "agents sleep")
             for row in self._cluster.audit.nodes():
-                if row.provision_state not in _WAITS:
+                if row.provision_state not in WAITS:
                     self._tokens.pop(row.uuid, None)
                 elif row.reservation is None:
                     with contextlib.suppress(errors.Failure):
