@@ -353,6 +353,14 @@ class Forbidden(NotAuthorized):
     text = "cannot do this: policy {rule} does not allow it to you"
 
 
+class TokenRestricted(NotAuthorized):
+    code, wire_type = "forbidden.token", "Forbidden"
+    text = (
+        "cannot order this with a token that is bound, or has access rules: a stack acts after the "
+        "request, where those do not hold; use a token without"
+    )
+
+
 class OperationNotPermitted(NotAuthorized):
     code = "forbidden.combination"
 

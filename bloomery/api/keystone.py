@@ -49,6 +49,7 @@ _PLACE: Final = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "AUTH_TYPE")
 _NO_CACHE: Final = "bloomery.no_token_cache"
 _CREDENTIALS: Final = "keystone.token_auth"
 _INFO: Final = "keystone.token_info"
+_READS: Final = ("GET", "HEAD", "OPTIONS")
 _PASSED: Final = 204  # what stands behind the package answers so
 _UNAVAILABLE: Final = 503
 _INCOMPLETE: Final = (
@@ -85,13 +86,20 @@ class Keystone:
     """One API in front of which tokens are checked, by ``checkers`` threads of its own."""
 
     def __init__(
-        self, config_files: Sequence[str], *, service_type: str, checkers: int = 4
+        self,
+        config_files: Sequence[str],
+        *,
+        service_type: str,
+        acts_later: bool = False,
+        checkers: int = 4,
     ) -> None:
         """``service_type``: of the API in the catalog, for tokens with access rules.
 
-        Raises CannotStart for options that cannot be used.
+        ``acts_later``: the API goes on in the caller's name after the request, where no access
+        rule is asked.  Raises CannotStart for options that cannot be used.
         """
         source = _options(config_files)
+        self._acts_later = acts_later
         self.now: Callable[[], datetime] = functools.partial(datetime.now, UTC)
         self._protocol = _protocol(source, service_type)
         if not source[KEYSTONE_GROUP].auth_section:
@@ -119,6 +127,8 @@ class Keystone:
             if auth.DEFERRED in environ and not check.outcome.done():
                 raise auth.Deferred(check)
             caller = check.outcome.result()
+        if self._acts_later and caller.is_restricted and environ["REQUEST_METHOD"] not in _READS:
+            raise errors.TokenRestricted
         return replace(request, **caller.facts)
 
     def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> auth.Check:

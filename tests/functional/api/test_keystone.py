@@ -173,6 +173,22 @@ def test_access_rules_of_a_credential_are_kept(guarded, identity):
         assert guarded.stacks.get("/v1/web-id/stacks", headers=bearer(token)).status == 401
 
 
+def test_a_token_with_access_rules_orders_nothing_that_goes_on_after_the_request(guarded, identity):
+    """The engine acts with the caller's roles, and no access rule is asked there."""
+    rules = [{"service": "orchestration", "method": m, "path": "/**"} for m in ("GET", "POST")]
+    token = identity.token("ann", "web", application_credential={"access_rules": rules})
+    body = {"stack_name": "s", "template": {"heat_template_version": "2021-04-16"}}
+    for _ in range(2):
+        answer = guarded.stacks.post("/v1/web-id/stacks", body, headers=bearer(token))
+        assert (answer.status, answer.json["error"]["type"]) == (403, "Forbidden")
+        assert "access rules" in answer.json["error"]["message"]
+        let_in = guarded.stacks.get("/v1/web-id/stacks", headers=bearer(token))
+        assert "no engine is joined" in let_in.json["error"]["message"]
+    plain = bearer(identity.token("ann", "web"))
+    let_in = guarded.stacks.post("/v1/web-id/stacks", body, headers=plain)
+    assert "no engine is joined" in let_in.json["error"]["message"]
+
+
 def test_an_identity_service_that_is_down_is_said_so(guarded, identity):
     headers = bearer(identity.token("bob", "web"))
     identity.is_down = True
