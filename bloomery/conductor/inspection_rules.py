@@ -7,16 +7,13 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery import errors
 from bloomery.conductor.records import Rules
 from bloomery.conductor.runtime import Context
 from bloomery.db import records
-from bloomery.drivers import registry
 from bloomery.inspection import rule_check
 from bloomery.model import inspection_rule
 from bloomery.model.inspection_rule import InspectionRule
 from bloomery.model.nouns import INSPECTION_RULE
-from bloomery.model.rules import attributes, inspection
 from bloomery.secrets import Sealer
 
 Json = dict[str, Any]
@@ -34,24 +31,7 @@ def list_opened(conn: sa.Connection, sealer: Sealer) -> list[InspectionRule]:
 
 def check(context: Context, values: Json) -> None:
     """Refuse what no inspection could do.  Raises InvalidParameterValue."""
-    actions = values.get("actions") or []
-    rule_check.check(values.get("conditions") or [], actions)
-    for place, action in enumerate(actions):
-        if action["op"] == "set-attribute":
-            args = inspection.named(inspection.ACTIONS["set-attribute"], action["args"])
-            _check_plugin(f"actions/{place}", str(args["path"]).strip("/"), args["value"])
-
-
-def _check_plugin(where: str, field: str, name: Any) -> None:
-    """Refuse a driver, or an interface of one, that is not installed; others may be enabled."""
-    if not isinstance(name, str) or "{" in name:
-        return
-    installed = registry.installed(field)
-    if installed is not None and name not in installed:
-        raise errors.InvalidParameterValue(
-            reason=f"{where}: no {field} is called {attributes.shortened(repr(name))}; installed "
-            f"are {', '.join(installed)}",
-        )
+    rule_check.check(values.get("conditions") or [], values.get("actions") or [])
 
 
 def check_new(context: Context, _conn: sa.Connection, rule: InspectionRule) -> None:

@@ -6,7 +6,6 @@ Found through the entry points ``bloomery.hardware.types`` and
 
 from __future__ import annotations
 
-import importlib.metadata
 from collections.abc import Mapping, Sequence
 from typing import Any
 
@@ -155,20 +154,6 @@ def load(conf: Conf) -> Registry:
     registry = Registry(types, interfaces, defaults)
     registry.enabled()
     return registry
-
-
-def installed(field: str) -> list[str] | None:
-    """Return what a node's ``field`` may name, enabled or not; None: it names no plug-in."""
-    kind = field.removesuffix("_interface")
-    if field == "driver":
-        return _installed_names("bloomery.hardware.types")
-    if kind in INTERFACES and kind != field:
-        return _installed_names(f"bloomery.hardware.interfaces.{kind}")
-    return None
-
-
-def _installed_names(group: str) -> list[str]:
-    return sorted(importlib.metadata.entry_points(group=group).names)
 
 
 def _load_types(names: Sequence[str]) -> dict[str, HardwareType]:

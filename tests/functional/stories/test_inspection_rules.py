@@ -110,6 +110,7 @@ def test_a_rule_is_gone_when_it_is_deleted(stage: Any, node: str):
     [
         ("network_data", {"nonsense": 1}, "network_data"),
         ("driver_info/fake", {"nonsense": 1}, "driver_info/fake"),
+        ("inspect_interface", "nonsense", "nonsense"),
         ("protected", True, "protected"),
         ("driver_info/x_password", "******", "mask"),
     ],
@@ -174,16 +175,9 @@ def test_a_rule_may_refuse_what_an_agent_hands_in(agents: Any):
     assert agents.api.get(f"/v1/nodes/{node}/inventory").status == 404
 
 
-@pytest.mark.parametrize(
-    ("path", "value", "message"),
-    [
-        ("provision_state", "active", "cannot change provision_state of a node"),
-        ("driver", "nonsense", "no driver is called 'nonsense'"),
-        ("/bios_interface", "nonsense", "no bios_interface is called 'nonsense'"),
-    ],
-)
-def test_a_rule_that_could_never_work_is_refused(stage: Any, path: str, value: str, message: str):
-    impossible = {"op": "set-attribute", "args": [path, value]}
+def test_a_rule_that_could_never_work_is_refused(stage: Any):
+    message = "cannot change provision_state of a node"
+    impossible = {"op": "set-attribute", "args": ["provision_state", "active"]}
     refusal = stage.api.post(R, {"actions": [MARK, impossible]})
     assert (refusal.status, "actions/1: " in refusal.said, message in refusal.said) == (
         400, True, True,
