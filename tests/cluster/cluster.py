@@ -171,7 +171,7 @@ class Cluster:
         self.path = folder / "cluster.sqlite"
         for file in folder.glob("cluster.sqlite*"):
             file.unlink()
-        shutil.copy(databases._empty_file(), self.path)
+        shutil.copy(databases.empty_file(), self.path)
         self.audit = Audit(scheduler, str(self.path), TIMEOUT_S)
         self.network = Network(scheduler, self._endpoint)
         self.bmcs = hardware.Bmcs(scheduler, self.audit.fault)

@@ -50,7 +50,7 @@ OUTLIVES_S: Final = TIMEOUT_S + 2 * PERIOD_S
 @functools.cache
 def _database() -> Database:
     path = Path(tempfile.mkdtemp(prefix="bloomery-model-")) / "model.sqlite"
-    shutil.copy(databases._empty_file(), path)
+    shutil.copy(databases.empty_file(), path)
     return Database(f"sqlite:///{path}")
 
 
