@@ -222,7 +222,7 @@ class Server(Process):
     ) -> None:
         told = {"conductor/sync_power_state_interval": 0, "database/synchronous": SYNCHRONOUS}
         file = home.parent / f"{home.name}.conf"
-        file.write_text(_config(told | (options or {})))
+        file.write_text(config(told | (options or {})))
         super().__init__(
             sys.executable, "-c", _SERVE, "serve",
             "--state-dir", str(home), "--config-file", str(file), "--port", str(port),
@@ -252,7 +252,7 @@ class Server(Process):
         return Client(self.orchestration_port)
 
 
-def _config(options: dict[str, Any]) -> str:
+def config(options: dict[str, Any]) -> str:
     said = []
     for name, value in options.items():
         group, option = name.split("/")
