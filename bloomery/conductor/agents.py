@@ -51,7 +51,7 @@ def make_token(runtime: ConductorRuntime, node_uuid: str) -> str:
 
 def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> None:
     """Raise unless ``token`` is the one that the node's agent was given."""
-    sealed = node.driver_internal_info.get(nodes.AGENT_TOKEN)
+    sealed = _sealed_token(node)
     expected = runtime.sealer.open(sealed) if sealed else None
     if not (isinstance(expected, str) and isinstance(token, str)) or not hmac.compare_digest(
         expected.encode(), token.encode()
@@ -60,6 +60,10 @@ def _check_token(runtime: ConductorRuntime, node: Node, token: str | None) -> No
             reason=f"cannot take a heartbeat for node {node.uuid}: its agent_token is missing or "
             "is not the one that lookup has given out",
         )
+
+
+def _sealed_token(node: Node) -> Any:
+    return node.driver_internal_info.get(nodes.AGENT_TOKEN)
 
 
 # ------------------------------------------------------------------------------- certificates
@@ -140,7 +144,8 @@ def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str |
             LOG.info("node %s: busy; the next heartbeat will do", node_uuid)
             return
         with task:
-            _check_token(runtime, task.node, token)
+            if _sealed_token(task.node) != _sealed_token(node):  # its session ended meanwhile
+                _check_token(runtime, task.node, token)
             agents.require_same_url(task.node.driver_internal_info, heartbeat.callback_url)
             _take(task, slot, heartbeat)
 
@@ -166,11 +171,11 @@ def _take(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     _keep_certificate(task, heartbeat.verify_ca)
     flows.note_agent(task, heartbeat)
     if task.node.provision_state not in states.HEARTBEAT_RESUMES_STATES:
-        task.save()
+        task.save(release=True)
     elif not task.node.maintenance:
         flows.go_on(task, slot, heartbeat)
     elif task.runtime.conf.conductor.allow_provisioning_in_maintenance:
-        task.save()
+        task.save(release=True)
     else:
         _fail_in_maintenance(task, slot)
 

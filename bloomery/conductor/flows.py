@@ -66,7 +66,7 @@ def heartbeat(context: Context, node_uuid: str, heartbeat: Heartbeat) -> None:
             if _is_awaited(task):
                 go_on(task, slot, heartbeat)
             else:
-                task.save()
+                task.save(release=True)
 
 
 def _is_awaited(task: TaskManager) -> bool:
@@ -94,7 +94,7 @@ def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
     """Ask the driver what the call means for the step that waits."""
     runs = open_runs(task)
     if find_parked(runs) is None:
-        task.save()
+        task.save(release=True)
         return
     flow = load(task, runs)
     try:
@@ -108,7 +108,7 @@ def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:
         runner.resume(task, slot, "resume", flow)
     else:
         task.node.provision_updated_at = rows.now()  # a sign of life: the time-out counts anew
-        task.save()
+        task.save(release=True)
 
 
 # ----------------------------------------------------------------------------------- unhold

@@ -9,7 +9,7 @@ from __future__ import annotations
 import functools
 from collections.abc import Mapping, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, Final
 
 import sqlalchemy as sa
 
@@ -139,30 +139,25 @@ def release(conn: sa.Connection, conductor: str) -> None:
     )
 
 
+def _rows_of_latest(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
+    """The rows of a node's latest flow of which a row meets the conditions; built once."""
+    latest = sa.select(_T.flow).where(_T.node_uuid == sa.bindparam("of_node"), *conditions)
+    flow = latest.order_by(_T.id.desc()).limit(1).scalar_subquery()
+    return sa.select(STEP_RUNS).where(_T.flow == flow).order_by(_T.position)
+
+
+_OF_OPEN: Final = _rows_of_latest(_T.state.in_(OPEN_RUNS))
+_OF_LAST: Final = _rows_of_latest()
+
+
 def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     """Return the rows of the node's flow that has not ended, in order; none: []."""
-    open_flow = (
-        sa.select(_T.flow)
-        .where(_T.node_uuid == node_uuid, _T.state.in_(OPEN_RUNS))
-        .order_by(_T.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    query = sa.select(STEP_RUNS).where(_T.flow == open_flow).order_by(_T.position)
-    return [from_row(row) for row in conn.execute(query).mappings()]
+    return [from_row(row) for row in conn.execute(_OF_OPEN, {"of_node": node_uuid}).mappings()]
 
 
 def list_last(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     """Return the rows of the flow that began last, in order, whether it has ended or not."""
-    last_flow = (
-        sa.select(_T.flow)
-        .where(_T.node_uuid == node_uuid)
-        .order_by(_T.id.desc())
-        .limit(1)
-        .scalar_subquery()
-    )
-    query = sa.select(STEP_RUNS).where(_T.flow == last_flow).order_by(_T.position)
-    return [from_row(row) for row in conn.execute(query).mappings()]
+    return [from_row(row) for row in conn.execute(_OF_LAST, {"of_node": node_uuid}).mappings()]
 
 
 def list_left(conn: sa.Connection) -> list[tuple[RingKey, str | None]]:

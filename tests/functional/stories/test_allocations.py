@@ -317,7 +317,8 @@ def why(stage, uuid):
     return answer.json
 
 
-def test_why_tells_what_an_allocation_waits_for(stage):
+def test_why_tells_what_an_allocation_waits_for(make_stage):
+    stage = make_stage(node_locked_retry_attempts=10_000, node_locked_retry_interval=1)
     node = free_node(stage)
     with stage.site.acquire(node, purpose="a test"):
         uuid = ask(stage)

@@ -11,6 +11,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
+from bloomery.db.engine import Meter
 from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.outcome import DONE, Hold, WaitForCall
 from tests.kit.scripted import Script, failing, in_turn
@@ -140,6 +141,19 @@ def test_an_agent_that_is_not_done_refreshes_the_time_out(make_site, monkeypatch
     monkeypatch.setattr(deploy, "on_heartbeat", lambda *_: DONE)
     waiting.beat()
     waiting.site.wait_for_state(waiting.node, "active")
+
+
+def test_a_call_that_changes_nothing_takes_two_commits(make_site, monkeypatch):
+    """The lock, and what the agent said with the lock's end: 10,000 machines call each 30 s."""
+    waiting = Waiting(make_site, "deploy", BOOTS)
+    waiting.site.service.periodics.stop()
+    waiting.site.service._heart.stop()
+    deploy = type(waiting.site.runtime.registry.interfaces["deploy"]["fake"])
+    monkeypatch.setattr(deploy, "on_heartbeat", lambda *_: BOOTS)
+    meter = Meter(waiting.site.db)
+    waiting.beat()
+    assert meter.commits == 2
+    assert waiting.site.is_free(waiting.node)
 
 
 @PHASES
