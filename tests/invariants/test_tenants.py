@@ -17,7 +17,8 @@ import sqlalchemy as sa
 
 from bloomery.db import tables
 from tests.invariants.test_policy import BODIES, ENDPOINTS, body_of, filled
-from tests.kit.callers import OWNER, STRANGER, Site
+from tests.kit import callers
+from tests.kit.callers import OWNER, PLACES, STRANGER, Site
 
 # Of a site, not of a project.
 SHARED = ("driver", "hostname", "setting", "trait", "vif", "indicator", "driver_method",
@@ -155,6 +156,56 @@ LISTS = [
     for method, path, endpoint in ENDPOINTS
     if method == "GET" and "marker" in endpoint.query and path.startswith("/v1/")
 ]
+
+
+# Where one object of a kind is read: {"port": "/v1/ports/{port}"}.
+SINGLES = {
+    path.rpartition("{")[2][:-1]: path
+    for method, path, endpoint in ENDPOINTS
+    if method == "GET" and re.fullmatch(r"/v1/[\w/]+/\{\w+\}", path) and endpoint.status == 200
+}
+MEMBERS = {  # the kind of what a list holds, by the end of its path
+    "nodes": "node", "ports": "port", "portgroups": "portgroup", "connectors": "volumeconnector",
+    "targets": "volumetarget", "chassis": "chassis", "allocations": "allocation",
+    "runbooks": "runbook", "deploy_templates": "deploytemplate", "conductors": "hostname",
+    "inspection_rules": "inspectionrule",
+}  # fmt: skip
+
+
+def test_every_list_has_a_kind():
+    ends = {path.removesuffix("/detail").rpartition("/")[2] for path, _ in LISTS}
+    assert ends - MEMBERS.keys() == {"history"}  # whose entries are read below their node alone
+
+
+@pytest.mark.parametrize("path", [path for path, _ in LISTS if not path.endswith("/history")])
+def test_a_list_holds_what_may_be_read_alone_and_nothing_else(site, path):
+    """For each role in each place; who may not list gets no list at all.
+
+    But role service: by Ironic's rules it lists what is lent to its project and may not read it
+    alone, and reads each runbook and does not list it.
+    """
+    kind = MEMBERS[path.removesuffix("/detail").rpartition("/")[2]]
+    single = SINGLES[kind]
+    idents = site.idents(path + single)
+    join(site, idents)
+    wrong = []
+    for place, role in itertools.product(PLACES, callers.ROLES.keys() - {"service"}):
+        site.become(place, role)
+        listed = site.ask("GET", filled(path, idents) + "?limit=1000")
+        alone = site.ask("GET", filled(single, idents)).status == 200
+        if (idents[kind] in listed.body.decode()) != alone:
+            wrong.append((place, role, listed.status, alone))
+    assert not wrong, "\n".join(map(str, wrong))
+
+
+def join(site, idents):
+    """Put the node into the chassis, and the port into the group, where there is one."""
+    ports = sa.update(tables.PORTS).where(tables.PORTS.c.uuid == idents.get("port"))
+    if "chassis" in idents:
+        site.set(idents["node"], chassis_uuid=idents["chassis"])
+    if "portgroup" in idents:
+        ports = ports.values(portgroup_uuid=idents["portgroup"], node_uuid=idents["node"])
+        site.db.transact(lambda conn: conn.execute(ports))
 
 
 def questions(site):

@@ -57,9 +57,13 @@ def test_a_lookup_needs_no_login_and_all_else_does(api):
 
 
 @pytest.mark.parametrize("version", [1, 21, 83])
-@pytest.mark.parametrize("path", ["/v1/heartbeat/web-1", "/v1/continue_inspection"])
-def test_a_bad_body_is_told_before_the_version(api, path, version):
-    assert api.post(path, {}, version=version).status == 400
+def test_a_bad_inventory_is_told_before_the_version(api, version):
+    assert api.post("/v1/continue_inspection", {}, version=version).status == 400
+
+
+def test_a_bad_lookup_is_told_before_the_version(api):
+    assert api.get("/v1/lookup?node_uuid=x", version=21).status == 400
+    assert api.get(f"/v1/lookup?node_uuid={PORT}", version=21).status == 404
 
 
 def test_an_inventory_needs_a_version_that_knows_it(api):
