@@ -4,11 +4,15 @@ from __future__ import annotations
 
 import json
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import signals
 from bloomery.orchestration.resources.wait_condition_handle import FAILURE, SUCCESS, Handle
+
+SHOWN: Final = "shown_token"
+ARMED: Final = "armed_for"  # the system whose signals are waited for
 
 
 class FirstBoot(Handle):
@@ -56,9 +60,36 @@ class FirstBoot(Handle):
     def handle_check(self) -> Any:
         """There is nothing of it outside of the stack."""
 
-    def rearm(self) -> None:
-        """Forget what was signalled: the machine boots for the first time again."""
+    def arm(self, system: str, *, new_token: bool) -> None:
+        """Wait for the signals of ``system``, and no longer for those of the one before.
+
+        The first takes the token that attributes show; each later one gets its own, which only its
+        config drive has (``with_token``), so that what still runs elsewhere cannot signal for it.
+        """
+        data = self.record.data
+        before, data[ARMED] = data.get(ARMED), system
+        if before in (None, system):
+            return
         self.record.metadata = {}
+        if new_token:
+            data.setdefault(SHOWN, data.get(signals.TOKEN))
+            self.record.redacted.add(SHOWN)
+            self.draw_token()
+
+    def token(self) -> str | None:
+        """Return the token that attributes show, which the first system has."""
+        return self.record.data.get(SHOWN) or super().token()
+
+    def with_token(self, value: Any) -> Any:
+        """Return a value with the present token wherever the one that attributes show stands."""
+        shown, present = self.token(), super().token()
+        if isinstance(value, Mapping):
+            return {key: self.with_token(each) for key, each in value.items()}
+        if isinstance(value, list):
+            return [self.with_token(each) for each in value]
+        if isinstance(value, str) and shown and present:
+            return value.replace(shown, present)
+        return value
 
     def has_come_up(self) -> bool:
         """Have enough signals come?  Raises ValueError with the reasons of a failure."""

@@ -1,6 +1,7 @@
 """OS::Ironic::Instance: a system on a machine, from the reservation to the last shutdown.
 
     reserve -> await_node -> prepare -> deploy -> deployed -> check_power [-> switch -> switched]
+    deployed -> look_after -> run_after -> ran_after -> check_power     with a runbook
     deployed -> replace_node -> replaced_node -> reserve    on another node, see instance_retry
     renew -> rebuild -> deployed                            an update that writes the disk anew
     release -> undeploy -> undeployed [-> cleaned] -> free  the end
@@ -12,6 +13,7 @@ No verb is ordered twice: see ``stepwise.OnNode``.
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
@@ -21,8 +23,8 @@ from bloomery.orchestration.properties.schema import Attribute, Schema
 from bloomery.orchestration.resources import (
     base,
     drift,
-    first_boot,
     instance_info,
+    instance_network,
     instance_placement,
     instance_retry,
     instance_schema,
@@ -37,6 +39,7 @@ ABORTED: Final = frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD})
 GIVEN_UP: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
 })  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
+SERVICING: Final = frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD})
 BOOTING: Final = frozenset({base.Action.CREATE, base.Action.UPDATE})
 POWER: Final = {"on": Power.ON, "off": Power.OFF}
 SUSPEND: Final = {"power_off": Power.OFF, "soft_power_off": Power.SOFT_OFF}
@@ -47,12 +50,22 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
 
     properties_schema: ClassVar[Mapping[str, Schema]] = instance_schema.PROPERTIES
     attributes_schema: ClassVar[Mapping[str, Attribute]] = instance_schema.ATTRIBUTES
+    secret_properties: ClassVar[frozenset[str]] = frozenset({"configdrive", "user_data", "users"})
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
     effect_properties: ClassVar[frozenset[str]] = instance_info.DECISIVE
     machine_properties: ClassVar[frozenset[str]] = frozenset({"selector"})
     ordering_steps: ClassVar[frozenset[str]] = frozenset(
-        {"prepare", "deploy", "rebuild", "switch", "undeploy", "free", "replace_node"}
+        {
+            "prepare",
+            "deploy",
+            "rebuild",
+            "run_after",
+            "switch",
+            "undeploy",
+            "free",
+            "replace_node",
+        }
     )
 
     def validate(self) -> None:
@@ -69,6 +82,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 path=["image"],
             )
         self._check_replacement()
+        self._check_boot()
         parts = [name for name in instance_info.DRIVE[1:] if self.properties[name]]
         if self.properties["configdrive"] and parts:
             raise errors.StackValidationFailed(
@@ -78,6 +92,20 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if self.properties["users"] and self.properties["user_data"]:
             raise errors.StackValidationFailed(
                 reason="cannot have users beside user_data: make them there", path=["users"]
+            )
+
+    def _check_boot(self) -> None:
+        """Refuse what a first boot cannot be waited for with, and network data of no form."""
+        if self.properties["wait_for"] == "first_boot" and not self.properties["first_boot"]:
+            raise errors.StackValidationFailed(
+                reason="cannot wait for a first boot that nobody tells of: give first_boot",
+                path=["wait_for"],
+            )
+        network_data = self.properties["network_data"]
+        if not isinstance(network_data, Mapping | None) and network_data != instance_network.AUTO:
+            raise errors.StackValidationFailed(
+                reason="cannot be read: give the map of network_data.json, or auto",
+                path=["network_data"],
             )
 
     def _check_replacement(self) -> None:
@@ -143,6 +171,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             patch.append(_add("/instance_uuid", self.record.data["instance"]))
         self.machines.update_node(node["uuid"], patch)
         self._attach(node["uuid"])
+        self.arm()
         return "deploy"
 
     def _check_usable(self, node: Json) -> None:
@@ -163,8 +192,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 raise stepwise.MachineRefused(f"cannot use {thing}: it is {state}{because}")
 
     def step_deploy(self) -> str | None:
-        self._order_system("active")
-        return "deployed"
+        return self._order_system("active")
 
     def step_deployed(self) -> str | None:
         """Wait until the node is active; a failure is told, or tried again."""
@@ -177,38 +205,46 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 "for the node to be active",
             )
         if state == State.ACTIVE:
-            self.record.data["deployed_at"] = node["provision_updated_at"]
-            return "quarantine" if self.record.data.get(instance_retry.FAILED) else "check_power"
+            data = self.record.data
+            data["deployed_at"] = node["provision_updated_at"]
+            data["deploy_duration"] = round(self.context.utc() - data["ordered_at"], 3)
+            return "quarantine" if data.get(instance_retry.FAILED) else "look_after"
         if state not in (State.DEPLOYFAIL, State.ERROR):
             raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
         return self.after_failure(node)
 
+    def step_look_after(self) -> str | None:
+        """Run the runbook that comes after a deployment, where there is one."""
+        if not self.properties["runbook_after"]:
+            return "check_power"
+        self.note_move(self.get_node())
+        return "run_after"
+
+    def step_run_after(self) -> str | None:
+        self.order("service", runbook=self.properties["runbook_after"])
+        return "ran_after"
+
+    def step_ran_after(self) -> str | None:
+        node = self.get_node()
+        if node["provision_state"] in SERVICING:
+            timeout_s = instance_schema.timeout_s(self.properties, "service")
+            self.wait_for(node["uuid"], timeout_s, "for its runbook to end")
+        if node["provision_state"] != State.ACTIVE:
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        return "check_power"
+
     def step_check_power(self) -> str | None:
+        """Protect the node where that is wanted, and see whether it is to be switched."""
+        node = self.get_node()
+        self._protect(node)
         target = self.record.data["target"] = POWER[self.properties["power"]]
-        return "come_up" if self.get_node()["power_state"] == target else "switch"
+        return "come_up" if node["power_state"] == target else "switch"
 
-    def step_come_up(self) -> str | None:
-        """Wait until the system says that it has come up, where it is to say so."""
-        handle = self._first_boot()
-        if handle is None:
-            return None
-        try:
-            if handle.has_come_up():
-                return None
-        except ValueError as exc:
-            raise stepwise.MachineFailed(str(exc)) from exc
-        timeout_s = float(handle.properties["timeout"])
-        self.wait_for(handle.record.uuid, timeout_s, "for the system to come up")
-
-    def _first_boot(self) -> first_boot.FirstBoot | None:
-        """Return the handle that is named.  Raises EntityNotFound for another resource."""
-        named, siblings = self.properties["first_boot"], self.context.siblings
-        if not named:
-            return None
-        handle = siblings and siblings.find(named)
-        if not isinstance(handle, first_boot.FirstBoot):
-            raise errors.EntityNotFound(entity="FirstBoot of this stack", name=named)
-        return handle
+    def _protect(self, node: Json) -> None:
+        """Write the flag of the node, unless nothing is said of it."""
+        protected = self.properties["protected"]
+        if protected is not None and bool(node["protected"]) is not protected:
+            self.machines.update_node(node["uuid"], [_add("/protected", protected)])
 
     @classmethod
     def preempted_by(
@@ -280,11 +316,22 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if data.get("networks"):
             self._attach(node["uuid"])
         if data.get("rebuilds") or state == State.DEPLOYFAIL:
-            if handle := self._first_boot():
-                handle.rearm()
+            self._check_unprotected(node)
+            self.arm()
             return "rebuild"
+        self._protect(node)
         data["target"] = POWER[self.properties["power"]]
         return None if node["power_state"] == data["target"] else "switch"
+
+    def _check_unprotected(self, node: Json) -> None:
+        """Clear the flag of a node that is to be written anew, if the template says so."""
+        if not node["protected"]:
+            return
+        if self.properties["protected"] is not False:
+            raise stepwise.MachineRefused(
+                f"cannot rebuild node {node['uuid']}: it is protected; set protected to false"
+            )
+        self._protect(node)
 
     def _changes(self) -> list[Json]:
         """Return the patch from what is stored to what is to be; the mark stays."""
@@ -295,8 +342,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         return [*patch, _add("/instance_name", self._host_name())]
 
     def step_rebuild(self) -> str | None:
-        self._order_system("rebuild")
-        return "deployed"
+        return self._order_system("rebuild")
 
     # ------------------------------------------------------------------------- suspend, resume
 
@@ -375,12 +421,17 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             return data.get("attempt")
         if name == "allocation_uuid":
             return None if self.properties["node"] else data.get("instance")
-        if name == "deployed_at":
-            return data.get("deployed_at")
+        if name in ("deployed_at", "deploy_duration"):
+            return data.get(name)
+        if name == "first_boot_data":
+            handle = self.handle_of_boot()
+            return handle and json.dumps(handle.payload())
         try:
             node = self.get_node()
         except errors.NotFound:
             return None
+        if name == "mac_addresses":
+            return [port["address"] for port in self.machines.list_ports(node["uuid"])[0]]
         if name == "image":
             info = node["instance_info"]
             return info.get("image_source") or info.get("boot_iso")
@@ -397,11 +448,23 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
 
     # -------------------------------------------------------------------------- own business
 
-    def _order_system(self, verb: str) -> None:
-        """Order a verb that writes the system, with its config drive."""
-        drive = instance_info.config_drive(self.properties, self._host_name())
+    def _order_system(self, verb: str) -> str | None:
+        """Order a verb that writes the system, with its config drive; return the next step."""
+        drive = instance_info.config_drive(self._with_network_data(), self._host_name())
+        if handle := self.handle_of_boot():
+            drive = handle.with_token(drive)
         steps = self.properties["deploy_steps"] or None
         self.order(verb, configdrive=drive, deploy_steps=steps)
+        self.record.data["ordered_at"] = self.context.utc()
+        return None if self.properties["wait_for"] == "none" else "deployed"
+
+    def _with_network_data(self) -> Mapping[str, Any]:
+        if self.properties["network_data"] != instance_network.AUTO:
+            return self.properties
+        ports, portgroups = self.machines.list_ports(self.node_uuid())
+        networks = self.properties["networks"] or []
+        made = instance_network.network_data(ports, portgroups, networks)
+        return {**self.properties, "network_data": made}
 
     def _attach(self, uuid: str) -> None:
         """Attach the interfaces that are wanted, and no others of this resource."""

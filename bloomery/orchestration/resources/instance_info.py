@@ -28,6 +28,7 @@ IMAGE: Final[Mapping[str, str]] = {
     "boot_iso": "boot_iso",
 }  # key of the property image -> key of instance_info
 PLAIN: Final = ("root_device", "root_gb", "swap_mb", "ephemeral_gb", "traits")
+NOTES: Final = ("tags", "extra")
 BOOT: Final = ("boot_mode", "secure_boot")
 DRIVE: Final = ("configdrive", "user_data", "meta_data", "network_data", "ssh_keys", "users")
 ON_DISK: Final = (*PLAIN, *BOOT, "capabilities", "deploy_steps", "custom_deploy")
@@ -79,11 +80,13 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
     return (after.get("replace_order") or default) == DELETE_FIRST
 
 
-DECISIVE: Final = frozenset({"power", "image_update_policy", "user_data_update_policy"})
+DECISIVE: Final = frozenset({
+    "power", "image_update_policy", "user_data_update_policy", "runbook_after",
+})  # fmt: skip
 
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:
-    verbs = ("active", *_switched_off(properties))
+    verbs = ("active", *_after_writing(properties))
     return Effect(verbs=verbs, resource_class=_class_of(properties))
 
 
@@ -112,7 +115,7 @@ def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect
     change = change_of(after, names)
     if change.rebuilds:
         return Effect(
-            impact=Impact.REBUILD, verbs=("rebuild", *_switched_off(after)), loses_data=True,
+            impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(after)), loses_data=True,
             resource_class=_class_of(after),
             reason="the machine is written anew: what is on its root disk is lost",
         )  # fmt: skip
@@ -125,16 +128,17 @@ def effect_of_update(after: Mapping[str, Any], names: Collection[str]) -> Effect
     return NO_EFFECT
 
 
-def _switched_off(properties: Mapping[str, Any]) -> tuple[str, ...]:
+def _after_writing(properties: Mapping[str, Any]) -> tuple[str, ...]:
     """Return what is ordered of a machine that has just been written, and so is on."""
-    return ("power off",) if properties.get("power") == "off" else ()
+    serviced = ("service",) if properties.get("runbook_after") else ()
+    return (*serviced, "power off") if properties.get("power") == "off" else serviced
 
 
 def info_of(properties: Mapping[str, Any]) -> Json:
     """Return the keys of instance_info; what is not said is left out."""
     image = properties.get("image") or {}
     info = {field: image.get(key) for key, field in IMAGE.items()}
-    info |= {name: properties.get(name) for name in PLAIN}
+    info |= {name: properties.get(name) for name in (*PLAIN, *NOTES)}
     capabilities = dict(properties.get("capabilities") or {})
     capabilities |= {
         name: str(value).lower() for name in BOOT if (value := properties.get(name)) is not None

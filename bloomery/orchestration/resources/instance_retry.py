@@ -2,7 +2,7 @@
 
     deployed -> deploy                                              on the same node
     deployed -> replace_node -> replaced_node -> reserve            on another one
-    deployed -> quarantine -> check_power                           when the last one went well
+    deployed -> quarantine -> look_after                            when the last one went well
 
 A node that could not be deployed is put into maintenance when it is clean, so that nobody else gets
 it, if whoever owns the stack may do that.
@@ -18,6 +18,7 @@ from bloomery.conductor.states import UNSTABLE_STATES
 from bloomery.orchestration.resources import (
     allocation,
     base,
+    instance_boot,
     instance_schema,
     instance_teardown,
     machines,
@@ -31,7 +32,7 @@ GIVEN_UP: Final = "given_up"  # a later order wants something else: no further a
 CLEANED_WITHIN_S: Final = 600.0  # an instance that is deployed waits no longer for a failed node
 
 
-class Retry(instance_teardown.Teardown):
+class Retry(instance_teardown.Teardown, instance_boot.Boot):
     """``data``: the number of the attempt, and the errors of those before."""
 
     def first_attempt(self) -> None:
@@ -57,6 +58,7 @@ class Retry(instance_teardown.Teardown):
             data.setdefault(FAILED, {})[node["uuid"]] = str(node["last_error"])
             return "replace_node"
         data["attempt"] += 1
+        self.arm()
         return "deploy"
 
     def step_replace_node(self) -> str | None:
@@ -77,7 +79,7 @@ class Retry(instance_teardown.Teardown):
         if waits := self._quarantine():
             with contextlib.suppress(stepwise.MachineTimedOut):
                 self.wait_for(waits, CLEANED_WITHIN_S, "for a failed node to be clean")
-        return "check_power"
+        return "look_after"
 
     def _quarantine(self) -> str | None:
         """Put failed nodes into maintenance; return one that is still being cleaned."""

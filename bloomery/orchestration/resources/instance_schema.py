@@ -64,6 +64,18 @@ NETWORK: Final = {
     "fixed_ip": Schema(Type.STRING, "The address that it has."),
 }
 TEARDOWN: Final = {
+    "secure_power_off": Schema(
+        Type.STRING,
+        "soft: the system shuts down before; hard: it does not.",
+        default="hard",
+        constraints=[constraints.AllowedValues(["soft", "hard"])],
+    ),
+    "soft_timeout": Schema(
+        Type.NUMBER,
+        "Seconds that shutting down may take.",
+        default=120,
+        constraints=[constraints.Range(min=1)],
+    ),
     "keep_allocation": Schema(
         Type.BOOLEAN, "Set the node aside again for the allocation that is named.", default=False
     ),
@@ -72,6 +84,12 @@ TEARDOWN: Final = {
 TIMEOUTS: Final = {
     "allocate": _seconds("Seconds until a node is set aside.", 300),
     "deploy": _seconds("Seconds until it is active.", 5400),
+    "service": _seconds("Seconds until the runbook after it has ended.", 7200),
+    "first_boot": Schema(
+        Type.NUMBER,
+        "Seconds until it has come up, in place of those of the handle.",
+        constraints=[constraints.Range(min=1)],
+    ),
     "teardown": _seconds("Seconds until the instance is gone.", 1800),
     "clean": _seconds("Seconds until the node is clean.", 7200),
     "power": _seconds("Seconds until it is switched on or off.", 600),
@@ -107,7 +125,10 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "configdrive": _text("A whole config drive: base64, or a URL."),
     "user_data": _text("A script or cloud-config for the first boot."),
     "meta_data": _map("Metadata for the first boot; hostname and keys are added."),
-    "network_data": _map("network_data.json for the first boot."),
+    "network_data": Schema(
+        Type.ANY, "network_data.json for the first boot; auto: of the node's ports and networks.",
+        update_allowed=True,
+    ),
     "ssh_keys": _list("Public keys of the default user.", _STRING),
     "users": _list("Users to be made.", Schema(Type.MAP, schema=USER)),
     "user_data_update_policy": _text(
@@ -120,6 +141,14 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "custom_deploy": _map("Interfaces of the node for this instance, such as {deploy: ramdisk}."),
     "power": _text("What it is to be when it is deployed.", "on", "off", default="on"),
     "first_boot": _text("The OS::Ironic::FirstBoot that it is to signal when it has come up."),
+    "wait_for": _text(
+        "What its creation ends with; by default first_boot where that is named, else active.",
+        "active", "first_boot", "none",
+    ),
+    "runbook_after": _text("UUID or name of a runbook that services it when it is deployed."),
+    "protected": _flag("Whether the node is protected; false takes the protection away."),
+    "tags": _list("Words of yours.", _STRING),
+    "extra": _map("Notes of yours; they go with the instance."),
     "retry": _map("What a failed deployment does.", schema=RETRY),
     "replace_order": _text(
         "create_first: the old machine goes when the new one runs; delete_first: it is given back "
@@ -146,6 +175,9 @@ ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "image": Attribute("What it runs.", Type.STRING, cached=False),
     "addresses": Attribute("Addresses by virtual interface.", Type.MAP, cached=False),
     "first_address": Attribute("The first of them.", Type.STRING, cached=False),
+    "mac_addresses": Attribute("Addresses of its ports.", Type.LIST, cached=False),
+    "deploy_duration": Attribute("Seconds that it took.", Type.NUMBER, cached=False),
+    "first_boot_data": Attribute("What its signals brought, as JSON.", Type.STRING, cached=False),
     "deployed_at": Attribute("When its deployment ended.", Type.STRING, cached=False),
     "attempts": Attribute("How often it was deployed.", Type.INTEGER, cached=False),
     "last_error": Attribute("What went wrong last on the node.", Type.STRING, cached=False),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
-from bloomery.conductor.states import State
+from bloomery.conductor.states import Power, State
 from bloomery.orchestration.resources import (
     allocation,
     instance_info,
@@ -25,6 +25,7 @@ UNDEPLOYABLE: Final = frozenset({
     State.UNRESCUEFAIL, State.SERVICEFAIL, State.SERVICEWAIT,
 })  # fmt: skip
 CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
+SOFT_S: Final = 120
 REPLACED: Final = "replaced"  # the replacement waits for the machine
 KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # of an allocation
 
@@ -56,7 +57,11 @@ class Teardown(stepwise.OnNode):
         if node is None or not self.is_ours(node["instance_info"]):
             return "free"
         state = node["provision_state"]
-        if node["protected"]:
+        if node["protected"] and self.properties["protected"] is False:
+            self.machines.update_node(
+                node["uuid"], [{"op": "add", "path": "/protected", "value": False}]
+            )
+        elif node["protected"]:
             raise stepwise.MachineRefused(
                 f"cannot undeploy node {node['uuid']}: it is protected; set protected to false"
             )
@@ -74,6 +79,20 @@ class Teardown(stepwise.OnNode):
         self._detach(node["uuid"], keep=())
         self._note_allocation()
         self.note_move(node)
+        soft = (self.properties["teardown"] or {}).get("secure_power_off") == "soft"
+        return "shut_down" if soft and node["power_state"] == Power.ON else "undeploy"
+
+    def step_shut_down(self) -> str | None:
+        """Let the system end in good order, if it does in time."""
+        self.machines.set_power_state(self.node_uuid(), Power.SOFT_OFF)
+        return "is_shut_down"
+
+    def step_is_shut_down(self) -> str | None:
+        node = self.get_node()
+        if node["power_state"] == Power.ON:
+            timeout_s = float((self.properties["teardown"] or {}).get("soft_timeout") or SOFT_S)
+            with contextlib.suppress(stepwise.MachineTimedOut):
+                self.wait_for(node["uuid"], timeout_s, "for the system to shut down")
         return "undeploy"
 
     def _note_allocation(self) -> None:

@@ -82,6 +82,9 @@ class Machines(Protocol):
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None: ...
 
+    def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
+        """Return the ports of a node, and its port groups."""
+
     def list_vifs(self, uuid: str) -> list[str]:
         """Return the ids of the virtual interfaces that are attached to a node."""
 

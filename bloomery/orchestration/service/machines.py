@@ -109,6 +109,15 @@ class ServiceMachines:
         with _busy_is_told(uuid):
             management.set_power_state(self._context(), uuid, target, timeout_s)
 
+    def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
+        return self._of_node(nouns.PORT, uuid), self._of_node(nouns.PORTGROUP, uuid)
+
+    def _of_node(self, noun: Noun, uuid: str) -> list[Json]:
+        context = self._context()
+        with _busy_is_told(None):
+            page = records.list_rows(context, noun, noun.columns, {"node": uuid}, Page())
+        return [shown_record(context, noun, row) for row in page]
+
     def list_vifs(self, uuid: str) -> list[str]:
         with _busy_is_told(uuid):
             return [str(vif["id"]) for vif in management.list_vifs(self._context(), uuid)]

@@ -219,6 +219,11 @@ class SimulatedMachines:
         off = {Power.OFF, Power.SOFT_OFF}
         self._node(uuid)["power_state"] = Power.OFF if target in off else Power.ON
 
+    def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
+        kept = (self.records.get(noun, {}).values() for noun in (PORT, PORTGROUP))
+        ports, groups = ([dict(r) for r in each if r["node_uuid"] == uuid] for each in kept)
+        return ports, groups
+
     def list_vifs(self, uuid: str) -> list[str]:
         return list(self.vifs.get(uuid, ()))
 

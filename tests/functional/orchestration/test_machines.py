@@ -171,6 +171,28 @@ def test_suspend_powers_off_and_check_tells_it(site: Orchestration) -> None:
     assert "maintenance is True" in site.resources(web)["web"]["resource_status_reason"]
 
 
+def test_an_instance_is_protected_released_and_shut_down(site: Orchestration) -> None:
+    enrol(site)
+    more = {"network_data": "auto", "tags": ["blue"], "teardown": {"secure_power_off": "soft"}}
+    outputs = {"macs": {"value": {"get_attr": ["web", "mac_addresses"]}}}
+
+    def web(**protected: bool) -> dict[str, Any]:
+        properties = {**WEB["properties"], **more, **protected}
+        resources = {"slot": SLOT, "web": {**WEB, "properties": properties}}
+        return template(resources, outputs=outputs)
+
+    path = site.create("web", web(protected=True))
+    shown = site.wait_for(path, "CREATE_COMPLETE")
+    assert shown["outputs"][0]["output_value"] == ["52:54:00:00:00:01"]
+    assert node_of(site)["protected"] is True
+    assert site.ask("PUT", path, {"template": web(protected=False)})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+    assert node_of(site)["protected"] is False
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+    assert node_of(site)["instance_info"] == {}
+
+
 def test_a_machine_of_another_stack_is_not_touched(site: Orchestration) -> None:
     enrol(site)
     named = {"type": WEB["type"], "properties": {"node": "n1", "image": IMAGE}}

@@ -1,0 +1,66 @@
+"""network_data.json of a machine: its ports as links, and an address on each that has one.
+
+The form is that of OpenStack's config drive, which cloud-init reads.
+"""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Mapping, Sequence
+from typing import Any, Final
+
+Json = dict[str, Any]
+
+AUTO: Final = "auto"
+
+
+def network_data(
+    ports: Sequence[Mapping[str, Any]],
+    portgroups: Sequence[Mapping[str, Any]],
+    networks: Sequence[Mapping[str, Any]],
+) -> Json:
+    """Return links for ports and groups, and networks on them: DHCP where no address is given.
+
+    A network of ``networks`` is on the link of its port, or on the next that has none; without
+    networks there is DHCP on every link.
+    """
+    link_of = {port["uuid"]: port.get("portgroup_uuid") or port["uuid"] for port in ports}
+    bonds = [_bond(group, ports) for group in portgroups if group["uuid"] in link_of.values()]
+    free = [bond["id"] for bond in bonds]
+    free += [port["uuid"] for port in ports if not port.get("portgroup_uuid")]
+    made = []
+    for number, network in enumerate(networks or [{}] * len(free)):
+        link = link_of.get(network.get("port") or "", free[0] if free else None)
+        if link is None:
+            break  # more networks than links
+        if link in free:
+            free.remove(link)
+        made.append(_network(number, link, network))
+    return {"links": [*map(_phy, ports), *bonds], "networks": made, "services": []}
+
+
+def _phy(port: Mapping[str, Any]) -> Json:
+    return {"id": port["uuid"], "type": "phy", "ethernet_mac_address": port["address"]}
+
+
+def _bond(group: Mapping[str, Any], ports: Sequence[Mapping[str, Any]]) -> Json:
+    members = [port for port in ports if port.get("portgroup_uuid") == group["uuid"]]
+    return {
+        "id": group["uuid"],
+        "type": "bond",
+        "bond_mode": group.get("mode") or "active-backup",
+        "bond_links": [port["uuid"] for port in members],
+        "ethernet_mac_address": group.get("address") or members[0]["address"],
+    }
+
+
+def _network(number: int, link: str, network: Mapping[str, Any]) -> Json:
+    common = {"id": f"network{number}", "link": link, "network_id": network.get("vif") or link}
+    if not network.get("fixed_ip"):
+        return common | {"type": "ipv4_dhcp"}
+    address = ipaddress.ip_interface(network["fixed_ip"])
+    return common | {
+        "type": f"ipv{address.version}",
+        "ip_address": str(address.ip),
+        "netmask": str(address.netmask),
+    }

@@ -1,0 +1,280 @@
+"""What the properties of an Instance beside image and place do to its machine."""
+
+from __future__ import annotations
+
+import itertools
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from bloomery.conductor.states import Power, State
+from bloomery.db import tables
+from bloomery.model.stacks import Order, OrderKind
+from bloomery.orchestration.resources import base, first_boot, instance_network
+from bloomery.orchestration.resources.machines import PORT
+from bloomery.orchestration.simulation.machines import SimulatedMachines
+from tests.kit import trees
+from tests.kit.machine_sites import Site, make_site, template
+from tests.kit.row_engines import Engine
+
+
+class Noting(SimulatedMachines):
+    """Notes the arguments of verbs, and what was asked of the power."""
+
+    def __init__(self, **more: Any) -> None:
+        super().__init__(**more)
+        self.arguments: dict[str, dict[str, Any]] = {}
+        self.powers: list[str] = []
+
+    def set_provision_state(self, uuid: str, verb: str, **arguments: Any) -> None:
+        super().set_provision_state(uuid, verb, **arguments)
+        self.arguments[verb] = arguments
+
+    def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
+        super().set_power_state(uuid, target, timeout_s)
+        self.powers.append(target)
+
+
+@pytest.fixture
+def site(tmp_path: Path) -> Site:
+    return make_site(trees.database(tmp_path), Noting, pool=1)
+
+
+def web(image: str = "a", **more: Any) -> dict[str, Any]:
+    properties = {"node": "p1", "image": {"source": f"http://{image}"}}
+    return {"type": "OS::Ironic::Instance", "properties": properties | more}
+
+
+def noted(site: Site) -> Noting:
+    assert isinstance(site.machines, Noting)
+    return site.machines
+
+
+def run(site: Site) -> str:
+    Engine(site.db, site.runtime()).run(site.root)
+    stack = site.tree().stacks[0]
+    return f"{stack.action}_{stack.status}"
+
+
+def reason(site: Site, name: str = "web") -> str:
+    return next(row.reason for row in site.tree().resources if row.name == name)
+
+
+def create(site: Site, **more: Any) -> str:
+    site.create(template({"web": web(**more)}, "first"))
+    return run(site)
+
+
+def update(site: Site, **more: Any) -> str:
+    site.update(template({"web": web(**more)}, str(more)))
+    return run(site)
+
+
+def node(site: Site) -> dict[str, Any]:
+    return site.machines.get_node("p1")
+
+
+def verbs(site: Site) -> list[str]:
+    return [verb for _, verb in site.machines.orders]
+
+
+# ---------------------------------------------------------------------------------- the network
+
+
+def test_network_data_are_made_of_the_ports_of_the_node(site: Site) -> None:
+    port = {
+        "uuid": trees.ident("port"),
+        "node_uuid": node(site)["uuid"],
+        "address": "52:54:0:0:0:1",
+    }
+    site.machines.create(PORT, port)
+    networks = [{"vif": "v1", "fixed_ip": "10.0.0.5/24"}]
+    assert create(site, network_data="auto", networks=networks) == "CREATE_COMPLETE"
+    made = noted(site).arguments["active"]["configdrive"]["network_data"]
+    assert made["links"] == [
+        {"id": port["uuid"], "type": "phy", "ethernet_mac_address": port["address"]}
+    ]
+    (network,) = made["networks"]
+    assert (network["link"], network["ip_address"]) == (port["uuid"], "10.0.0.5")
+    assert network["netmask"] == "255.255.255.0"
+
+
+def test_ports_of_a_group_are_a_bond_and_others_have_dhcp() -> None:
+    ports = [
+        {"uuid": "a", "address": "a:1", "portgroup_uuid": "g"},
+        {"uuid": "b", "address": "b:1", "portgroup_uuid": "g"},
+        {"uuid": "c", "address": "c:1", "portgroup_uuid": None},
+    ]
+    made = instance_network.network_data(ports, [{"uuid": "g", "mode": "802.3ad"}], [])
+    bond = made["links"][-1]
+    assert (bond["type"], bond["bond_mode"], bond["bond_links"]) == ("bond", "802.3ad", ["a", "b"])
+    assert [(each["link"], each["type"]) for each in made["networks"]] == [
+        ("g", "ipv4_dhcp"), ("c", "ipv4_dhcp")
+    ]  # fmt: skip
+
+
+def test_a_network_is_on_the_link_of_its_port() -> None:
+    ports = [{"uuid": name, "address": f"{name}:1"} for name in ("a", "b")]
+    networks = [{"vif": "v1", "port": "b"}, {"vif": "v2", "fixed_ip": "fd00::1/64"}]
+    made = instance_network.network_data(ports, [], networks)
+    assert [(each["link"], each["type"]) for each in made["networks"]] == [
+        ("b", "ipv4_dhcp"), ("a", "ipv6")
+    ]  # fmt: skip
+
+
+def test_network_data_of_no_form_are_refused(site: Site) -> None:
+    assert create(site, network_data="automatic") == "CREATE_FAILED"
+    assert "or auto" in reason(site)
+
+
+# ------------------------------------------------------------------------------------ protection
+
+
+def test_a_protected_instance_is_neither_rebuilt_nor_deleted_until_it_is_released(
+    site: Site,
+) -> None:
+    assert create(site, protected=True) == "CREATE_COMPLETE"
+    assert node(site)["protected"] is True
+    assert update(site, protected=True, image={"source": "http://b"}) == "UPDATE_FAILED"
+    assert "it is protected; set protected to false" in reason(site)
+    site.delete()
+    assert run(site) == "DELETE_FAILED"
+    assert verbs(site) == ["active"]
+    assert update(site, protected=False, image={"source": "http://b"}) == "UPDATE_COMPLETE"
+    assert node(site)["protected"] is False
+    assert verbs(site) == ["active", "rebuild"]
+
+
+# ---------------------------------------------------------------------------------- around deploys
+
+
+def test_a_runbook_runs_after_each_deployment(site: Site) -> None:
+    assert create(site, runbook_after="CUSTOM_BURN_IN") == "CREATE_COMPLETE"
+    assert noted(site).arguments["service"] == {"runbook": "CUSTOM_BURN_IN"}
+    again = {"source": "http://b"}
+    assert update(site, runbook_after="CUSTOM_BURN_IN", image=again) == "UPDATE_COMPLETE"
+    assert verbs(site) == ["active", "service", "rebuild", "service"]
+
+
+def test_a_runbook_that_fails_fails_its_instance(site: Site) -> None:
+    site.machines.fail_next("service", "too hot")
+    assert create(site, runbook_after="CUSTOM_BURN_IN") == "CREATE_FAILED"
+    assert reason(site).endswith("too hot")
+
+
+def test_notes_go_with_the_instance_and_change_without_a_rebuild(site: Site) -> None:
+    assert create(site, tags=["blue"], extra={"owner": "ops"}) == "CREATE_COMPLETE"
+    assert node(site)["instance_info"]["extra"] == {"owner": "ops"}
+    assert update(site, tags=["green"]) == "UPDATE_COMPLETE"
+    info = node(site)["instance_info"]
+    assert (info["tags"], "extra" in info) == (["green"], False)
+    assert verbs(site) == ["active"]
+
+
+def test_who_waits_for_nothing_is_complete_when_the_deployment_has_begun(site: Site) -> None:
+    assert create(site, wait_for="none") == "CREATE_COMPLETE"
+    assert node(site)["provision_state"] == State.DEPLOYING
+
+
+@pytest.mark.parametrize(("how", "powers"), [("soft", [Power.SOFT_OFF]), ("hard", [])])
+def test_a_system_is_shut_down_before_it_is_taken_away(
+    how: str, powers: list[str], site: Site
+) -> None:
+    create(site, teardown={"secure_power_off": how})
+    site.delete()
+    assert run(site) == "DELETE_COMPLETE"
+    assert noted(site).powers == powers
+    assert verbs(site) == ["active", "deleted"]
+
+
+# ------------------------------------------------------------------------------------- first boot
+
+
+def with_first_boot(image: str = "a", **more: Any) -> dict[str, Any]:
+    user_data = {"get_attr": ["ready", "curl_cli"]}
+    booting = {"first_boot": {"get_resource": "ready"}, "user_data": user_data} | more
+    return {"ready": {"type": "OS::Ironic::FirstBoot"}, "web": web(image, **booting)}
+
+
+def signal(site: Site) -> None:
+    """Let the system say that it has come up, as soon as its instance waits for that."""
+    done: list[bool] = []
+
+    def look(_commits: int) -> None:
+        rows = {row.name: row for row in site.tree().resources}
+        if not done and rows["web"].data.get("step") == "come_up":
+            done.append(True)
+            payload = {"resource": rows["ready"].uuid, "details": {"status": "SUCCESS"}}
+            trees.accept(site.db, Order(root_uuid=site.root, stack_uuid=site.root,
+                                        kind=OrderKind.SIGNAL, payload=payload))  # fmt: skip
+
+    Engine(site.db, site.runtime(), on_commit=look).run(site.root)
+
+
+@pytest.mark.parametrize("policy", ["rebuild", "replace"])
+def test_a_system_that_is_written_anew_is_waited_for_anew(policy: str, site: Site) -> None:
+    """What the one before it has said is of no use."""
+    site.create(template(with_first_boot(image_update_policy=policy), "first"))
+    signal(site)
+    assert site.tree().stacks[0].status == "COMPLETE"
+    more = {"image_update_policy": policy, "timeouts": {"first_boot": 60}}
+    site.update(template(with_first_boot("b", **more), "second"))
+    assert run(site) == "UPDATE_FAILED"
+    assert reason(site).endswith("cannot wait longer than 60 s for the system to come up")
+
+
+def test_who_waits_for_active_alone_does_not_wait_for_the_first_boot(site: Site) -> None:
+    site.create(template(with_first_boot(wait_for="active"), "first"))
+    assert run(site) == "CREATE_COMPLETE"
+
+
+def test_a_first_boot_that_nobody_tells_of_cannot_be_waited_for(site: Site) -> None:
+    assert create(site, wait_for="first_boot") == "CREATE_FAILED"
+    assert "give first_boot" in reason(site)
+
+
+def handle() -> first_boot.FirstBoot:
+    """A handle whose tokens differ from each other."""
+    numbers = itertools.count(1)
+    context = base.ResourceContext(
+        stack_name="s", stack_id="1", utc=lambda: 0.0, random=lambda: next(numbers) / 7 % 1
+    )
+    record = base.Record(name="ready", type="OS::Ironic::FirstBoot", uuid=trees.ident("handle"))
+    return first_boot.FirstBoot(record, {"count": 1, "accept_failure": False}, context)
+
+
+def test_each_system_has_a_token_of_its_own() -> None:
+    """Attributes show the first, so that they do not change; the drive of a later one has its."""
+    ready = handle()
+    ready.handle_create()
+    first = ready.token()
+    ready.arm("web/1", new_token=True)
+    assert ready.record.data["token"] == first
+    ready.handle_signal({"status": "SUCCESS"})
+    ready.arm("web/2", new_token=True)
+    second = ready.record.data["token"]
+    assert second != first
+    assert ready.token() == first
+    assert ready.with_token({"user_data": f"curl {first}", "n": [1]}) == {
+        "user_data": f"curl {second}", "n": [1]
+    }  # fmt: skip
+    assert not ready.has_come_up()
+    assert {"token", "shown_token"} <= ready.record.redacted
+
+
+def test_a_system_whose_drive_is_a_whole_keeps_the_token_that_is_in_it() -> None:
+    ready = handle()
+    ready.handle_create()
+    ready.arm("web/1", new_token=False)
+    ready.handle_signal({"status": "SUCCESS"})
+    ready.arm("web/2", new_token=False)
+    assert ready.record.data["token"] == ready.token()
+    assert not ready.has_come_up()
+
+
+def test_what_a_system_is_given_for_its_first_boot_is_sealed(site: Site) -> None:
+    create(site, user_data="password=s3cret")
+    rows = trees.rows_of(site.db, tables.PROPERTIES_DATA)
+    assert rows
+    assert not [row for row in rows if "s3cret" in str(row)]
