@@ -93,7 +93,7 @@ def effect_of_create(properties: Mapping[str, Any]) -> Effect:
 def effect_of_repair(properties: Mapping[str, Any]) -> Effect:
     """Say what becomes of a machine whose deployment failed; one that is active is left alone."""
     return Effect(
-        impact=Impact.REBUILD, verbs=("rebuild", *_switched_off(properties)), loses_data=True,
+        impact=Impact.REBUILD, verbs=("rebuild", *_after_writing(properties)), loses_data=True,
         certain=False, resource_class=_class_of(properties),
         reason="it is written anew if it is not active",
     )  # fmt: skip

@@ -38,14 +38,20 @@ class Placement(stepwise.OnNode):
                 raise errors.EntityNotFound(entity="Allocation", name=ident)
             data["instance"] = present["uuid"]
             return "await_node"
-        request = self._request()
         if former := self._former_node():
             data["instance"] = self.derived_id("allocation-former")
-            allocation.post(self, data["instance"], request | {"candidate_nodes": [former]})
+            allocation.post(self, data["instance"], self._request() | {"candidate_nodes": [former]})
             return "await_former"
         data["instance"] = self.derived_id(f"allocation-{data['attempt']}")
-        allocation.post(self, data["instance"], request)
+        if not self._is_reserved():
+            allocation.post(self, data["instance"], self._request())
         return "await_node"
+
+    def _is_reserved(self) -> bool:
+        """Was another node asked for already?  It is not available any more, and ours."""
+        data = self.record.data
+        asks_anew = bool(data.get("failed_nodes"))
+        return asks_anew and self.machines.find(machines.ALLOCATION, data["instance"]) is not None
 
     def _request(self) -> Json:
         """Return what an allocation of its own asks for: no node that has failed already.
