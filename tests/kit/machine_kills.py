@@ -14,7 +14,7 @@ from typing import Any
 
 import yaml
 
-from bloomery.model.stacks import Template
+from bloomery.model.stacks import OrderKind, Template
 from tests.kit import machine_sites, trees
 from tests.kit.machine_sites import Site, copied, make_site
 from tests.kit.row_engines import Engine, Kill, Killed
@@ -59,6 +59,7 @@ class Flow:
     order: Callable[[Site], Any]
     ends: str
     before: Callable[[Site], None] | None = None
+    pool: int = 2  # nodes that are there already
 
 
 def template(image: str = "http://images/a") -> Template:
@@ -86,13 +87,57 @@ def replaced(order: str, *, fails: bool = False) -> Flow:
     return Flow(update, ends, lambda site: site.create(of_one(replace_order=order)))
 
 
+def of_node(**more: Any) -> Template:
+    """A machine that is inspected whenever its BMC changes."""
+    properties = {"name": "n1", "driver": "fake-hardware", "inspect": "always"} | more
+    node = {"type": "OS::Ironic::Node", "properties": properties}
+    return machine_sites.template({"node": node}, f"node {more}")
+
+
+def of_steps(**triggers: Any) -> Template:
+    """Steps on a machine that runs, and on one that is configured."""
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": "p1", "image": {"source": "http://images/a"}},
+    }
+    smoke = {
+        "type": "OS::Ironic::RunbookExecution",
+        "properties": {"instance": {"get_resource": "web"}, "runbook": "CUSTOM_SMOKE",
+                       "triggers": triggers},
+    }  # fmt: skip
+    node = {"type": "OS::Ironic::Node", "properties": {
+        "name": "n1", "driver": "fake-hardware", "target_state": "manageable"}}  # fmt: skip
+    settings = {"settings": {"Turbo": str(triggers)}}
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {"node": {"get_resource": "node"}, "bios": settings},
+    }
+    resources = {"web": web, "smoke": smoke, "node": node, "hardware": hardware}
+    return machine_sites.template(resources, f"steps {triggers}")
+
+
+def of_group(image: str = "http://images/a") -> Template:
+    """Three machines that are alike, changed one by one."""
+    member = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
+    group = {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {"count": 3, "member": member},
+        "update_policy": {"rolling_update": {"health_gate": {"settle_seconds": 0}}},
+    }
+    return machine_sites.template({"group": group}, f"group {image}")
+
+
+def suspended(site: Site) -> None:
+    site.perform(OrderKind.SUSPEND)
+
+
 def create(site: Site) -> None:
     site.create(template())
 
 
 def create_with_a_failure(site: Site) -> None:
     site.machines.fail_next("active", "no disk")
-    site.create(template())
+    site.create(of_one())
 
 
 def rebuild(site: Site) -> None:
@@ -107,13 +152,32 @@ FLOWS = {
     "replace, the old one away first": replaced("delete_first"),
     "roll a replacement back": replaced("create_first", fails=True),
     "roll a replacement back, away first": replaced("delete_first", fails=True),
+    "suspend": Flow(suspended, "SUSPEND_COMPLETE", lambda site: site.create(of_one())),
+    "change a node": Flow(
+        lambda site: site.update(of_node(driver_info={"a": "b"}, target_state="manageable")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_node()),
+    ),
+    "run steps": Flow(lambda site: site.create(of_steps()), "CREATE_COMPLETE"),
+    "run steps again": Flow(
+        lambda site: site.update(of_steps(again=1)),
+        "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
+    ),
+    "create a group": Flow(lambda site: site.create(of_group()), "CREATE_COMPLETE", pool=3),
+    "roll out over a group": Flow(
+        lambda site: site.update(of_group("http://images/b")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_group()), pool=3,
+    ),
+    "delete a group": Flow(
+        lambda site: site.delete(),
+        "DELETE_COMPLETE", lambda site: site.create(of_group()), pool=3,
+    ),
     "delete": Flow(lambda site: site.delete(), "DELETE_COMPLETE", create),
-}
+}  # fmt: skip
 
 
 def begun(flow: Flow, folder: Path) -> Site:
     """A site as it is before a flow."""
-    site = make_site(trees.database(folder))
+    site = make_site(trees.database(folder), pool=flow.pool)
     if flow.before is not None:
         flow.before(site)
         Engine(site.db, site.runtime()).run(site.root)
@@ -143,7 +207,7 @@ def _end(site: Site) -> dict[str, Any]:
         "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
-             node["instance_info"].get("image_source"))
+             node["instance_info"].get("image_source"), node["maintenance"])
             for node in machines.nodes.values()
         ),
         "records": {noun: len(kept) for noun, kept in machines.records.items()},

@@ -11,7 +11,11 @@ import pytest
 from bloomery.orchestration.resources import base, stepwise
 from bloomery.orchestration.resources.instance import Instance
 from bloomery.orchestration.resources.node import Node
+from bloomery.orchestration.service import wakes
+from tests.functional.orchestration import test_machine_failures
+from tests.kit import trees
 from tests.kit.machine_kills import FLOWS, begun, check
+from tests.unit.orchestration.service import test_wakes
 
 
 def _orders_again(self: stepwise.OnNode, verb: str, **arguments: Any) -> None:
@@ -28,6 +32,9 @@ MUTANTS: dict[str, tuple[str, Any, str, Any]] = {
     "a node is not looked at before it is freed": (
         "delete", stepwise.OnNode, "order", _orders_again,
     ),
+    "another node is asked for without a look": (
+        "create on a second attempt", Instance, "_is_reserved", lambda self: False,
+    ),
 }  # fmt: skip
 
 
@@ -39,3 +46,26 @@ def test_kills_notice(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(AssertionError):
         check(FLOWS[flow], start, tmp_path)
     start.db.close()
+
+
+def test_a_mark_that_is_not_looked_at_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    test_machine_failures.test_a_machine_with_the_mark_of_another_stack_is_left_alone(tmp_path)
+    monkeypatch.setattr(stepwise.Stepwise, "check_unmarked", lambda *_arguments: None)
+    (tmp_path / "mutant").mkdir()
+    with pytest.raises(AssertionError):
+        test_machine_failures.test_a_machine_with_the_mark_of_another_stack_is_left_alone(
+            tmp_path / "mutant"
+        )
+
+
+def test_a_wait_without_its_first_look_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """What happened before anybody watched is looked at once, when the watch begins."""
+    database = trees.database(tmp_path)
+    monkeypatch.setattr(wakes.WakeIndex, "watch", lambda *_arguments: False)
+    with pytest.raises(AssertionError):
+        test_wakes.test_what_happened_between_the_look_and_the_watch_is_looked_at(database)
+    database.close()

@@ -343,6 +343,17 @@ def test_what_is_retained_keeps_running_without_the_mark(tmp_path: Path) -> None
         assert [verb for _, verb in site.machines.orders] == ["active"]
 
 
+def test_a_machine_with_the_mark_of_another_stack_is_left_alone(tmp_path: Path) -> None:
+    """Also where nothing else says that it is used."""
+    site = make_site(trees.database(tmp_path), pool=1)
+    mark = {"stack": {"stack_id": trees.ident("another"), "resource": "web", "id": "1"}}
+    only_node(site)["instance_info"] = mark
+    site.create(template(instance()))
+    Engine(site.db, site.runtime()).run(site.root)
+    assert "another stack has it" in site.tree().resources[0].reason
+    assert (site.machines.orders, only_node(site)["instance_info"]) == ([], mark)
+
+
 def test_a_protected_machine_is_left_alone_and_named(tmp_path: Path) -> None:
     site = make_site(trees.database(tmp_path), pool=1)
     site.create(template(instance()))
