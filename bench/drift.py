@@ -45,7 +45,7 @@ IMAGE: Final = {
     "os_hash_algo": "sha256",
     "os_hash_value": "0" * 64,
 }
-_OPERATOR: Final = Request(
+OPERATOR: Final = Request(
     request_id="r", user="operator", project="p1", roles=("admin", "member", "reader")
 )
 
@@ -79,7 +79,7 @@ def deploy(services: Services, sealer: Sealer, count: int) -> EngineRuntime:
         for number, name in enumerate(names)
     }
     template = {"heat_template_version": "2021-04-16", "resources": members}
-    endpoint.create_stack(_OPERATOR, "machines", StackArguments(template=template))
+    endpoint.create_stack(OPERATOR, "machines", StackArguments(template=template))
     harness.until(lambda: not engine.groups.roots(), "the stack to rest", timeout_s=600)
     engine.stop()
     nodes = [_node(each) for each in machines.nodes.values()]

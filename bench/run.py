@@ -25,7 +25,7 @@ from bench import harness  # noqa: E402  found from the root, beside which reque
 PROGRAMS: Final = (
     "requests", "transition", "cycle", "lists", "allocations", "memory", "idle", "start",
     "waiting", "bmc", "rpc", "power_sync", "stacks", "machine_stacks", "stack_instances",
-    "stack_wakes", "drift", "event_relay", "heartbeats", "many_conductors",
+    "stack_wakes", "drift", "machine_plans", "event_relay", "heartbeats", "many_conductors",
     "orchestration_scheduler", "orchestration_templates",
 )  # fmt: skip
 RESULTS: Final = HERE / "results.json"

@@ -16,6 +16,7 @@ import click
 
 from bloomery import errors
 from bloomery.cli import cloud, plan_text, stacks, terminal
+from bloomery.cli.client import ApiError
 from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
 from bloomery.cli.template import files, loader
@@ -118,17 +119,18 @@ def events(find: Find, name: str, follow: bool) -> None:
     """Print the events of a stack and of the stacks below it, the oldest first."""
     client = find().orchestration
     log = stacks.EventLog(client, stacks.path_of(stacks.get(client, name)))
+    for each in log.news():
+        _echo_event(each)
+    absence = stacks.Absence(lambda sentence: click.echo(sentence, err=True))
     try:
-        while True:
-            for each in log.news():
-                line = (
-                    f"{each['event_time']}  {each['resource_status']:20}  "
-                    f"{each['resource_name']}  {each['resource_status_reason'] or ''}"
-                )
-                click.echo(terminal.visible(line.rstrip()))
-            if not follow:
-                return
+        while follow:
             time.sleep(POLL_S)
+            try:
+                for each in log.news():
+                    _echo_event(each)
+                absence.end()
+            except ApiError as exc:
+                absence.bear(exc)
     except KeyboardInterrupt:
         return
 
@@ -287,6 +289,14 @@ def _losses(client: Any, stack: Json) -> Iterable[str]:
     for step in losing:
         node = names.get(step["machine"]) or step["machine"]
         yield f"node {node}: undeployed, and its data is lost ({step['resource']})"
+
+
+def _echo_event(event: Json) -> None:
+    line = (
+        f"{event['event_time']}  {event['resource_status']:20}  "
+        f"{event['resource_name']}  {event['resource_status_reason'] or ''}"
+    )
+    click.echo(terminal.visible(line.rstrip()))
 
 
 def _state(document: Json) -> str:

@@ -11,7 +11,7 @@ from __future__ import annotations
 import re
 import time
 import urllib.parse
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import AbstractContextManager, nullcontext
 from typing import Any, Final
 
@@ -25,7 +25,7 @@ from bloomery.cli import terminal
 from bloomery.cli.client import ApiError, Client
 
 DEPTH: Final = 10  # of stacks below each other that are looked at
-_NOT_FOUND: Final = 404
+_NOT_FOUND, _SERVER_FAULT = 404, 500
 _PATH: Final = re.compile(r"resources\.\S+: ")  # before what a resource itself said
 _POLL_S: Final = 0.25
 _MOST_LINES: Final = 40  # of a live tree; then what is done is left out
@@ -108,6 +108,28 @@ class EventLog:
         return listed
 
 
+class Absence:
+    """Bears a service that does not answer for a while, and says so once each time."""
+
+    def __init__(self, say: Callable[[str], object]) -> None:
+        self._say = say
+        self._is_absent = False
+
+    def bear(self, exc: ApiError) -> None:
+        """Raise what the service itself has refused."""
+        answer = exc.facts["answer"]
+        if answer is not None and answer < _SERVER_FAULT:
+            raise exc
+        if not self._is_absent:
+            self._say(f"the service does not answer, and is asked again: {exc.facts['reason']}")
+        self._is_absent = True
+
+    def end(self) -> None:
+        if self._is_absent:
+            self._say("the service answers again")
+        self._is_absent = False
+
+
 class StackRun:
     """One stack, watched with a request for it and one for its events a look.
 
@@ -120,6 +142,7 @@ class StackRun:
         self._path = ""
         self._log = EventLog(client, "")
         self._rows: dict[tuple[str, str], Json] = {}  # by stack and name
+        self._news: list[Json] = []  # that were read, and are not in the rows yet
         self._told: list[str] = []
         self._began = time.monotonic()
 
@@ -150,14 +173,22 @@ class StackRun:
     def watch_to_end(self) -> Json:
         """Show the tree until nothing is under way; return the stack.  Raises StackStuck."""
         give_up_at = self._began + (self._limit_s or float("inf"))
+        absence = Absence(self._console.print)
+        stack: Json = {}
         with self._live() as live:
             while True:
-                stack = _show(self._client, self._path)
-                self._look(stack)
-                if live is not None:
-                    live.update(self._tree(stack, most_lines=_MOST_LINES))
-                if "IN_PROGRESS" not in stack["stack_status"]:
-                    break
+                try:
+                    stack = _show(self._client, self._path)
+                    self._look(stack)
+                    absence.end()
+                except ApiError as exc:
+                    absence.bear(exc)
+                    stack = stack or {"stack_status": "IN_PROGRESS", "stack_name": self._name}
+                else:
+                    if live is not None:
+                        live.update(self._tree(stack, most_lines=_MOST_LINES))
+                    if "IN_PROGRESS" not in stack["stack_status"]:
+                        break
                 if time.monotonic() > give_up_at:
                     raise StackStuck(
                         reason=f"stack {self._name} is still {stack['stack_status']} after "
@@ -186,21 +217,30 @@ class StackRun:
         return nullcontext()
 
     def _look(self, stack: Json) -> None:
-        """Bring the rows up to what events tell; a list of resources tells what is new."""
-        news = [each for each in self._log.news() if not _is_of_stack(each)]
-        if not self._rows or any(_key(each) not in self._rows for each in news):
-            known = resources(self._client, self._path)
-            self._rows = {**self._rows, **{_key(each): each for each in known}}
-        owners = by_thing(self._rows.values()) if news else {}
+        """Bring the rows up to what events tell.
+
+        A list of resources tells what is new, and who stands for a name when an old one goes.
+        """
+        self._news += [each for each in self._log.news() if not _is_of_stack(each)]
+        news = self._news
+        ends = "IN_PROGRESS" not in stack["stack_status"]
+        goes = any(each["resource_status"].startswith("DELETE") for each in news)
+        if ends or goes or not self._rows or any(_key(each) not in self._rows for each in news):
+            known = {_key(each): each for each in resources(self._client, self._path)}
+        else:
+            known = {}
         for event in news:
-            state, reason = event["resource_status"], event["resource_status_reason"]
-            row = self._rows.setdefault(_key(event), {**event, "resource_type": ""})
-            row["resource_status"], row["resource_status_reason"] = state, reason
-            row["physical_resource_id"] = (
-                event["physical_resource_id"] or row["physical_resource_id"]
-            )
-            if not self._console.is_terminal:
-                self._print(path_of_resource(owners, row), state, reason)
+            self._rows[_key(event)] = _told(self._rows.get(_key(event)), event)
+        self._rows |= known
+        self._news = []
+        if news and not self._console.is_terminal:
+            owners = by_thing(self._rows.values())
+            for each in news:
+                self._print(
+                    path_of_resource(owners, each),
+                    each["resource_status"],
+                    each["resource_status_reason"],
+                )
 
     def _print(self, path: str, state: str, reason: str) -> None:
         """Print a change; a sentence that a member has said is not said again by its group."""
@@ -269,6 +309,12 @@ def path_of_resource(owners: Mapping[str, Json], row: Json) -> str:
 def _is_of_stack(event: Json) -> bool:
     """Whether an event is of a stack itself, and of none of its resources."""
     return bool(event["physical_resource_id"] == _stack_id(event))
+
+
+def _told(row: Json | None, event: Json) -> Json:
+    """Return a resource as an event tells of it; an event has no type and names nobody else."""
+    thing = event["physical_resource_id"] or (row or {}).get("physical_resource_id")
+    return {"resource_type": "", **(row or {}), **event, "physical_resource_id": thing}
 
 
 def _key(row: Json) -> tuple[str, str]:

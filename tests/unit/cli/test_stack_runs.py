@@ -1,0 +1,87 @@
+"""What a run of a stack shows: the last word on each resource, and a service that is away."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import pytest
+
+from bloomery.cli import stacks
+from bloomery.cli.client import ApiError
+
+LINKS = [{"rel": "stack", "href": "http://h/v1/p/stacks/web/S"}]
+
+
+def event(number: int, name: str, state: str, thing: str) -> dict[str, Any]:
+    return {
+        "id": str(number), "resource_name": name, "resource_status": state, "links": LINKS,
+        "resource_status_reason": "", "physical_resource_id": thing, "event_time": "now",
+    }  # fmt: skip
+
+
+def resource(name: str, state: str, thing: str) -> dict[str, Any]:
+    return event(0, name, state, thing) | {"resource_type": "T"}
+
+
+def refusal(answer: int | None) -> ApiError:
+    return ApiError(method="GET", path="/", reason="Connection refused", answer=answer)
+
+
+class Service:
+    """Each look is a state of the stack, its events, and its resources; or it fails."""
+
+    def __init__(self, *looks: Any) -> None:
+        self.looks = iter(looks)
+        self.look: Any = None
+
+    def get(self, path: str) -> Any:
+        if "/events" in path:
+            return {"events": self.look[1]}
+        if "/resources" in path:
+            return {"resources": self.look[2]}
+        self.look = next(self.looks)
+        if isinstance(self.look, ApiError):
+            raise self.look
+        shown = {"stack_name": "web", "id": "S", "stack_status": self.look[0]}
+        return {"stack": shown | {"stack_status_reason": ""}}
+
+
+@pytest.fixture(autouse=True)
+def _hurry(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(stacks, "_POLL_S", 0)
+
+
+def watch(service: Any, capsys: pytest.CaptureFixture[str]) -> str:
+    run = stacks.StackRun(service, "web")
+    run._follow("/stacks/web/S")
+    run.watch("UPDATE_COMPLETE")
+    return capsys.readouterr().out
+
+
+def test_the_end_of_a_replaced_resource_is_not_the_end_of_its_name(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    news = [event(1, "a", "CREATE_COMPLETE", "new"), event(2, "a", "DELETE_COMPLETE", "old")]
+    gone = event(3, "b", "DELETE_COMPLETE", "b")
+    service = Service(("UPDATE_COMPLETE", [*news, gone], [resource("a", "CREATE_COMPLETE", "new")]))
+    shown = watch(service, capsys)
+    assert "] a: DELETE_COMPLETE" in shown  # it was told
+    assert "── a  T  CREATE_COMPLETE" in shown
+    assert "── b  DELETE_COMPLETE" in shown
+
+
+def test_a_service_that_is_away_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
+    service = Service(
+        refusal(None), refusal(503), refusal(None), ("UPDATE_IN_PROGRESS", [], []), refusal(None),
+        ("UPDATE_COMPLETE", [], []),
+    )  # fmt: skip
+    shown = watch(service, capsys)
+    assert shown.count("does not answer, and is asked again: Connection refused") == 2
+    assert shown.count("answers again") == 2
+    assert "web  UPDATE_COMPLETE" in shown
+
+
+def test_what_the_service_refuses_ends_the_watch() -> None:
+    run = stacks.StackRun(Service(refusal(403)), "web")  # type: ignore[arg-type]
+    with pytest.raises(ApiError):
+        run.watch_to_end()
