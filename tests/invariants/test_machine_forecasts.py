@@ -26,6 +26,7 @@ from bloomery.orchestration.stack import Stack
 from tests.kit import simulations
 
 SEEDS, UPDATES = 60, 5
+ROLLOUTS = 40
 IMAGES = ("http://a", "http://b", "http://c")
 POLICIES = ("rebuild", "rebuild", "replace", "ignore")
 DONE = {
@@ -249,3 +250,82 @@ def test_the_machines_of_a_plan_do_refuse(order: str) -> None:
     machines.refuses = True
     with pytest.raises(AssertionError, match="a plan ordered"):
         getattr(machines, order)("x", "y")
+
+
+class Group:
+    """A group of machines that is drawn at random, and how it rolls out."""
+
+    def __init__(self, seed: int) -> None:
+        self.draw = random.Random(seed)
+        self.count, self.image = self.draw.randint(1, 5), IMAGES[0]
+        self.policy: dict[str, Any] = {}
+        self._redraw()
+
+    def _redraw(self) -> None:
+        down, surge = self.draw.choice(((1, 0), (2, 0), ("50%", 0), (0, 1), (1, 2)))
+        self.policy = {
+            "rolling_update": {
+                "batch_size": self.draw.randint(1, 3), "max_unavailable": down, "max_surge": surge,
+                "order": self.draw.choice(("index_asc", "index_desc")),
+                "health_gate": {"settle_seconds": self.draw.choice((0, 9))},
+            },
+            "canary": {"size": self.draw.randint(0, 2)},
+            "batch_create": {"max_batch_size": self.draw.randint(1, 3)},
+            "deletion": {"batch_size": self.draw.randint(1, 2)},
+        }  # fmt: skip
+
+    def change(self) -> None:
+        if self.draw.random() < 0.7:
+            self.image = self.draw.choice(IMAGES)
+        if self.draw.random() < 0.4:
+            self.count = self.draw.randint(1, 5)
+        self._redraw()
+
+    def stack(self) -> Stack:
+        member = {"selector": {"resource_class": "pool"}, "image": {"source": self.image}}
+        group = {
+            "type": "OS::Ironic::InstanceGroup", "update_policy": self.policy,
+            "properties": {"count": self.count, "member": {**member, "name": "m-%index%"}},
+        }  # fmt: skip
+        return simulations.stack(json.dumps({"resources": {"workers": group}})[1:-1])
+
+
+def _nodes_below(life: Lifecycle) -> dict[str, str | None]:
+    """Return the nodes of the members of groups, by path."""
+    assert life.stack is not None
+    return {
+        f"{stack.row.owner_resource}/{name}": row.record.physical_id
+        for stack in life.stack.stacks.values() if stack.depth
+        for name, row in stack.rows.items()
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("seed", range(ROLLOUTS))
+def test_a_rollout_goes_in_the_stages_that_were_said(seed: int) -> None:
+    group, machines = Group(seed), Watched()
+    life = Lifecycle(Simulation(clock=scheduler.Simulated(), machines=machines))
+    assert life.create(group.stack()).error is None
+    for _ in range(3):
+        group.change()
+        before, ordered = _nodes_below(life), len(machines.orders)
+        update = Update(life, machines, group.stack())
+        assert update.result.error is None, update.result
+        names = {node: path for path, node in (_nodes_below(life) | before).items() if node}
+        _check_stages(
+            update.steps(), [(names.get(n), verb) for n, verb in machines.orders[ordered:]]
+        )
+
+
+def _check_stages(steps: list[Step], orders: list[tuple[str | None, str]]) -> None:
+    """Each stage orders what it said, and ends before the next one begins."""
+    assert all(step.is_certain for step in steps)
+    by_stage: dict[int, list[tuple[str, str]]] = {}
+    for step in steps:
+        told = by_stage.setdefault(step.stage, [])
+        told += [(step.key.name, verb) for verb in step.action.effect.verbs]
+    for stage in sorted(by_stage):
+        said = by_stage[stage]
+        done, orders = orders[: len(said)], orders[len(said) :]
+        assert Counter(verb for _, verb in done) == Counter(verb for _, verb in said)
+        assert {name for name, _ in done} - {None} <= {name for name, _ in said}
+    assert orders == []

@@ -14,6 +14,7 @@ from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Resource, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.functions import base
 
 LATER: Final = Effect(certain=False, reason="what it does to the machine is known later")
@@ -70,7 +71,28 @@ def _has_failed(action: Action) -> bool:
 def _of_create(builder: PlanBuilder, key: Key) -> Effect:
     kind = builder.new.kind(key.name)
     values = _values(builder.new, key.name, kind, builder.after)
-    return kind.effect_of_create(values) if _knows_all(kind, values) else LATER
+    if not _knows_all(kind, values):
+        return LATER
+    effect, replaced = kind.effect_of_create(values), builder.actions[key]
+    if replaced.record is None or replaced.properties is None:
+        return effect
+    if kind.deletes_first(replaced.record.properties, replaced.properties):
+        return replace(effect, reason="the old one is given back first")
+    return effect
+
+
+def of_stand_in(
+    builder: PlanBuilder, verb: Verb, before: Mapping[str, Any], after: Mapping[str, Any]
+) -> Effect:
+    """Say what is done to a member that stands in; ``before``, ``after``: plain definitions."""
+    if not isinstance(builder.new, Stack):
+        return LATER
+    kind = builder.new.kind_of_type("", str(after["type"]))
+    old, new = before.get("properties") or {}, after.get("properties") or {}
+    if verb is Verb.UPDATE:
+        return of_update(kind, old, new, {name for name in new if new[name] != old.get(name)})
+    tell = kind.effect_of_create if verb is Verb.CREATE else kind.effect_of_delete
+    return tell(_decisive(kind, new))
 
 
 def _of_delete(builder: PlanBuilder, key: Key, action: Action) -> Effect:

@@ -154,7 +154,7 @@ def _step(step: Step, machine: str | None) -> dict[str, Any]:
         "resource": step.key.name,
         "type": action.type,
         "action": step.word,
-        "reason": action.reason or effect.reason,
+        "reason": "; ".join(dict.fromkeys(part for part in (action.reason, effect.reason) if part)),
         "certain": step.is_certain,
         "stage": step.stage,
         "machine": machine,

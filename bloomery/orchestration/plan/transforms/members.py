@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any, Final, NamedTuple
 
 from bloomery import errors
 from bloomery.orchestration.graph import Graph
-from bloomery.orchestration.plan import nested
+from bloomery.orchestration.plan import effects, nested
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.plans import (
     BATCH,
@@ -102,14 +102,15 @@ def batch_members(builder: PlanBuilder) -> None:
         group = nested_plan.after
         if not isinstance(group, Indexed):
             continue
-        steps = group.steps_from(_present(nested_plan))
+        present = _present(nested_plan)
+        steps = group.steps_from(present)
         if steps is not None:
-            batches = _Batches(builder, name, str(group.member("0")["type"]))
+            batches = _Batches(builder, name, group.member, present)
             batches.lay_out(_of_rollout(batches, steps))
         elif isinstance(group, ResourceGroup) and (pace := _pace(nested_plan, group)):
-            batches = _Batches(builder, name, str(group.properties["resource_def"]["type"]))
+            batches = _Batches(builder, name, group.member, present)
             try:
-                batches.lay_out(_of_resources(batches, group, pace, _present(nested_plan)))
+                batches.lay_out(_of_resources(batches, group, pace))
             except errors.Misplaced as exc:
                 raise exc.under("resources", name) from exc
 
@@ -147,9 +148,10 @@ def _of_rollout(batches: _Batches, steps: Iterable[Step]) -> Iterator[_Batch]:
 
 
 def _of_resources(
-    batches: _Batches, group: ResourceGroup, pace: Mapping[str, Any], present: groups.Members
+    batches: _Batches, group: ResourceGroup, pace: Mapping[str, Any]
 ) -> Iterator[_Batch]:
     """Yield what is done in each batch.  Raises where the pauses take longer than the stack may."""
+    present = batches.present
     steps = list(
         groups.batches(
             target=group.count(),
@@ -175,11 +177,15 @@ def _of_resources(
 
 @dataclass(slots=True)
 class _Batches:
-    """The batches of one group in the graph; ``member_type``: of who stands in."""
+    """The batches of one group in the graph.
+
+    ``define`` gives the definition of a member; ``present``: those that are there before.
+    """
 
     builder: PlanBuilder
     name: str
-    member_type: str
+    define: Callable[[str], Mapping[str, Any]]
+    present: groups.Members
 
     def lay_out(self, batches: Iterable[_Batch]) -> None:
         """Let each batch wait for the one before it."""
@@ -211,9 +217,15 @@ class _Batches:
                 self.builder.graph.add(key, wait)
 
     def _stand_in(self, key: Key) -> None:
-        """Put a member that is not there before nor after."""
-        verb = Verb.CREATE if key.phase == MAKE else Verb.DELETE
-        self.builder.put(key, Action(verb=verb, type=self.member_type, reason=STANDS_IN))
+        """Put a member that is not there afterwards; it may have been there before."""
+        name = key.name.rpartition("/")[2]
+        before, after = self.present.get(name), self.define(name)
+        verb = Verb.DELETE
+        if key.phase == MAKE:
+            verb = Verb.CREATE if before is None else Verb.UPDATE
+        effect = effects.of_stand_in(self.builder, verb, before or {}, after)
+        stands_in = Action(verb=verb, type=after["type"], reason=STANDS_IN, effect=effect)
+        self.builder.put(key, stands_in)
         self.builder.graph.add(Key(self.name, MAKE), key)
 
     def _wait(self, wait: Key, batch: _Batch, place: str) -> None:
