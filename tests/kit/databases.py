@@ -181,8 +181,9 @@ class Server:
 
     def _clear(self, name: str) -> None:
         """Leave the rows of a database that was made just now; MariaDB goes on counting them."""
-        engine = sa.create_engine(self._admin_url.set(database=name), poolclass=sa.NullPool)
-        with engine.begin() as conn:
+        url = self._admin_url.set(database=name)
+        emptying = _with_shared_statements(sa.create_engine(url, poolclass=sa.NullPool))
+        with emptying.begin() as conn:
             used = set(conn.execute(_used_tables()).scalars())
             for table in reversed(METADATA.sorted_tables):
                 if table.name in used:

@@ -14,8 +14,9 @@ import socket
 import threading
 import uuid
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 import kombu
 import pytest
@@ -25,7 +26,7 @@ from bloomery.cmd import threads
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.rpc import JsonRpc
-from bloomery.rpc import transports
+from bloomery.rpc import json_rpc_server, transports
 from bloomery.rpc.contract import METHODS
 from bloomery.rpc.transports import Server, Transport
 
@@ -152,20 +153,34 @@ def _end(sock: socket.socket) -> None:
 
 
 @contextlib.contextmanager
-def link(transport: str, endpoint: Any, **default: Any) -> Iterator[Link]:
+def link(
+    transport: str, endpoint: Any, *, is_left_at_once: bool = False, **default: Any
+) -> Iterator[Link]:
+    """``is_left_at_once``: nobody waits until the server has ended, which takes oslo a second."""
     conf = conf_of(transport, **default)
     host = name_of(conf)
     server = transports.build_server(conf, host, endpoint)
     local = {host: endpoint} if transport == "none" else {}
     client = transports.build_client(conf, local=local)
+    if isinstance(server, json_rpc_server.JsonRpcServer):
+        server._server.expiration_interval = 0.01  # seconds until it notices that it is to end
     server.start()
     try:
         yield Link(conf=conf, host=host, endpoint=endpoint, client=client, server=server)
     finally:
         client.close()
-        server.stop(5)
-        if transport == "oslo":
-            forget_queue(host)
+        ending = _ending.submit(_stop, server, host if transport == "oslo" else None)
+        if not is_left_at_once:
+            ending.result()
+
+
+def _stop(server: Server, queue_host: str | None) -> None:
+    server.stop(5)
+    if queue_host is not None:
+        forget_queue(queue_host)
+
+
+_ending: Final = ThreadPoolExecutor(16, thread_name_prefix="rpc-end")  # this process waits for it
 
 
 class Renamed:
@@ -192,7 +207,9 @@ def carried(conductors: Mapping[str, Any], until_done: contextlib.ExitStack) -> 
     if transport == "none":
         return transports.InProcess(conductors)
     links = {
-        host: until_done.enter_context(link(transport, conductor, executor_thread_pool_size=64))
+        host: until_done.enter_context(
+            link(transport, conductor, is_left_at_once=True, executor_thread_pool_size=64)
+        )
         for host, conductor in conductors.items()
     }
     first = next(iter(links.values()))
