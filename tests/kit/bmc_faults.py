@@ -41,7 +41,6 @@ GRACE_S: Final = 30.0  # for a machine that is busy with other things
 PAUSE_S: Final = 0.4
 AT_ONCE: Final = 28
 DONE: Final = "done"
-MOST_REQUESTS: Final = 14  # of one operation, and more
 OVER_TLS: Final = ("manage", "power on", "deploy")
 
 FAULTS: Final[dict[str, dict[str, Any]]] = {
@@ -302,12 +301,11 @@ def single_cells(*, tls: bool = False) -> Iterator[Cell]:
                 yield Cell(operation=operation, fault=fault, request=request, tls=tls)
 
 
-def lost_answers(most: int = MOST_REQUESTS) -> Iterator[Cell]:
-    """One answer that is lost, before or after the work, at whichever request it may be."""
+def first_lost_answers() -> Iterator[Cell]:
+    """The first answer of an operation that is lost, before or after the work."""
     for operation in OPERATIONS:
         for fault in ("reset", "after") if not operation.name.startswith(("get", "read")) else ():
-            for passed in range(most):
-                yield Cell(operation=operation, fault=fault, passed=passed)
+            yield Cell(operation=operation, fault=fault)
 
 
 def lasting_cells(*, tls: bool = False) -> Iterator[Cell]:
@@ -354,6 +352,19 @@ class Trial:
         with ExitStack() as racks, ThreadPoolExecutor(AT_ONCE) as pool:
             machines = self._machines(racks, listed)
             return list(pool.map(self._row, listed, machines))
+
+    def lose_each_answer(self) -> list[Row]:
+        """Lose the answers of each operation one by one, until it asks for no more."""
+        rows, cells = [], list(first_lost_answers())
+        while cells:
+            tried = self.run(cells)
+            rows += tried
+            cells = [
+                dataclasses.replace(row.cell, passed=row.cell.passed + 1)
+                for row in tried
+                if row.hits
+            ]
+        return rows
 
     def _machines(self, racks: ExitStack, listed: list[Cell]) -> list[Machine]:
         made = []

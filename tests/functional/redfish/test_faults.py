@@ -41,10 +41,8 @@ def test_a_single_fault_fails_nothing(rows) -> None:
 
 
 def test_whichever_answer_is_lost_the_operation_ends_well(trial) -> None:
-    rows = trial.run(bmc_faults.lost_answers())
+    rows = trial.lose_each_answer()
     assert [str(row) for row in rows if row.outcome != bmc_faults.DONE] == []
-    last = [row for row in rows if row.cell.passed == bmc_faults.MOST_REQUESTS - 1]
-    assert [str(row) for row in last if row.hits] == [], "there are more requests than were tried"
     assert sum(row.hits for row in rows) > 100
 
 
