@@ -44,7 +44,7 @@ def iso(tmp_path) -> Iterator[str]:
     (tmp_path / "rescue.iso").write_bytes(bytes(1 << 16))
     handler = functools.partial(_Quiet, directory=str(tmp_path))
     with http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler) as server:
-        threading.Thread(target=server.serve_forever, daemon=True).start()
+        threading.Thread(target=server.serve_forever, args=(0.01,), daemon=True).start()
         yield f"http://127.0.0.1:{server.server_port}/rescue.iso"
         server.shutdown()
 
