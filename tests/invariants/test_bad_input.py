@@ -8,7 +8,7 @@ import pytest
 from bloomery.api import app, auth
 from tests.kit import documented_stories, fuzz_documented, fuzz_hostile, fuzz_wire
 
-EXAMPLES = 5  # of right and of wrong requests, for each operation
+EXAMPLES = 3  # of right and of wrong requests, for each operation
 
 
 @pytest.mark.timeout(
