@@ -1,12 +1,13 @@
 #!/usr/bin/env python3
 """Run the suites of ``make test``, each within its budget of time, and say what ran on what.
 
-SUITES is the table. Two suites run at a time, their output line by line as it comes. One that
-overruns its budget is ended with all its children; after a failure the others still run. What needs
-a server that is not here is skipped, except where CI=true is set: there it has failed. Nothing to
-test is a failure too. Up to three tests that fail are run once more, alone: a machine may be busy
-beyond what a test allows for; the table names those that pass only then. The last line counts
-suites: "N passed, N failed", and "N skipped" if any.
+SUITES is the table. Two suites run at a time, the longest first, so that none of them runs alone at
+the end; their output comes line by line. One that overruns its budget is ended with all its
+children; after a failure the others still run. What needs a server that is not here is skipped,
+except where CI=true is set: there it has failed. Nothing to test is a failure too. Up to three
+tests that fail are run once more, alone: a machine may be busy beyond what a test allows for; the
+table names those that pass only then. The last line counts suites: "N passed, N failed", and "N
+skipped" if any.
 
     tools/suites.py                       every suite of the table that is not marked as extra
     tools/suites.py unit -- -k lock -x    one suite, with arguments for the command behind it
@@ -94,21 +95,21 @@ SUITES: Final = (
     Suite("lint", STYLE, 60),
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
-    Suite("unit", f"{PYTEST} tests/unit", 600, "no database"),
-    Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("functional", FUNCTIONAL, 1000, "SQLite", uses=("rabbitmq",), tools=("ipmi", "curl")),
-    Suite(
-        "on-postgresql", STORIES, 600, needs=("postgresql",),
-        env=(on_database("postgresql"), over("json-rpc")),
-    ),
+    Suite("unit", f"{PYTEST} tests/unit", 600, "no database"),
     Suite(
         "on-mariadb", FIRST_STORIES, 600, needs=("quick mariadb", "rabbitmq"),
         env=(on_database("mariadb"), over("oslo")),
     ),
+    Suite(
+        "on-postgresql", STORIES, 600, needs=("postgresql",),
+        env=(on_database("postgresql"), over("json-rpc")),
+    ),
     Suite("invariants", f"{PYTEST} tests/invariants", 600, IN_PROCESS),
+    Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
+    Suite("conformance", f"{PYTEST} tests/conformance", 600, "Heat 27.0.1, Ironic 39.0.0"),
     Suite("cluster", f"{PYTEST} tests/cluster", 400, IN_PROCESS),
     Suite("mutants", f"{PYTEST} tests/mutants", 300, IN_PROCESS),
-    Suite("chaos", f"{PYTEST} tests/chaos", 420, "SQLite", uses=(*EVERY_SERVER, "redis")),
     Suite("counts", f"{PYTEST} tests/counts", 120, IN_PROCESS),
     Suite("postgresql", f"{PYTEST} tests/servers", 600, needs=("postgresql",), uses=("rabbitmq",)),
     Suite("mariadb", f"{PYTEST} tests/servers", 600, needs=("mariadb",)),
