@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from bloomery.conductor.periodics.power_sync import PowerSync
+from bloomery.lab import models
 from tests.functional.redfish.conftest import manageable
 from tests.kit.waiting import wait_for
 
@@ -55,6 +56,31 @@ def test_machines_of_a_model_share_what_explains_their_bios(stage, make_rack, as
     assert taken(asked, other) == [*LOGIN, *(path for path in VERIFY if "Registries" not in path)]
     shown = stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
     assert all(setting["attribute_type"] for setting in shown)
+
+
+@pytest.mark.parametrize(
+    ("model", "first", "another"),  # the first machine of a model explains what its BIOS can do
+    [
+        ("generic", 8, 6),
+        ("dmtf-rackmount1", 8, 6),
+        ("hpe-ilo6", 8, 8),  # what would explain it is missing, and is looked for again
+        ("supermicro-x10", 7, 7),  # likewise
+        ("openbmc-gb300", 6, 6),
+        ("dell-idrac", 10, 6),  # not under its name: the list of explanations is asked for
+        ("lenovo-xcc", 8, 6),
+    ],
+)
+def test_verify_costs_each_make_of_bmc_as_much_as_here(
+    stage, make_rack, asked, model, first, another
+) -> None:
+    for machine, count in zip(make_rack(2, model=model).machines, (first, another), strict=True):
+        manageable(stage, machine)
+        assert len(taken(asked, machine)) == count
+
+
+def test_every_make_of_bmc_is_in_the_table() -> None:
+    [marker] = test_verify_costs_each_make_of_bmc_as_much_as_here.pytestmark
+    assert [row[0] for row in marker.args[1]] == list(models.ALL)
 
 
 def test_power_on_looks_once_before_it_asks(stage, machine, asked) -> None:
