@@ -2,7 +2,8 @@
 
 Steps::
 
-    enroll -> add_ports -> steer <-> order      until it stands where it is to stand
+    enroll -> add_ports -> steer <-> order      until it stands where it is to stand, inspected
+                                                and configured
     patch -> steer <-> order                    an update; down and up again where that is asked
     leave <-> order -> remove                   the end
 """
@@ -17,7 +18,7 @@ from typing import Any, ClassVar, Final
 from bloomery import errors
 from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.properties.schema import Attribute, Schema
-from bloomery.orchestration.resources import base, drift, machines, node_schema, stepwise
+from bloomery.orchestration.resources import base, drift, machines, node_schema, step_run, stepwise
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 
@@ -26,9 +27,14 @@ REMOVABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 ABORTED: Final = frozenset({State.INSPECTWAIT, State.CLEANWAIT, State.CLEANHOLD})
 HELD: Final = frozenset({State.CLEANHOLD})
 PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
+CONFIGURATION: Final = "hardware_configuration"
+APPLIED: Final = "applied"  # of it
+WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
 
-DECISIVE: Final = frozenset({"target_state", "inspect", "on_delete"})  # what is ordered of it
+DECISIVE: Final = frozenset(
+    {"target_state", "inspect", "on_delete", "hardware_configuration"}
+)  # what is ordered of it
 
 
 class Node(stepwise.OnNode):
@@ -45,8 +51,11 @@ class Node(stepwise.OnNode):
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
-        inspects = properties["inspect"] != "none"
-        effect = _effect(State.ENROLL, properties["target_state"], inspects=inspects)
+        effect = _effect(
+            State.ENROLL, properties["target_state"],
+            inspects=properties["inspect"] != "none",
+            configures=bool(_unapplied({}, properties)),
+        )  # fmt: skip
         driver, resource_class = _text(properties["driver"]), _text(properties["resource_class"])
         return replace(effect, driver=driver, resource_class=resource_class)
 
@@ -56,7 +65,12 @@ class Node(stepwise.OnNode):
     ) -> Effect:
         """A node with an instance on it stays where it is; whether one is, no property tells."""
         state = before["target_state"]
-        effect = _effect(state, after["target_state"], inspects=_inspects(before, after, names))
+        effect = _effect(
+            state, after["target_state"],
+            inspects=_inspects(before, after, names),
+            configures=CONFIGURATION in names
+            and bool(_unapplied(before.get(CONFIGURATION) or {}, after)),
+        )  # fmt: skip
         certain = effect.certain and state != State.AVAILABLE and "inspect" not in names
         return replace(effect, certain=certain) if effect.verbs else effect
 
@@ -108,18 +122,42 @@ class Node(stepwise.OnNode):
         if state in UNSTABLE_STATES | HELD:
             self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}: it is {state}")
         data.pop("ordered", None)
+        self._note_time(ordered)
         if ordered is not None and (
             state in FAILED or (ordered, state) == ("manage", State.ENROLL)
         ):
             raise stepwise.MachineFailed(str(node["last_error"]))
-        verb = self._next_verb(state)
+        if ordered == "clean":
+            data[APPLIED] = dict(self.properties[CONFIGURATION] or {})
+        verb = self._next_verb(node)
         if verb is None:
             return None
         return self._to_order(node, verb, then="steer")
 
-    def _next_verb(self, state: str) -> str | None:
+    def _next_verb(self, node: Json) -> str | None:
+        """Return the verb to order; a node that is set aside for somebody stays as it is.
+
+        Raises MachineRefused where it cannot be configured.
+        """
+        state, target = node["provision_state"], self.properties["target_state"]
         inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
-        return next_verb(state, self.properties["target_state"], inspects=inspects)
+        configures = bool(_unapplied(self.record.data.get(APPLIED) or {}, self.properties))
+        is_free = state in WITHOUT_INSTANCE and node["instance_uuid"] is None
+        if configures and target != State.ENROLL and not is_free:
+            raise stepwise.MachineRefused(
+                f"cannot configure node {node['name'] or node['uuid']}: it is {state}"
+                + (", and in use" if node["instance_uuid"] else "")
+            )
+        return next_verb(
+            state, target, inspects=inspects and is_free, configures=configures and is_free
+        )
+
+    def _note_time(self, ordered: str | None) -> None:
+        """Note how long a verb took that has ended."""
+        began = self.record.data.pop("began", None)
+        if ordered is not None and began is not None:
+            timings = self.record.data.setdefault("timings", {})
+            timings[PHASES.get(ordered, "clean")] = round(self.context.utc() - began, 3)
 
     def _to_order(self, node: Json, verb: str, then: str) -> str:
         self.note_move(node)
@@ -128,11 +166,20 @@ class Node(stepwise.OnNode):
 
     def step_order(self) -> str | None:
         data = self.record.data
-        self.order(data["verb"])
-        data["ordered"] = data["verb"]
+        self.order(data["verb"], **self._arguments(data["verb"]))
+        data["ordered"], data["began"] = data["verb"], self.context.utc()
         if data["verb"] == "inspect":
             data["inspected"] = True
         return str(data["then"])
+
+    def _arguments(self, verb: str) -> Json:
+        """Return what a verb is ordered with: cleaning runs what is not applied yet."""
+        if verb != "clean":
+            return {}
+        stated = self.properties[CONFIGURATION]
+        sections = _unapplied(self.record.data.get(APPLIED) or {}, self.properties)
+        steps = [each for name in sections for each in step_run.steps_of(name, stated[name])]
+        return {"clean_steps": step_run.numbered(steps)}
 
     @classmethod
     def preempted_by(
@@ -176,6 +223,7 @@ class Node(stepwise.OnNode):
         except errors.NotFound as exc:
             raise base.UpdateReplace from exc
         self.check_unmarked(node["extra"], f"node {node['uuid']}")
+        self._check_destruction()
         names = set(self.record.data.get("changed", ()))
         before, after = self._fields(self.record.properties), self._fields()
         changes = {name: value for name, value in after.items() if value != before[name]}
@@ -188,6 +236,17 @@ class Node(stepwise.OnNode):
         self._change_maintenance(self.record.properties.get("maintenance") or {})
         self.record.data.pop("changed", None)
         return "steer"
+
+    def _check_destruction(self) -> None:
+        """Refuse to change RAID, which destroys data, unless that is said."""
+        stated = self.properties[CONFIGURATION] or {}
+        if "raid" in _unapplied(self.record.data.get(APPLIED) or {}, self.properties) and not (
+            stated.get("allow_destructive")
+        ):
+            raise stepwise.MachineRefused(
+                f"cannot change RAID of node {self.node_uuid()}, which destroys data: set "
+                f"{CONFIGURATION}.allow_destructive to true"
+            )
 
     def _fields(self, properties: Mapping[str, Any] | None = None) -> Json:
         """Return the fields of the API, with the mark; None where nothing is said."""
@@ -298,7 +357,8 @@ class Node(stepwise.OnNode):
             yield from drift.compare({"driver_info": driver_info}, real, secret=True)
         yield from drift.compare(self._expected_facts(), real)
         yield from self._port_differences()
-        if self._next_verb(real["provision_state"]) is not None:
+        state = real["provision_state"]
+        if next_verb(state, self.properties["target_state"], inspects=False) is not None:
             yield from drift.compare({"provision_state": self.properties["target_state"]}, real)
 
     def _with_parent(self, expected: Json, real: Json) -> Json:
@@ -328,7 +388,11 @@ class Node(stepwise.OnNode):
             yield from drift.compare(expected, real, f"ports/{address}/")
 
     def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name == "timings":
+            return self.record.data.get("timings") or {}
         try:
+            if name == "ports":
+                return [port["address"] for port in self.machines.list_ports(self.node_uuid())[0]]
             return self.get_node().get(name)
         except errors.NotFound:
             return None
@@ -342,21 +406,29 @@ class Node(stepwise.OnNode):
 # --------------------------------------------------------------------- functions of properties
 
 
-ENDS: Final = {"manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "provide": State.AVAILABLE}
+ENDS: Final = {
+    "manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "clean": State.MANAGEABLE,
+    "provide": State.AVAILABLE,
+}  # fmt: skip
 
 
-def next_verb(state: str, target: str, *, inspects: bool) -> str | None:
-    """Return the verb that brings a node nearer to ``target``; ``inspects``: it is still to be."""
+def next_verb(state: str, target: str, *, inspects: bool, configures: bool = False) -> str | None:
+    """Return the verb that brings a node nearer to ``target``.
+
+    ``inspects`` and ``configures``: that is still to be done, and may take it down for it.
+    """
     if state == State.ENROLL:
         return None if target == State.ENROLL else "manage"
     if state in FAILED:
         return "manage"
     if state == State.AVAILABLE:
-        return None if target == State.AVAILABLE else "manage"
+        return None if target == State.AVAILABLE and not (inspects or configures) else "manage"
     if state != State.MANAGEABLE:
         return None
     if inspects:
         return "inspect"
+    if configures:
+        return "clean"
     return "provide" if target == State.AVAILABLE else None
 
 
@@ -371,16 +443,24 @@ def _inspects(before: Mapping[str, Any], after: Mapping[str, Any], names: Collec
     return after["inspect"] != "none" and (not was_inspected or inspects_anew(after, names))
 
 
+def _unapplied(applied: Mapping[str, Any], properties: Mapping[str, Any]) -> Sequence[str]:
+    """Return the sections of a node's configuration that differ from what was applied."""
+    stated = properties.get(CONFIGURATION)
+    return step_run.changed_sections(applied, stated) if isinstance(stated, Mapping) else []
+
+
 def _text(value: Any) -> str | None:
     return value if isinstance(value, str) else None
 
 
-def _effect(state: str, target: str, *, inspects: bool) -> Effect:
+def _effect(state: str, target: str, *, inspects: bool, configures: bool) -> Effect:
     """Say which verbs bring a node from a state to its target."""
     verbs: list[str] = []
-    while (verb := next_verb(state, target, inspects=inspects)) is not None:
+    pending = {"inspects": inspects, "configures": configures}
+    while (verb := next_verb(state, target, **pending)) is not None:
         verbs.append(verb)
-        state, inspects = ENDS[verb], inspects and verb != "inspect"
-    impact = Impact.SERVICE if {"inspect", "provide"}.intersection(verbs) else Impact.PATCH
+        state = ENDS[verb]
+        pending |= {"inspect": {"inspects": False}, "clean": {"configures": False}}.get(verb, {})
+    impact = Impact.SERVICE if {"inspect", "clean", "provide"}.intersection(verbs) else Impact.PATCH
     reason = f"the node goes through {', '.join(verbs)}" if verbs else ""
     return Effect(impact=impact, verbs=tuple(verbs), reason=reason)

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
+from bloomery.orchestration.resources import step_run
 
 INTERFACES: Final = (
     "bios", "boot", "console", "deploy", "firmware", "inspect", "management", "network",
@@ -88,6 +89,13 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         Type.STRING, "When it is inspected; always: also when driver_info or interfaces change.",
         default="once", constraints=[constraints.AllowedValues(["none", "once", "always"])],
     ),
+    "hardware_configuration": _property(
+        Type.MAP, "Firmware, BIOS, RAID and further steps, by cleaning, before it is available.",
+        schema={
+            name: step_run.HardwareConfiguration.properties_schema[name]
+            for name in (*step_run.SECTIONS, "allow_destructive")
+        },
+    ),
     "timeouts": _property(Type.MAP, "How long each part may take.", schema=TIMEOUTS),
     "on_delete": _property(
         Type.STRING, "What is done with it in the end.", default="delete",
@@ -110,6 +118,8 @@ _SHOWN: Final[Mapping[str, tuple[str, Type]]] = {
     "traits": ("What it has.", Type.LIST),
     "boot_mode": ("How it boots.", Type.STRING),
     "properties": ("Properties of the machine, as inspection found them.", Type.MAP),
+    "ports": ("The addresses of its ports.", Type.LIST),
+    "timings": ("Seconds that verify, inspect and clean took last.", Type.MAP),
 }
 ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     name: Attribute(description, kind, cached=False) for name, (description, kind) in _SHOWN.items()

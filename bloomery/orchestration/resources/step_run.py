@@ -379,7 +379,7 @@ def _effect_of_run(mode: str, *, runs: bool) -> Effect:
 
 def changed_sections(before: Mapping[str, Any], after: Mapping[str, Any]) -> list[str]:
     """Return the sections of a HardwareConfiguration that are there and differ, in their order."""
-    return [each for each in SECTIONS if after[each] and after[each] != before.get(each)]
+    return [each for each in SECTIONS if after.get(each) and after[each] != before.get(each)]
 
 
 def _mode_of(properties: Mapping[str, Any]) -> str:
