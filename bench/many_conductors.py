@@ -2,7 +2,7 @@
 
 Cycles of nodes are asked of an API, which calls conductors by JSON-RPC; each value is what a node
 takes with three conductors, its floor with one.  BMCs of 50 ms hold a worker for as long: a fake
-machine is asked three times in a cycle, and answers each time as slowly as seven such calls.  The
+machine is asked three times in a cycle, and answers each time as slowly as twenty such calls.  The
 dead conductor has never lived: its rows say that it works on a thousand deployments, and its
 counter stands still.
 """
@@ -39,13 +39,13 @@ from bloomery.model.step import Run
 from bloomery.state_dir import StateDir
 from tools import servers
 
-NODES_OF_A_ROUND: Final = 40
+NODES_OF_A_ROUND: Final = 120  # so many that each conductor has its share of them
 TAKEN_OVER: Final = 1000
 CLIENTS: Final = 8
 BMC_S: Final = 0.05
 HEARTBEAT: Final = {"conductor/heartbeat_interval": 5, "conductor/heartbeat_timeout": 30}
 WORKERS: Final = {"conductor/workers_pool_size": 8}
-CALLS: Final = 7  # of 50 ms, where a fake machine is asked once
+CALLS: Final = 20  # of 50 ms, where a fake machine is asked once
 SLOW: Final = dict.fromkeys(("fake/power_delay", "fake/management_delay"), CALLS * BMC_S)
 WAY: Final = (
     ("manage", "manageable"), ("provide", "available"), ("active", "active"),
