@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import uuid
 
 import pytest
 
@@ -194,6 +195,21 @@ def test_flows_of_the_dead_go_on(site, peer, script, leases, clock):
     wait_for(lambda: not peer.workers.busy, "the other conductor's worker to end")
     assert script.calls.count("write") == 2, "it asked no hardware"
     assert site.everything() == before
+
+
+def test_allocations_of_the_dead_are_looked_after(site, peer, leases, clock):
+    peer.allocations.close()  # it dies before it looks
+    node = site.enrol(resource_class="large")
+    site.set(node, provision_state="available", power_state="power off")
+    allocation = str(uuid.uuid4())
+    values = {"uuid": allocation, "resource_class": "large"}
+    ConductorManager(peer).create_allocation(site.request(), values, None)
+    leases.run()
+    assert site.node(node).allocation_uuid is None
+    clock.now += TIMEOUT_S
+    leases.run()
+    leases.run()
+    wait_for(lambda: site.node(node).allocation_uuid == allocation, "the heir to find a node")
 
 
 def test_step_that_may_not_be_repeated_fails_its_flow_by_name(site, peer, script, leases, clock):
