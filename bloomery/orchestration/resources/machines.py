@@ -92,6 +92,9 @@ class Machines(Protocol):
 
     def detach_vif(self, uuid: str, vif_id: str) -> None: ...
 
+    def set_runbook_traits(self, uuid: str, traits: Sequence[str]) -> None:
+        """Let a runbook be for nodes that have one of exactly these traits."""
+
     def list_bios_settings(self, uuid: str) -> Mapping[str, str | None]:
         """Return the BIOS settings of a node, as they were read last: value by name."""
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, ClassVar
+from collections.abc import Iterator, Mapping
+from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import machine_records, machines
+from bloomery.orchestration.resources import drift, machine_records, machines
 
+TRAITS: Final = "traits"
 _UUID: Mapping[str, Attribute] = {"uuid": Attribute("Its UUID.", Type.STRING, cached=False)}
 _EXTRA = Schema(Type.MAP, "Notes of yours.", update_allowed=True)
 
@@ -63,7 +64,7 @@ class DeployTemplate(StepsRecord):
 
 
 class Runbook(StepsRecord):
-    """Steps for cleaning and service, on nodes of its traits."""
+    """Steps for cleaning and service, on nodes of its traits; without any, it runs nowhere."""
 
     noun = machines.RUNBOOK
     fields: ClassVar[Mapping[str, str]] = {
@@ -79,9 +80,37 @@ class Runbook(StepsRecord):
         "name": Schema(Type.STRING, "Its name.", required=True, update_allowed=True),
         "description": Schema(Type.STRING, "What it is for.", update_allowed=True),
         "steps": _steps("order"),
+        "traits": Schema(
+            Type.LIST,
+            "It runs on nodes that have one of these.",
+            update_allowed=True,
+            schema=Schema(Type.STRING),
+        ),
         "disable_ramdisk": Schema(Type.BOOLEAN, "Needs no ramdisk.", update_allowed=True),
         "public": Schema(Type.BOOLEAN, "Everybody may use it.", update_allowed=True),
         "owner": Schema(Type.STRING, "The project that it belongs to.", update_allowed=True),
         "extra": _EXTRA,
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _UUID
+
+    def step_create(self) -> str | None:
+        following = super().step_create()
+        self._set_traits()
+        return following
+
+    def step_update(self) -> str | None:
+        """Traits are set beside the record, and again after a crash in between."""
+        self._set_traits()
+        changed = self.record.data.get(machine_records.CHANGED, ())
+        self.record.data[machine_records.CHANGED] = [n for n in changed if n != TRAITS]
+        return super().step_update()
+
+    def _set_traits(self) -> None:
+        if self.properties[TRAITS] is not None:
+            self.machines.set_runbook_traits(str(self.record.physical_id), self.properties[TRAITS])
+
+    def differences(self, real: machines.Json) -> Iterator[drift.Difference]:
+        yield from super().differences(real)
+        if self.properties[TRAITS] is not None:
+            expected = {TRAITS: sorted(self.properties[TRAITS])}
+            yield from drift.compare(expected, {TRAITS: sorted(real[TRAITS] or ())})

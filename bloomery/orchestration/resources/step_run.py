@@ -431,19 +431,25 @@ def firmware_differences(
 def raid_differences(
     expected: Sequence[Mapping[str, Any]], present: Sequence[Mapping[str, Any]]
 ) -> Iterator[drift.Difference]:
-    """Yield logical disks that no disk of the machine is like; a size of MAX is any size."""
+    """Yield logical disks that no disk of the machine is like, as far as the driver tells.
+
+    A size of MAX is any size.
+    """
     rest = list(present)
     for number, disk in enumerate(expected):
-        wanted = {name: value for name, value in disk.items() if value != "MAX"}
-        like = next((each for each in rest if not [*drift.compare(wanted, each)]), None)
+        like = next((each for each in rest if _is_like(disk, each)), None)
         if like is None:
-            field = f"raid_config/logical_disks/{number}"
-            yield drift.missing(field, f"the logical disk {wanted}")
+            yield drift.missing(f"raid_config/logical_disks/{number}", f"the logical disk {disk}")
         else:
             rest.remove(like)
     for disk in rest:
         shown = {name: disk.get(name) for name in ("volume_name", "raid_level", "size_gb")}
         yield drift.Difference("raid_config/logical_disks", f"a logical disk too many: {shown}")
+
+
+def _is_like(expected: Mapping[str, Any], disk: Mapping[str, Any]) -> bool:
+    named = {name: value for name, value in expected.items() if value != "MAX" and name in disk}
+    return not [*drift.compare(named, disk)]
 
 
 def _step(interface: str, step: str, **args: Any) -> Json:

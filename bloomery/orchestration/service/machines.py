@@ -28,6 +28,7 @@ from bloomery.operations import (
     policy,
     provision,
     records,
+    runbooks,
     traits,
 )
 from bloomery.operations.context import Context, Services
@@ -166,6 +167,10 @@ class ServiceMachines:
                 allocations.destroy(context, uuid)
             else:
                 records.destroy(context, declared, uuid)
+
+    def set_runbook_traits(self, uuid: str, names: Sequence[str]) -> None:
+        with _busy_is_told(uuid):
+            runbooks.set_traits(self._context(), uuid, list(names))
 
     # -------------------------------------------------------------------------------- stacks
 

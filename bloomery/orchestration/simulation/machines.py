@@ -18,7 +18,14 @@ import jsonpatch
 
 from bloomery import errors
 from bloomery.conductor.states import Power, State
-from bloomery.orchestration.resources.machines import ALLOCATION, PORT, PORTGROUP, Json, Patch
+from bloomery.orchestration.resources.machines import (
+    ALLOCATION,
+    PORT,
+    PORTGROUP,
+    RUNBOOK,
+    Json,
+    Patch,
+)
 
 _SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
 
@@ -294,6 +301,9 @@ class SimulatedMachines:
                 raise errors.InvalidState(reason=f"allocation {uuid}: its node is in use")
             node |= {"instance_uuid": None, "allocation_uuid": None}
         del self.records[noun][uuid]
+
+    def set_runbook_traits(self, uuid: str, traits: Sequence[str]) -> None:
+        self.records[RUNBOOK][uuid]["traits"] = sorted(traits)
 
     # -------------------------------------------------------------------------------- stacks
 

@@ -71,7 +71,7 @@ class Act:
 PORT = {"node": "{node}", "address": "52:54:00:00:00:99"}
 NODE = {"driver": "fake-hardware", "name": "n1", "inspect": "none", "target_state": "enroll"}
 WEB = {"node": "{node}", "image": IMAGE, "name": "web"}
-BOOK = {"name": "CUSTOM_NEW", "steps": [{**STEP, "order": 1}]}
+BOOK = {"name": "CUSTOM_NEW", "traits": ["CUSTOM_A"], "steps": [{**STEP, "order": 1}]}
 ACTS: dict[str, Act] = {
     "deploy an instance": Act(kind=Instance, properties=WEB),
     "rebuild an instance": Act(
@@ -283,6 +283,8 @@ def request_of(call: Call) -> tuple[str, str, Any]:
         "update_node": lambda: ("PATCH", node, list(arguments[1])),
         "delete_node": lambda: ("DELETE", node, None),
         "set_traits": lambda: ("PUT", f"{node}/traits", {"traits": list(arguments[1])}),
+        "set_runbook_traits": lambda: (
+            "PUT", f"/v1/runbooks/{arguments[0]}/traits", {"traits": list(arguments[1])}),
         "set_maintenance": lambda: ("PUT", f"{node}/maintenance", {}),
         "set_provision_state": lambda: (
             "PUT", f"{node}/states/provision",

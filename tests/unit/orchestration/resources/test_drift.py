@@ -39,7 +39,8 @@ GIVEN: dict[type[base.Resource], dict[str, Any]] = {
     VolumeTarget: {"node": NODE, "volume_type": "iscsi", "volume_id": "v", "boot_index": 0,
                    "properties": {"target_portal": "10.0.0.9"}},
     DeployTemplate: {"name": "CUSTOM_A", "steps": [{**STEP, "priority": 10}]},
-    Runbook: {"name": "CUSTOM_B", "steps": [{**STEP, "order": 1}], "owner": "p1"},
+    Runbook: {"name": "CUSTOM_B", "steps": [{**STEP, "order": 1}], "owner": "p1",
+              "traits": ["B", "A"]},
     Allocation: {"name": "web", "resource_class": "large"},
     Instance: {"node": NODE, "image": IMAGE, "name": "web", "capabilities": {"boot_mode": "uefi"}},
     HardwareConfiguration: {
@@ -135,6 +136,7 @@ DRIFTS: list[tuple[type[base.Resource], Callable[[Rack], dict[str, Any]], str, A
      "properties/target_portal"),
     (DeployTemplate, own("deploytemplate"), "steps", [], "steps"),
     (Runbook, own(RUNBOOK), "owner", "p2", "owner"),
+    (Runbook, own(RUNBOOK), "traits", ["A"], "traits"),
     (Allocation, own(ALLOCATION), "state", "error", "state"),
     (Allocation, node, "instance_uuid", None, "instance_uuid"),
     (Instance, node, "power_state", "power off", "power_state"),
