@@ -20,6 +20,20 @@ TEMPLATES = sorted(
 )
 
 
+MACHINES = sorted((EXAMPLES / "machines").glob("*.yaml"))
+
+
+@pytest.mark.parametrize("path", MACHINES, ids=lambda path: path.stem)
+def test_an_example_of_machines_is_valid_and_runs_without_a_service(
+    path: Path, typed: Command, document: Callable[..., Any]
+) -> None:
+    done = typed("validate", path)
+    assert (done.exit_code, done.stderr) == (0, "")
+    result = document("run", path)
+    assert (result["status"], result["error"]) == ("CREATE_COMPLETE", None)
+    assert [name for name, output in result["outputs"].items() if "error" in output] == []
+
+
 def words(name: str) -> tuple[str | Path, ...]:
     return (EXAMPLES / f"{name}.yaml", *ENVIRONMENTS.get(name, ()))
 
