@@ -153,12 +153,17 @@ class ServiceMachines:
         with _busy_is_told(None):
             if declared is nouns.ALLOCATION:
                 allocations.create(context, fields)
+            elif declared is nouns.RUNBOOK:
+                records.create(context, declared, runbooks.with_owner(context, fields))
             else:
                 records.create(context, declared, fields)
 
     def update(self, noun: str, uuid: str, patch: Patch) -> None:
+        declared, context, plain = nouns.BY_NAME[noun], self._context(), _plain(patch)
         with _busy_is_told(None):
-            records.update(self._context(), nouns.BY_NAME[noun], uuid, _plain(patch))
+            if declared is nouns.RUNBOOK:
+                runbooks.authorize_change(context, uuid, plain)
+            records.update(context, declared, uuid, plain)
 
     def delete(self, noun: str, uuid: str) -> None:
         declared, context = nouns.BY_NAME[noun], self._context()

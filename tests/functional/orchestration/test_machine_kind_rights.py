@@ -128,6 +128,13 @@ ACTS: dict[str, Act] = {
     "change a runbook": Act(
         kind=Runbook, properties=BOOK | {"description": "b"}, before=BOOK, handler="update",
         noun="runbook"),
+    "add a runbook for all": Act(kind=Runbook, properties=BOOK | {"public": True}),
+    "let all use a runbook": Act(
+        kind=Runbook, properties=BOOK | {"public": True}, before=BOOK, handler="update",
+        noun="runbook"),
+    "give a runbook away": Act(
+        kind=Runbook, properties=BOOK | {"owner": "x"}, before=BOOK, handler="update",
+        noun="runbook"),
     "delete a runbook": Act(kind=Runbook, properties=BOOK, handler="delete", noun="runbook"),
 }  # fmt: skip
 Stacks = dict[str, Stack]
