@@ -95,7 +95,7 @@ def show(find: Find, name: str, as_json: bool) -> None:
 @AS_JSON
 @click.pass_obj
 def why(find: Find, name: str, as_json: bool) -> None:
-    """Say what a stack waits for, what has failed, and what to do next."""
+    """Say what a stack waits for, what failed or differs, and what to do next."""
     service = find()
     uuid = stacks.get(service.orchestration, name)["id"]
     document = service.extensions.get(f"/ext/v1/stacks/{uuid}/why")
@@ -108,6 +108,10 @@ def why(find: Find, name: str, as_json: bool) -> None:
         click.echo(terminal.visible(f"  {line}"))
     for each in document["failed"]:
         click.echo(terminal.visible(f"  {each['resource']} is {each['state']}: {each['reason']}"))
+    for each in document["drifted"]:
+        differences = "; ".join(each["differences"].values())
+        line = f"{each['resource']} differs from its machine since {each['since']}: {differences}"
+        click.echo(terminal.visible(f"  {line}"))
     click.echo(terminal.visible(f"next: {document['next_action']}"))
 
 

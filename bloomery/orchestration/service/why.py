@@ -18,6 +18,7 @@ from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.resource_rules import HOOKS
 
 _MOST: Final = 200  # resources that are named
+_DRIFTED: Final = "mend the machines that differ, or let the template say what they are"
 _ADVICE: Final = {
     Status.COMPLETE: "nothing: the stack is as it was ordered",
     Status.FAILED: "read the reasons of the resources that failed, mend them, and update or delete "
@@ -34,11 +35,12 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         held = resources.list_of_tree(conn, row.root_uuid, sealer)
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
-        drifted = stack_drift.list_of_tree(conn, row.root_uuid)
+        drifted = list(stack_drift.list_of_tree(conn, row.root_uuid))
     held = [each for each in held if each.stack_uuid in below]
     things = _Things(below, held)
     waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in held if each.status == Status.FAILED]
+    drifted = [each for each in drifted if each.stack_uuid in below]
     since = row.updated_at or row.created_at
     return {
         "id": row.uuid,
@@ -57,8 +59,8 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         ],
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
         "failed": [_failed(each, below) for each in failed[:_MOST]],
-        "drifted": [_drifted(each, below) for each in drifted if each.stack_uuid in below][:_MOST],
-        "next_action": _next_action(row, waiting, things, bool(orders), engine),
+        "drifted": [_drifted(each, below) for each in drifted[:_MOST]],
+        "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
 
 
@@ -140,12 +142,14 @@ def _next_action(
     things: _Things,
     has_orders: bool,
     engine: str | None,
+    has_drifted: bool,
 ) -> str:
     hooked = next((each for each in waiting if _hooks(each)), None)
     if hooked is not None:
         return f'signal {hooked.name} with {{"unset_hook": "{_hooks(hooked)[0]}"}} to let it go on'
     if row.status != Status.IN_PROGRESS:
-        return _ADVICE[Status(row.status)]
+        is_drifted = has_drifted and row.status == Status.COMPLETE
+        return _DRIFTED if is_drifted else _ADVICE[Status(row.status)]
     if engine is None and has_orders:
         return "wait: no engine has taken the order yet; look whether one runs"
     if waiting:

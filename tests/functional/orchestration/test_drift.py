@@ -223,7 +223,8 @@ def test_a_difference_is_told_once_and_so_is_its_end(site: Orchestration) -> Non
     watch(site)
     in_maintenance(site)
     watch(site)
-    found = why(site, "web")["drifted"]
+    told_why = why(site, "web")
+    found = told_why["drifted"]
     power("power on")(site)
     out_of_maintenance(site)
     watch(site)
@@ -236,7 +237,9 @@ def test_a_difference_is_told_once_and_so_is_its_end(site: Orchestration) -> Non
     assert [(each["resource"], sorted(each["differences"])) for each in found] == [
         ("web", ["maintenance", "power_state"])
     ]
+    assert "mend the machines" in told_why["next_action"]
     assert why(site, "web")["drifted"] == []
+    assert "nothing" in why(site, "web")["next_action"]
     assert site.resources(path_of(site, "web"))["web"]["resource_status"] != "CHECK_FAILED"
     rows = rows_of(site, "web", "drift")
     assert [(row.status, row.level) for row in rows][-3:] == [
