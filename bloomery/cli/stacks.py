@@ -25,6 +25,7 @@ from bloomery.cli import terminal
 from bloomery.cli.client import ApiError, Client
 
 DEPTH: Final = 10  # of stacks below each other that are looked at
+NOT_BEGUN: Final = "INIT_COMPLETE"
 _NOT_FOUND, _SERVER_FAULT = 404, 500
 _PATH: Final = re.compile(r"resources\.\S+: ")  # before what a resource itself said
 _POLL_S: Final = 0.25
@@ -328,7 +329,9 @@ def _stack_id(row: Json) -> str:
 
 
 def _is_done(row: Json) -> bool:
-    return str(row["resource_status"]).endswith("COMPLETE")
+    """Whether nothing is left to do; a resource that has not begun is INIT_COMPLETE."""
+    state = str(row["resource_status"])
+    return state.endswith("COMPLETE") and state != NOT_BEGUN
 
 
 def _plain(text: object) -> str:
@@ -336,5 +339,6 @@ def _plain(text: object) -> str:
 
 
 def _state(state: str) -> str:
-    style = next((style for word, style in _STYLES.items() if state.endswith(word)), "dim")
+    words = () if state == NOT_BEGUN else _STYLES.items()
+    style = next((style for word, style in words if state.endswith(word)), "dim")
     return f"[{style}]{state}[/]"

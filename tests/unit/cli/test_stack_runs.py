@@ -85,3 +85,14 @@ def test_what_the_service_refuses_ends_the_watch() -> None:
     run = stacks.StackRun(Service(refusal(403)), "web")  # type: ignore[arg-type]
     with pytest.raises(ApiError):
         run.watch_to_end()
+
+
+def test_a_large_tree_shows_what_is_left_to_do() -> None:
+    run = stacks.StackRun(Service(), "web")  # type: ignore[arg-type]
+    states = ["CREATE_COMPLETE"] * 50 + ["CREATE_IN_PROGRESS", stacks.NOT_BEGUN]
+    rows = [resource(f"r{number}", state, str(number)) for number, state in enumerate(states)]
+    run._rows = {("S", row["resource_name"]): row for row in rows}
+    shown = {"id": "S", "stack_name": "web", "stack_status": "CREATE_IN_PROGRESS"}
+    labels = [str(each.label) for each in run._tree(shown, most_lines=40).children]
+    assert labels[0] == "50 of 52 resources are complete"
+    assert [label.split()[0] for label in labels[1:]] == ["r50", "r51"]
