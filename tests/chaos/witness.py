@@ -97,6 +97,10 @@ class Lines:
     def read(self, size: int) -> bytes:
         return self._file.read(size)
 
+    def close(self) -> None:
+        self._file.close()
+        self._connection.close()
+
 
 class Keys:
     """Keys in Redis, spoken to in its own protocol: a client library for three commands is much."""
@@ -128,6 +132,10 @@ class Keys:
     def leave(self, node: str, holder: str) -> None:
         if self._ask("GET", f"bmc:{node}") == holder:
             self._ask("DEL", f"bmc:{node}")
+
+    def close(self) -> None:
+        """Let the connection of this thread go."""
+        self._connections.redis.close()
 
 
 def _lives(holder: str) -> bool:
