@@ -139,6 +139,8 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> F
     task.node.last_error = None  # what its last worker died of; the flow may yet succeed
     if run is None:
         return runner.launch(slot, flow)
+    if _is_overtaken(task, run):
+        return runner.launch_failure(slot, flow, _overtaken(task, run))
     if run.conductor is None:  # it was let go by a conductor that stopped in good order
         weight = 0
     if weight and run.taken_up >= _MOST_TAKEN_UP:
@@ -156,6 +158,26 @@ def _go_on(slot: Slot, task: TaskManager, runs: list[StepRun], weight: int) -> F
 def _has_begun(run: StepRun) -> bool:
     """A step that was handed over before its first turn pauses, and has no beginning."""
     return run.state == Run.RUNNING or (run.state == Run.AGAIN and run.started_at is not None)
+
+
+def _is_overtaken(task: TaskManager, run: StepRun) -> bool:
+    """Did another flow begin before this one was taken up?
+
+    One that moves no provision state, such as a change of power, leaves nothing on the node that
+    would keep others away: repeated after them, it would undo what they did.
+    """
+    if run.phase in _PHASES.values():
+        return False
+    with task.runtime.db.read() as conn:
+        return steps.list_last(conn, run.node_uuid)[0].flow != run.flow
+
+
+def _overtaken(task: TaskManager, run: StepRun) -> str:
+    ended = f"conductor {run.conductor} died" if run.conductor else "its conductor was stopped"
+    return (
+        f"Node {task.node.uuid} failed {run.phase}: {ended} at step {run.step.name}, and another "
+        "order came before it could go on; give it again if it is still wanted"
+    )
 
 
 def _hopeless(task: TaskManager, run: StepRun, weight: int) -> str:

@@ -9,11 +9,13 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import recovery, states
 from bloomery.conductor.states import STUCK_STATES_TREATED_AS_FAIL
 from bloomery.db import conductors, locks
+from bloomery.db.tables import STEP_RUNS
 from bloomery.drivers.base import DriverTask
 from bloomery.outcome import Again, Hold, WaitForCall
 from tests.kit import crash_probes
@@ -154,6 +156,43 @@ def orphan(site: Site) -> str:
         )
         task.process_event("deploy", journal=flow.opening)
     return node
+
+
+def test_a_change_of_power_that_others_have_overtaken_is_not_repeated(make_site: MakeSite):
+    """Its conductor died; before anybody took it up the node was deployed anew, and runs."""
+    site = make_site(check_provision_state_interval=0)
+    node = site.enrol(provision_state="active")
+    site.order("change_node_power_state", node, "power off", None)
+    wait_for(lambda: site.is_free(node), "the change of power")
+    site.provision(node, "rebuild")
+    site.wait_for_state(node, "active")
+    wait_for(lambda: site.is_free(node), "the deployment")
+    (interrupted,) = [run["flow"] for run in site.runs(node) if run["phase"] == "power"]
+    leave_running(site, interrupted)
+    site.set(node, power_state="power on", target_power_state="power off")
+    recovery.adopt(site.runtime, node)
+    wait_for(lambda: site.runs(node)[0]["state"] == "failed", "its end")
+    found = site.node(node)
+    assert (found.power_state, found.target_power_state) == ("power on", None)
+    assert "another order came before it could go on" in found.last_error
+
+
+def test_a_change_of_power_that_nobody_has_overtaken_is_repeated(make_site: MakeSite):
+    site = make_site(check_provision_state_interval=0)
+    node = site.enrol(provision_state="active")
+    site.order("change_node_power_state", node, "power off", None)
+    wait_for(lambda: site.is_free(node), "the change of power")
+    leave_running(site, site.runs(node)[0]["flow"])
+    site.set(node, power_state="power on", target_power_state="power off")
+    recovery.adopt(site.runtime, node)
+    wait_for(lambda: site.node(node).power_state == "power off", "the change of power")
+
+
+def leave_running(site: Site, flow: str) -> None:
+    """Leave the row of a flow of one step as a conductor does that dies."""
+    dead = {"state": "running", "conductor": "host-b", "finished_at": None}
+    row = sa.update(STEP_RUNS).where(STEP_RUNS.c.flow == flow)
+    site.db.transact(lambda conn: conn.execute(row.values(dead)))
 
 
 def test_a_flow_goes_on_in_the_name_of_who_asked(make_site: MakeSite):
