@@ -127,6 +127,11 @@ def of_group(image: str = "http://images/a") -> Template:
     return machine_sites.template({"group": group}, f"group {image}")
 
 
+def take_over(site: Site) -> None:
+    node = {"type": "OS::Ironic::Node", "external_id": "p1"}
+    site.create(machine_sites.template({"node": node}))
+
+
 def suspended(site: Site) -> None:
     site.perform(OrderKind.SUSPEND)
 
@@ -157,6 +162,8 @@ FLOWS = {
         lambda site: site.update(of_node(driver_info={"a": "b"}, target_state="manageable")),
         "UPDATE_COMPLETE", lambda site: site.create(of_node()),
     ),
+    "take a node over": Flow(take_over, "CREATE_COMPLETE"),
+    "give a node back": Flow(lambda site: site.delete(), "DELETE_COMPLETE", take_over),
     "run steps": Flow(lambda site: site.create(of_steps()), "CREATE_COMPLETE"),
     "run steps again": Flow(
         lambda site: site.update(of_steps(again=1)),
@@ -207,7 +214,8 @@ def _end(site: Site) -> dict[str, Any]:
         "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),
-             node["instance_info"].get("image_source"), node["maintenance"])
+             node["instance_info"].get("image_source"), node["maintenance"],
+             "stack" in node["extra"])
             for node in machines.nodes.values()
         ),
         "records": {noun: len(kept) for noun, kept in machines.records.items()},

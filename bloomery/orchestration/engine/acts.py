@@ -33,6 +33,7 @@ FIRST: Final = "first"  # how the first of them did
 RETAIN: Final = "retain"  # what is deleted is kept by the real service
 UNWANTED: Final = "unwanted"  # a later order wants something else of the resource
 REPLACED: Final = "prepare_for_replace"  # what is deleted makes room for its replacement
+MARK: Final = "mark"  # what is another's bears our mark while we use it
 LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
 
 
@@ -97,7 +98,8 @@ def delete_first(stack: EngineStack, row: Row) -> None:
 
 
 def _delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
-    if keep and row.has_values and hasattr(row.kind, "handle_retain"):
+    is_there = row.has_values or row.record.physical_id is not None
+    if keep and is_there and hasattr(row.kind, "handle_retain"):
         assert row.act is not None
         row.act.arguments[RETAIN] = True
         _start(stack, row)
@@ -109,15 +111,23 @@ def _delete(stack: EngineStack, row: Row, *, keep: bool) -> None:
 
 
 def adopt_external(stack: EngineStack, row: Row) -> None:
-    """Take over what is there already, and look at it."""
-    _open(stack, row, Act(word=Action.ADOPT, traversal=stack.traversal, arguments={"look": True}))
+    """Take over what is there already, and look at it.
+
+    A kind that leaves marks puts its own on it (``handle_mark``), and changes nothing else.
+    """
+    act = Act(word=Action.ADOPT, traversal=stack.traversal, arguments={"look": True})
+    _open(stack, row, act)
     _change(stack, row, Action.ADOPT, Status.IN_PROGRESS)
     try:
         row.record.physical_id = stack.external_id(row.name)
     except Exception as exc:  # noqa: BLE001  # see create
         _fail(stack, row, exc)
         return
-    _complete(stack, row)
+    if hasattr(row.kind, f"handle_{MARK}"):
+        act.arguments[MARK] = True
+        stack.ledger.next_turn.append(row)
+    else:
+        _complete(stack, row)
 
 
 def adopt(stack: EngineStack, row: Row) -> None:
@@ -215,7 +225,7 @@ def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> 
     handler = getattr(resource, f"handle_{_verb(act)}", None)
     if act.word is Action.UPDATE:
         return resource.handle_update(row.definition, *_differences(stack, row, act))
-    if act.word is Action.ADOPT:
+    if act.word is Action.ADOPT and LEFT in act.arguments:
         return resource.handle_adopt(act.arguments[LEFT])
     snapshot_delete = getattr(resource, "handle_snapshot_delete", None)
     if _verb(act) == "delete" and snapshot_delete is not None and _snapshots(row):
@@ -225,7 +235,7 @@ def _handle(stack: EngineStack, row: Row, resource: base.Resource, act: Act) -> 
 
 def _verb(act: Act) -> str:
     """The word in the names of the handler and the check of an act."""
-    special = (word for word in (RETAIN, REPLACED) if act.arguments.get(word))
+    special = (word for word in (RETAIN, REPLACED, MARK) if act.arguments.get(word))
     return next(special, act.word.lower())
 
 

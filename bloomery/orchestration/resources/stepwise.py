@@ -134,6 +134,13 @@ class Stepwise(base.Resource):
         if self.record.physical_id is not None:
             self.begin("unmark")
 
+    def handle_mark(self) -> Any:
+        """Put this resource's mark on what ``external_id`` names, and change nothing else."""
+        self.begin("mark")
+
+    def check_mark_complete(self, token: Any) -> bool:
+        return self.advance()
+
     def handle_adopt(self, data: Mapping[str, Any]) -> Any:
         """Take over what an abandoned stack has left, and put this resource's mark on it."""
         super().handle_adopt(data)
@@ -204,6 +211,7 @@ class OnNode(Stepwise):
         self.check_unmarked(node[field], f"node {node['name'] or node['uuid']}")
         patch = [{"op": "add", "path": f"/{field}/{MARK}", "value": self.mark()}]
         self.machines.update_node(node["uuid"], patch)
+        self.resource_id_set(node["uuid"])  # it may have been named
 
     def unmark(self, field: str) -> None:
         """Take the mark out of a field of the node, if it is ours."""
@@ -237,7 +245,8 @@ def mark(resource: Stepwise, noun: str) -> None:
         raise errors.EntityNotFound(entity=resource.record.type, name=uuid)
     resource.check_unmarked(record["extra"], f"{noun} {uuid}")
     patch = [{"op": "add", "path": f"/extra/{MARK}", "value": resource.mark()}]
-    resource.machines.update(noun, uuid, patch)
+    resource.machines.update(noun, record["uuid"], patch)
+    resource.resource_id_set(record["uuid"])  # it may have been named
 
 
 def unmark(resource: Stepwise, noun: str) -> None:
