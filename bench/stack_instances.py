@@ -9,11 +9,13 @@ from __future__ import annotations
 
 import dataclasses
 import itertools
+import os
 import time
 import uuid
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import Any, Final
+from unittest import mock
 
 import sqlalchemy as sa
 
@@ -27,6 +29,7 @@ from bloomery.conf.api import Api
 from bloomery.conf.conductor import Conductor
 from bloomery.db import rows
 from bloomery.db.tables import ALLOCATIONS, NODES, RESOURCES, STACK_LOCKS, STACKS
+from bloomery.drivers.fake.hardware import FakeDeploy
 from bloomery.model.request import Request
 from bloomery.model.stack_views import StackArguments
 from bloomery.model.stacks import Stack
@@ -35,6 +38,8 @@ from bloomery.orchestration.service.machines import ServiceMachines
 from bloomery.state_dir import StateDir
 
 SMALL, LARGE = 100, 1000
+SETTLE_S, WINDOW_S = 60.0, 240.0  # the second: in which each that waits is looked at once
+MUTE: Final = {"fake": {"wait": {"deploy.deploy": -1}}}  # its agent never calls
 IMAGE: Final = {"source": "http://images/a.img", "checksum": "f" * 64}
 MANY: Final = Conductor(  # at a time: nobody waits for another one's end
     sync_power_state_interval=0, max_concurrent_deploy=10 * LARGE, workers_pool_size=100
@@ -58,7 +63,33 @@ def measure() -> Sequence[Line]:
                 commits.add(_turns(site) / count)
         cpu.add(stacked[LARGE], bare)
         slope.add(stacked[LARGE] / LARGE / (stacked[SMALL] / SMALL))
-    return [cpu, slope, commits]
+    return [cpu, slope, commits, *_waiting()]
+
+
+def _waiting() -> list[Line]:
+    """What Instances cost that wait for an agent; no fake agent is looked for meanwhile."""
+    idle = Line(
+        what=f"idle with {LARGE:,} Instances that wait", unit="%", at_most=0.5,
+        note=f"one window of {WINDOW_S:g} s",
+    )  # fmt: skip
+    memory = Line(what=f"memory for {LARGE:,} Instances that wait", unit="MiB")
+    with _no_fake_agents(), service() as site:
+        resource_class, before = enrol(site, LARGE, MUTE), harness.rss_mib(os.getpid())
+        order_stack(site, resource_class, LARGE)
+        _await(site, _of_class(resource_class).where(NODES.c.provision_state != "wait call-back"))
+        time.sleep(SETTLE_S)
+        memory.add(harness.rss_mib(os.getpid()) - before)
+        used_s = time.process_time()
+        time.sleep(WINDOW_S)
+        idle.add((time.process_time() - used_s) * 100 / WINDOW_S)
+    return [idle, memory]
+
+
+@contextmanager
+def _no_fake_agents() -> Iterator[None]:
+    """Let no conductor ask fake machines every second whether they call, as no real one does."""
+    with mock.patch.object(FakeDeploy, "periodics", return_value=()):
+        yield
 
 
 @contextmanager
@@ -82,13 +113,14 @@ def _cpu_s(deploy: Callable[[Service, str, int], None], site: Service, count: in
     return time.process_time() - before
 
 
-def enrol(site: Service, count: int) -> str:
+def enrol(site: Service, count: int, driver_info: dict[str, Any] | None = None) -> str:
     """Store nodes that are free; return their class."""
     resource_class = f"bm.class{next(_NUMBERS)}"
     context = Context(runtime=site.conductor.runtime, request=Request.new())
     for _ in range(count):
         fields = {"uuid": str(uuid.uuid4()), "driver": "fake-hardware"}
         fields |= {"resource_class": resource_class, "provision_state": "available"}
+        fields |= {"driver_info": driver_info or {}}
         nodes.create(context, fields)
     free = sa.update(NODES).where(NODES.c.resource_class == resource_class)
     site.db.transact(lambda conn: conn.execute(free.values(power_state="power off")))
@@ -125,6 +157,14 @@ def _nobodys_stack(ident: str) -> Stack:
 
 def deploy_stack(site: Service, resource_class: str, count: int) -> None:
     """Deploy as many nodes by one stack."""
+    order_stack(site, resource_class, count)
+    _await(site, sa.select(STACKS.c.uuid).where(STACKS.c.status == "IN_PROGRESS"))
+    failed = sa.select(RESOURCES.c.reason).where(RESOURCES.c.status == "FAILED")
+    if reasons := _ask(site, failed):
+        raise RuntimeError(f"{len(reasons)} Instances have failed: {reasons[0]}")
+
+
+def order_stack(site: Service, resource_class: str, count: int) -> None:
     resources = {
         f"i{number}": {
             "type": "OS::Ironic::Instance",
@@ -142,10 +182,6 @@ def deploy_stack(site: Service, resource_class: str, count: int) -> None:
     site.stacks.contract.create_stack(
         request, resource_class[3:], StackArguments(template=template)
     )
-    _await(site, sa.select(STACKS.c.uuid).where(STACKS.c.status == "IN_PROGRESS"))
-    failed = sa.select(RESOURCES.c.reason).where(RESOURCES.c.status == "FAILED")
-    if reasons := _ask(site, failed):
-        raise RuntimeError(f"{len(reasons)} Instances have failed: {reasons[0]}")
 
 
 def _of_class(resource_class: str) -> sa.Select[Any]:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import contextlib
 import dataclasses
+import math
 from collections.abc import Mapping
 from datetime import timedelta
 from typing import Any, Final
@@ -25,7 +26,6 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.template.dialect import DeletionPolicy
 
 JITTER_S: Final = 2.0
-NET_S: Final = 30.0  # who waits for what this tree does not have is looked at that often
 BUSY_LEAST_S: Final = 5.0  # until what was busy is asked again, twice as long each time
 BUSY_MOST_S: Final = 60.0
 CREATES: Final = "creates"  # how many creations have failed
@@ -277,8 +277,8 @@ def _is_complete(stack: EngineStack, row: Row, resource: base.Resource, act: Act
     except base.WaitFor as exc:
         ledger.wait(row, exc.uuid)
         rest_s = exc.timeout_s
-        if rest_s is None and exc.uuid not in stack.stacks:
-            rest_s = NET_S
+        if exc.is_elsewhere or (rest_s is None and exc.uuid not in stack.stacks):
+            rest_s = min(ledger.net_s(exc.uuid), math.inf if rest_s is None else rest_s)
     if rest_s is not None:
         ledger.schedule(row, ledger.now() + rest_s)
     _note_free(stack, row)
@@ -293,7 +293,7 @@ def _rest_while_busy(stack: EngineStack, row: Row, exc: machines.Busy) -> None:
     if exc.after_s is not None:
         rest_s = exc.after_s
     if isinstance(exc, machines.Queued):
-        row.queue, rest_s = exc.uuid, NET_S
+        row.queue, rest_s = exc.uuid, ledger.net_s(str(exc.uuid))
     if exc.uuid is not None:
         ledger.wait(row, exc.uuid)
     ledger.schedule(row, ledger.now() + rest_s)

@@ -21,6 +21,8 @@ from bloomery.orchestration.resources.machines import QUEUE
 from bloomery.orchestration.template.functions import shapes
 from bloomery.orchestration.template.redaction import Redaction
 
+NET_S: Final = 30.0  # who waits for what this tree does not have is looked at that often, or
+LOOKS_PER_S: Final = 5.0  # less often, where more wait than this allows
 LEAST_S: Final = 0.001  # two clocks are never quite the same
 
 
@@ -44,6 +46,7 @@ class Ledger:
         default_factory=list
     )  # in this turn: their handlers wait for the next
     holdings: Holdings = field(init=False)
+    _began_s: float = field(init=False)
     _stacks: dict[str, Stored] = field(default_factory=dict)
     _rows: dict[str, Row] = field(default_factory=dict)
     _removed: dict[str, None] = field(default_factory=dict)
@@ -60,6 +63,7 @@ class Ledger:
 
     def __post_init__(self) -> None:
         self.holdings = Holdings()
+        self._began_s = self.now()
 
     def utc_s(self) -> float:
         return self.runtime.utc().timestamp()
@@ -192,6 +196,17 @@ class Ledger:
             self.change_row(row)
         self._waiting.setdefault(thing, {})[row.uuid] = row
 
+    def net_s(self, thing: str) -> float:
+        """Return in how many seconds to look at who waits for ``thing``, even if nothing is told.
+
+        That is a net below events, later where many wait; looks that can be are made in one turn.
+        """
+        count = max(len(self._waiting), len(self._waiting.get(thing, ())))
+        most_s = NET_S
+        while count > most_s * LOOKS_PER_S:
+            most_s *= 2
+        return most_s - (self.now() - self._began_s) % (most_s / 2)
+
     def interrupt_wait(self, row: Row) -> None:
         """Let nothing wake a row while it is looked at; ``settle_wait`` comes after the look."""
         rows = self._waiting.get(row.waits_for or "", {})
@@ -216,8 +231,10 @@ class Ledger:
         if thing.startswith(QUEUE):
             self._wake_first(thing)
             return
-        for row in self._waiting.pop(thing, {}).values():
-            self.schedule(row, self.now())
+        now = self.now()
+        for row in self._waiting.get(thing, {}).values():
+            if row.due_s is None or row.due_s > now:
+                self.schedule(row, now)
 
     def _wake_first(self, queue: str) -> None:
         if rows := self._waiting.get(queue):

@@ -69,12 +69,16 @@ class WaitFor(Exception):
 
     That is a stack below, which has ended what it did; a resource of the same stack, which was
     signalled; or what else the service tells of.  ``timeout_s``: ask me then at the latest.
+    ``is_elsewhere``: it is no part of the stack; ask me now and then, whether it is told of or not.
     """
 
-    def __init__(self, uuid: str, timeout_s: float | None = None) -> None:
+    def __init__(
+        self, uuid: str, timeout_s: float | None = None, *, is_elsewhere: bool = False
+    ) -> None:
         super().__init__(uuid)
         self.uuid = uuid
         self.timeout_s = timeout_s
+        self.is_elsewhere = is_elsewhere
 
 
 class NextTurn(Exception):

@@ -32,7 +32,6 @@ from bloomery.orchestration.resources.machines import MARK, Json, Machines
 STEP: Final = "step"
 SINCE: Final = "since"  # when the node moved last, before it is ordered to
 UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
-NET_S: Final = 30.0  # who waits for a machine looks that often, whatever events tell
 
 
 class MachineRefused(Exception):
@@ -95,7 +94,7 @@ class Stepwise(base.Resource):
         until = self.record.data.setdefault(UNTIL, now + timeout_s)
         if now >= until:
             raise MachineTimedOut(f"cannot wait longer than {timeout_s:g} s {purpose}")
-        raise base.WaitFor(uuid, min(until - now, NET_S))
+        raise base.WaitFor(uuid, until - now, is_elsewhere=True)
 
     # -------------------------------------------------------------------------- how it really is
 

@@ -7,6 +7,7 @@ from collections import Counter
 import pytest
 
 from bloomery.orchestration.engine import acts
+from bloomery.orchestration.resources import base
 from tests.kit.tree_world import ROOT, Thing, World
 
 
@@ -88,6 +89,48 @@ def test_each_end_costs_the_same_however_many_wait(count, steps):
     world.create(waiting(count))
     world.run()
     assert len(steps) == 2 * count
+
+
+HOUR_S = 3600
+
+
+@pytest.fixture
+def elsewhere(monkeypatch):
+    """Each thing waits an hour for what is no part of its stack."""
+    end_s = World().utc().timestamp() + HOUR_S
+
+    def waits(self, _token):
+        left_s = end_s - self.context.utc()
+        if left_s > 0:
+            raise base.WaitFor(f"node of {self.record.name}", left_s, is_elsewhere=True)
+        return True
+
+    monkeypatch.setattr(Thing, "check_create_complete", waits)
+
+
+def test_many_who_wait_for_what_is_elsewhere_are_looked_at_together_and_less_often(
+    steps, elsewhere
+):
+    count, world = 300, World()
+    world.deadline_s = 2 * HOUR_S
+    world.create(waiting(count))
+    world.run()
+    assert world.state == "CREATE_COMPLETE"
+    assert 2 * count < len(steps) < 5.5 * HOUR_S
+    assert len(world.turns) < HOUR_S / 20
+
+
+def test_who_is_woken_counts_as_waiting_until_it_is_looked_at(elsewhere):
+    """Whoever watches for what a tree waits for would take it for news otherwise."""
+    world = World()
+    world.create(waiting(3))
+    world.run(before_s=60)
+    assert world.tree is not None
+    waits = {f"node of r{number}" for number in range(3)}
+    assert set(world.tree.waits()) == waits
+    world.tree.wake(None)
+    world.tree.wake("node of r1")
+    assert set(world.tree.waits()) == waits
 
 
 MEMBERS = {"resource_registry": {"OS::Ironic::Instance": "Test::Thing"}}
