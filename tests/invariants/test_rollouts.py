@@ -200,6 +200,27 @@ def test_a_canary_soaks_and_the_others_wait_for_a_signal(make_rack: Make) -> Non
     assert rack.site.now_s - before > 500
 
 
+def test_a_roll_out_says_what_it_waits_for(make_rack: Make) -> None:
+    rack = make_rack(2, canary={"size": 1, "soak_seconds": 500}, policy={"pause_time": 7})
+    rack.update()
+    reasons: dict[str, None] = {}
+    engine = Engine(
+        rack.site.db,
+        rack.site.runtime(),
+        None,
+        lambda _: reasons.update({rack.group().reason: None}),
+    )
+    engine.run(rack.site.root)
+    waits = [reason for reason in reasons if " is done; " in reason]
+    assert waits == [
+        "batch 1 of 2 is done; its members are judged 5 s later (settle_seconds)",
+        "batch 1 of 2 is done; the canary soaks for 500 s (soak_seconds)",
+        "batch 1 of 2 is done; the next one begins 7 s later (pause_time)",
+        "batch 2 of 2 is done; its members are judged 5 s later (settle_seconds)",
+    ]
+    assert rack.group().reason == "state changed"
+
+
 def test_a_group_grows_meanwhile_where_nobody_may_be_down(make_rack: Make) -> None:
     rack = make_rack(3, policy={"max_unavailable": 0, "max_surge": 1})
     rack.update()

@@ -239,7 +239,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         return "settle"
 
     def step_settle(self) -> str | None:
-        self._wait_until()
+        soaks, pace = self._rollout["canary"] == SOAKED, self._pace
+        what = f"the canary soaks for {pace.soak_s:g} s (soak_seconds)"
+        if not soaks:
+            what = f"its members are judged {pace.settle_s:g} s later (settle_seconds)"
+        self._wait_until(what)
         return "judge"
 
     def step_judge(self) -> str | None:
@@ -266,7 +270,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def step_rest(self) -> str | None:
         if self._rollout["batch"] < self._rollout["of"]:
-            self._wait_until()
+            self._wait_until(f"the next one begins {self._pace.pause_s:g} s later (pause_time)")
         return "choose"
 
     def _most_failures(self) -> int:
@@ -386,10 +390,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def _wait_later(self, seconds: float) -> None:
         self._rollout["until"] = self.context.utc() + seconds
 
-    def _wait_until(self) -> None:
+    def _wait_until(self, what: str) -> None:
+        """Wait for the moment that was noted, and say on the resource what for."""
         left_s = self._rollout["until"] - self.context.utc()
         if left_s > 0:
-            raise base.WaitFor(self.record.uuid, left_s)
+            done = f"batch {self._rollout['batch']} of {self._rollout['of']} is done"
+            raise machines.Busy(f"{done}; {what}", self.record.uuid, after_s=left_s)
 
     # ---------------------------------------------------------------------------- how members are
 
