@@ -407,6 +407,8 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             "provision_state": State.ACTIVE, "maintenance": False, "fault": None,
             "power_state": _reached(power),
         }  # fmt: skip
+        if (protected := self.properties.get("protected")) is not None:
+            expected["protected"] = protected
         yield from drift.compare(expected, real)
         info = instance_info.info_of(self.properties)
         yield from drift.compare({"instance_info": info}, real)

@@ -17,7 +17,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery import errors
+from bloomery import errors, secrets
 from bloomery.db import (
     credentials,
     events,
@@ -160,9 +160,9 @@ class DriftWatch:
             return None
         except errors.NotFound as exc:
             return {"physical_id": str(exc)}
-        except errors.Failure as exc:  # the caller may not look, or a database is away
-            LOG.info("stack %s: cannot compare resource %s: %s",
-                     row.stack_name, row.name, errors.brief(exc))  # fmt: skip
+        except Exception as exc:  # noqa: BLE001  a fault of one kind keeps no other from its look
+            LOG.warning("stack %s: cannot compare resource %s: %s",
+                        row.stack_name, row.name, secrets.brief(exc))  # fmt: skip
             return None
         sentences: dict[str, str] = {}
         for field, sentence in found:

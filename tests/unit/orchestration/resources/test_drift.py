@@ -42,7 +42,8 @@ GIVEN: dict[type[base.Resource], dict[str, Any]] = {
     Runbook: {"name": "CUSTOM_B", "steps": [{**STEP, "order": 1}], "owner": "p1",
               "traits": ["B", "A"]},
     Allocation: {"name": "web", "resource_class": "large"},
-    Instance: {"node": NODE, "image": IMAGE, "name": "web", "capabilities": {"boot_mode": "uefi"}},
+    Instance: {"node": NODE, "image": IMAGE, "name": "web", "capabilities": {"boot_mode": "uefi"},
+               "protected": True},
     HardwareConfiguration: {
         "node": NODE, "allow_destructive": True, "bios": {"settings": {"Turbo": "Enabled"}},
         "raid": {"logical_disks": [{"size_gb": "MAX", "raid_level": "1"}]},
@@ -144,6 +145,7 @@ DRIFTS: list[tuple[type[base.Resource], Callable[[Rack], dict[str, Any]], str, A
     (Instance, node, "fault", "clean failure", "fault"),
     (Instance, node, "provision_state", "rescue", "provision_state"),
     (Instance, node, "instance_name", "db", "instance_name"),
+    (Instance, node, "protected", False, "protected"),
     (Instance, node, "health", "CRITICAL", "health"),
     (Instance, node, "instance_info", {}, "instance_uuid"),
     (HardwareConfiguration, bios, "Turbo", "Disabled", "bios/Turbo"),

@@ -11,7 +11,7 @@ import sqlalchemy as sa
 
 from bloomery.db import credentials
 from bloomery.db.engine import Database, Meter
-from bloomery.db.tables import CREDENTIALS, NODES, STACK_EVENTS, STACKS
+from bloomery.db.tables import CREDENTIALS, NODES, PROPERTIES_DATA, RESOURCES, STACK_EVENTS, STACKS
 from bloomery.orchestration.service.drift_timer import PAGE, DriftTimer
 from bloomery.orchestration.service.drift_watch import DriftWatch
 from tests.kit import trees
@@ -114,6 +114,18 @@ def test_two_engines_that_look_at_once_tell_it_once(tmp_path: Path) -> None:
 
     other._tell = late  # type: ignore[method-assign]
     other.look(0, PAGE, lambda root: True)
+    assert len(watched.reasons()) == 1
+
+
+def test_a_resource_that_cannot_be_compared_keeps_no_other_from_its_look(tmp_path: Path) -> None:
+    watched = Watched(tmp_path, 2)
+    watched.change(power_state="power off")
+    own = sa.update(RESOURCES).where(RESOURCES.c.name == "i0").values(properties_uuid="spoilt")
+    row = {"uuid": "spoilt", "root_uuid": watched.site.root, "data": '{"image": 7}',
+           "sealed": False, "created_at": watched.site.stack().created_at}  # fmt: skip
+    watched.site.db.transact(lambda conn: conn.execute(sa.insert(PROPERTIES_DATA), row))
+    watched.site.db.transact(lambda conn: conn.execute(own))
+    watched.look()
     assert len(watched.reasons()) == 1
 
 
