@@ -137,8 +137,12 @@ def _has_no_agent(node: Node) -> bool:
 
 
 class Abort(NamedTuple):
-    """How to abort in one state: the events to fire, and what a worker takes away then."""
+    """How to abort in one state: the events to fire, and what a worker takes away then.
 
+    ``ends_in``: where the node stands from then on, until another order comes.
+    """
+
+    ends_in: tuple[State, ...]
     events: tuple[str, ...]
     clean_up: Callable[[TaskManager], object]
     flow: str | None = None  # whose traces in driver_internal_info are wiped
@@ -154,16 +158,23 @@ def _stop_rescue(task: TaskManager) -> None:
         task.node.maintenance_reason = problem
 
 
-_SERVICE: Final = Abort(("fail", "abort"), servicing.tear_down, "service", "service_step")
-_CLEAN: Final = Abort(("abort",), cleaning.tear_down, "clean", "clean_step")
-_DEPLOY: Final = Abort(("abort",), deployments.clean_up, "deploy", "deploy_step")
+_SERVICE: Final = Abort(
+    (State.SERVICEFAIL, State.ACTIVE), ("fail", "abort"), servicing.tear_down, "service",
+    "service_step",
+)  # fmt: skip
+_CLEAN: Final = Abort(
+    (State.CLEANFAIL,), ("abort",), cleaning.tear_down, "clean", "clean_step"
+)  # fmt: skip
+_DEPLOY: Final = Abort(
+    (State.DEPLOYFAIL,), ("abort",), deployments.clean_up, "deploy", "deploy_step"
+)  # fmt: skip
 ABORTS: Final[dict[State, Abort]] = {
     State.CLEANWAIT: _CLEAN,
     State.CLEANHOLD: _CLEAN,
     State.DEPLOYWAIT: _DEPLOY,
     State.DEPLOYHOLD: _DEPLOY,
-    State.INSPECTWAIT: Abort(("abort",), enrollment.abort_inspect),
-    State.RESCUEWAIT: Abort(("abort",), _stop_rescue),
+    State.INSPECTWAIT: Abort((State.INSPECTFAIL,), ("abort",), enrollment.abort_inspect),
+    State.RESCUEWAIT: Abort((State.RESCUEFAIL,), ("abort",), _stop_rescue),
     State.SERVICEWAIT: _SERVICE,
     State.SERVICEHOLD: _SERVICE,
     State.SERVICEFAIL: _SERVICE._replace(events=("abort",)),
@@ -229,14 +240,20 @@ def _close_rows(run: StepRun | None, sentence: str) -> list[EncodedWrite]:
 
 
 def _clean_up(task: TaskManager, state: str, reason: str) -> None:
-    """Take away what the flow has left that was aborted in ``state``."""
+    """Take away what the flow has left that was aborted in ``state``.
+
+    After the death of a conductor another order may have come first: then the node is that one's.
+    """
     row = ABORTS[State(state)]
-    row.clean_up(task)
+    if task.node.provision_state in row.ends_in:
+        row.clean_up(task)
     _forget_flow(task, row, reason)
 
 
 def _forget_flow(task: TaskManager, row: Abort, reason: str) -> None:
     """Take its traces from the node, and let ``last_error`` say why it ended."""
+    if task.node.provision_state not in row.ends_in:
+        return
     cleanup.wipe_internal_info(task, *([row.flow] if row.flow else []))
     if row.shows is not None:
         setattr(task.node, row.shows, {})

@@ -14,6 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 import pytest
+import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import states
@@ -375,6 +376,35 @@ def test_an_abort_cleans_up_after_a_crash_at_any_commit(
         assert f"aborted on request in {waits_in}" in node.last_error
         assert {run["state"] for run in life.site.runs(life.node)} <= {"done", "failed", "skipped"}
         life.die()
+
+
+def test_an_abort_leaves_a_node_alone_that_another_order_has_got(tmp_path: Path):
+    """The conductor died over the clean-up, and the node was deployed before it was taken up."""
+    script = script_of_life()
+    script.when("prepare_cleaning", lambda _task: WaitForCall(reason="the agent boots"))
+    life = Life(tmp_path / "site.sqlite", script, [LIFE[1]])
+    life.site.order(*LIFE[1][:1], life.node, *LIFE[1].args)
+    life.site.wait_for_state(life.node, "clean wait")
+    life.dies_after(2)
+    with contextlib.suppress(Dead):
+        life.obey(Order("do_provisioning_action", ("abort", {}), "clean wait", "clean failed"))
+    life.die()
+    script.calls.clear()
+    rows = database(life.path, Database)
+    active = sa.update(NODES).values(provision_state="active", last_error=None)
+    rows.transact(lambda conn: conn.execute(active))
+    rows.close()
+    life.live_again()
+    wait_for(
+        lambda: (
+            {run["state"] for run in life.site.runs(life.node)} <= {"done", "failed", "skipped"}
+        ),
+        "the flow of the abort to end",
+    )
+    assert "tear_down_cleaning" not in script.calls
+    node = life.site.node(life.node)
+    assert (node.provision_state, node.last_error, node.reservation) == ("active", None, None)
+    life.die()
 
 
 def test_a_deletion_that_stops_a_console_is_whole_or_nothing_after_a_crash(tmp_path: Path):
