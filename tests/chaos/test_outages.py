@@ -89,13 +89,20 @@ def test_calls_and_replies_that_are_cut_are_made_once(
 ) -> None:
     """A cut takes the connection with it, and whatever else was under way on it."""
     cuts: list[Cut] = []
+    begun = threading.Event()  # not before the nodes are there
 
     def decide(data: bytes) -> Cut:
-        if (b"call_id" not in data and b"result" not in data) or lots.random() >= CUTS:
+        is_one = b"method" in data or b"result" in data
+        if not (begun.is_set() and is_one) or lots.random() >= CUTS:
             return Cut.NOT
         cuts.append(lots.choice((Cut.BEFORE, Cut.AFTER)))
         return cuts[-1]
 
+    def disturb(site: Site) -> None:
+        begun.set()
+        wait_for_orders(site, CUT_ORDERS)
+        begun.clear()
+
     with on_servers_of_the_test(tmp_path, transport, on_call=decide) as site:
-        live(site, seed, lambda: wait_for_orders(site, CUT_ORDERS))
+        live(site, seed, lambda: disturb(site))
     assert len(cuts) > 5, "hardly anything was cut"

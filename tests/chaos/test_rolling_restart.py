@@ -23,7 +23,8 @@ from tests.kit.waiting import wait_for
 VERBS: Final = {"available": ("active",), "active": ("rebuild", "deleted")}
 RESTS_WITHIN_S: Final = 120
 OPTIONS: Final = {
-    "DEFAULT": {"hash_ring_reset_interval": 2},
+    # A conductor may take long to start anew: calls over a broker wait for it, as by default.
+    "DEFAULT": {"hash_ring_reset_interval": 2, "rpc_response_timeout": 60},
     "conductor": {"graceful_shutdown_timeout": 2},  # less than some deployments take
     "fake": {"deploy_delay": "0.1,4"},
 }
