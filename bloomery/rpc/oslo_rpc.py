@@ -21,7 +21,7 @@ from amqp import exceptions as amqp
 from kombu import exceptions as kombu_exceptions
 from oslo_config import cfg
 from oslo_messaging import exceptions
-from oslo_messaging._drivers import impl_rabbit
+from oslo_messaging._drivers import amqpdriver, impl_rabbit
 from oslo_messaging._metrics import client as metrics
 from oslo_messaging._tracing import client as tracing
 from oslo_messaging.rpc import client as oslo_client
@@ -91,9 +91,21 @@ class OsloServer:
     def _end(self, returns: bool) -> None:
         self._server.stop()
         self._server.wait()
+        self._answer_last_calls()
         if not returns:
             self._delete_queue()
         self._transport.cleanup()
+
+    def _answer_last_calls(self) -> None:
+        """Answer what came between the last look at the queue and the end of the connection.
+
+        oslo.messaging acknowledges a call as it comes, and forgets these: their callers would wait
+        until their time is up.
+        """
+        listener = self._server.listener._poll_style_listener  # noqa: SLF001  nothing else has them
+        if isinstance(listener, amqpdriver.AMQPListener):
+            while listener.incoming:
+                self._server._process_incoming([listener.incoming.pop(0)])  # noqa: SLF001
 
     def _delete_queue(self) -> None:
         """A broker that is away keeps the queue: callers wait for the time-out, as for the dead."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import collections
 import contextlib
 import threading
 import time
@@ -132,6 +133,42 @@ def test_a_call_waits_for_a_conductor_that_returns():
             assert waiting.result(timeout=20) is None
         finally:
             successor.stop(5)
+
+
+def test_calls_that_come_while_a_conductor_stops_are_answered():
+    counts, faults, is_over = collections.Counter(), [], threading.Event()
+
+    def ask(link: rpc.Link, caller: int) -> None:
+        while not is_over.is_set():
+            try:
+                link.conductor.vif_list(Request.new(), "a")
+            except errors.Failure as exc:
+                faults.append(exc)
+            counts[caller] += 1
+
+    def wait_for_more() -> None:
+        before = dict(counts)
+        wait_for(lambda: all(counts[each] > before.get(each, 0) + 1 for each in range(4)), "calls")
+
+    with rpc.link("oslo", rpc.Endpoint(), rpc_response_timeout=5) as link:
+        with ThreadPoolExecutor(4) as callers, _ended_by(is_over):
+            for caller in range(4):
+                callers.submit(ask, link, caller)
+            wait_for_more()
+            link.server.stop(5, returns=True)
+            successor = transports.build_server(link.conf, link.host, link.endpoint)
+            successor.start()
+            wait_for_more()
+        successor.stop(5)
+    assert faults == []
+
+
+@contextlib.contextmanager
+def _ended_by(event: threading.Event) -> Iterator[None]:
+    try:
+        yield
+    finally:
+        event.set()
 
 
 def test_a_conductor_has_a_queue_of_its_own_that_loses_nothing():
