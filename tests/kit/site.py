@@ -97,8 +97,15 @@ class Site:
         self.patience_s = patience_s
         self.service = ConductorService(self.runtime)
         self.service.start()
+        wait_for(self._has_looked_around, "the jobs of the start")
         self.closed = False
         self.until_closed = contextlib.ExitStack()  # what others have opened for this site
+
+    def _has_looked_around(self) -> bool:
+        """Have the jobs run that each start begins with?  They would be seen in what is tested."""
+        if not self.runtime.conf.conductor.check_provision_state_interval:
+            return True
+        return self.service.periodics.standing["take_over_consoles"].runs > 0
 
     def close(self) -> None:
         """End its threads; the database stays."""

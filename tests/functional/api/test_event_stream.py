@@ -219,7 +219,7 @@ def test_idle_listeners_cost_no_thread(site: Site, listen: Listen):
     many = [listen() for _ in range(200)]
     number = site.happen()
     assert {each.event()["id"] for each in many} == {number}
-    assert threading.active_count() == before
+    assert threading.active_count() <= before
     for each in many[::2]:
         each.close()
     wait_for(lambda: len(site.servers[0]._connections) <= 102, "half of them to be gone")
@@ -365,7 +365,7 @@ def test_projects_see_what_is_theirs(guarded, place: str, actions: list[str], is
     if place != callers.STRANGER:
         assert listener.event()["object_uuid"] == OTHER
     else:
-        (its,) = site.relay.live._listeners
+        (its,) = wait_for(lambda: site.relay.live._listeners, "it to be listened to")
         wait_for(lambda: its.last_id == number, "all to be looked at for it")
         site.servers[-1].stop()
         assert listener.answer.read() == BEGIN

@@ -49,6 +49,7 @@ def test_a_full_pool_is_waited_for(make_site: Any, monkeypatch: pytest.MonkeyPat
     monkeypatch.setattr(allocator, "_RETRY_S", 0.05)
     site = make_site(workers_pool_size=3)
     free_node(site)
+    wait_for(lambda: not site.runtime.workers.busy, "the whole pool to be free")
     may_end = threading.Event()
     for _ in range(3):
         site.runtime.workers.spawn(may_end.wait)

@@ -16,6 +16,7 @@ from bloomery.drivers.base import DriverTask, Heartbeat
 from bloomery.outcome import DONE, Hold, WaitForCall
 from tests.kit.scripted import Script, failing, in_turn
 from tests.kit.site import Site
+from tests.kit.waiting import wait_for
 
 BOOTS = WaitForCall(reason="the agent boots")
 LONG_AGO = datetime.now(UTC) - timedelta(days=1)
@@ -232,7 +233,9 @@ def test_an_abort_ends_the_flow_and_takes_away_what_was_prepared(make_site, phas
     waiting = Waiting(make_site, phase, said, abortable=True)
     asked = waiting.order("abort")
     ends_in = "active" if phase == "service" else FAILS_IN[phase]
-    aborted = waiting.site.wait_for_state(waiting.node, ends_in)
+    waiting.site.wait_for_state(waiting.node, ends_in)
+    wait_for(lambda: waiting.site.is_free(waiting.node), "the end of what the abort does")
+    aborted = waiting.site.node(waiting.node)
     assert waiting.states() <= {"done", "failed", "skipped"}
     assert "two" not in waiting.script.calls
     away = {"deploy": "clean_up", "clean": "tear_down_cleaning"}.get(phase)
