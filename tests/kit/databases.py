@@ -56,8 +56,13 @@ def make_engines_cheap() -> None:
 
 
 def _with_shared_statements(made: sa.Engine) -> sa.Engine:
-    """Let the engine use the dialect, and what was compiled for it, of the first of its server."""
-    server = (made.url.drivername, made.url.host, made.url.port)
+    """Let the engine use the dialect, and what was compiled for it, of the first of its server.
+
+    In MariaDB a dialect has one database: it finds the names of tables there.
+    """
+    url = made.url
+    database = url.database if made.dialect.name == "mysql" else None
+    server = (url.drivername, url.host, url.port, database)
     made.dialect, made._compiled_cache = _compiled.setdefault(
         server, (made.dialect, made._compiled_cache)
     )
