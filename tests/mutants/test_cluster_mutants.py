@@ -11,7 +11,7 @@ import pytest
 from tests.cluster import runs
 
 SEEDS = ("seeds", "1-40")
-MUTE = ("deaths", "--mute", "--verb", "active", "--every", "10")
+MUTE = ("deaths", "--mute", "--verb", "active", "--every", "3")
 OFF = {
     "guard": SEEDS,  # whoever writes under a lock just writes
     "incarnation": SEEDS,  # who was buried goes on as if nothing had happened
