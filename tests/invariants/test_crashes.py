@@ -419,6 +419,7 @@ def test_a_deletion_that_stops_a_console_is_whole_or_nothing_after_a_crash(tmp_p
         life.die()
         life.live_again()
         told = [row["action"] for row in life.site.events(life.node)[before:]]
+        told = [action for action in told if action != "console_restore"]  # of the next life
         gone = not life.site.rows(NODES, uuid=life.node)
         assert told == (["delete", "console_set", "console_set", "delete"] if gone else [])
         assert gone == (lives == 3)
