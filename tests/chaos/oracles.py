@@ -89,7 +89,10 @@ def check(site: Site, listener: Listener, *, rests_within_s: float = RESTS_WITHI
     assert not lost, f"acknowledged, and came to no end: {lost}"
     for row in site.rows(sa.select(NODES).where(NODES.c.provision_state.in_(_FAILED))):
         assert row["last_error"], f"{row['uuid']} does not say why it failed"
-    ended_early = [member.name for member in site.members if member.process.poll() is not None]
+    ended_early = {
+        member.name: "".join(member.complaints)[-2000:]
+        for member in site.members if member.process.poll() is not None
+    }  # fmt: skip
     assert not ended_early, f"ended by themselves: {ended_early}"
 
 
