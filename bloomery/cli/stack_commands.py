@@ -21,13 +21,11 @@ from bloomery.cli.stacks import Json
 from bloomery.cli.template import commands as template_commands
 from bloomery.cli.template import files, loader
 
-INTERRUPTED: Final = 130  # as shells have it: 128 and the number of the signal
 MACHINE: Final = "OS::Ironic::Instance"  # what loses its data when it goes
 EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
-AS_JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON document instead.")
 
 
 class StackGroup(click.Group):
@@ -52,7 +50,7 @@ Find = Callable[[], cloud.Cloud]
 
 
 @stack.command("list")
-@AS_JSON
+@template_commands.AS_JSON
 @click.pass_obj
 def list_(find: Find, as_json: bool) -> None:
     """List the stacks of the project, those that were made last first."""
@@ -69,7 +67,7 @@ def list_(find: Find, as_json: bool) -> None:
 
 @stack.command()
 @NAME
-@AS_JSON
+@template_commands.AS_JSON
 @click.pass_obj
 def show(find: Find, name: str, as_json: bool) -> None:
     """Show the state of a stack, its resources and its outputs."""
@@ -92,7 +90,7 @@ def show(find: Find, name: str, as_json: bool) -> None:
 
 @stack.command()
 @NAME
-@AS_JSON
+@template_commands.AS_JSON
 @click.pass_obj
 def why(find: Find, name: str, as_json: bool) -> None:
     """Say what a stack waits for, what failed or differs, and what to do next."""
@@ -143,7 +141,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 @click.argument("file")
 @click.argument("name", required=False)
 @template_commands.stack_options()
-@AS_JSON
+@template_commands.AS_JSON
 @click.pass_obj
 def plan(
     find: Find,
@@ -275,7 +273,7 @@ def _watched(run: stacks.StackRun, name: str, order: Callable[[], None]) -> None
         click.echo(
             f"\nstack {name} goes on; look on with: bloomery stack events {name} --follow", err=True
         )
-        raise SystemExit(INTERRUPTED) from None
+        raise SystemExit(template_commands.INTERRUPTED) from None
     if not stack["stack_status"].endswith("COMPLETE") or "ROLLBACK" in stack["stack_status"]:
         reason = terminal.visible(str(stack["stack_status_reason"]))
         why = "" if run.has_told(reason) else f": {reason}"

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from bloomery.cli import stack_commands, stacks
+from bloomery.cli import stacks
 from tests.functional.cli.conftest import Run, write
 from tests.kit.orchestration import Orchestration, template
 
@@ -99,7 +99,7 @@ def test_ctrl_c_leaves_the_stack_running_and_says_how_to_look_on(
 
     monkeypatch.setattr(stacks.StackRun, "watch_to_end", interrupt)
     result = run(f"stack up {write(tmp_path, 'left.yaml', web())} --yes")
-    assert result.exit_code == stack_commands.INTERRUPTED
+    assert result.exit_code == 130
     assert "look on with: bloomery stack events left --follow" in result.output
     monkeypatch.undo()
     [stack] = site.ask("GET", "/stacks")[1]["stacks"]
