@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import cleanup, steps
+from bloomery.conductor import cleanup, hardware, steps
 from bloomery.conductor.runner import FlowFailure, Phase, Transition
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
@@ -20,6 +20,7 @@ from bloomery.model.runbook import Runbook
 from bloomery.model.step import Step, internal_step
 from bloomery.outcome import Outcome
 
+_READ: Final = internal_step("bios", "read_hardware")
 _PREPARE: Final = internal_step("deploy", "prepare_cleaning")
 _TEAR_DOWN: Final = internal_step("deploy", "tear_down_cleaning")
 _REFUSE: Final = internal_step("deploy", "refuse")
@@ -72,7 +73,7 @@ def automatic_steps(task: TaskManager, arguments: ProvisionArguments | None = No
     available = steps.override(steps.available_steps(task, "clean"), overrides)
     disallowed = task.runtime.conf.api.disallow_clean_steps
     allowed = [step for step in available if step.name not in disallowed]
-    return [_PREPARE, *steps.by_priority(allowed, "clean"), _TEAR_DOWN]
+    return _read_first(task, [_PREPARE, *steps.by_priority(allowed, "clean"), _TEAR_DOWN])
 
 
 def _runbook(task: TaskManager) -> Runbook | None:
@@ -143,8 +144,12 @@ def _around(
     if disable_ramdisk:
         _refuse_ramdisk(planned)
     if disable_ramdisk or not any(map(_is_for_agent, planned)):
-        return planned
-    return [_PREPARE, *planned, _TEAR_DOWN]
+        return _read_first(task, planned)
+    return _read_first(task, [_PREPARE, *planned, _TEAR_DOWN])
+
+
+def _read_first(task: TaskManager, planned: list[Step]) -> list[Step]:
+    return [_READ, *planned] if hardware.is_read(task.driver) else planned
 
 
 def _refuse_ramdisk(user_steps: Sequence[Step]) -> None:
@@ -204,7 +209,12 @@ def _fail(task: TaskManager, failure: FlowFailure) -> Transition:
 CLEAN: Final = Phase(
     name="clean",
     shows="clean_step",
-    own_steps={"refuse": _refuse, "prepare_cleaning": _prepare, "tear_down_cleaning": _tear_down},
+    own_steps={
+        "refuse": _refuse,
+        "read_hardware": hardware.read,
+        "prepare_cleaning": _prepare,
+        "tear_down_cleaning": _tear_down,
+    },
     finish=_finish,
     fail=_fail,
     history_name=lambda node: "manual_cleaning" if _is_manual(node) else "automated_cleaning",

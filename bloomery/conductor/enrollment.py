@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Callable, Mapping
-from typing import Any, Final, TypeVar
+from collections.abc import Mapping
+from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery import errors, secrets
+from bloomery import secrets
 from bloomery.conductor import (
     cleanup,
     console,
+    hardware,
     inspection,
     notification_utils,
     power_change,
@@ -26,14 +26,11 @@ from bloomery.conductor.workers import Slot
 from bloomery.conductor.writes import DeferredWrite, EncodedWrite
 from bloomery.db import nodes, records
 from bloomery.db import steps as step_rows
-from bloomery.drivers.base import DriverTask
 from bloomery.model.nouns import PORT
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.step import Run, Step, internal_step
 from bloomery.outcome import Done, Outcome
 
-LOG = logging.getLogger(__name__)
-T = TypeVar("T")
 Json = dict[str, Any]
 
 _CHECK_POWER: Final = internal_step("power", "check_power")
@@ -59,43 +56,21 @@ def _check_power(task: TaskManager) -> Outcome:
     task.driver.power.validate(task)
     node, power_state = task.node, task.driver.power.get_power_state(task)
     _read_properties(task)
-    result = _read_bios_and_firmware(task)
+    result = dict(hardware.read_in_short(task).result)
     if node.power_state != power_state:
         result["from_power"], node.power_state = node.power_state, power_state
     return Done(result=result)
 
 
-def _read_bios_and_firmware(task: TaskManager) -> dict[str, Any]:
-    """Return the BIOS settings and firmware versions that the BMC tells, to be stored."""
-    result: dict[str, Any] = {}
-    for read in (
-        task.driver.bios.cache_bios_settings,
-        task.driver.firmware.cache_firmware_components,
-    ):
-        outcome = _read_if_supported(task, read)
-        result |= outcome.result if isinstance(outcome, Done) else {}
-    return result
-
-
 def _read_properties(task: TaskManager) -> None:
     """Note what the BMC tells of vendor and boot mode; one that does not tell is no failure."""
     node, management = task.node, task.driver.management
-    vendor = _read_if_supported(task, management.detect_vendor)
+    vendor = hardware.read_if_supported(task, management.detect_vendor)
     if vendor is not None:
         node.properties = node.properties | {"vendor": vendor}
-    node.boot_mode = _read_if_supported(task, management.get_boot_mode) or node.boot_mode
-    secure_boot = _read_if_supported(task, management.get_secure_boot_state)
+    node.boot_mode = hardware.read_if_supported(task, management.get_boot_mode) or node.boot_mode
+    secure_boot = hardware.read_if_supported(task, management.get_secure_boot_state)
     node.secure_boot = node.secure_boot if secure_boot is None else secure_boot
-
-
-def _read_if_supported(task: TaskManager, read: Callable[[DriverTask], T]) -> T | None:
-    try:
-        return read(task)
-    except errors.UnsupportedDriverExtension:
-        return None
-    except errors.Failure as exc:
-        LOG.warning("node %s: cannot read %s: %s", task.node.uuid, read.__name__, exc)
-        return None
 
 
 def _finish_verify(task: TaskManager, result: Mapping[str, Any]) -> Transition:

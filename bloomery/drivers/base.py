@@ -572,11 +572,18 @@ class Bios(Interface):
     def cache_bios_settings(self, task: DriverTask) -> Outcome | None:
         """Return Done(result={"bios_settings": rows}), or None where there are none.
 
-        When: manage, at once (Again is not heard); a failure is logged.  A row: ``name``,
-        ``value`` (text or None), and as far as it is known ``attribute_type``,
+        When: a cleaning begins, at once (Again is not heard); a failure is logged.  A row:
+        ``name``, ``value`` (text or None), and as far as it is known ``attribute_type``,
         ``allowable_values``, ``lower_bound``, ``upper_bound``, ``min_length``, ``max_length``,
         ``read_only``, ``reset_required``, ``unique``.  They replace those of before.
         """
+
+    def cache_bios_values(self, task: DriverTask) -> Outcome | None:
+        """Return the same, without what takes many requests and is not known yet.
+
+        When: manage, at once, as a person waits for it.
+        """
+        return self.cache_bios_settings(task)
 
 
 class Console(Interface):
@@ -611,7 +618,7 @@ class Firmware(Interface):
     def cache_firmware_components(self, task: DriverTask) -> Outcome | None:
         """Return Done(result={"firmware": rows}), or None where there are none.
 
-        When: as ``cache_bios_settings``.  A row: ``component`` (bios, bmc, nic:ID, ...),
+        When: manage, and as ``cache_bios_settings``.  A row: ``component`` (bios, bmc, ...),
         ``current_version``, and as far as it is known ``last_version_flashed``, ``vendor``,
         ``model``, ``serial_number``.  The version that was seen first is kept by itself.
         """

@@ -126,25 +126,27 @@ class Documents:
     def __init__(self, most: int = 64) -> None:
         self._most = most
         self._mutex = threading.Lock()
-        self._kept: OrderedDict[tuple[str, ...], Any] = OrderedDict()
+        self._kept: OrderedDict[tuple[str | None, ...], Any] = OrderedDict()
 
     def get(self, key: tuple[str | None, ...], read: Callable[[], T]) -> T:
         """Return the document of ``key``, read now if it is not kept.
 
         Nothing is kept that is empty, nor under a key with a gap: it might fit other machines.
         """
-        parts = tuple(part for part in key if part)
-        if len(parts) < len(key):
-            return read()
-        with self._mutex:
-            if parts in self._kept:
-                self._kept.move_to_end(parts)
-                kept: T = self._kept[parts]
-                return kept
+        kept: T | None = self.find(key)
+        if kept is not None:
+            return kept
         document = read()
         with self._mutex:
-            if document:
-                self._kept[parts] = document
+            if document and all(key):
+                self._kept[key] = document
             while len(self._kept) > self._most:
                 self._kept.popitem(last=False)
         return document
+
+    def find(self, key: tuple[str | None, ...]) -> Any:
+        """Return what is kept under ``key``, or None."""
+        with self._mutex:
+            if key in self._kept:
+                self._kept.move_to_end(key)
+            return self._kept.get(key)

@@ -29,9 +29,13 @@ def asked(monkeypatch):
 
 LOGIN = ["GET /", "POST /SessionService/Sessions"]
 VERIFY = [
-    "GET /Systems/ID", "GET /Systems/ID/SecureBoot", "GET /Systems/ID/Bios",
-    "GET /Registries/LabBios.1.0", "GET /Registries/LabBios.1.0/en", "GET /Managers/ID",
-]  # fmt: skip
+    "GET /Systems/ID",
+    "GET /Systems/ID/SecureBoot",
+    "GET /Systems/ID/Bios",
+    "GET /Managers/ID",
+]
+REGISTRY = ["GET /Registries/LabBios.1.0", "GET /Registries/LabBios.1.0/en"]
+NOTHING = {"interface": "bios", "step": "wait", "args": {"seconds": 0}}
 
 
 def taken(asked, machine):
@@ -48,38 +52,73 @@ def test_verify_asks_for_each_document_once(stage, machine, asked) -> None:
     assert machine.bmc.connections == 1
 
 
-def test_machines_of_a_model_share_what_explains_their_bios(stage, make_rack, asked) -> None:
+def clean(stage, node):
+    """Clean without doing anything; return the settings of its BIOS."""
+    stage.ask(node, "clean", clean_steps=[NOTHING], disable_ramdisk=True)
+    stage.wait_for(node, "manageable")
+    stage.wait_until_free(node)
+    return stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
+
+
+def test_what_explains_a_bios_is_read_by_the_first_cleaning_of_a_model(
+    stage, make_rack, asked
+) -> None:
     one, other = make_rack(2).machines
-    manageable(stage, one)
+    node = manageable(stage, one)
+    settings = stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
+    assert {each["attribute_type"] for each in settings} == {None}
     asked.clear()
+    explained = clean(stage, node)
+    assert taken(asked, one) == [*VERIFY[::2], *REGISTRY, "GET /Managers/ID"]
+    assert all(each["attribute_type"] for each in explained)
+    assert {each["name"]: each["value"] for each in explained} == {
+        each["name"]: each["value"] for each in settings
+    }
     node = manageable(stage, other)
-    assert taken(asked, other) == [*LOGIN, *(path for path in VERIFY if "Registries" not in path)]
-    shown = stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
-    assert all(setting["attribute_type"] for setting in shown)
+    assert taken(asked, other) == [*LOGIN, *VERIFY]
+    settings = stage.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"]
+    assert all(each["attribute_type"] for each in settings)
+
+
+MOST_OF_A_VERIFY = 8
 
 
 @pytest.mark.parametrize(
-    ("model", "first", "another"),  # the first machine of a model explains what its BIOS can do
+    ("model", "verify", "first_cleaning", "another"),
     [
-        ("generic", 8, 6),
-        ("dmtf-rackmount1", 8, 6),
-        ("hpe-ilo6", 8, 8),  # what would explain it is missing, and is looked for again
-        ("supermicro-x10", 7, 7),  # likewise
-        ("openbmc-gb300", 6, 6),
-        ("dell-idrac", 10, 6),  # not under its name: the list of explanations is asked for
-        ("lenovo-xcc", 8, 6),
+        ("generic", 6, 5, 3),
+        ("dmtf-rackmount1", 6, 5, 3),
+        ("hpe-ilo6", 6, 5, 5),  # what would explain its BIOS is missing, and is looked for again
+        ("supermicro-x10", 5, 5, 5),  # likewise
+        ("openbmc-gb300", 6, 3, 3),
+        ("dell-idrac", 6, 7, 3),  # not under its name: the list of explanations is asked for
+        ("lenovo-xcc", 6, 5, 3),
     ],
 )
-def test_verify_costs_each_make_of_bmc_as_much_as_here(
-    stage, make_rack, asked, model, first, another
+def test_verify_and_cleaning_cost_each_make_of_bmc_as_much_as_here(
+    stage, make_rack, asked, model, verify, first_cleaning, another
 ) -> None:
-    for machine, count in zip(make_rack(2, model=model).machines, (first, another), strict=True):
-        manageable(stage, machine)
+    assert verify < MOST_OF_A_VERIFY  # one more where the system is looked for
+    for machine, count in zip(
+        make_rack(2, model=model).machines, (first_cleaning, another), strict=True
+    ):
+        node = manageable(stage, machine)
+        assert len(taken(asked, machine)) == verify
+        assert clean(stage, node)
         assert len(taken(asked, machine)) == count
 
 
+@pytest.mark.parametrize("model", [name for name in models.ALL if name != "openbmc-gb300"])
+def test_a_verify_that_looks_for_the_system_asks_once_more(stage, make_rack, asked, model) -> None:
+    one, other = make_rack(2, model=model).machines
+    manageable(stage, one)
+    with_id = len(taken(asked, one))
+    manageable(stage, other, redfish_system_id=None)
+    assert len(taken(asked, other)) == with_id + 1 <= MOST_OF_A_VERIFY
+
+
 def test_every_make_of_bmc_is_in_the_table() -> None:
-    [marker] = test_verify_costs_each_make_of_bmc_as_much_as_here.pytestmark
+    [marker] = test_verify_and_cleaning_cost_each_make_of_bmc_as_much_as_here.pytestmark
     assert [row[0] for row in marker.args[1]] == list(models.ALL)
 
 

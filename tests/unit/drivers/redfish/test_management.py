@@ -7,7 +7,8 @@ import pytest
 
 from bloomery import errors
 from bloomery.drivers.redfish import boot_device, media, reset
-from bloomery.drivers.redfish.firmware import RedfishBios, RedfishFirmware
+from bloomery.drivers.redfish.bios import RedfishBios
+from bloomery.drivers.redfish.firmware import RedfishFirmware
 from bloomery.drivers.redfish.management import RedfishManagement
 from bloomery.drivers.redfish.power import RedfishPower
 from bloomery.lab.rack import Rack
