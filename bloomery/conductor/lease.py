@@ -62,7 +62,7 @@ class Lease:
         budget_s: float = base.WRITE_BUDGET_S,
     ) -> None:
         self._lasts_s = max(lasts_s - budget_s, 1.0)
-        self._clock = clock
+        self.now = clock
         self._renewed = clock()
         self._revoked = self._suspended = False
         self.incarnation: str | None = None
@@ -75,10 +75,7 @@ class Lease:
 
     def renew(self, *, since: float | None = None) -> None:
         """``since``: when the heartbeat was begun that was committed; None: now."""
-        self._renewed = self._clock() if since is None else since
-
-    def now(self) -> float:
-        return self._clock()
+        self._renewed = self.now() if since is None else since
 
     def suspend(self) -> None:
         """End it until ``begin``: peers have declared us dead."""
@@ -105,5 +102,5 @@ class Lease:
             return "the conductor was declared dead"
         if incarnation is not None and incarnation != self.incarnation:
             return "the conductor was declared dead since, and has begun anew"
-        silent_s = self._clock() - self._renewed
+        silent_s = self.now() - self._renewed
         return f"silent for {silent_s:.0f} s" if silent_s > self._lasts_s else None

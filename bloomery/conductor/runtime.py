@@ -51,12 +51,6 @@ class ConductorRuntime:
         """Return the UUIDs of those nodes that the ring gives to this conductor, in order."""
         return self.ring.list_served(self.host, keys)
 
-    @property
-    def patience_s(self) -> float:
-        """How long a caller that said nothing waits for a busy node."""
-        ours = self.conf.conductor
-        return float(ours.node_locked_retry_attempts * ours.node_locked_retry_interval)
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -72,5 +66,8 @@ class Context:
 
     @property
     def patience_s(self) -> float:
-        waits = self.request.wait_s
-        return self.runtime.patience_s if waits is None else waits
+        """How long the caller waits for a busy node: as it said, else as the options say."""
+        if self.request.wait_s is not None:
+            return self.request.wait_s
+        ours = self.runtime.conf.conductor
+        return float(ours.node_locked_retry_attempts * ours.node_locked_retry_interval)

@@ -76,7 +76,7 @@ def nothing_is_written_without_a_lease(site: Site, node: str) -> None:
 def nothing_is_written_to_a_node_that_was_taken(site: Site, node: str) -> None:
     """Peers took the node over, and the lease does not know: the row does."""
     gateway, now = Gateway(Conf()), [site.runtime.lease.now()]
-    site.runtime.lease._clock = lambda: now[0]
+    site.runtime.lease.now = lambda: now[0]
     with site.acquire(node) as task:
         with gateway.guard(ADDRESS, task, write=True):
             pass

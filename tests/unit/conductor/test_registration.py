@@ -293,7 +293,7 @@ def test_a_lease_that_runs_out_during_the_look_at_the_row_forbids_the_order(
     site: Site, monkeypatch: Any
 ) -> None:
     now = [site.runtime.lease.now()]
-    site.runtime.lease._clock = lambda: now[0]
+    site.runtime.lease.now = lambda: now[0]
     plain = locks.require_held
 
     def slowly(*args: Any) -> None:
@@ -310,7 +310,7 @@ def test_a_lease_that_runs_out_during_the_look_at_the_row_forbids_the_order(
 def test_a_lease_counts_from_before_its_sign_of_life(site: Site, monkeypatch: Any) -> None:
     """A pause between the commit and its reply: peers count from the commit."""
     now = [site.runtime.lease.now()]
-    site.runtime.lease._clock = lambda: now[0]
+    site.runtime.lease.now = lambda: now[0]
     plain = conductors.beat
 
     def slowly(*args: Any, **more: Any) -> bool:
