@@ -103,8 +103,8 @@ class TaskManager:
     taken is then released.
     """
 
-    fsm: states.Machine | None
-    _node: Node | None
+    node: Node  # None once it was released
+    driver: Driver  # the node's interfaces; None if not loaded, or once the node was released
 
     def __init__(
         self,
@@ -131,10 +131,9 @@ class TaskManager:
         self._guard: locks.Guard | None = None
         self._incarnation: str | None = None
         self._confirmed_at = -math.inf  # when the row last said that the node is ours
-        self._driver: Driver | None = None
         self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
         self._change: transition.StateChange | None = None
-        self._forget_lists()
+        self._forget_node()
         self._spawn: _Call[Future[Any]] | None = None
         self._on_spawn_error: _Call[None] | None = None
         try:
@@ -152,20 +151,9 @@ class TaskManager:
     # ------------------------------------------------------------------------ what it shows
 
     @property
-    def node(self) -> Node:
-        """The node; None once it was released."""
-        return self._node  # type: ignore[return-value]
-
-    @node.setter
-    def node(self, node: Node | None) -> None:
-        """Stand where ``node`` stands: the machine is set up anew."""
-        self._node = node
-        self.fsm = None if node is None else transition.machine_at(node)
-
-    @property
-    def driver(self) -> Driver:
-        """The node's interfaces; None if they were not loaded, or once the node was released."""
-        return self._driver  # type: ignore[return-value]
+    def fsm(self) -> states.Machine | None:
+        """The state machine, standing where the node stands; None once the node was released."""
+        return None if self.node is None else transition.machine_at(self.node)
 
     @property
     def driver_info(self) -> Mapping[str, Any]:
@@ -219,7 +207,7 @@ class TaskManager:
 
     def _list(self, name: str, read: Callable[[sa.Connection, str], Any]) -> Sequence[Any]:
         """A list of the node's, None once it was released; what cannot be read releases it."""
-        if name not in self._lists and self._node is not None:
+        if name not in self._lists and self.node is not None:
             try:
                 with self.runtime.db.read() as conn:
                     self._lists[name] = read(conn, self.node.uuid)
@@ -230,11 +218,10 @@ class TaskManager:
 
     def load_driver(self) -> None:
         """Find the interfaces that the node uses, if that was not done yet."""
-        if self._driver is None:
-            self._driver = self.runtime.registry.driver_of(self.node)
+        self.driver = self.driver or self.runtime.registry.driver_of(self.node)
 
-    def _forget_lists(self) -> None:
-        self._node, self.fsm = None, None
+    def _forget_node(self) -> None:
+        self.node = self.driver = None  # type: ignore[assignment]
         self._opened = (None, {})
         self._lists: dict[str, Sequence[Any]] = {}
         self._columns: tuple[Any, ...] = (None,) * len(_SAVED)
@@ -303,7 +290,7 @@ class TaskManager:
             raise errors.ExclusiveLockRequired(log=f"task on {self.node_id}: {self._purpose}")
 
     def _require_node(self) -> None:
-        if self._node is None:
+        if self.node is None:
             raise RuntimeError(f"the task on node {self.node_id} has released it")
 
     def assert_lease(self) -> None:
@@ -328,8 +315,7 @@ class TaskManager:
         """Give back whatever is held; may be called twice, or on a task that has nothing."""
         self.release_child()
         self._release_lock()
-        self._driver = None
-        self._forget_lists()
+        self._forget_node()
 
     def _release_lock(self) -> None:
         guard, self._guard = self._guard, None
@@ -407,7 +393,7 @@ class TaskManager:
 
     def _note_death(self, exc: BaseException) -> None:
         LOG.error("node %s: %s died\n%s", self.node_id, self._work, secrets.trace(exc))
-        if self._node is None or self.shared or self.node.last_error is not None:
+        if self.node is None or self.shared or self.node.last_error is not None:
             return
         sentence = f"{self._work} died: {secrets.brief(exc)}"
         self.node.last_error = transition.fit(self.context, sentence)
@@ -506,9 +492,8 @@ class TaskManager:
         """
         self.assert_exclusive()
         self._require_node()
-        assert self.fsm is not None
         change = self._change = transition.apply(
-            self.context, self.node, self.fsm, event, target_state=target_state,
+            self.context, self.node, event, target_state=target_state,
             last_error=last_error, has_worker=callback is not None,
         )  # fmt: skip
         if callback is not None:

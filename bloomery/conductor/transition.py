@@ -33,7 +33,6 @@ def machine_at(node: Node) -> states.Machine:
 def apply(
     context: Context,
     node: Node,
-    fsm: states.Machine,
     event: str,
     *,
     target_state: str | None,
@@ -52,7 +51,7 @@ def apply(
         previous_updated_at=node.provision_updated_at,
         last_error=last_error,
     )
-    _advance(node, fsm, event, target_state)
+    fsm = _advance(node, event, target_state)
     arrived = not has_worker and fsm.is_stable(fsm.current_state)
     node.provision_state = fsm.current_state
     node.target_provision_state = states.NOSTATE if arrived else fsm.target_state
@@ -63,7 +62,9 @@ def apply(
     return change
 
 
-def _advance(node: Node, fsm: states.Machine, event: str, target_state: str | None) -> None:
+def _advance(node: Node, event: str, target_state: str | None) -> states.Machine:
+    """Return the machine after the event, standing where the node will."""
+    fsm = machine_at(node)
     try:
         fsm.process_event(event, target_state=target_state)
     except states.InvalidState as exc:
@@ -72,6 +73,7 @@ def _advance(node: Node, fsm: states.Machine, event: str, target_state: str | No
             f'"{node.provision_state}": it answers to '
             f"{', '.join(states.events_from(node.provision_state)) or 'nothing'}",
         ) from exc
+    return fsm
 
 
 def fit(context: Context, text: str | None) -> str | None:
