@@ -54,6 +54,10 @@ class Rest(rest.RestController):
         """Go down as far as ``segments`` name something; idents are noted on the call."""
         if segments and segments[0] in self.children:
             return self.children[segments[0]].walk(call, segments[1:])
+        return self.walk_on(call, segments)
+
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
+        """Go on where no child is named: to an ident, and to what lies behind it."""
         if segments and segments[0] in self.subresources:
             return self.walk_without_ident(call, segments)
         if segments:

@@ -85,12 +85,10 @@ class V1(Rest):
         )
         return document | {name: projection.links(call.url, f"{name}/") for name in names}
 
-    def walk(self, call: Call, segments: list[str]) -> Any:
-        if not segments:
-            return self.other if call.method not in ("GET", "HEAD") else self.get
-        if segments[0] not in self.children:
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
+        if segments:
             raise statuses.HTTPNotFound
-        return super().walk(call, segments)
+        return self.other if call.method not in ("GET", "HEAD") else self.get
 
     @endpoint(rule=ANYBODY, status=405)
     def other(self, call: Call) -> None:
@@ -117,9 +115,5 @@ class Root(Rest):
             "versions": [document],
         }
 
-    def walk(self, call: Call, segments: list[str]) -> Any:
-        if not segments:
-            return self.get
-        if segments[0] in self.children:
-            return super().walk(call, segments)
-        return self.v1.walk(call, segments)
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
+        return self.v1.walk(call, segments) if segments else self.get

@@ -19,10 +19,8 @@ class Folder(Rest):
         super().__init__()
         self.children = children  # type: ignore[misc]  # of one folder, not of all
 
-    def walk(self, call: Call, segments: list[str]) -> Any:
-        if not segments or segments[0] not in self.children:
-            raise statuses.HTTPNotFound
-        return super().walk(call, segments)
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
+        raise statuses.HTTPNotFound
 
 
 def make(root: Callable[[], Rest]) -> Rest:

@@ -53,10 +53,10 @@ def _limit(call: Call, asked: int | None) -> int:
 class Parts(Rest):
     """Only what is below an object answers."""
 
-    def walk(self, call: Call, segments: list[str]) -> Any:
+    def walk_on(self, call: Call, segments: list[str]) -> Any:
         if len(segments) < 2 or segments[1] not in self.subresources:
             raise statuses.HTTPNotFound
-        return super().walk(call, segments)
+        return super().walk_on(call, segments)
 
 
 class Nodes(Parts):
