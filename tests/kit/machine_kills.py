@@ -77,14 +77,14 @@ def of_one(image: str = "http://images/a", *, fails: bool = False, **more: Any) 
     return machine_sites.template({"web": web, "after": after}, f"{image} {fails}")
 
 
-def replaced(order: str, *, fails: bool = False) -> Flow:
-    """A machine that is replaced, and replaced back where what follows it fails."""
+def changed(*, fails: bool = False, **policy: Any) -> Flow:
+    """A machine that gets another image, and the old one back where what follows it fails."""
 
     def update(site: Site) -> None:
-        site.update(of_one("http://images/b", fails=fails, replace_order=order), rollback=fails)
+        site.update(of_one("http://images/b", fails=fails, **policy), rollback=fails)
 
     ends = "ROLLBACK_COMPLETE" if fails else "UPDATE_COMPLETE"
-    return Flow(update, ends, lambda site: site.create(of_one(replace_order=order)))
+    return Flow(update, ends, lambda site: site.create(of_one(**policy)))
 
 
 def of_node(**more: Any) -> Template:
@@ -116,15 +116,22 @@ def of_steps(**triggers: Any) -> Template:
     return machine_sites.template(resources, f"steps {triggers}")
 
 
-def of_group(image: str = "http://images/a") -> Template:
+def of_group(image: str = "http://images/a", **policy: Any) -> Template:
     """Three machines that are alike, changed one by one."""
     member = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
+    rolling = {"health_gate": {"settle_seconds": 0}} | policy
     group = {
         "type": "OS::Ironic::InstanceGroup",
         "properties": {"count": 3, "member": member},
-        "update_policy": {"rolling_update": {"health_gate": {"settle_seconds": 0}}},
+        "update_policy": {"rolling_update": rolling},
     }
     return machine_sites.template({"group": group}, f"group {image}")
+
+
+def roll_out_with_a_failure(site: Site) -> None:
+    site.machines.fail_next("rebuild", "no disk")
+    batches = {"batch_size": 2, "max_unavailable": 2, "failure_policy": "rollback_batch"}
+    site.update(of_group("http://images/b", **batches))
 
 
 def take_over(site: Site) -> None:
@@ -153,10 +160,11 @@ FLOWS = {
     "create": Flow(create, "CREATE_COMPLETE"),
     "create on a second attempt": Flow(create_with_a_failure, "CREATE_COMPLETE"),
     "rebuild": Flow(rebuild, "UPDATE_COMPLETE", create),
-    "replace, the new one first": replaced("create_first"),
-    "replace, the old one away first": replaced("delete_first"),
-    "roll a replacement back": replaced("create_first", fails=True),
-    "roll a replacement back, away first": replaced("delete_first", fails=True),
+    "replace, the new one first": changed(replace_order="create_first"),
+    "replace, the old one away first": changed(replace_order="delete_first"),
+    "roll a replacement back": changed(replace_order="create_first", fails=True),
+    "roll a replacement back, away first": changed(replace_order="delete_first", fails=True),
+    "roll a rebuild back": changed(image_update_policy="rebuild", fails=True),
     "suspend": Flow(suspended, "SUSPEND_COMPLETE", lambda site: site.create(of_one())),
     "change a node": Flow(
         lambda site: site.update(of_node(driver_info={"a": "b"}, target_state="manageable")),
@@ -173,6 +181,10 @@ FLOWS = {
     "roll out over a group": Flow(
         lambda site: site.update(of_group("http://images/b")),
         "UPDATE_COMPLETE", lambda site: site.create(of_group()), pool=3,
+    ),
+    "roll a batch back": Flow(
+        roll_out_with_a_failure,
+        "UPDATE_FAILED", lambda site: site.create(of_group()), pool=3,
     ),
     "delete a group": Flow(
         lambda site: site.delete(),

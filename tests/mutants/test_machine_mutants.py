@@ -11,9 +11,9 @@ import pytest
 from bloomery.orchestration.resources import base, stepwise
 from bloomery.orchestration.resources.instance import Instance
 from bloomery.orchestration.resources.node import Node
-from bloomery.orchestration.service import wakes
+from bloomery.orchestration.service import machines, wakes
 from tests.functional.orchestration import test_machine_failures
-from tests.kit import trees
+from tests.kit import conductor_deaths, trees
 from tests.kit.machine_kills import FLOWS, begun, check
 from tests.unit.orchestration.service import test_wakes
 
@@ -46,6 +46,27 @@ def test_kills_notice(name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     with pytest.raises(AssertionError):
         check(FLOWS[flow], start, tmp_path)
     start.db.close()
+
+
+DEATHS: dict[str, tuple[str, Any, str, Any]] = {
+    "what may have been ordered is ordered again": (
+        "rebuild", stepwise.OnNode, "order", _orders_again,
+    ),
+    "a conductor that does not answer is a failure": ("deploy", machines, "_BUSY", ()),
+    "an allocation whose answer was lost is a failure": (
+        "deploy", stepwise.Stepwise, "is_ours", lambda *_arguments: False,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", DEATHS)
+def test_deaths_of_conductors_notice(
+    name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    flow, where, attribute, broken = DEATHS[name]
+    monkeypatch.setattr(where, attribute, broken)
+    with pytest.raises(AssertionError, match="the conductor died after commit"):
+        conductor_deaths.check(conductor_deaths.FLOWS[flow], tmp_path)
 
 
 def test_a_mark_that_is_not_looked_at_is_noticed(
