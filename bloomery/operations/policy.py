@@ -55,7 +55,7 @@ def _manages_own(ctx: Context) -> bool:
 def bare_fields(ctx: Context) -> tuple[str, ...]:
     """Return the fields of nodes whose secrets the caller may see; no mode of login grants it."""
     policies = ctx.services.policies
-    if not policies.consults_rules:
+    if policies.enforcer is None:
         return ()
     return tuple(name for name, rule in MASKS.items() if policies.allow(ctx.request, rule, {}))
 

@@ -34,7 +34,10 @@ _NAMES: Final = [rule.name for rule in RULES]
 
 
 class Policies:
-    """``enforced``: callers have roles, and each operation must be allowed to them."""
+    """``enforced``: callers have roles, and each operation must be allowed to them.
+
+    ``enforcer``: None where there are no rules: nothing is allowed then but by the mode.
+    """
 
     def __init__(
         self, conf: Conf, folders: Sequence[Path] = (), *, enforced: bool | None = None
@@ -52,7 +55,7 @@ class Policies:
         self._constants = _constants(conf)
         self._signature: tuple[Any, ...] = ()
         self._looked_for = ""
-        self._enforcer: Enforcer | None = None
+        self.enforcer: Enforcer | None = None
         self._decide: Callable[[str, Facts, Facts], bool]
         if named.policy_file != POLICY_FILE and not self._file.is_file():
             raise errors.CannotStart(
@@ -61,14 +64,9 @@ class Policies:
         if self.enforced or self._files():
             self._load_at_start()
 
-    @property
-    def consults_rules(self) -> bool:
-        """Are there rules at all?  Where there are none, nothing is allowed but by the mode."""
-        return self._enforcer is not None
-
     def allow(self, request: Request, rule: str, target: Target) -> bool:
         """Ask the engine.  Where none is loaded, nobody is allowed: it is the masks that ask."""
-        if self._enforcer is None:
+        if self.enforcer is None:
             return False
         self._reload_if_changed(request)
         return self._decide(rule, _caller(request), tuple(target.items()))
@@ -89,10 +87,10 @@ class Policies:
         return self._allow_where_defined(request, [f"{STEP_RULES}{step}"], target)
 
     def _allow_where_defined(self, request: Request, rules: Sequence[str], target: Target) -> bool:
-        if self._enforcer is None:
+        if self.enforcer is None:
             return True
         self._reload_if_changed(request)
-        defined = [rule for rule in rules if rule in self._enforcer.rules]
+        defined = [rule for rule in rules if rule in self.enforcer.rules]
         who, what = _caller(request), tuple(target.items())
         return all(self._decide(rule, who, what) for rule in defined)
 
@@ -128,7 +126,7 @@ class Policies:
         changed = policy_files.read([Path(name) for name, *_ in signature])
         rules: dict[str, Check] = {rule.name: rule.check for rule in RULES}
         rules.update(changed)
-        self._enforcer = enforcer = _enforcer(rules)
+        self.enforcer = enforcer = _enforcer(rules)
         decide = functools.partial(_decide, enforcer, self._constants)
         self._decide = decide if _asks_others(rules) else functools.lru_cache(DECISIONS)(decide)
         self._signature = signature

@@ -168,8 +168,8 @@ def test_the_same_question_is_asked_once_unless_another_server_answers_it(
     write(tmp_path / "policy.yaml", f"'{POWER}': {check}\n")
     policies = Policies(Conf(), [tmp_path], enforced=True)
     questions = []
-    enforce = policies._enforcer.enforce
-    monkeypatch.setattr(policies._enforcer, "enforce",
+    enforce = policies.enforcer.enforce
+    monkeypatch.setattr(policies.enforcer, "enforce",
                         lambda *args: questions.append(args) or enforce(*args))  # fmt: skip
     for owner in ("p", "q", "p", "q"):
         request = caller("one", project="p")
@@ -208,7 +208,7 @@ def test_broken_file_keeps_us_from_starting(tmp_path, caplog, text, problem):
 )
 def test_sound_checks_are_taken(tmp_path, caplog, check):
     write(tmp_path / "policy.yaml", f"show_password: {check!r}\n")
-    assert Policies(Conf(), [tmp_path]).consults_rules
+    assert Policies(Conf(), [tmp_path]).enforcer
     assert not caplog.messages
 
 
