@@ -26,11 +26,6 @@ def get(ctx: Context, hostname: str) -> Conductor:
     return conductor
 
 
-def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
-    """Return the host name of the conductor that serves a node, or None."""
-    return ctx.services.rpc.ring.find_host(driver=driver, group=group, uuid=uuid)
-
-
 def list_drivers(ctx: Context) -> list[DriverFacts]:
     """Return the hardware types that some living conductor serves."""
     policy.authorize(ctx, "baremetal:driver:get")

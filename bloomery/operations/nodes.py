@@ -18,7 +18,7 @@ from bloomery.model.page import Page
 from bloomery.model.rules import attributes, idents, network_data, patches
 from bloomery.model.rules import nodes as rules
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import conductors, lookup, policy, policy_rules
+from bloomery.operations import lookup, policy, policy_rules
 from bloomery.operations.context import Context
 from bloomery.rpc.contract import Conductor
 
@@ -84,7 +84,7 @@ def list_rows(
         rows = [
             row
             for row in rows
-            if host == conductors.find_host(ctx, row.driver, row.conductor_group, row.uuid)
+            if host == lookup.find_host(ctx, row.driver, row.conductor_group, row.uuid)
         ]
     return [row[: len(columns)] for row in rows] if extra else rows, marker
 

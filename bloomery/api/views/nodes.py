@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import functools
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, Final
 
 import orjson
@@ -18,7 +18,7 @@ from bloomery.model.fields import table
 from bloomery.model.page import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import conductors, policy
+from bloomery.operations import lookup, policy
 from bloomery.operations.context import Context
 from bloomery.operations.nodes import UpdateTerms
 
@@ -77,8 +77,8 @@ class Serializer:
         self._shows_traits, self._shows_conductor = "traits" in names, "conductor" in names
         self._version = call.version
         self._context = context
-        self._link = projection.link_maker(call.url, "nodes")
-        self._below = _below(call) if fields is None else ()
+        below = [name for name, since in BELOW if fields is None and call.version >= since]
+        self._links_of = projection.link_maker(call.url, "nodes", *below)
         self.columns = self._projection.columns
         self._bare = [name for name in policy.bare_fields(context) if name in names]
 
@@ -92,16 +92,14 @@ class Serializer:
             joined = document["traits"]
             document["traits"] = sorted(joined.split(",")) if joined else []
         if self._shows_conductor:
-            document["conductor"] = conductors.find_host(
+            document["conductor"] = lookup.find_host(
                 self._context, document["driver"], document["conductor_group"], uuid
             )
         for name in self._bare:
             document[name] = _opened(self._context, row[self.columns.index(name)])
         if self._guards:
             document |= self._redactions(document)
-        document["links"] = self._link(uuid)
-        for name, link in self._below:
-            document[name] = link(uuid)
+        document |= self._links_of(uuid)
         return self._projection.finish(document)
 
     def _redactions(self, document: Json) -> Json:
@@ -120,14 +118,6 @@ def _opened(ctx: Context, text: str) -> Json:
 def _redacted(name: str) -> str | Json:
     words = projection.redaction(f"baremetal:node:get:{name}")
     return {"content": words} if model.FIELDS[name].kind == "object" else words
-
-
-def _below(call: Call) -> tuple[tuple[str, Callable[[Any], Any]], ...]:
-    return tuple(
-        (name, projection.link_maker(call.url, "nodes", f"/{name}"))
-        for name, since in BELOW
-        if call.version >= since
-    )
 
 
 def _state(state: str | None, version: int) -> str | None:

@@ -148,7 +148,7 @@ def links(url: str, path: str) -> list[dict[str, str]]:
 
 
 @functools.lru_cache(maxsize=64)
-def link_maker(url: str, collection: str, below: str = "") -> LinkMaker:
+def link_maker(url: str, collection: str, *below: str) -> LinkMaker:
     """Return the maker of a collection's links; callers reach us by few addresses."""
     return LinkMaker(url, collection, below)
 
@@ -156,14 +156,24 @@ def link_maker(url: str, collection: str, below: str = "") -> LinkMaker:
 class LinkMaker:
     """Writes the links of many items of one collection as JSON that is ready to send.
 
+    Those of the item are its ``links``; those of what lies ``below`` it have that name.
     Identifiers must need no escaping in JSON, as UUIDs and host names do not.
     """
 
-    def __init__(self, url: str, collection: str, below: str) -> None:
+    def __init__(self, url: str, collection: str, below: Sequence[str]) -> None:
         safe = orjson.dumps(url).decode()[1:-1]
-        self._head = f'[{{"href":"{safe}/v1/{collection}/'
-        self._middle = f'{below}","rel":"self"}},{{"href":"{safe}/{collection}/'
-        self._tail = f'{below}","rel":"bookmark"}}]'
+        self._texts = [
+            (
+                name,
+                f'[{{"href":"{safe}/v1/{collection}/',
+                f'{end}","rel":"self"}},{{"href":"{safe}/{collection}/',
+                f'{end}","rel":"bookmark"}}]',
+            )
+            for name, end in (("links", ""), *((name, f"/{name}") for name in below))
+        ]
 
-    def __call__(self, ident: Any) -> orjson.Fragment:
-        return orjson.Fragment(f"{self._head}{ident}{self._middle}{ident}{self._tail}")
+    def __call__(self, ident: Any) -> dict[str, Any]:
+        return {
+            name: orjson.Fragment(f"{head}{ident}{middle}{ident}{tail}")
+            for name, head, middle, tail in self._texts
+        }

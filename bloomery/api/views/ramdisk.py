@@ -20,10 +20,10 @@ def document(call: Call, node: agents.AgentNode) -> Json:
     """Return the answer of lookup: secrets are masked, but for the token in ``config``."""
     row = node.row
     objects = {name: projection.masked(name, getattr(row, name)) for name in _OBJECTS}
-    links = projection.link_maker(call.url, "nodes")(row.uuid)
+    links_of = projection.link_maker(call.url, "nodes")
     return {
-        "node": {"uuid": row.uuid, **objects, "links": links},
-        "config": _config(call.services.conf, row, node.token),
+        "node": {"uuid": row.uuid, **objects, **links_of(row.uuid)},
+        "config": _config(call.context.services.conf, row, node.token),
     }
 
 

@@ -25,12 +25,9 @@ class Serializer:
         shows_all = detail and noun.details_ignore_version
         version = versions.MAX if shows_all else call.version
         self._projection = _projections(noun).of(version, asked)
-        self._link = projection.link_maker(call.url, noun.link)
-        self._sublinks = [
-            (name, projection.link_maker(call.url, noun.path, f"/{name}"), wraps)
-            for name, wraps in noun.links.items()
-            if asked is None or name in asked
-        ]
+        below = [name for name in noun.links if asked is None or name in asked]
+        self._links_of = projection.link_maker(call.url, noun.link, *below)
+        self._wrapped = [name for name in below if noun.links[name] > 1]
         self._hidden = [
             (name, flag) for name, flag in noun.hidden.items() if name in self._projection.names
         ]
@@ -45,9 +42,9 @@ class Serializer:
         """Return the document of one row."""
         document = self._projection.values(row)
         uuid = document["uuid"]
-        document["links"] = self._link(uuid)
-        for name, link, wraps in self._sublinks:
-            document[name] = [link(uuid)] if wraps > 1 else link(uuid)
+        document |= self._links_of(uuid)
+        for name in self._wrapped:
+            document[name] = [document[name]]
         self._hide(document)
         document.update(self._redacted)
         return self._projection.finish(document)
