@@ -27,10 +27,9 @@ import webob
 from bloomery import errors, secrets
 from bloomery.api import arguments, bodies, replies, versions
 from bloomery.api.streams import Stream
-from bloomery.model.request import Request
 from bloomery.model.rules import attributes
 from bloomery.operations import policy
-from bloomery.operations.context import Context, Services
+from bloomery.operations.context import Context
 
 FORMS: Final = ("application/x-www-form-urlencoded", "multipart/form-data")
 JSON_TYPE: Final = "application/json"
@@ -44,14 +43,14 @@ HAND_OVER: Final = "bloomery.hand_over"  # what a server of ours offers: keeps t
 class Call:
     """One request as the middleware has understood it; controllers are handed it.
 
+    ``context`` is what operations take: no word of the API.
     ``query`` values are texts, or lists of them where an argument came twice.
 
     ``suffix`` is a ``.json`` that was cut from the path; ``idents`` fills up while routing.
     ``wants_stream``: the client takes server-sent events; ``last_event_id``: it saw that one last.
     """
 
-    services: Services
-    request: Request
+    context: Context
     method: str
     url: str
     version: int
@@ -62,11 +61,6 @@ class Call:
     wants_stream: bool = False
     last_event_id: str | None = None
     idents: list[str] = field(default_factory=list)
-
-    @property
-    def context(self) -> Context:
-        """Return what operations take: no word of the API."""
-        return Context(services=self.services, request=self.request)
 
     def at(self, path: str) -> str:
         """Return the address of something of ours, as this caller reaches it."""

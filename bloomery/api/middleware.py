@@ -22,7 +22,7 @@ from bloomery.conf.api import Api
 from bloomery.metrics import METRICS
 from bloomery.model.request import Request
 from bloomery.operations import health
-from bloomery.operations.context import Services
+from bloomery.operations.context import Context, Services
 
 REQUEST_ID_HEADERS: Final = ("x-openstack-request-id", "openstack-request-id")
 SUFFIX: Final = ".json"
@@ -102,8 +102,7 @@ class Middleware:
         version = versions.negotiate(environ)
         conf = self._site.conf.api
         call = Call(
-            services=self._site,
-            request=_patient(request, environ),
+            context=Context(services=self._site, request=_patient(request, environ)),
             method=environ["REQUEST_METHOD"],
             url=base_url(conf.public_endpoint, environ),
             version=version.minor,

@@ -31,7 +31,7 @@ def read(
 
 
 def _limit(call: Call, asked: int | None) -> int:
-    most = call.services.conf.api.max_limit
+    most = call.context.services.conf.api.max_limit
     if asked is None:
         return most
     if asked <= 0:

@@ -34,7 +34,7 @@ class Events(Rest):
         if call.wants_stream:
             begin = event_feed.listen(call.context, query, _since(call, asked))
             return Reply(stream=begin)
-        most = call.services.conf.api.max_limit
+        most = call.context.services.conf.api.max_limit
         limit = min(asked.get("limit", most), most)
         if limit < 1:
             raise errors.Invalid(reason="cannot use limit: it has to be positive")

@@ -47,7 +47,7 @@ class Timeline(Rest):
 def _limit(call: Call, asked: int | None) -> int:
     if asked is not None and asked <= 0:
         raise errors.InvalidParameterValue(reason=f"limit must be positive, not {asked}")
-    return min(asked or _USUAL_PAGE, call.services.conf.api.max_limit)
+    return min(asked or _USUAL_PAGE, call.context.services.conf.api.max_limit)
 
 
 class Parts(Rest):
