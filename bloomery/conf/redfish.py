@@ -37,7 +37,9 @@ class Redfish:
         "0: a new one for each request",
         least=0,
     )
-    boot_mode_config_timeout: int = option(900, "seconds for a boot mode to take effect", least=0)
+    boot_mode_config_timeout: int = option(
+        900, "seconds for a boot mode, secure boot or settings of a BIOS to take effect", least=0
+    )
     post_boot_retry_attempts: int = option(6, "tries while a machine is in POST", least=1)
     post_boot_retry_delay: int = option(5, "seconds between them, at first", least=1)
     raid_config_status_interval: int = option(

@@ -9,9 +9,10 @@ A method may bear several marks.  What may be repeated must land in the same pla
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Final, TypeVar
 
+from bloomery import errors
 from bloomery.model.step import Step
 
 PHASES: Final = ("clean", "deploy", "service", "verify")
@@ -80,6 +81,18 @@ def service_step(
     )  # fmt: skip
 
 
+def out_of_band_step(argsinfo: dict[str, Any] | None = None) -> Callable[[M], M]:
+    """Offer a method for cleaning, deploying and servicing, on request; no agent is needed."""
+
+    def mark(method: M) -> M:
+        facts: dict[str, Any] = {"argsinfo": argsinfo, "resumable": True}
+        method = clean_step(priority=0, requires_ramdisk=False, **facts)(method)
+        method = deploy_step(priority=0, **facts)(method)
+        return service_step(requires_ramdisk=False, **facts)(method)
+
+    return mark
+
+
 def verify_step(priority: int) -> Callable[[M], M]:
     """Offer a method for the verb manage; it reads only, so it may always be repeated.
 
@@ -101,3 +114,22 @@ def marked_in(cls: type, kind: str, phase: str) -> tuple[Step, ...]:
         if facts is not None:
             steps.append(Step(interface=kind, step=name, **facts))
     return tuple(steps)
+
+
+def checked_entries(name: str, value: Any, keys: Sequence[str]) -> list[dict[str, Any]]:
+    """Return an argument that is a list of objects with these keys, the first of them a text.
+
+    Raises InvalidParameterValue.
+    """
+    if not isinstance(value, list) or not all(
+        isinstance(each, dict) and set(keys) <= set(each) for each in value
+    ):
+        raise errors.InvalidParameterValue(
+            reason=f"{name} takes a list of objects with {' and '.join(keys)}",
+        )
+    for each in value:
+        if not isinstance(each[keys[0]], str) or not 0 < len(each[keys[0]]) <= 255:
+            raise errors.InvalidParameterValue(
+                reason=f"{name}: {keys[0]} takes a text of 1 to 255 characters",
+            )
+    return list(value)

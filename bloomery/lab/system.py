@@ -43,7 +43,8 @@ class Spec:
 
     ``graceful_s``: how long its guest takes to shut down.  ``strict``: power on when on is 409.
     ``fetch``: inserted media are really fetched, and an image that cannot be had is refused.
-    ``mode_at_boot``: a new boot mode shows only after the next boot.
+    ``mode_at_boot``: a new boot mode shows only after the next boot.  ``post_s``: how long its
+    BIOS takes to start, at the end of which new settings of it apply.
     ``resets``, ``targets``, ``enables``, ``modes``: what its BMC takes of each; no ``modes``: it
     neither shows nor takes one.  ``media``: its virtual devices and what they are.
     ``media_by_patch``: they are written to, and have no actions.
@@ -61,6 +62,7 @@ class Spec:
     strict: bool = True
     fetch: bool = False
     mode_at_boot: bool = False
+    post_s: float = 0.0
     resets: tuple[str, ...] = RESETS
     targets: tuple[str, ...] = TARGETS
     enables: tuple[str, ...] = ("Once", "Continuous", "Disabled")
@@ -88,6 +90,7 @@ class System:
         self.booted: dict[str, Any] = {}
         self.media: dict[str, str | None] = {device: None for device, _ in spec.media}
         self.bios, self.bios_next = factory_bios(), dict[str, Any]()
+        self._in_post: threading.Timer | None = None
         self.secure = False
         self.secure_next: bool | None = None
         self.led, self.asset = "Off", ""
@@ -118,6 +121,12 @@ class System:
             if self.spec.mode_at_boot:
                 settings.pop("mode", None)
             self.boot.update(settings)
+
+    @property
+    def boot_progress(self) -> str:
+        if not self._on:
+            return "None"
+        return "OSRunning" if self._in_post is None else "MemoryInitializationStarted"
 
     # --------------------------------------------------------------------------------- power
 
@@ -164,6 +173,9 @@ class System:
         was_on, stops = self._on, kind in _STOPS
         if stops:
             self._on = False
+            if self._in_post is not None:
+                self._in_post.cancel()
+                self._in_post = None
         if kind in _STARTS and (stops or not was_on):
             self._take_boot()
             self._on = True
@@ -171,8 +183,7 @@ class System:
     def _take_boot(self) -> None:
         """Boot with the settings of now; this spends a Once override."""
         with self.lock:
-            self.bios.update(self.bios_next)
-            self.bios_next = {}
+            self._start_bios()
             if self.secure_next is not None:
                 self.secure, self.secure_next = self.secure_next, None
             boot = self.boot
@@ -185,6 +196,21 @@ class System:
                 "image": self._image(target),
             }  # fmt: skip
             self.note(f"boots from {target} in {boot['mode']} mode")
+
+    def _start_bios(self) -> None:
+        """Begin POST; one that the power ends applies nothing."""
+        if not self.spec.post_s:
+            self._end_post()
+            return
+        self._in_post = threading.Timer(self.spec.post_s, self._end_post)
+        self._in_post.daemon = True
+        self._in_post.start()
+
+    def _end_post(self) -> None:
+        with self.lock:
+            self.bios.update(self.bios_next)
+            self.bios_next = {}
+            self._in_post = None
 
     def _image(self, target: str) -> str | None:
         """Return what it boots from; a stick is not looked at when a CD is asked for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
@@ -11,7 +11,6 @@ from bloomery.drivers.fake.behaviour import FakeInterface
 from bloomery.outcome import DONE, Done, Outcome
 
 Json = dict[str, Any]
-_Mark = Callable[[Any], Any]
 
 _FLAGS: Final = {
     "create_root_volume": "create the volume that the system boots from; default: true",
@@ -36,25 +35,13 @@ _FIRMWARE_ARGS: Final = {
 }
 
 
-def _everywhere(argsinfo: Json | None = None) -> _Mark:
-    """Offer a method in cleaning, deployments and servicing, on request; no agent is needed."""
-
-    def mark(method: Any) -> Any:
-        out_of_band: Json = {"argsinfo": argsinfo, "requires_ramdisk": False, "resumable": True}
-        method = steps.clean_step(priority=0, **out_of_band)(method)
-        method = steps.deploy_step(priority=0, argsinfo=argsinfo, resumable=True)(method)
-        return steps.service_step(**out_of_band)(method)
-
-    return mark
-
-
 class FakeBios(FakeInterface, base.Bios):
     """A BIOS whose settings are what was applied last."""
 
-    @_everywhere(_BIOS_ARGS)
+    @steps.out_of_band_step(_BIOS_ARGS)
     def apply_configuration(self, task: base.DriverTask, settings: Any) -> Outcome:
         """Store the settings as those of the node, in place of those of before."""
-        entries = _entries("settings", settings, ("name", "value"))
+        entries = steps.checked_entries("settings", settings, ("name", "value"))
         applied = {entry["name"]: entry["value"] for entry in entries}
         stored = [
             {"name": name, "value": None if value is None else str(value)}
@@ -62,7 +49,7 @@ class FakeBios(FakeInterface, base.Bios):
         ]
         return self.act(task, "apply_configuration") or Done(result={"bios_settings": stored})
 
-    @_everywhere()
+    @steps.out_of_band_step()
     def factory_reset(self, task: base.DriverTask) -> Outcome:
         """Forget all settings."""
         return self.act(task, "factory_reset") or Done(result={"bios_settings": []})
@@ -71,16 +58,16 @@ class FakeBios(FakeInterface, base.Bios):
 class FakeFirmware(FakeInterface, base.Firmware):
     """Firmware that takes every update and stays as it is."""
 
-    @_everywhere(_FIRMWARE_ARGS)
+    @steps.out_of_band_step(_FIRMWARE_ARGS)
     def update(self, task: base.DriverTask, settings: Any) -> Outcome:
-        _entries("settings", settings, ("component", "url"))
+        steps.checked_entries("settings", settings, ("component", "url"))
         return self.act(task, "update") or DONE
 
 
 class FakeRaid(FakeInterface, base.Raid):
     """A controller whose volumes are ``raid_config`` of the node."""
 
-    @_everywhere(_CREATE_ARGS)
+    @steps.out_of_band_step(_CREATE_ARGS)
     def create_configuration(
         self,
         task: base.DriverTask,
@@ -97,7 +84,7 @@ class FakeRaid(FakeInterface, base.Raid):
             task, "create_configuration", target, create_root_volume, create_nonroot_volumes
         )
 
-    @_everywhere(_APPLY_ARGS)
+    @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(
         self,
         task: base.DriverTask,
@@ -114,7 +101,7 @@ class FakeRaid(FakeInterface, base.Raid):
             kept,
         )  # fmt: skip
 
-    @_everywhere()
+    @steps.out_of_band_step()
     def delete_configuration(self, task: base.DriverTask) -> Outcome:
         """Delete all volumes."""
         return self.act(task, "delete_configuration") or Done(result={"node": {"raid_config": {}}})
@@ -135,19 +122,3 @@ class FakeStorage(FakeInterface, base.Storage):
 
 def _volumes(config: Mapping[str, Any]) -> list[Json]:
     return list(config.get("logical_disks") or [])
-
-
-def _entries(name: str, value: Any, keys: Sequence[str]) -> list[Json]:
-    """Return an argument that is a list of objects with these keys, the first of them a text."""
-    if not isinstance(value, list) or not all(
-        isinstance(each, dict) and set(keys) <= set(each) for each in value
-    ):
-        raise errors.InvalidParameterValue(
-            reason=f"{name} takes a list of objects with {' and '.join(keys)}",
-        )
-    for each in value:
-        if not isinstance(each[keys[0]], str) or not 0 < len(each[keys[0]]) <= 255:
-            raise errors.InvalidParameterValue(
-                reason=f"{name}: {keys[0]} takes a text of 1 to 255 characters",
-            )
-    return list(value)

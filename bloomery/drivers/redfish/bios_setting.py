@@ -17,7 +17,7 @@ from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish.access import Access
 from bloomery.outcome import Again, Done, Outcome
 
-_POLL_S: Final = 15.0
+_LONGEST_PAUSE_S: Final = 15.0
 _UNTIL: Final = "redfish_setting_until"
 _WAS_OFF: Final = "redfish_setting_was_off"
 _LATE: Final = "redfish_setting_late"
@@ -25,13 +25,17 @@ _LATE: Final = "redfish_setting_late"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BiosSetting:
-    """One value: how to set it, and how to tell that it is so.  ``what`` is told to users."""
+    """What is to be so: how to set it, and how to tell that it is.  ``what`` is told to users.
+
+    ``is_needless`` tells, if that is not the same, whether there is nothing to ask or to restart.
+    """
 
     access: Access
     task: base.DriverTask
     what: str
     change: Callable[[Any], None]
     is_so: Callable[[Any], bool]
+    is_needless: Callable[[Any], bool] | None = None
 
     def apply(self) -> Outcome:
         """Take a turn.  Raises StepFailure when it takes longer than boot_mode_config_timeout."""
@@ -48,21 +52,24 @@ class BiosSetting:
     def _limit_s(self) -> int:
         return self.access.conf.redfish.boot_mode_config_timeout
 
-    def _reads_so(self) -> bool:
-        return self.access.read(self.task, self.is_so)
+    def _reads_needless(self) -> bool:
+        return self.access.read(self.task, self.is_needless or self.is_so)
 
     def _ask(self) -> None:
-        """Set it unless it is so; remember until when we look if that was not enough."""
+        """Set it unless it is so; remember until when we look if that was not enough.
+
+        A machine that is recorded as off may be on, for a run of this step that was cut off.
+        """
         for key in (_UNTIL, _WAS_OFF, _LATE):
             self._memory.pop(key, None)
-        if self._reads_so():
+        if self.task.node.power_state == PowerState.OFF:
+            self._memory[_WAS_OFF] = True
+        if self._reads_needless():
             return
         self.access.change(self.task, self.change, repeatable=True)
-        if not self._reads_so():
+        if not self._reads_needless():
             until = clock.now() + timedelta(seconds=self._limit_s)
             self._memory[_UNTIL] = until.isoformat()
-            if self.task.node.power_state == PowerState.OFF:
-                self._memory[_WAS_OFF] = True
 
     def _restart(self) -> Outcome | None:
         return self.task.driver.power.reboot(self.task) if _UNTIL in self._memory else None
@@ -70,9 +77,11 @@ class BiosSetting:
     def _look(self) -> Outcome | None:
         if _UNTIL not in self._memory:
             return None
-        if not self._reads_so():
-            if clock.now() < datetime.fromisoformat(self._memory[_UNTIL]):
-                return Again(after_s=_POLL_S, reason=f"waiting for {self.what} to take effect")
+        if not self.access.read(self.task, self.is_so):
+            left_s = (datetime.fromisoformat(self._memory[_UNTIL]) - clock.now()).total_seconds()
+            if left_s > 0:
+                after_s = min(_LONGEST_PAUSE_S, 1 + (self._limit_s - left_s) / 4)
+                return Again(after_s=after_s, reason=f"waiting for {self.what} to take effect")
             self._memory[_LATE] = True
         del self._memory[_UNTIL]
         return None

@@ -36,24 +36,12 @@ _APPLY_ARGS: Final = {
 }
 
 
-def _out_of_band(argsinfo: Json | None = None) -> Callable[[Any], Any]:
-    """Offer a method in cleaning, deployments and servicing, on request; no agent is needed."""
-
-    def mark(method: Any) -> Any:
-        facts: Json = {"argsinfo": argsinfo, "requires_ramdisk": False, "resumable": True}
-        method = steps.clean_step(priority=0, **facts)(method)
-        method = steps.deploy_step(priority=0, argsinfo=argsinfo, resumable=True)(method)
-        return steps.service_step(**facts)(method)
-
-    return mark
-
-
 class RedfishRaid(RedfishInterface, base.Raid):
     def validate_raid_config(self, task: base.DriverTask, config: Mapping[str, Any]) -> None:
         raid_config.check(config)
         volumes.check(config)
 
-    @_out_of_band(_CREATE_ARGS)
+    @steps.out_of_band_step(_CREATE_ARGS)
     def create_configuration(
         self,
         task: base.DriverTask,
@@ -70,7 +58,7 @@ class RedfishRaid(RedfishInterface, base.Raid):
         disks = _chosen(target, root=create_root_volume, others=create_nonroot_volumes)
         return self._make(task, disks, delete_existing=delete_existing)
 
-    @_out_of_band(_APPLY_ARGS)
+    @steps.out_of_band_step(_APPLY_ARGS)
     def apply_configuration(
         self,
         task: base.DriverTask,
@@ -84,7 +72,7 @@ class RedfishRaid(RedfishInterface, base.Raid):
         disks = _chosen(raid_config, root=create_root_volume, others=create_nonroot_volumes)
         return self._make(task, disks, delete_existing=delete_existing)
 
-    @_out_of_band()
+    @steps.out_of_band_step()
     def delete_configuration(self, task: base.DriverTask) -> Outcome:
         """Delete all volumes."""
         return self._make(task, [], delete_existing=True)

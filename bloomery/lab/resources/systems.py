@@ -39,6 +39,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
         "SerialNumber": system.serial, "AssetTag": system.asset,
         "PowerState": system.power, "IndicatorLED": system.led, "Status": HEALTHY,
         "BiosVersion": system.firmware["BIOS"],
+        "BootProgress": {"LastState": system.boot_progress},
         "ProcessorSummary": {"Count": 1, "Status": HEALTHY, "Model": "x86 Family 6"},
         "MemorySummary": {"Status": HEALTHY, "TotalSystemMemoryGiB": system.spec.memory_gib},
         "Boot": _boot(system),
