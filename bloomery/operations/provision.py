@@ -26,6 +26,7 @@ from bloomery.operations.context import Admit, Context, admit_all
 Json = dict[str, Any]
 
 STEPS_OF: Final = {"clean": "clean_steps", "service": "service_steps"}
+STEP_LISTS: Final = ("clean_steps", "deploy_steps", "service_steps")
 DEPLOY_VERBS: Final = ("active", "rebuild")
 _BASE64: Final = re.compile(r"[A-Za-z0-9+/=\s]*+")  # never tries twice
 _CONFIGDRIVE: Final = jsonschema_rs.validator_for(
@@ -54,8 +55,9 @@ def set_provision_state(ctx: Context, ident: str, body: Json, admit: Admit = adm
     admit("verb", verb)
     attributes.refuse_sealed_in(body)
     check_allowed_steps(ctx.services.conf, body)
-    for name in ("clean_steps", "deploy_steps", "service_steps"):
-        policy.authorize_steps(ctx, node, body.get(name) or ())
+    for name in STEP_LISTS:
+        if body.get(name):
+            policy.authorize_steps(ctx, node, body[name])
     if verb in ("active", "rebuild"):
         verbs.refuse_in_maintenance(node, verb)
     _check_state(node, verb)
@@ -88,9 +90,13 @@ def _check_state(node: Any, verb: Any) -> None:
 
 def check_allowed_steps(conf: Conf, body: Json) -> None:
     """Refuse steps that the operator has ruled out, whatever the node's state."""
-    verbs.refuse_disallowed(body.get("clean_steps") or (), conf.api.disallow_clean_steps)
-    verbs.refuse_disallowed(body.get("deploy_steps") or (), conf.api.disallow_deploy_steps)
-    verbs.refuse_disallowed(body.get("service_steps") or (), conf.api.disallow_service_steps)
+    for name, disallowed in (
+        ("clean_steps", conf.api.disallow_clean_steps),
+        ("deploy_steps", conf.api.disallow_deploy_steps),
+        ("service_steps", conf.api.disallow_service_steps),
+    ):
+        if body.get(name):
+            verbs.refuse_disallowed(body[name], disallowed)
 
 
 def read_arguments(
