@@ -125,14 +125,17 @@ def update_guarded(
 
     ``values`` are encoded.  ``former_info``: driver_internal_info as the writer has read it; an
     agent may have got a token since then, which is added to ``values``, and returned.  Raises
-    LockLost, and what ``nodes.naming_conflicts`` names.
+    LockLost, and what ``nodes.raise_named`` does.
     """
     token = None
-    with nodes.naming_conflicts({"uuid": guard.node_uuid} | values):
+    try:
         is_done = _change(conn, guard, values, former_info)
         if not is_done and former_info is not None:
             token = _add_token(conn, guard, values)
             is_done = _change(conn, guard, values, None)
+    except sa.exc.IntegrityError as exc:
+        nodes.raise_named(exc, {"uuid": guard.node_uuid} | values)
+        raise
     _require(is_done, guard)
     return token
 

@@ -6,7 +6,7 @@ import itertools
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import lru_cache, partial
+from functools import lru_cache
 from typing import Any, Final
 
 import sqlalchemy as sa
@@ -174,26 +174,28 @@ def insert(conn: sa.Connection, values: Mapping[str, Any]) -> None:
 
     Raises NodeAlreadyExists, DuplicateName, InstanceAssociated, ChassisNotFound.
     """
-    with naming_conflicts(values):
+    try:
         conn.execute(_INSERT, values)
+    except sa.exc.IntegrityError as exc:
+        raise_named(exc, values)
+        raise
 
 
 def update(conn: sa.Connection, uuid: str, values: Mapping[str, Any]) -> None:
     """Change columns of a node, unguarded; under a lock use ``locks.update_guarded``."""
     changed = {"updated_at": rows.now()} | dict(values)
-    with naming_conflicts({"uuid": uuid} | changed):
+    try:
         conn.execute(
             _change(tuple(changed)),
             {"ident": uuid} | {f"to_{name}": value for name, value in changed.items()},
         )
+    except sa.exc.IntegrityError as exc:
+        raise_named(exc, {"uuid": uuid} | changed)
+        raise
 
 
-def naming_conflicts(values: Mapping[str, Any]) -> rows.naming_conflicts:
-    """Turn a broken unique or foreign key of the nodes table into its named error."""
-    return rows.naming_conflicts(partial(_named, values))
-
-
-def _named(values: Mapping[str, Any], exc: sa.exc.IntegrityError) -> errors.Failure | None:
+def raise_named(exc: sa.exc.IntegrityError, values: Mapping[str, Any]) -> None:
+    """Raise the named error of a unique or foreign key of the nodes that ``values`` broke."""
     node, chassis = values.get("uuid"), values.get("chassis_uuid")
     meanings: dict[str, Callable[[], errors.Failure]] = {
         "nodes.uuid": lambda: errors.NodeAlreadyExists(node=node),
@@ -204,7 +206,9 @@ def _named(values: Mapping[str, Any], exc: sa.exc.IntegrityError) -> errors.Fail
         ),
     }
     missing = errors.ChassisNotFound(chassis=chassis) if chassis else None
-    return rows.broken_constraint(exc, meanings, missing)
+    named = rows.broken_constraint(exc, meanings, missing)
+    if named is not None:
+        raise named from exc
 
 
 def delete(conn: sa.Connection, uuid: str) -> None:
