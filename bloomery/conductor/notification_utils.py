@@ -9,6 +9,7 @@ Each ``emit_...`` returns a write: the caller puts it into the transaction that 
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any
 
 from bloomery import secrets
@@ -86,7 +87,7 @@ def _emit_conductor_node_notification(
     level: str | None = None,
 ) -> EncodedWrite:
     row = node_row(context, node, action, status, facts, level)
-    return lambda conn: events.insert(conn, [row])
+    return partial(events.insert, encoded=[row])
 
 
 def _masked(facts: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -26,6 +26,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
+from functools import partial
 from typing import Any, Final
 
 from bloomery import clock, errors, secrets
@@ -124,8 +125,8 @@ class Flow:
     @property
     def opening(self) -> list[Write]:
         """The writes of all its rows, the first one running."""
-        encoded = [step_rows.encode(run) for run in self.runs]
-        return [lambda conn: step_rows.insert(conn, encoded), *_history(self, "start")]
+        first = partial(step_rows.insert, encoded=step_rows.encode(self.runs))
+        return [first, *_history(self, "start")]
 
     @property
     def cancelled(self) -> EncodedWrite:

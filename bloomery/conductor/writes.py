@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
+from functools import partial
 from typing import TypeAlias
 
 import sqlalchemy as sa
@@ -55,4 +56,4 @@ def history_entry(
         node, context.request, event=str(secrets.mask(text)), event_type=event_type,
         conductor=context.runtime.host, failed=failed, since=since,
     )  # fmt: skip
-    return lambda conn: history.insert(conn, [entry])
+    return partial(history.insert, entry=entry)

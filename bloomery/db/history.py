@@ -58,14 +58,9 @@ def entry(
     )
 
 
-def insert(conn: sa.Connection, entries: Sequence[HistoryEntry]) -> None:
-    if entries:
-        conn.execute(_INSERT, rows.lean([_row(entry) for entry in entries]))
-
-
-def _row(entry: HistoryEntry) -> dict[str, Any]:
-    """The values as they are: ``asdict`` would copy each of them, deeply."""
-    return {name: getattr(entry, name) for name in _COLUMNS}
+def insert(conn: sa.Connection, entry: HistoryEntry) -> None:
+    # the values as they are: ``asdict`` would copy each of them, deeply
+    conn.execute(_INSERT, {name: getattr(entry, name) for name in _COLUMNS})
 
 
 def get_row(conn: sa.Connection, node_uuid: str, uuid: str) -> sa.RowMapping:

@@ -36,9 +36,18 @@ def _change(columns: tuple[str, ...]) -> sa.Update:
     return sa.update(STEP_RUNS).where(*here).values(values)
 
 
-def encode(run: StepRun) -> dict[str, Any]:
-    """Return the row of ``run``; its ``args`` were sealed by whoever planned the step."""
-    facts = {name: getattr(run.step, name) for name in _STEP_FACTS}
+def encode(runs: Sequence[StepRun]) -> list[dict[str, Any]]:
+    """Return the rows of a flow that begins: nothing is due yet, and nothing has ended.
+
+    The ``args`` were sealed by whoever planned the steps.
+    """
+    created_at = rows.now()
+    args = rows.dump_all([run.step.args for run in runs])
+    facts = rows.dump_all([{name: getattr(run.step, name) for name in _STEP_FACTS} for run in runs])
+    return [_row(*each, created_at) for each in zip(runs, args, facts, strict=True)]
+
+
+def _row(run: StepRun, args: str, facts: str, created_at: datetime) -> dict[str, Any]:
     return {
         "node_uuid": run.node_uuid,
         "flow": run.flow,
@@ -46,21 +55,15 @@ def encode(run: StepRun) -> dict[str, Any]:
         "position": run.position,
         "interface": run.step.interface,
         "step": run.step.step,
-        "args": rows.dump(run.step.args),
-        "facts": rows.dump(facts),
+        "args": args,
+        "facts": facts,
         "state": run.state,
         "conductor": run.conductor,
         "lock_generation": run.lock_generation,
         "request_id": run.request_id,
-        "reason": run.reason,
-        "error": run.error,
-        "resume_then": run.resume_then,
         "taken_up": run.taken_up,
-        "due_at": run.due_at,
-        "deadline_at": run.deadline_at,
         "started_at": run.started_at,
-        "finished_at": run.finished_at,
-        "created_at": rows.now(),
+        "created_at": created_at,
     }
 
 

@@ -303,7 +303,7 @@ def test_history_is_trimmed_to_the_newest(db: engine.Database, add_node):
             event_type="test",
             conductor="host-a",
         )
-        history.insert(conn, [entry])
+        history.insert(conn, entry)
 
     for event in ("one", "two", "three"):
         db.transact(lambda conn, event=event: write(conn, event))

@@ -33,7 +33,17 @@ def ran(stage, node, step, *seconds, phase="deploy", state=Run.DONE, ago=timedel
             step=Step(interface="deploy", step=step), started_at=began,
             finished_at=began + timedelta(seconds=took),
         )  # fmt: skip
-        stage.site.db.transact(lambda conn, run=run: steps.insert(conn, [steps.encode(run)]))
+        insert_finished(stage, run)
+
+
+def insert_finished(stage, run):
+    """Write a step that has ended, as it is written: its beginning, then its end."""
+
+    def work(conn):
+        steps.insert(conn, steps.encode([run]))
+        steps.change(conn, run.flow, run.position, {"finished_at": run.finished_at})
+
+    stage.site.db.transact(work)
 
 
 def begin_earlier(stage, node, seconds):
@@ -249,7 +259,7 @@ def test_end_of_the_flow_adds_the_steps_that_are_planned(stage):
             phase=run["phase"], step=Step(interface=run["interface"], step=row["step"]),
             started_at=rows.now() - timedelta(seconds=30), finished_at=rows.now(),
         )  # fmt: skip
-        stage.site.db.transact(lambda conn, f=finished: steps.insert(conn, [steps.encode(f)]))
+        insert_finished(stage, finished)
     running = timeline(stage, node)["running"]
     ends = datetime.fromisoformat(running["flow_ends_at"])
     expected = began + timedelta(seconds=100 + 30 * len(planned))

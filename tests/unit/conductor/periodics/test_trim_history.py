@@ -68,7 +68,7 @@ def flow(site, node, name, *states):
         )
         for at, state in enumerate(states)
     ]  # fmt: skip
-    site.db.transact(lambda conn: steps.insert(conn, [steps.encode(run) for run in found]))
+    site.db.transact(lambda conn: steps.insert(conn, steps.encode(found)))
 
 
 def flows(site, node):
