@@ -37,7 +37,7 @@ ROOT: Final = Path(__file__).resolve().parent.parent
 ROUNDS: Final = 5
 SYNCHRONOUS: Final = "FULL"
 VERSION: Final = {"X-OpenStack-Ironic-API-Version": "1.115"}
-_SERVE: Final = "from bloomery.cmd import main; main()"
+_SERVE: Final = "from bloomery.cmd import main; {} main()"
 _START_S: Final = 30.0
 _STOP_S: Final = 20.0
 _POLL_S: Final = 0.01
@@ -219,12 +219,14 @@ class Server(Process):
         options: dict[str, Any] | None = None,
         port: int = 0,
         env: dict[str, str] | None = None,
+        prelude: str = "",
     ) -> None:
+        """``prelude``: what its program does before it serves."""
         told = {"conductor/sync_power_state_interval": 0, "database/synchronous": SYNCHRONOUS}
         file = home.parent / f"{home.name}.conf"
         file.write_text(config(told | (options or {})))
         super().__init__(
-            sys.executable, "-c", _SERVE, "serve",
+            sys.executable, "-c", _SERVE.format(prelude), "serve",
             "--state-dir", str(home), "--config-file", str(file), "--port", str(port),
             env=os.environ | (env or {}),
         )  # fmt: skip

@@ -14,17 +14,18 @@ from pathlib import Path
 from typing import Any, Final
 
 from bloomery import errors, secrets
-from bloomery.conductor import enrollment, flows, runner, states, task_manager, tasks
+from bloomery.conductor import enrollment, flows, heartbeats, runner, states, task_manager, tasks
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
-from bloomery.db import nodes
+from bloomery.db import nodes, rows
 from bloomery.drivers.base import Heartbeat
 from bloomery.model.node import Node
 from bloomery.model.request import Request
 from bloomery.model.rules import agents
 from bloomery.model.step import find_parked
+from bloomery.outcome import Done
 
 LOG = logging.getLogger(__name__)
 
@@ -69,20 +70,26 @@ def _sealed_token(node: Node) -> Any:
 # ------------------------------------------------------------------------------- certificates
 
 
-def _check_certificate(node: Node, text: str | None) -> None:
-    """Raise if the agent shows another certificate than before in this session."""
+def _is_certificate_kept(node: Node, text: str | None) -> bool:
+    """Return whether there is nothing to be written of the certificate that an agent shows.
+
+    Raises InvalidParameterValue if it is another one than before in this session.
+    """
     path = node.driver_internal_info.get(_CERTIFICATE)
-    if text is None or not path:
-        return
+    if text is None:
+        return True
     try:
-        before = Path(path).read_text()
+        before = Path(path).read_text() if path else None
     except (OSError, UnicodeDecodeError):
-        return  # it is written anew
+        before = None  # it is written anew
+    if before is None:
+        return False
     if before != text:
         raise errors.InvalidParameterValue(
             reason=f"cannot take a heartbeat for node {node.uuid}: its agent_verify_ca is not the "
             "certificate that the agent has shown before",
         )
+    return True
 
 
 def _keep_certificate(task: TaskManager, text: str | None) -> None:
@@ -124,17 +131,57 @@ def receive(context: Context, node_uuid: str, heartbeat: Heartbeat, token: str |
     """Check an agent's call, and go on with the flow that waited for it.
 
     A node in another state is left alone, and so is a busy one whose agent called before: the
-    agent calls again.  See ``rpc.contract`` for what is raised.
+    agent calls again.  A call that says nothing new and lets nothing go on needs no lock, and is
+    written with others.  See ``rpc.contract`` for what is raised.
     """
     runtime = context.runtime
     _check_call(runtime, heartbeat)
-    with runtime.db.read() as conn:
-        node = nodes.get(conn, node_uuid)
-    _check_token(runtime, node, token)
-    _check_certificate(node, heartbeat.verify_ca)
-    if node.provision_state not in _states(runtime, node):
-        LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
-        return
+    with task_manager.acquire(context, node_uuid, shared=True, load_driver=False) as look:
+        node = look.node
+        _check_token(runtime, node, token)
+        is_kept = _is_certificate_kept(node, heartbeat.verify_ca)
+        if node.provision_state not in _states(runtime, node):
+            LOG.info("node %s: a heartbeat in %s is ignored", node_uuid, node.provision_state)
+            return
+        if is_kept and _is_old_news(node, heartbeat) and _defer(look, heartbeat):
+            return
+    _take_locked(context, node, heartbeat, token)
+
+
+def _is_old_news(node: Node, heartbeat: Heartbeat) -> bool:
+    """Tell whether the row of a node that nobody holds says all that its agent says."""
+    is_said = flows.facts(heartbeat).items() <= node.driver_internal_info.items()
+    return is_said and node.reservation is None
+
+
+def _defer(look: TaskManager, heartbeat: Heartbeat) -> bool:
+    """Keep a call that only says that the agent lives; False where it might do more."""
+    node, now, options = look.node, rows.now(), look.runtime.conf.conductor
+    resumes = node.provision_state in states.HEARTBEAT_RESUMES_STATES
+    if resumes and node.maintenance and not options.allow_provisioning_in_maintenance:
+        return False
+    is_awaited = resumes and not node.maintenance and find_parked(flows.open_runs(look)) is not None
+    if is_awaited and not (
+        heartbeats.may_be_deferred(node, options, now) and _waits_on(look, heartbeat)
+    ):
+        return False
+    look.runtime.heartbeats.note(node, now, counts_anew=is_awaited)
+    return True
+
+
+def _waits_on(look: TaskManager, heartbeat: Heartbeat) -> bool:
+    """Ask the driver whether its step waits on; what it wants a lock for is asked again."""
+    look.load_driver()
+    try:
+        outcome = look.driver.deploy.on_heartbeat(look, heartbeat)
+    except errors.Failure:
+        return False
+    return not isinstance(outcome, Done) and not look.is_changed
+
+
+def _take_locked(context: Context, node: Node, heartbeat: Heartbeat, token: str | None) -> None:
+    """Take a call under the lock, which may have to wait for its turn: then the agent's next."""
+    runtime, node_uuid = context.runtime, node.uuid
     with runtime.workers.slot(allow_reserved=False) as slot:
         try:
             task = task_manager.acquire(context, node_uuid, purpose="heartbeat", retry=False)

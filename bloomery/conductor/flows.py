@@ -15,6 +15,7 @@ from bloomery.conductor import (
     console,
     deployments,
     enrollment,
+    heartbeats,
     power,
     rescue,
     runner,
@@ -79,15 +80,19 @@ def _is_awaited(task: TaskManager) -> bool:
 
 def note_agent(task: TaskManager, heartbeat: Heartbeat) -> None:
     """Write down what the agent says of itself; an agent that says nothing of it changes none."""
-    info = task.node.driver_internal_info
-    info["agent_last_heartbeat"] = rows.now().isoformat()
-    facts = {
+    task.node.driver_internal_info |= facts(heartbeat)
+    task.node.driver_internal_info[heartbeats.LAST] = rows.now().isoformat()
+
+
+def facts(heartbeat: Heartbeat) -> dict[str, str]:
+    """Return what an agent says of itself, as driver_internal_info has it."""
+    said = {
         "agent_url": heartbeat.callback_url or None,
         "agent_version": heartbeat.agent_version,
         "agent_status": heartbeat.status,
         "agent_status_message": heartbeat.status_message,
     }
-    info.update((name, value) for name, value in facts.items() if value is not None)
+    return {name: value for name, value in said.items() if value is not None}
 
 
 def go_on(task: TaskManager, slot: Slot, heartbeat: Heartbeat) -> None:

@@ -13,6 +13,7 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conductor import allocator, inspection, lease, recovery, runner
+from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.periodics import table
@@ -45,6 +46,8 @@ def build(
     """Return the parts of a conductor.  Raises CannotStart, DriverNotFoundInEntrypoint ..."""
     ours = conf.conductor
     inspection.check_options(conf)
+    timers = Timers()
+    workers = Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage)
     return ConductorRuntime(
         host=conf.default.host or socket.gethostname(),
         db=db,
@@ -52,8 +55,9 @@ def build(
         registry=registry.load(conf),
         sealer=sealer,
         node_locks=NodeLocks(ours.node_locked_max_waiters, max(conf.calling_threads[1] // 2, 1)),
-        workers=Workers(ours.workers_pool_size, ours.reserved_workers_pool_percentage),
-        timers=Timers(),
+        workers=workers,
+        timers=timers,
+        heartbeats=Heartbeats(db, timers, workers),
         lease=lease.Lease(ours.heartbeat_timeout, budget_s=lease.write_budget_s(conf)),
         ring=ring.Ring(db, conf),
         on_events_written=on_events_written,
@@ -187,6 +191,7 @@ class ConductorService:
         runtime.timers.stop()
         self._heart.stop()
         _wait_while(lambda: runtime.workers.busy, _LAST_S)
+        runtime.heartbeats.flush()
         self._try("sign off", self._sign_off)
         self.registration.close()
         if not runtime.workers.busy:

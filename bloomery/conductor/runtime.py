@@ -7,6 +7,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field
 
 from bloomery.conductor.allocation_queue import AllocationQueue
+from bloomery.conductor.heartbeats import Heartbeats
 from bloomery.conductor.lease import Lease
 from bloomery.conductor.node_lock import NodeLocks
 from bloomery.conductor.timers import Timers
@@ -39,6 +40,7 @@ class ConductorRuntime:
     node_locks: NodeLocks
     workers: Workers
     timers: Timers
+    heartbeats: Heartbeats
     lease: Lease
     ring: Ring
     allocations: AllocationQueue = field(default_factory=AllocationQueue)

@@ -461,6 +461,11 @@ class TaskManager:
         if journal:
             self.runtime.on_events_written()
 
+    @property
+    def is_changed(self) -> bool:
+        """Tell whether something was set on the node since it was read or saved."""
+        return _columns_of(self.node) != self._columns
+
     def _may_miss_token(self) -> bool:
         """Tell whether an agent may have got its token since the node was read.
 

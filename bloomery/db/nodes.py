@@ -46,6 +46,20 @@ _COUNT_OTHERS = (
         _T.uuid != sa.bindparam("ident"),
     )
 )
+_NOTE_AGENT = (
+    sa.update(NODES)
+    .where(
+        _T.uuid == sa.bindparam("ident"),
+        _T.lock_generation == sa.bindparam("generation"),
+        _T.reservation.is_(None),
+        sa.or_(_T.updated_at.is_(None), _T.updated_at < sa.bindparam("at")),
+    )
+    .values(
+        driver_internal_info=sa.bindparam("info"),
+        provision_updated_at=sa.bindparam("since"),
+        updated_at=sa.bindparam("at"),
+    )
+)
 _FIRST_CONDUCTOR = sa.select(CONDUCTORS.c.id).order_by(CONDUCTORS.c.id).limit(1).with_for_update()
 
 
@@ -150,6 +164,14 @@ def add_agent_token(conn: sa.Connection, uuid: str, sealed: Any) -> bool:
         return False
     update(conn, uuid, {"driver_internal_info": rows.dump(info | {AGENT_TOKEN: sealed})})
     return True
+
+
+def note_agents(conn: sa.Connection, calls: Sequence[Mapping[str, Any]]) -> None:
+    """Write calls of agents to nodes that nobody has reserved since they were read.
+
+    Each has ident, generation, info (encoded), at, and since: when the node's wait began.
+    """
+    conn.execute(_NOTE_AGENT, list(calls))
 
 
 def lock_row(conn: sa.Connection, uuid: str) -> sa.Row[tuple[str | None, str | None]] | None:

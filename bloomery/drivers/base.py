@@ -505,7 +505,9 @@ class Deploy(Interface):
     def on_heartbeat(self, task: DriverTask, heartbeat: Heartbeat) -> Outcome | None:
         """Say what the call of an agent means for the step that waits.
 
-        When: an agent called, and the node is in a wait state; exclusive lock, at once.
+        When: an agent called, and the node is in a wait state; at once.  The lock is shared, for
+        most calls change nothing.  Asked again under the exclusive one, which is what counts:
+        unless it waits on, or if it sets anything on the node, or asks for that lock.
         Done: the step goes on, as its WaitForCall said (``then``); None, WaitForCall: it waits
         on, and its time counts anew.  Raises StepFailure if the agent reports a failure.
         """

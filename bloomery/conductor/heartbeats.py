@@ -1,0 +1,88 @@
+"""Heartbeats of agents that say nothing new: kept for a second, and written together.
+
+10,000 machines that wait call 333 times a second.  What lets a flow go on, and what an agent says
+for the first time, is written under the lock before it is answered; that an agent lives still is
+a line in here until the next flush, and needs no lock.  A flush writes only to nodes that nobody
+has reserved since (``lock_generation``).
+
+What dies with the process is a second of signs of life, and it fails no flow: a call is kept here
+only while the row's own time leaves at least two thirds of the time-out (``may_be_deferred``), in
+which an agent that calls as often as before has called again.
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+from datetime import datetime, timedelta
+from typing import Any, Final
+
+import sqlalchemy as sa
+
+from bloomery import errors
+from bloomery.conductor import states
+from bloomery.conductor.timers import Timers
+from bloomery.conductor.workers import Workers
+from bloomery.conf.conductor import Conductor
+from bloomery.db import nodes, rows
+from bloomery.db.engine import Database
+from bloomery.model.node import Node
+
+LOG = logging.getLogger(__name__)
+
+_EVERY_S: Final = 1.0
+_SHARE: Final = 3  # of the time-out: so much of it at most has passed when a call is deferred
+LAST: Final = "agent_last_heartbeat"  # in driver_internal_info
+
+
+def may_be_deferred(node: Node, options: Conductor, now: datetime) -> bool:
+    """Tell whether the row may go without a call that came ``now``, should the process die."""
+    limit = states.WAIT_LIMITS[states.State(str(node.provision_state))]
+    limit_s, since = getattr(options, limit.option), getattr(node, limit.since)
+    return not limit_s or (since is not None and now - since < timedelta(seconds=limit_s) / _SHARE)
+
+
+class Heartbeats:
+    """The last call of each agent since the last flush; safe to use from any thread."""
+
+    def __init__(self, db: Database, timers: Timers, workers: Workers) -> None:
+        self._db, self._timers, self._workers = db, timers, workers
+        self._mutex = threading.Lock()
+        self._calls: dict[str, dict[str, Any]] = {}
+
+    def note(self, node: Node, now: datetime, *, counts_anew: bool) -> None:
+        """Keep a call to ``node``, whose row is as it was read; ``counts_anew``: its time-out."""
+        info = node.driver_internal_info | {LAST: now.isoformat()}
+        call = {
+            "ident": node.uuid, "generation": node.lock_generation, "at": now,
+            "info": rows.dump(info), "since": now if counts_anew else node.provision_updated_at,
+        }  # fmt: skip
+        with self._mutex:
+            is_first = not self._calls
+            self._calls[node.uuid] = call
+        if is_first:
+            self._timers.after(_EVERY_S, self._flush_in_worker)
+
+    def flush(self) -> None:
+        """Write what was kept, in one transaction; a database that refuses gets it again later."""
+        with self._mutex:
+            calls, self._calls = self._calls, {}
+        if not calls:
+            return
+        ordered = [calls[uuid] for uuid in sorted(calls)]  # so that no two writers deadlock
+        try:
+            self._db.transact(lambda conn: nodes.note_agents(conn, ordered))
+        except (errors.Failure, sa.exc.SQLAlchemyError) as exc:
+            LOG.warning("cannot write %d heartbeats yet: %s", len(calls), errors.brief(exc))
+            self._take_back(calls)
+
+    def _take_back(self, calls: dict[str, dict[str, Any]]) -> None:
+        with self._mutex:
+            self._calls = calls | self._calls
+        self._timers.after(_EVERY_S, self._flush_in_worker)
+
+    def _flush_in_worker(self) -> None:
+        try:
+            self._workers.spawn(self.flush)
+        except errors.NoFreeConductorWorker:
+            self._timers.after(_EVERY_S, self._flush_in_worker)
