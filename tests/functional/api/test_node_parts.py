@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import uuid as uuids
+from functools import partial
 
 import pytest
 import sqlalchemy as sa
@@ -75,7 +76,8 @@ def history(world, node):
         )
         for n in range(3)
     ]  # fmt: skip
-    world.site.db.transact(lambda conn: insert(conn, entries))
+    for entry in entries:
+        world.site.db.transact(partial(insert, entry=entry))
     return entries
 
 
