@@ -33,9 +33,8 @@ from bloomery.orchestration.service.drift_watch import DRIFT, DriftWatch
 from bloomery.orchestration.service.endpoint import EngineEndpoint
 from bloomery.orchestration.service.engine_service import EngineService
 from bloomery.orchestration.simulation.machines import SimulatedMachines
-from bloomery.rpc.client import Client
+from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
-from bloomery.rpc.transports import InProcess
 from bloomery.secrets import Sealer
 from bloomery.state_dir import StateDir
 

@@ -1,16 +1,41 @@
-"""From a node to the conductor that serves it."""
+"""From a node to the conductor that serves it, and the call where both are in one process."""
 
 from __future__ import annotations
 
 import functools
 import random
-from collections.abc import Callable, Iterable, Sequence
-from typing import Any, cast
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import Any, Protocol, cast
 
 from bloomery import errors
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.ring import Ring
-from bloomery.rpc.transports import Transport
+
+
+class Transport(Protocol):
+    def proxy(self, host: str) -> Conductor:
+        """Return a proxy of the conductor on ``host``.  Raises ConductorUnreached."""
+
+    def close(self) -> None:
+        """Let connections go."""
+
+
+class InProcess:
+    """All conductors live in this process: a call is a call."""
+
+    def __init__(self, conductors: Mapping[str, Conductor]) -> None:
+        self._conductors = conductors
+
+    def proxy(self, host: str) -> Conductor:
+        try:
+            return self._conductors[host]
+        except KeyError:
+            raise errors.ConductorUnreached(
+                host=host, reason="it is not in this process, and [DEFAULT]rpc_transport is none"
+            ) from None
+
+    def close(self) -> None:
+        """Nothing to be let go."""
 
 
 class Client:

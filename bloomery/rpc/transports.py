@@ -18,17 +18,10 @@ from bloomery import errors
 from bloomery.conf import Conf, rpc
 from bloomery.rpc import contract
 from bloomery.rpc.call_limits import CallLimits
+from bloomery.rpc.client import InProcess, Transport
 from bloomery.rpc.contract import Conductor
 from bloomery.rpc.dispatch import Dispatcher
 from bloomery.rpc.remote import Cap, Channel, Remote
-
-
-class Transport(Protocol):
-    def proxy(self, host: str) -> Conductor:
-        """Return a proxy of the conductor on ``host``.  Raises ConductorUnreached."""
-
-    def close(self) -> None:
-        """Let connections go."""
 
 
 class Server(Protocol):
@@ -45,24 +38,6 @@ class Server(Protocol):
 
     def reload(self) -> None:
         """Read certificates again, if there are any: new connections get what is in them now."""
-
-
-class InProcess:
-    """All conductors live in this process: a call is a call."""
-
-    def __init__(self, conductors: Mapping[str, Conductor]) -> None:
-        self._conductors = conductors
-
-    def proxy(self, host: str) -> Conductor:
-        try:
-            return self._conductors[host]
-        except KeyError:
-            raise errors.ConductorUnreached(
-                host=host, reason="it is not in this process, and [DEFAULT]rpc_transport is none"
-            ) from None
-
-    def close(self) -> None:
-        """Nothing to be let go."""
 
 
 class NoServer:

@@ -18,9 +18,8 @@ from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import INTERFACES, OBJECTS
 from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
-from bloomery.rpc.client import Client
+from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
-from bloomery.rpc.transports import InProcess
 from tests.fakes.client import Client as ApiClient
 from tests.fakes.conductor import FakeConductor
 from tests.kit import documented

@@ -27,8 +27,9 @@ from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.rpc import JsonRpc
 from bloomery.rpc import json_rpc_server, transports
+from bloomery.rpc.client import InProcess, Transport
 from bloomery.rpc.contract import METHODS
-from bloomery.rpc.transports import Server, Transport
+from bloomery.rpc.transports import Server
 
 BROKER = "BLOOMERY_TEST_RABBITMQ"
 TRANSPORT = "BLOOMERY_TEST_TRANSPORT"
@@ -205,7 +206,7 @@ def carried(conductors: Mapping[str, Any], until_done: contextlib.ExitStack) -> 
     """
     transport = os.environ.get(TRANSPORT, "none")
     if transport == "none":
-        return transports.InProcess(conductors)
+        return InProcess(conductors)
     links = {
         host: until_done.enter_context(
             link(transport, conductor, is_left_at_once=True, executor_thread_pool_size=64)

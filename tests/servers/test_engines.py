@@ -23,9 +23,8 @@ from bloomery.operations.context import Services
 from bloomery.operations.policy_engine import Policies
 from bloomery.orchestration.engine.runtime import EngineRuntime
 from bloomery.orchestration.service.endpoint import EngineEndpoint
-from bloomery.rpc.client import Client
+from bloomery.rpc.client import Client, InProcess
 from bloomery.rpc.ring import Ring
-from bloomery.rpc.transports import InProcess
 from bloomery.state_dir import StateDir
 from tests.kit.waiting import wait_for
 
