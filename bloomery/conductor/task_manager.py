@@ -256,10 +256,11 @@ class TaskManager:
         lease, host = self.runtime.lease, self.runtime.host
         began, incarnation = lease.now(), lease.incarnation
         node = self.runtime.db.transact(
-            lambda conn: locks.reserve(
-                conn, self.node_id, holder=host, purpose=self._purpose, incarnation=incarnation
+            functools.partial(
+                locks.reserve, uuid=self.node_id, holder=host, purpose=self._purpose,
+                incarnation=incarnation,
             )
-        )
+        )  # fmt: skip
         self._confirmed_at, self._incarnation = began, incarnation
         return node
 

@@ -6,6 +6,7 @@ Nothing but SQL runs inside a transaction: so an ``EncodedWrite`` holds its rows
 
 from __future__ import annotations
 
+import uuid as uuids
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from datetime import datetime
@@ -16,7 +17,8 @@ import sqlalchemy as sa
 
 from bloomery import secrets
 from bloomery.conductor.runtime import Context
-from bloomery.db import history
+from bloomery.db import history, rows
+from bloomery.model.history import HistoryEntry
 from bloomery.model.node import Node
 
 EncodedWrite: TypeAlias = Callable[[sa.Connection], None]
@@ -48,12 +50,25 @@ def history_entry(
 ) -> EncodedWrite:
     """Return the write of an entry in the history of the node as it is now; ``text`` is masked.
 
-    ``since``: when what the entry ends had begun.
+    The time since the node's last change is counted, or since ``since``, if it was just moved.
     """
-    if not context.runtime.conf.conductor.node_history:
+    runtime, request, at = context.runtime, context.request, rows.now()
+    if not runtime.conf.conductor.node_history:
         return lambda conn: None
-    entry = history.entry(
-        node, context.request, event=str(secrets.mask(text)), event_type=event_type,
-        conductor=context.runtime.host, failed=failed, since=since,
-    )  # fmt: skip
+    since = since or node.provision_updated_at
+    entry = HistoryEntry(
+        uuid=str(uuids.uuid4()),
+        node_uuid=node.uuid,
+        created_at=at,
+        severity="ERROR" if failed else "INFO",
+        event=str(secrets.mask(text)),
+        event_type=event_type,
+        conductor=runtime.host,
+        user=request.user,
+        project=request.project,
+        state=node.provision_state,
+        target_provision_state=node.target_provision_state,
+        duration_seconds=(at - since).total_seconds() if since else None,
+        request_id=request.request_id,
+    )
     return partial(history.insert, entry=entry)

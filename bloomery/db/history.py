@@ -2,60 +2,23 @@
 
 from __future__ import annotations
 
-import uuid as uuids
 from collections.abc import Sequence
 from dataclasses import fields
-from datetime import datetime
 from typing import Any, Final
 
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import pagination, rows
+from bloomery.db import pagination
 from bloomery.db.tables import NODE_HISTORY
 from bloomery.model.history import HistoryEntry
-from bloomery.model.node import Node
 from bloomery.model.page import Page
-from bloomery.model.request import Request
 
 _T = NODE_HISTORY.c
 _COLUMNS = tuple(f.name for f in fields(HistoryEntry))
 _WHOLE = sa.select(*(_T[name] for name in _COLUMNS))
 _INSERT = sa.insert(NODE_HISTORY)
 OLDEST_FIRST: Final = Page(sort_key="created_at")
-
-
-def entry(
-    node: Node,
-    request: Request,
-    *,
-    event: str,
-    event_type: str,
-    conductor: str,
-    failed: bool = False,
-    since: datetime | None = None,
-) -> HistoryEntry:
-    """Return an entry about ``node`` as it is now; the time since its last change is counted.
-
-    ``since``: when that was, if the node has just been moved.
-    """
-    at = rows.now()
-    since = since or node.provision_updated_at
-    return HistoryEntry(
-        uuid=str(uuids.uuid4()),
-        node_uuid=node.uuid,
-        created_at=at,
-        severity="ERROR" if failed else "INFO",
-        event=event,
-        event_type=event_type,
-        conductor=conductor,
-        user=request.user,
-        project=request.project,
-        state=node.provision_state,
-        target_provision_state=node.target_provision_state,
-        duration_seconds=(at - since).total_seconds() if since else None,
-        request_id=request.request_id,
-    )
 
 
 def insert(conn: sa.Connection, entry: HistoryEntry) -> None:

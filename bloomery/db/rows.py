@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import functools
 import json
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, Final
 
 import orjson
 import sqlalchemy as sa
@@ -58,8 +59,7 @@ def _plain(value: Any) -> Any:
     raise TypeError(f"cannot store {type(value).__name__} as JSON")
 
 
-def now() -> datetime:
-    return datetime.now(UTC)
+now: Final = functools.partial(datetime.now, UTC)  # what the wall says; for deadlines: ``clock``
 
 
 def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:

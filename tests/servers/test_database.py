@@ -29,13 +29,14 @@ from bloomery.db import (
     history,
     locks,
     nodes,
+    rows,
     schema,
     settings,
     tables,
 )
 from bloomery.model import node as model
 from bloomery.model.conductor import EnabledInterface
-from bloomery.model.request import Request
+from bloomery.model.history import HistoryEntry
 from bloomery.state_dir import StateDir
 
 ANY = str(uuid.uuid4())
@@ -296,13 +297,10 @@ def test_history_is_trimmed_to_the_newest(db: engine.Database, add_node):
     uuid_ = db.transact(add_node)
 
     def write(conn: sa.Connection, event: str) -> None:
-        entry = history.entry(
-            nodes.get(conn, uuid_),
-            Request.new(),
+        entry = HistoryEntry(
+            uuid=str(uuid.uuid4()), node_uuid=uuid_, created_at=rows.now(), severity="INFO",
             event=event,
-            event_type="test",
-            conductor="host-a",
-        )
+        )  # fmt: skip
         history.insert(conn, entry)
 
     for event in ("one", "two", "three"):
