@@ -151,6 +151,7 @@ def _rows_of_latest(*conditions: sa.ColumnElement[bool]) -> sa.Select[Any]:
 
 _OF_OPEN: Final = _rows_of_latest(_T.state.in_(OPEN_RUNS))
 _OF_LAST: Final = _rows_of_latest()
+_OF_PHASE: Final = _rows_of_latest(_T.phase == sa.bindparam("of_phase"))
 
 
 def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
@@ -161,6 +162,12 @@ def list_open(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
 def list_last(conn: sa.Connection, node_uuid: str) -> list[StepRun]:
     """Return the rows of the flow that began last, in order, whether it has ended or not."""
     return [from_row(row) for row in conn.execute(_OF_LAST, {"of_node": node_uuid}).mappings()]
+
+
+def list_newest(conn: sa.Connection, node_uuid: str, phase: str) -> list[StepRun]:
+    """Return the rows of the flow of a phase that began last, in order."""
+    rows = conn.execute(_OF_PHASE, {"of_node": node_uuid, "of_phase": phase})
+    return [from_row(row) for row in rows.mappings()]
 
 
 def list_left(conn: sa.Connection) -> list[tuple[RingKey, str | None]]:

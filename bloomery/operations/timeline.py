@@ -81,6 +81,17 @@ def get_page(ctx: Context, ident: str, *, limit: int, marker: str | None) -> Jso
     }
 
 
+def list_steps(ctx: Context, ident: str, phase: str) -> list[Json]:
+    """Return the steps of the newest run of a phase on a node, in their order: step, duration."""
+    policy.authorize_node(ctx, ident, "baremetal:node:history:get")
+    uuid = lookup.uuid_of(ctx, ident)
+    with ctx.services.db.read() as conn:
+        return [
+            {"step": run.step.name, "duration": _seconds(run.started_at, run.finished_at)}
+            for run in steps.list_newest(conn, uuid, phase) if not run.step.internal
+        ]  # fmt: skip
+
+
 # ------------------------------------------------------------------------------------- its rows
 
 

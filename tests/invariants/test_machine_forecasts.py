@@ -60,7 +60,7 @@ def _refusing(name: str) -> Any:
 
 ORDERS = (
     "create_node", "update_node", "delete_node", "set_traits", "set_maintenance",
-    "set_provision_state", "attach_vif", "detach_vif", "create", "update", "delete",
+    "set_provision_state", "set_boot", "attach_vif", "detach_vif", "create", "update", "delete",
 )  # fmt: skip
 for _name in ORDERS:
     setattr(Watched, _name, _refusing(_name))
@@ -142,11 +142,15 @@ class Rack:
 
     def _node(self, properties: dict[str, Any], name: str) -> None:
         used = f"on{name[4:]}" in self.resources or f"hw{name[4:]}" in self.resources
-        match self.draw.choice(("info", "state", "inspect", "traits")):
+        match self.draw.choice(("info", "state", "inspect", "boot", "retired", "traits")):
             case "info":
                 properties["driver_info"] = {"a": self.draw.randint(0, 2)}
             case "state" if not used:
                 properties["target_state"] = self.draw.choice(("available", "manageable"))
+            case "boot" if not used:
+                properties["boot_mode"] = self.draw.choice(("bios", "uefi"))
+            case "retired" if not used:
+                properties["retired"] = self.draw.choice((True, False))
             case "inspect":
                 properties["inspect"] = self.draw.choice(("once", "always", "none"))
             case _:

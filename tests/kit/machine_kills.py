@@ -167,7 +167,8 @@ FLOWS = {
     "roll a rebuild back": changed(image_update_policy="rebuild", fails=True),
     "suspend": Flow(suspended, "SUSPEND_COMPLETE", lambda site: site.create(of_one())),
     "change a node": Flow(
-        lambda site: site.update(of_node(driver_info={"a": "b"}, target_state="manageable")),
+        lambda site: site.update(of_node(
+            driver_info={"a": "b"}, target_state="manageable", boot_mode="uefi", retired=True)),
         "UPDATE_COMPLETE", lambda site: site.create(of_node()),
     ),
     "take a node over": Flow(take_over, "CREATE_COMPLETE"),

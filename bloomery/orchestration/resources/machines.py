@@ -82,6 +82,9 @@ class Machines(Protocol):
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None: ...
 
+    def set_boot(self, uuid: str, field: str, value: Any) -> None:
+        """Ask for a ``boot_mode``, or for ``secure_boot``; the node is reserved until it is set."""
+
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
         """Return the ports of a node, and its port groups."""
 
@@ -100,6 +103,15 @@ class Machines(Protocol):
 
     def list_firmware(self, uuid: str) -> list[Json]:
         """Return the firmware components of a node, as they were read last."""
+
+    def get_inventory(self, uuid: str) -> Json:
+        """Return what the last inspection of a node read.  Raises InventoryNotFound."""
+
+    def find_console(self, uuid: str) -> str | None:
+        """Return the address of a node's console; None where it has none."""
+
+    def list_steps(self, uuid: str, phase: str) -> list[Json]:
+        """Return step and duration of the newest run of a phase, such as deploy, on a node."""
 
     def find(self, noun: str, ident: str) -> Json | None:
         """Return a record by UUID, or by name where the noun has names; None: it is not there."""

@@ -4,6 +4,7 @@ Steps::
 
     enroll -> add_ports -> steer <-> order      until it stands where it is to stand, inspected
                                                 and configured
+    steer -> set_boot -> boot_set -> steer      where its boot mode is not as it is to be
     patch -> steer <-> order                    an update; down and up again where that is asked
     leave <-> order -> remove                   the end
 """
@@ -30,10 +31,13 @@ PHASES: Final = {"manage": "verify", "inspect": "inspect", "provide": "clean"}
 CONFIGURATION: Final = "hardware_configuration"
 APPLIED: Final = "applied"  # of it
 WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
+IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # what may be protected
+SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # where a machine boots otherwise
+OWNERSHIP: Final = ("owner", "parent_node")
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
 
 DECISIVE: Final = frozenset(
-    {"target_state", "inspect", "on_delete", "hardware_configuration"}
+    {"target_state", "inspect", "on_delete", "hardware_configuration", "retired"}
 )  # what is ordered of it
 
 
@@ -47,12 +51,12 @@ class Node(stepwise.OnNode):
     machine_properties: ClassVar[frozenset[str]] = frozenset({"driver", "resource_class"})
     preemptible: ClassVar[bool] = True
     repairs_failed: ClassVar[bool] = True
-    ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "remove"})
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"order", "set_boot", "remove"})
 
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
         effect = _effect(
-            State.ENROLL, properties["target_state"],
+            State.ENROLL, target_of(properties),
             inspects=properties["inspect"] != "none",
             configures=bool(_unapplied({}, properties)),
         )  # fmt: skip
@@ -64,9 +68,9 @@ class Node(stepwise.OnNode):
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
         """A node with an instance on it stays where it is; whether one is, no property tells."""
-        state = before["target_state"]
+        state = target_of(before)
         effect = _effect(
-            state, after["target_state"],
+            state, target_of(after),
             inspects=_inspects(before, after, names),
             configures=CONFIGURATION in names
             and bool(_unapplied(before.get(CONFIGURATION) or {}, after)),
@@ -76,7 +80,7 @@ class Node(stepwise.OnNode):
 
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
-        goes = properties["on_delete"] == "delete" and properties["target_state"] == "available"
+        goes = properties["on_delete"] != "keep" and target_of(properties) == "available"
         return Effect(verbs=("manage",)) if goes else NO_EFFECT
 
     @classmethod
@@ -95,6 +99,8 @@ class Node(stepwise.OnNode):
     def step_enroll(self) -> str | None:
         uuid = self.node_uuid()
         fields = {name: value for name, value in self._fields().items() if value is not None}
+        for name in OWNERSHIP:  # who may enrol may not do it for each project: a patch may
+            fields.pop(name, None)
         try:
             self.machines.create_node(fields | {"uuid": uuid})
         except errors.Conflict:
@@ -109,11 +115,20 @@ class Node(stepwise.OnNode):
             return False
 
     def step_add_ports(self) -> str | None:
+        self._give_away()
         self._change_ports(before=())
         if self.properties["traits"]:
             self.machines.set_traits(self.node_uuid(), self.properties["traits"])
         self._change_maintenance({})
         return "steer"
+
+    def _give_away(self) -> None:
+        """Write the owner, then the parent, which has to be of the same owner."""
+        fields = self._fields()
+        for name in OWNERSHIP:
+            node = self.get_node()
+            if fields[name] is not None and node[name] != fields[name]:
+                self.machines.update_node(node["uuid"], stepwise.patch_of({name: fields[name]}))
 
     def step_steer(self) -> str | None:
         """Wait for what the node does; then name the verb that brings it nearer, if one does."""
@@ -129,6 +144,8 @@ class Node(stepwise.OnNode):
             raise stepwise.MachineFailed(str(node["last_error"]))
         if ordered == "clean":
             data[APPLIED] = dict(self.properties[CONFIGURATION] or {})
+        if self._next_boot_setting(node) is not None:
+            return "set_boot"
         verb = self._next_verb(node)
         if verb is None:
             return None
@@ -139,10 +156,10 @@ class Node(stepwise.OnNode):
 
         Raises MachineRefused where it cannot be configured.
         """
-        state, target = node["provision_state"], self.properties["target_state"]
+        state, target = node["provision_state"], target_of(self.properties)
         inspects = self.properties["inspect"] != "none" and not self.record.data.get("inspected")
         configures = bool(_unapplied(self.record.data.get(APPLIED) or {}, self.properties))
-        is_free = state in WITHOUT_INSTANCE and node["instance_uuid"] is None
+        is_free = _is_free(node)
         if configures and target != State.ENROLL and not is_free:
             raise stepwise.MachineRefused(
                 f"cannot configure node {node['name'] or node['uuid']}: it is {state}"
@@ -151,6 +168,37 @@ class Node(stepwise.OnNode):
         return next_verb(
             state, target, inspects=inspects and is_free, configures=configures and is_free
         )
+
+    # ----------------------------------------------------------------------------- how it boots
+
+    def _next_boot_setting(self, node: Json) -> str | None:
+        """Return boot_mode, or secure_boot, if it is to be set now; None: neither is."""
+        if node["provision_state"] not in SETTABLE or not _is_free(node):
+            return None
+        return next(iter(self._boot_settings(node)), None)
+
+    def _boot_settings(self, node: Json) -> Json:
+        """Return what is to be set: value by field."""
+        asked = {name: self.properties[name] for name in node_schema.BOOT}
+        return {n: v for n, v in asked.items() if v is not None and node[n] != v}
+
+    def step_set_boot(self) -> str | None:
+        """Ask for one setting; asked twice, it comes to the same."""
+        node = self.get_node()
+        field = self._next_boot_setting(node)
+        if field is None:
+            return "steer"
+        self.machines.set_boot(node["uuid"], field, self.properties[field])
+        self.record.data["setting"] = field
+        return "boot_set"
+
+    def step_boot_set(self) -> str | None:
+        node, field = self.get_node(), str(self.record.data["setting"])
+        if field not in self._boot_settings(node):
+            return "steer"
+        if node["reservation"] is not None:
+            self.wait_for(node["uuid"], self._timeout_s("manage"), f"for its {field}")
+        raise stepwise.MachineFailed(str(node["last_error"]))
 
     def _note_time(self, ordered: str | None) -> None:
         """Note how long a verb took that has ended."""
@@ -224,9 +272,17 @@ class Node(stepwise.OnNode):
             raise base.UpdateReplace from exc
         self.check_unmarked(node["extra"], f"node {node['uuid']}")
         self._check_destruction()
+        self._check_boot(node)
+        if (ordered := self.record.data.get("ordered")) and node[
+            "provision_state"
+        ] in UNSTABLE_STATES:
+            self.wait_for(node["uuid"], self._timeout_s(ordered), f"for {ordered}")
+        if self._retires(node):
+            return self._to_order(node, "manage", then="patch")
         names = set(self.record.data.get("changed", ()))
         before, after = self._fields(self.record.properties), self._fields()
         changes = {name: value for name, value in after.items() if value != before[name]}
+        changes |= self._protection(node, before=self.record.properties)
         if changes:
             self.machines.update_node(node["uuid"], stepwise.patch_of(changes))
         if "ports" in names:
@@ -236,6 +292,32 @@ class Node(stepwise.OnNode):
         self._change_maintenance(self.record.properties.get("maintenance") or {})
         self.record.data.pop("changed", None)
         return "steer"
+
+    def _retires(self, node: Json) -> bool:
+        """Is it to be retired, and stands where it may not be?  Down it may."""
+        if node["provision_state"] != State.AVAILABLE or node["instance_uuid"] is not None:
+            return False
+        return bool(self.properties["retired"]) and not node["retired"]
+
+    def _check_boot(self, node: Json) -> None:
+        """Refuse to let a machine boot otherwise that somebody has."""
+        names = {*self.record.data.get("changed", ())} & {*self._boot_settings(node)}
+        is_used = node["provision_state"] not in WITHOUT_INSTANCE | UNSTABLE_STATES
+        if names and (is_used or node["instance_uuid"] is not None):
+            raise stepwise.MachineRefused(
+                f"cannot set {' and '.join(sorted(names))} of node "
+                f"{node['name'] or node['uuid']}: it is in use"
+            )
+
+    def _protection(self, node: Json, before: Mapping[str, Any]) -> Json:
+        """Return what is to be written of the protection of a system that is on the node."""
+        if node["provision_state"] not in IN_USE:
+            return {}
+        asked = {name: self.properties[name] for name in node_schema.PROTECTION}
+        return {
+            name: value for name, value in asked.items()
+            if value != node[name] and (value is not None or before.get(name) is not None)
+        }  # fmt: skip
 
     def _check_destruction(self) -> None:
         """Refuse to change RAID, which destroys data, unless that is said."""
@@ -305,8 +387,9 @@ class Node(stepwise.OnNode):
         """Bring the node to where it may be deleted; one that is used, or not ours, stays."""
         if self.record.physical_id is None or not self._is_there(self.record.physical_id):
             return None
-        node = self.get_node()
-        if self.properties["on_delete"] != "delete":
+        node, end = self.get_node(), self.properties["on_delete"]
+        stays_up = end == "retire" and (node["provision_state"] != State.AVAILABLE)
+        if end == "keep" or stays_up:
             self._let_go(node)
             return None
         if node["instance_uuid"] is not None:
@@ -355,11 +438,11 @@ class Node(stepwise.OnNode):
         yield from drift.compare(self._with_parent(expected, real), real)
         if real["driver_info"] is not None:  # None: the owner of the stack may not read it
             yield from drift.compare({"driver_info": driver_info}, real, secret=True)
-        yield from drift.compare(self._expected_facts(), real)
+        yield from drift.compare(self._expected_facts(real), real)
         yield from self._port_differences()
-        state = real["provision_state"]
-        if next_verb(state, self.properties["target_state"], inspects=False) is not None:
-            yield from drift.compare({"provision_state": self.properties["target_state"]}, real)
+        state, target = real["provision_state"], target_of(self.properties)
+        if next_verb(state, target, inspects=False) is not None:
+            yield from drift.compare({"provision_state": target}, real)
 
     def _with_parent(self, expected: Json, real: Json) -> Json:
         """Return fields with the parent's UUID, in place of its name."""
@@ -367,14 +450,16 @@ class Node(stepwise.OnNode):
             return expected
         return expected | {"parent_node": self.machines.get_node(str(parent))["uuid"]}
 
-    def _expected_facts(self) -> Json:
+    def _expected_facts(self, real: Json) -> Json:
         maintenance = self.properties["maintenance"] or {}
         expected: Json = {"fault": None, "maintenance": bool(maintenance.get("enabled"))}
         if maintenance.get("enabled") and maintenance.get("reason"):
             expected["maintenance_reason"] = maintenance["reason"]
         if self.properties["traits"] is not None:
             expected["traits"] = sorted(self.properties["traits"])
-        return expected
+        if _is_free(real):  # an instance may boot otherwise
+            expected |= self._boot_settings(real)
+        return expected | self._protection(real, before={})
 
     def _port_differences(self) -> Iterator[drift.Difference]:
         for port in self.properties["ports"] or ():
@@ -393,6 +478,10 @@ class Node(stepwise.OnNode):
         try:
             if name == "ports":
                 return [port["address"] for port in self.machines.list_ports(self.node_uuid())[0]]
+            if name == "inventory":
+                return self.machines.get_inventory(self.node_uuid())
+            if name == "console_url":
+                return self.console_url()
             return self.get_node().get(name)
         except errors.NotFound:
             return None
@@ -410,6 +499,17 @@ ENDS: Final = {
     "manage": State.MANAGEABLE, "inspect": State.MANAGEABLE, "clean": State.MANAGEABLE,
     "provide": State.AVAILABLE,
 }  # fmt: skip
+
+
+def target_of(properties: Mapping[str, Any]) -> str:
+    """Return how far a node is brought; what is retired is not made available."""
+    target = str(properties["target_state"])
+    is_retired = properties.get("retired") is True and target == State.AVAILABLE
+    return State.MANAGEABLE if is_retired else target
+
+
+def _is_free(node: Json) -> bool:
+    return node["provision_state"] in WITHOUT_INSTANCE and node["instance_uuid"] is None
 
 
 def next_verb(state: str, target: str, *, inspects: bool, configures: bool = False) -> str | None:

@@ -18,6 +18,8 @@ PLAIN: Final = (
     "owner", "lessee", "description", "chassis_uuid", "parent_node", "automated_clean",
     "disable_power_off", "network_data", "retired", "retired_reason", "extra",
 )  # fields that POST and PATCH know under the same name  # fmt: skip
+BOOT: Final = ("boot_mode", "secure_boot")  # settings of the machine, asked of its BMC
+PROTECTION: Final = ("protected", "protected_reason")  # of a node that is in use
 PORT_FIELDS: Final = (
     "address", "pxe_enabled", "physical_network", "local_link_connection", "extra", "is_smartnic",
     "name",
@@ -74,7 +76,18 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "automated_clean": _property(Type.BOOLEAN, "Clean it before it is available."),
     "disable_power_off": _property(Type.BOOLEAN, "Never switch it off."),
     "network_data": _property(Type.MAP, "network_data.json of the machine."),
-    "retired": _property(Type.BOOLEAN, "Do not make it available again."),
+    "boot_mode": _property(
+        Type.STRING, "How it boots; set while nobody has it.",
+        constraints=[constraints.AllowedValues(["bios", "uefi"])],
+    ),
+    "secure_boot": _property(Type.BOOLEAN, "Boots only what is signed; set while nobody has it."),
+    "protected": _property(
+        Type.BOOLEAN, "Whether a system that is on it may be neither rebuilt nor taken away."
+    ),
+    "protected_reason": _property(Type.STRING, "Why it is protected."),
+    "retired": _property(
+        Type.BOOLEAN, "Do not make it available again; it stays manageable at most."
+    ),
     "retired_reason": _property(Type.STRING, "Why it is retired."),
     "maintenance": _property(Type.MAP, "Whether it is left alone.", schema=MAINTENANCE),
     "extra": _property(Type.MAP, "Notes of yours."),
@@ -117,6 +130,9 @@ _SHOWN: Final[Mapping[str, tuple[str, Type]]] = {
     "allocation_uuid": ("The allocation that it is set aside for.", Type.STRING),
     "traits": ("What it has.", Type.LIST),
     "boot_mode": ("How it boots.", Type.STRING),
+    "secure_boot": ("Whether it boots only what is signed.", Type.BOOLEAN),
+    "inventory": ("What the last inspection read: inventory and plugin_data.", Type.MAP),
+    "console_url": ("Where its console is, if that is on.", Type.STRING),
     "properties": ("Properties of the machine, as inspection found them.", Type.MAP),
     "ports": ("The addresses of its ports.", Type.LIST),
     "timings": ("Seconds that verify, inspect and clean took last.", Type.MAP),

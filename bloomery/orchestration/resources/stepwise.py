@@ -27,7 +27,7 @@ from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
 from bloomery.orchestration.resources import base, drift
-from bloomery.orchestration.resources.machines import MARK, Json, Machines
+from bloomery.orchestration.resources.machines import MARK, Busy, Json, Machines
 
 STEP: Final = "step"
 SINCE: Final = "since"  # when the node moved last, before it is ordered to
@@ -203,6 +203,14 @@ class OnNode(Stepwise):
 
     def real(self) -> Json:
         return self.get_node()
+
+    def console_url(self) -> str | None:
+        """Return where the console of the node is, if it is on and the caller may see it."""
+        node = self.get_node()
+        try:
+            return self.machines.find_console(node["uuid"]) if node["console_enabled"] else None
+        except (errors.Failure, Busy):
+            return None  # an attribute is shown, or it is not
 
     def put_mark(self, field: str) -> None:
         """Put the mark into a field of the node.  Raises MachineRefused where another has it."""

@@ -29,6 +29,7 @@ from bloomery.operations import (
     provision,
     records,
     runbooks,
+    timeline,
     traits,
 )
 from bloomery.operations.context import Context, Services
@@ -110,6 +111,11 @@ class ServiceMachines:
         with _busy_is_told(uuid):
             management.set_power_state(self._context(), uuid, target, timeout_s)
 
+    def set_boot(self, uuid: str, field: str, value: Any) -> None:
+        ask = {"boot_mode": management.set_boot_mode, "secure_boot": management.set_secure_boot}
+        with _busy_is_told(uuid):
+            ask[field](self._context(), uuid, value)
+
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
         return self._of_node(nouns.PORT, uuid), self._of_node(nouns.PORTGROUP, uuid)
 
@@ -137,6 +143,17 @@ class ServiceMachines:
 
     def list_firmware(self, uuid: str) -> list[Json]:
         return node_facts.list_firmware(self._context(), uuid)
+
+    def get_inventory(self, uuid: str) -> Json:
+        return node_facts.get_inventory(self._context(), uuid)
+
+    def find_console(self, uuid: str) -> str | None:
+        with _busy_is_told(uuid):
+            console = management.get_console(self._context(), uuid)
+        return (console["console_info"] or {}).get("url")
+
+    def list_steps(self, uuid: str, phase: str) -> list[Json]:
+        return timeline.list_steps(self._context(), uuid, phase)
 
     # ------------------------------------------------------------------------------- records
 

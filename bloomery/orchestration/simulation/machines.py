@@ -80,7 +80,8 @@ _NODE: Final[Json] = {
     "fault": None, "last_error": None, "reservation": None, "protected": False,
     "retired": False, "health": None, "boot_mode": None, "secure_boot": None, "traits": [],
     "owner": None, "lessee": None, "conductor_group": "", "name": None, "parent_node": None,
-    "driver_info": {}, "raid_config": {},
+    "driver_info": {}, "raid_config": {}, "console_enabled": False, "protected_reason": None,
+    "retired_reason": None, "shard": None, "chassis_uuid": None,
 }  # fmt: skip
 
 
@@ -226,6 +227,9 @@ class SimulatedMachines:
         off = {Power.OFF, Power.SOFT_OFF}
         self._node(uuid)["power_state"] = Power.OFF if target in off else Power.ON
 
+    def set_boot(self, uuid: str, field: str, value: Any) -> None:
+        self._node(uuid)[field] = value
+
     def list_ports(self, uuid: str) -> tuple[list[Json], list[Json]]:
         kept = (self.records.get(noun, {}).values() for noun in (PORT, PORTGROUP))
         ports, groups = ([dict(r) for r in each if r["node_uuid"] == uuid] for each in kept)
@@ -245,6 +249,19 @@ class SimulatedMachines:
 
     def list_firmware(self, uuid: str) -> list[Json]:
         return [dict(each) for each in self.firmware.get(uuid, ())]
+
+    def get_inventory(self, uuid: str) -> Json:
+        """The simulated machines have nothing in them that an inspection could read."""
+        if not any(order == (uuid, "inspect") for order in self.orders):
+            raise errors.InventoryNotFound(node=uuid)
+        return {"inventory": {}, "plugin_data": {}}
+
+    def find_console(self, uuid: str) -> str | None:
+        return f"tcp://{uuid}:0" if self._node(uuid)["console_enabled"] else None
+
+    def list_steps(self, uuid: str, phase: str) -> list[Json]:
+        """Return none: a simulated verb has no steps."""
+        return []
 
     # ------------------------------------------------------------------------------- records
 

@@ -121,3 +121,88 @@ def test_a_node_that_is_available_is_inspected_anew_where_that_is_wanted(site: S
     site.update(template({"node": changed}, "second"))
     assert run(site) == "UPDATE_COMPLETE"
     assert verbs(site)[3:] == ["manage", "inspect", "provide"]
+
+
+# ----------------------------------------------------------------- boot, protection, retirement
+
+
+def plain(name: str = "n1", **more: Any) -> dict[str, Any]:
+    properties = {"name": name, "driver": "fake-hardware", **more}
+    return {"node": {"type": "OS::Ironic::Node", "properties": properties}}
+
+
+def updated(site: Site, **more: Any) -> str:
+    site.update(template(plain(**more), str(more)))
+    return run(site)
+
+
+def reason(site: Site) -> str:
+    return str(site.tree().resources[0].reason)
+
+
+def test_a_node_boots_as_it_is_told_before_it_is_inspected(site: Site) -> None:
+    class Asked(Noting):
+        def set_boot(self, uuid: str, field: str, value: Any) -> None:
+            assert self._node(uuid)["provision_state"] == State.MANAGEABLE
+            assert ("inspect" in verbs(site)) is False
+            super().set_boot(uuid, field, value)
+
+    site.machines.__class__ = Asked
+    site.create(template(plain(boot_mode="uefi", secure_boot=True), "first"))
+    assert run(site) == "CREATE_COMPLETE"
+    real = site.machines.get_node("n1")
+    assert (real["boot_mode"], real["secure_boot"]) == ("uefi", True)
+
+
+def test_a_boot_mode_that_the_machine_refuses_fails_the_node(site: Site) -> None:
+    class Refusing(Noting):
+        def set_boot(self, uuid: str, field: str, value: Any) -> None:
+            self._node(uuid)["last_error"] = "no such boot mode"
+
+    site.machines.__class__ = Refusing
+    site.create(template(plain(boot_mode="uefi"), "first"))
+    assert run(site) == "CREATE_FAILED"
+    assert reason(site).endswith("no such boot mode")
+
+
+def test_a_machine_that_somebody_has_does_not_boot_otherwise(site: Site) -> None:
+    site.create(template(plain(), "first"))
+    assert run(site) == "CREATE_COMPLETE"
+    site.machines.nodes[site.machines.get_node("n1")["uuid"]]["instance_uuid"] = "somebody"
+    assert updated(site, boot_mode="uefi") == "UPDATE_FAILED"
+    assert "cannot set boot_mode of node n1: it is in use" in reason(site)
+    assert site.machines.get_node("n1")["boot_mode"] is None
+
+
+def test_a_system_on_a_node_is_protected_by_the_node(site: Site) -> None:
+    site.create(template(plain(protected=True), "first"))
+    assert run(site) == "CREATE_COMPLETE"  # nothing is on it yet
+    real = site.machines.nodes[site.machines.get_node("n1")["uuid"]]
+    assert real["protected"] is False
+    real |= {"provision_state": State.ACTIVE, "instance_uuid": "somebody"}
+    assert updated(site, protected=True, description="x") == "UPDATE_COMPLETE"
+    assert real["protected"] is True
+    assert updated(site, protected=False) == "UPDATE_COMPLETE"
+    assert real["protected"] is False
+
+
+def test_a_node_that_is_retired_goes_down_first_and_comes_up_again(site: Site) -> None:
+    site.create(template(plain(inspect="none"), "first"))
+    assert run(site) == "CREATE_COMPLETE"
+    assert updated(site, inspect="none", retired=True) == "UPDATE_COMPLETE"
+    real = site.machines.get_node("n1")
+    assert (real["provision_state"], real["retired"]) == (State.MANAGEABLE, True)
+    assert updated(site, inspect="none") == "UPDATE_COMPLETE"
+    assert verbs(site)[2:] == ["manage", "provide"]
+
+
+def test_a_node_is_given_to_its_owner_after_it_was_enrolled(site: Site) -> None:
+    class Enrolling(Noting):
+        def create_node(self, fields: dict[str, Any]) -> None:
+            assert "owner" not in fields
+            super().create_node(fields)
+
+    site.machines.__class__ = Enrolling
+    site.create(template(plain(owner="p1"), "first"))
+    assert run(site) == "CREATE_COMPLETE"
+    assert site.machines.get_node("n1")["owner"] == "p1"

@@ -1,0 +1,110 @@
+"""What kinds ask of a machine beside its states, on a whole service with fake hardware."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
+
+from tests.functional.orchestration.test_machines import ironic, node_of, switch_off
+from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
+
+NIC = {"name": "eth0", "mac_address": "52:54:00:00:0b:01"}
+INVENTORY = {"memory": {"physical_mb": 4096}, "interfaces": [NIC]}
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Orchestration]:
+    with Orchestration(tmp_path_factory.mktemp("settings") / "state") as running:
+        yield running
+
+
+def node(name: str, **more: Any) -> dict[str, Any]:
+    properties = {"name": name, "driver": "fake-hardware", "resource_class": name, **more}
+    return {"type": "OS::Ironic::Node", "properties": properties}
+
+
+def created(site: Orchestration, name: str, resources: Any, outputs: Any = None) -> str:
+    path = site.create(name, template(resources, outputs=outputs or {}))
+    site.wait_for(path, "CREATE_COMPLETE")
+    return path
+
+
+def updated(site: Orchestration, path: str, resources: Any, end: str = "UPDATE_COMPLETE") -> None:
+    assert site.ask("PUT", path, {"template": template(resources)})[0] == 202
+    site.wait_for(path, end)
+
+
+def outputs_of(site: Orchestration, path: str) -> dict[str, Any]:
+    stack = site.ask("GET", path)[1]["stack"]
+    return {each["output_key"]: each["output_value"] for each in stack["outputs"]}
+
+
+def drift_of(site: Orchestration, path: str) -> dict[str, str]:
+    """Compare a stack; return what each of its resources says that differs."""
+    site.ask("POST", f"{path}/actions", {"check": None})
+    shown = wait_for(lambda: _checked(site, path), "the check")
+    assert shown["stack_status"] in ("CHECK_COMPLETE", "CHECK_FAILED")
+    return {
+        name: row["resource_status_reason"] for name, row in site.resources(path).items()
+        if row["resource_status"] == "CHECK_FAILED"
+    }  # fmt: skip
+
+
+def _checked(site: Orchestration, path: str) -> Any:
+    stack = site.ask("GET", path)[1]["stack"]
+    return stack if stack["stack_status"] in ("CHECK_COMPLETE", "CHECK_FAILED") else None
+
+
+def test_a_node_has_an_owner_a_boot_mode_and_an_inventory(site: Orchestration) -> None:
+    properties = {
+        "owner": "p1", "boot_mode": "uefi", "secure_boot": True,
+        "driver_info": {"fake_inventory": INVENTORY},
+    }  # fmt: skip
+    outputs = {
+        "memory": {"value": {"get_attr": ["node", "inventory", "inventory", "memory"]}},
+        "console": {"value": {"get_attr": ["node", "console_url"]}},
+    }
+    path = created(site, "boots", {"node": node("b1", **properties)}, outputs)
+    real = node_of(site, "b1")
+    assert (real["owner"], real["boot_mode"], real["secure_boot"]) == ("p1", "uefi", True)
+    assert outputs_of(site, path) == {"memory": INVENTORY["memory"], "console": None}
+
+    status, _ = ironic(site, "PUT", "/v1/nodes/b1/states/boot_mode", {"target": "bios"})
+    assert status == 202
+    wait_for(lambda: node_of(site, "b1")["boot_mode"] == "bios", "the boot mode")
+    assert "boot_mode is 'bios' and is to be 'uefi'" in drift_of(site, path)["node"]
+    updated(site, path, {"node": node("b1", **properties, description="again")})
+    assert node_of(site, "b1")["boot_mode"] == "uefi"
+
+
+def test_a_node_is_retired_where_the_service_allows_it(site: Orchestration) -> None:
+    path = created(site, "retires", {"node": node("r1")})
+    updated(site, path, {"node": node("r1", retired=True, retired_reason="old")})
+    real = node_of(site, "r1")
+    assert (real["provision_state"], real["retired"]) == ("manageable", True)
+    updated(site, path, {"node": node("r1", on_delete="retire")})
+    assert node_of(site, "r1")["provision_state"] == "available"
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+    real = node_of(site, "r1")
+    assert (real["provision_state"], real["retired"], real["extra"]) == ("manageable", True, {})
+
+
+def test_a_system_is_protected_by_the_operator_of_its_node(site: Orchestration) -> None:
+    rack = created(site, "protects", {"node": node("p1")})
+    switch_off(site, "p1")
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": "p1", "image": {"boot_iso": "http://images/a.iso"}},
+    }
+    tenant = created(site, "tenant", {"web": web})
+    updated(site, rack, {"node": node("p1", protected=True, protected_reason="audit")})
+    assert node_of(site, "p1")["protected_reason"] == "audit"
+    assert site.ask("DELETE", tenant)[0] == 204
+    site.wait_for(tenant, "DELETE_FAILED")
+    updated(site, rack, {"node": node("p1", protected=False)})
+    assert site.ask("DELETE", tenant)[0] == 204
+    site.wait_for(tenant, "DELETE_COMPLETE")
