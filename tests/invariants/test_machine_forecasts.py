@@ -72,13 +72,18 @@ class Rack:
     def __init__(self, seed: int) -> None:
         self.draw = random.Random(seed)
         self.resources: dict[str, dict[str, Any]] = {}
+        self.added = 0
         for number in range(self.draw.randint(2, 4)):
             self._add(number)
 
     def _add(self, number: int) -> None:
         kind = self.draw.choice(("instance", "instance", "rack", "node"))
         if kind == "instance":
-            self.resources[f"web{number}"] = _instance({"selector": {"resource_class": "pool"}})
+            web = self.resources[f"web{number}"] = _instance(
+                {"selector": {"resource_class": "pool"}}
+            )
+            if self.draw.random() < 0.3:
+                web["properties"]["runbook_before"] = "CUSTOM_BURN_IN"
             if self.draw.random() < 0.5:
                 self.resources[f"run{number}"] = {
                     "type": "OS::Ironic::RunbookExecution",
@@ -112,7 +117,8 @@ class Rack:
                           "n": self._node, "h": self._hardware}[name[0]]  # fmt: skip
                 change(each["properties"], name)
         if self.draw.random() < 0.2:
-            self._add(10 + len(self.resources))
+            self.added += 10
+            self._add(self.added)  # a number that was never there
         loose = [name for name in self.resources if name[0] in "wo"]
         if loose and self.draw.random() < 0.2:
             gone = self.draw.choice(loose)

@@ -116,6 +116,23 @@ def of_steps(**triggers: Any) -> Template:
     return machine_sites.template(resources, f"steps {triggers}")
 
 
+def of_burnt() -> Template:
+    """A machine on which a runbook runs before it is deployed."""
+    step = {"interface": "bios", "step": "factory_reset", "order": 1}
+    book = {"type": "OS::Ironic::Runbook", "properties": {"name": "CUSTOM_BURN", "steps": [step]}}
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"selector": {"resource_class": "pool"}, "image": {"source": "http://a"},
+                       "runbook_before": {"get_resource": "book"}},
+    }  # fmt: skip
+    return machine_sites.template({"book": book, "web": web}, "burnt")
+
+
+def burnt_in_vain(site: Site) -> None:
+    site.machines.fail_next("clean", "a disk is worn")
+    site.create(of_burnt())
+
+
 def of_group(image: str = "http://images/a", **policy: Any) -> Template:
     """Three machines that are alike, changed one by one."""
     member = {"selector": {"resource_class": "pool"}, "image": {"source": image}}
@@ -177,6 +194,10 @@ FLOWS = {
     "run steps again": Flow(
         lambda site: site.update(of_steps(again=1)),
         "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
+    ),
+    "run a runbook before": Flow(lambda site: site.create(of_burnt()), "CREATE_COMPLETE"),
+    "give a node back that was prepared": Flow(
+        lambda site: site.delete(), "DELETE_COMPLETE", burnt_in_vain
     ),
     "create a group": Flow(lambda site: site.create(of_group()), "CREATE_COMPLETE", pool=3),
     "roll out over a group": Flow(

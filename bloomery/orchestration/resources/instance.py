@@ -1,6 +1,7 @@
 """OS::Ironic::Instance: a system on a machine, from the reservation to the last shutdown.
 
     reserve -> await_node -> prepare -> deploy -> deployed -> check_power [-> switch -> switched]
+    prepare -> before <-> order_before -> deploy    with a runbook before, instance_preparation
     deployed -> look_after -> run_after -> ran_after -> check_power     with a runbook
     deployed -> replace_node -> replaced_node -> reserve    on another node, see instance_retry
     renew -> rebuild -> deployed                            an update that writes the disk anew
@@ -26,6 +27,7 @@ from bloomery.orchestration.resources import (
     instance_info,
     instance_network,
     instance_placement,
+    instance_preparation,
     instance_retry,
     instance_schema,
     machines,
@@ -35,7 +37,11 @@ from bloomery.orchestration.resources.effects import Effect
 from bloomery.orchestration.resources.machines import Json
 
 ON_ITS_WAY: Final = frozenset({State.DEPLOYING, State.DEPLOYWAIT, State.DEPLOYHOLD})
-ABORTED: Final = frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD})
+ABORTED: Final = {
+    "deployed": frozenset({State.DEPLOYWAIT, State.DEPLOYHOLD}),
+    "before": frozenset({State.CLEANWAIT, State.CLEANHOLD}),
+}
+PREPARED: Final = instance_preparation.CLEANABLE | {State.AVAILABLE}  # nothing is on it yet
 GIVEN_UP: Final = frozenset({
     "reserve", "await_node", "await_former", "withdraw_former", "prepare", "come_up",
 })  # steps of a creation or update that need not be gone through for a later order  # fmt: skip
@@ -58,6 +64,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     ordering_steps: ClassVar[frozenset[str]] = frozenset(
         {
             "prepare",
+            "order_before",
             "deploy",
             "rebuild",
             "run_after",
@@ -108,6 +115,13 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 path=["network_data"],
             )
 
+        for number, each in enumerate(self.properties["networks"] or ()):
+            if each.get("port") and each.get("physical_network"):
+                raise errors.StackValidationFailed(
+                    reason="cannot be in two places: give port, or physical_network",
+                    path=["networks", number],
+                )
+
     def _check_replacement(self) -> None:
         """Refuse an order of replacement that no machine can follow."""
         values = self.properties
@@ -153,6 +167,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
     # --------------------------------------------------------------------------------- create
 
     def handle_create(self) -> Any:
+        self.check_runbooks()
         self.first_attempt()
         self.begin("reserve")
 
@@ -163,6 +178,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         """Claim the node, and write on it what it is to run."""
         node = self.get_node()
         self._check_usable(node)
+        self._placed_networks(node["uuid"])
         self.note_move(node)
         info = instance_info.info_of(self.properties) | {machines.MARK: self.mark()}
         patch = [_add(f"/instance_info/{key}", value) for key, value in info.items()]
@@ -172,7 +188,8 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self.machines.update_node(node["uuid"], patch)
         self._attach(node["uuid"])
         self.arm()
-        return "deploy"
+        self.record.data.pop(instance_preparation.BEFORE, None)
+        return "before" if self.properties["runbook_before"] else "deploy"
 
     def _check_usable(self, node: Json) -> None:
         """Raise MachineRefused for a node that is not free for this very resource."""
@@ -272,11 +289,12 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self._abort()
 
     def _abort(self) -> None:
-        """Stop a deployment that waits for its agent.  Raises Busy."""
-        if self.record.data.get(stepwise.STEP) != "deployed" or self.record.physical_id is None:
+        """Stop a deployment, or its preparation, that waits for an agent.  Raises Busy."""
+        states = ABORTED.get(str(self.record.data.get(stepwise.STEP)))
+        if states is None or self.record.physical_id is None:
             return
         node = self.get_node()
-        if node["provision_state"] in ABORTED and self.is_ours(node["instance_info"]):
+        if node["provision_state"] in states and self.is_ours(node["instance_info"]):
             with contextlib.suppress(errors.InvalidStateRequested):
                 self.machines.set_provision_state(node["uuid"], "abort")
 
@@ -315,6 +333,8 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self.machines.update_node(node["uuid"], self._changes())
         if data.get("networks"):
             self._attach(node["uuid"])
+        if state in PREPARED:
+            return self._resume_preparation(node)
         if data.get("rebuilds") or state == State.DEPLOYFAIL:
             self._check_unprotected(node)
             self.arm()
@@ -322,6 +342,11 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self._protect(node)
         data["target"] = POWER[self.properties["power"]]
         return None if node["power_state"] == data["target"] else "switch"
+
+    def _resume_preparation(self, node: Json) -> str:
+        """Go on with a node that was claimed, and on which nothing was deployed yet."""
+        self.record.data.pop(instance_preparation.BEFORE, None)
+        return "prepare" if node["provision_state"] == State.AVAILABLE else "before"
 
     def _check_unprotected(self, node: Json) -> None:
         """Clear the flag of a node that is to be written anew, if the template says so."""
@@ -434,6 +459,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             return None
         if name == "mac_addresses":
             return [port["address"] for port in self.machines.list_ports(node["uuid"])[0]]
+        if name == "console_url":
+            return self.console_url()
+        if name == "steps":
+            return self.machines.list_steps(node["uuid"], "deploy")
         if name == "image":
             info = node["instance_info"]
             return info.get("image_source") or info.get("boot_iso")
@@ -464,19 +493,29 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if self.properties["network_data"] != instance_network.AUTO:
             return self.properties
         ports, portgroups = self.machines.list_ports(self.node_uuid())
-        networks = self.properties["networks"] or []
+        networks = self._placed_networks(self.node_uuid())
         made = instance_network.network_data(ports, portgroups, networks)
         return {**self.properties, "network_data": made}
 
     def _attach(self, uuid: str) -> None:
         """Attach the interfaces that are wanted, and no others of this resource."""
-        networks = self.properties["networks"] or []
+        networks = self._placed_networks(uuid)
         self._detach(uuid, keep=[each["vif"] for each in networks])
         present = self.machines.list_vifs(uuid) if networks else []
         for each in networks:
             if each["vif"] not in present:
                 vif = {"id": each["vif"], "port_uuid": each.get("port")}
                 self.machines.attach_vif(uuid, {k: v for k, v in vif.items() if v})
+
+    def _placed_networks(self, uuid: str) -> Sequence[Mapping[str, Any]]:
+        """Return the networks, each on the port that it asks for.  Raises MachineRefused."""
+        networks = self.properties["networks"] or []
+        if not any(each.get("physical_network") for each in networks):
+            return networks
+        try:
+            return instance_network.placed(networks, self.machines.list_ports(uuid)[0])
+        except ValueError as exc:
+            raise stepwise.MachineRefused(str(exc)) from exc
 
     def _host_name(self) -> str:
         return self.properties["name"] or self.physical_resource_name()

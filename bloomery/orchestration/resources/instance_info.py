@@ -81,12 +81,13 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 
 
 DECISIVE: Final = frozenset({
-    "power", "image_update_policy", "user_data_update_policy", "runbook_after",
+    "power", "image_update_policy", "user_data_update_policy", "runbook_before", "runbook_after",
 })  # fmt: skip
 
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:
-    verbs = ("active", *_after_writing(properties))
+    before = ("manage", "clean", "provide") if properties.get("runbook_before") else ()
+    verbs = (*before, "active", *_after_writing(properties))
     return Effect(verbs=verbs, resource_class=_class_of(properties))
 
 

@@ -14,6 +14,30 @@ Json = dict[str, Any]
 AUTO: Final = "auto"
 
 
+def placed(
+    networks: Sequence[Mapping[str, Any]], ports: Sequence[Mapping[str, Any]]
+) -> list[Mapping[str, Any]]:
+    """Return the networks, each that names a physical one with a free port there.
+
+    Raises ValueError where none is left.
+    """
+    taken = {network.get("port") for network in networks}
+    result = []
+    for network in networks:
+        if not (physical := network.get("physical_network")):
+            result.append(network)
+            continue
+        there = (p["uuid"] for p in ports if p.get("physical_network") == physical)
+        port = next((uuid for uuid in there if uuid not in taken), None)
+        if port is None:
+            raise ValueError(
+                f"cannot attach {network['vif']}: no port is left in physical network {physical}"
+            )
+        taken.add(port)
+        result.append({**network, "port": port})
+    return result
+
+
 def network_data(
     ports: Sequence[Mapping[str, Any]],
     portgroups: Sequence[Mapping[str, Any]],

@@ -61,6 +61,7 @@ USER: Final = {
 NETWORK: Final = {
     "vif": Schema(Type.STRING, "Id of the virtual interface.", required=True),
     "port": Schema(Type.STRING, "UUID of the port that it goes to."),
+    "physical_network": Schema(Type.STRING, "Where the port is that it goes to, in its place."),
     "fixed_ip": Schema(Type.STRING, "The address that it has."),
 }
 TEARDOWN: Final = {
@@ -145,6 +146,9 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
         "What its creation ends with; by default first_boot where that is named, else active.",
         "active", "first_boot", "none",
     ),
+    "runbook_before": _text(
+        "UUID or name of a runbook that cleans the node before the first deployment on it."
+    ),
     "runbook_after": _text("UUID or name of a runbook that services it when it is deployed."),
     "protected": _flag("Whether the node is protected; false takes the protection away."),
     "tags": _list("Words of yours.", _STRING),
@@ -176,6 +180,10 @@ ATTRIBUTES: Final[Mapping[str, Attribute]] = {
     "addresses": Attribute("Addresses by virtual interface.", Type.MAP, cached=False),
     "first_address": Attribute("The first of them.", Type.STRING, cached=False),
     "mac_addresses": Attribute("Addresses of its ports.", Type.LIST, cached=False),
+    "console_url": Attribute("Where the console is, if it is on.", Type.STRING, cached=False),
+    "steps": Attribute(
+        "Step and duration of what its deployment did, in this order.", Type.LIST, cached=False
+    ),
     "deploy_duration": Attribute("Seconds that it took.", Type.NUMBER, cached=False),
     "first_boot_data": Attribute("What its signals brought, as JSON.", Type.STRING, cached=False),
     "deployed_at": Attribute("When its deployment ended.", Type.STRING, cached=False),

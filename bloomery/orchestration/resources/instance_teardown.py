@@ -1,6 +1,6 @@
 """How an Instance gives its machine back, at its end or to make room for its replacement.
 
-release -> undeploy -> undeployed [-> cleaned] -> free [-> reserve_again]
+release [<-> order_before] -> undeploy -> undeployed [-> cleaned] -> free [-> reserve_again]
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from bloomery.conductor.states import Power, State
 from bloomery.orchestration.resources import (
     allocation,
     instance_info,
+    instance_preparation,
     instance_schema,
     machines,
     stepwise,
@@ -24,13 +25,12 @@ UNDEPLOYABLE: Final = frozenset({
     State.ACTIVE, State.DEPLOYFAIL, State.DEPLOYWAIT, State.ERROR, State.RESCUE, State.RESCUEFAIL,
     State.UNRESCUEFAIL, State.SERVICEFAIL, State.SERVICEWAIT,
 })  # fmt: skip
-CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
 SOFT_S: Final = 120
 REPLACED: Final = "replaced"  # the replacement waits for the machine
 KEPT: Final = ("uuid", "name", "resource_class", "traits", "owner", "extra")  # of an allocation
 
 
-class Teardown(stepwise.OnNode):
+class Teardown(instance_preparation.Preparation):
     """The steps of an Instance from ``release`` on."""
 
     def handle_delete(self) -> Any:
@@ -65,17 +65,17 @@ class Teardown(stepwise.OnNode):
             raise stepwise.MachineRefused(
                 f"cannot undeploy node {node['uuid']}: it is protected; set protected to false"
             )
-        if state == State.AVAILABLE:
+        if step := self.bring_back(node):
+            return step
+        if state in (State.AVAILABLE, State.CLEANFAIL):
             self._forget(node)
             return "free"
         if state == State.DEPLOYHOLD:
             self.machines.set_provision_state(node["uuid"], "abort")
         if state not in UNDEPLOYABLE:
-            self.wait_for(
-                node["uuid"],
-                instance_schema.timeout_s(self.properties, "teardown"),
-                f"while it is {state}",
-            )
+            phase = "clean" if state in instance_preparation.CLEANING else "teardown"
+            timeout_s = instance_schema.timeout_s(self.properties, phase)
+            self.wait_for(node["uuid"], timeout_s, f"while it is {state}")
         self._detach(node["uuid"], keep=())
         self._note_allocation()
         self.note_move(node)
@@ -145,7 +145,7 @@ class Teardown(stepwise.OnNode):
 
     def step_cleaned(self) -> str | None:
         node = self.get_node()
-        if node["provision_state"] in CLEANING:
+        if node["provision_state"] in instance_preparation.CLEANING:
             self.wait_for(
                 node["uuid"],
                 instance_schema.timeout_s(self.properties, "clean"),

@@ -142,11 +142,12 @@ class SimulatedMachines:
         if node["uuid"] not in self._moves or self._moves[node["uuid"]][0] > self._utc():
             return
         _, state, reason = self._moves.pop(node["uuid"])
+        was_deleting = node["provision_state"] == State.DELETING
         node |= {"provision_state": state, "last_error": reason or None}
         node["provision_updated_at"] = f"{len(self.orders)}.1"
         if state == State.ACTIVE:
             node["power_state"] = Power.ON
-        elif state == State.AVAILABLE and not reason:
+        elif was_deleting and not reason:
             self._forget_instance(node)
 
     def _forget_instance(self, node: Json) -> None:
@@ -269,6 +270,8 @@ class SimulatedMachines:
         kept = self.records.get(noun, {}).values()
         match = (each for each in kept if ident in (each["uuid"], each.get("name")))
         record = next(match, None)
+        if record is None and noun == RUNBOOK and self._invents:
+            return {"uuid": str(uuids.uuid5(_SPACE, ident)), "name": ident, "extra": {}}
         return None if record is None else dict(record)
 
     def create(self, noun: str, fields: Json) -> None:

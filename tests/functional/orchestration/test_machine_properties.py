@@ -12,7 +12,7 @@ from bloomery.conductor.states import Power, State
 from bloomery.db import tables
 from bloomery.model.stacks import Order, OrderKind
 from bloomery.orchestration.resources import base, first_boot, instance_network
-from bloomery.orchestration.resources.machines import PORT
+from bloomery.orchestration.resources.machines import PORT, RUNBOOK
 from bloomery.orchestration.simulation.machines import SimulatedMachines
 from tests.kit import trees
 from tests.kit.machine_sites import Site, make_site, template
@@ -123,6 +123,23 @@ def test_a_network_is_on_the_link_of_its_port() -> None:
     ]  # fmt: skip
 
 
+def test_a_network_goes_to_a_free_port_of_its_physical_network(site: Site) -> None:
+    for number, physical in enumerate(("front", "back", "back")):
+        site.machines.create(PORT, {
+            "uuid": trees.ident(f"port{number}"), "node_uuid": node(site)["uuid"],
+            "address": f"52:54:0:0:0:{number}", "physical_network": physical,
+        })  # fmt: skip
+    networks = [{"vif": name, "physical_network": "back"} for name in ("v1", "v2")]
+    assert create(site, networks=[*networks, {**networks[0], "vif": "v3"}]) == "CREATE_FAILED"
+    assert "no port is left in physical network back" in reason(site)
+    assert node(site)["instance_info"] == {}
+    assert update(site, networks=networks, network_data="auto") == "UPDATE_COMPLETE"
+    drive = noted(site).arguments["active"]["configdrive"]["network_data"]
+    assert [each["link"] for each in drive["networks"]] == [
+        trees.ident("port1"), trees.ident("port2")
+    ]  # fmt: skip
+
+
 def test_network_data_of_no_form_are_refused(site: Site) -> None:
     assert create(site, network_data="automatic") == "CREATE_FAILED"
     assert "or auto" in reason(site)
@@ -149,7 +166,48 @@ def test_a_protected_instance_is_neither_rebuilt_nor_deleted_until_it_is_release
 # ---------------------------------------------------------------------------------- around deploys
 
 
+def add_runbook(site: Site, name: str = "CUSTOM_BURN_IN") -> str:
+    site.machines.create(RUNBOOK, {"uuid": trees.ident(name), "name": name})
+    return name
+
+
+def test_a_runbook_that_is_not_there_is_told_before_a_node_is_taken(site: Site) -> None:
+    assert create(site, runbook_before="CUSTOM_GONE") == "CREATE_FAILED"
+    assert "cannot use runbook_before CUSTOM_GONE: there is none" in reason(site)
+    assert node(site)["instance_uuid"] is None
+
+
+def test_a_runbook_runs_before_the_first_deployment_alone(site: Site) -> None:
+    runbook = add_runbook(site)
+    assert create(site, runbook_before=runbook) == "CREATE_COMPLETE"
+    assert verbs(site) == ["manage", "clean", "provide", "active"]
+    assert noted(site).arguments["clean"] == {"runbook": runbook}
+    again = {"source": "http://b"}
+    assert update(site, runbook_before=runbook, image=again) == "UPDATE_COMPLETE"
+    assert verbs(site)[4:] == ["rebuild"]
+
+
+def test_a_runbook_that_failed_before_runs_again_with_the_next_update(site: Site) -> None:
+    runbook = add_runbook(site)
+    site.machines.fail_next("clean", "a disk is worn")
+    assert create(site, runbook_before=runbook) == "CREATE_FAILED"
+    assert reason(site).endswith("a disk is worn")
+    assert update(site, runbook_before=runbook) == "UPDATE_COMPLETE"
+    assert verbs(site)[2:] == ["manage", "clean", "provide", "active"]
+
+
+def test_a_node_that_was_only_prepared_is_available_again(site: Site) -> None:
+    runbook = add_runbook(site)
+    site.machines.fail_next("clean", "a disk is worn")
+    assert create(site, runbook_before=runbook) == "CREATE_FAILED"
+    site.delete()
+    assert run(site) == "DELETE_COMPLETE"
+    assert verbs(site)[2:] == ["manage", "provide"]
+    assert (node(site)["provision_state"], node(site)["instance_info"]) == ("available", {})
+
+
 def test_a_runbook_runs_after_each_deployment(site: Site) -> None:
+    add_runbook(site)
     assert create(site, runbook_after="CUSTOM_BURN_IN") == "CREATE_COMPLETE"
     assert noted(site).arguments["service"] == {"runbook": "CUSTOM_BURN_IN"}
     again = {"source": "http://b"}
@@ -158,6 +216,7 @@ def test_a_runbook_runs_after_each_deployment(site: Site) -> None:
 
 
 def test_a_runbook_that_fails_fails_its_instance(site: Site) -> None:
+    add_runbook(site)
     site.machines.fail_next("service", "too hot")
     assert create(site, runbook_after="CUSTOM_BURN_IN") == "CREATE_FAILED"
     assert reason(site).endswith("too hot")

@@ -108,3 +108,47 @@ def test_a_system_is_protected_by_the_operator_of_its_node(site: Orchestration) 
     updated(site, rack, {"node": node("p1", protected=False)})
     assert site.ask("DELETE", tenant)[0] == 204
     site.wait_for(tenant, "DELETE_COMPLETE")
+
+
+STEP = {"interface": "bios", "step": "factory_reset", "args": {}}
+
+
+def test_a_runbook_runs_before_the_deployment_on_a_node_that_is_claimed(
+    site: Orchestration,
+) -> None:
+    created(site, "burnt", {"node": node("w1", traits=["CUSTOM_BURN"])})
+    switch_off(site, "w1")
+    books = {
+        "book": {
+            "type": "OS::Ironic::Runbook",
+            "properties": {
+                "name": "CUSTOM_BURN",
+                "traits": ["CUSTOM_BURN"],
+                "steps": [{**STEP, "order": 1}],
+            },
+        }
+    }
+    created(site, "books", books)
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {
+            "selector": {"resource_class": "w1"}, "runbook_before": "CUSTOM_BURN",
+            "image": {"boot_iso": "http://images/a.iso"},
+            "deploy_steps": [{**STEP, "priority": 90}],
+        },
+    }  # fmt: skip
+    outputs = {"steps": {"value": {"get_attr": ["web", "steps"]}}}
+    path = created(site, "burns", {"web": web}, outputs)
+    real = node_of(site, "w1")
+    assert (real["provision_state"], real["instance_info"]["stack"]["resource"]) == (
+        "active", "web"
+    )  # fmt: skip
+    history = ironic(site, "GET", f"/v1/nodes/{real['uuid']}/history")[1]["history"]
+    events = [each["event"] for each in history]
+    assert any("clean" in each.lower() for each in events)
+    steps = outputs_of(site, path)["steps"]
+    assert "bios.factory_reset" in [each["step"] for each in steps]
+    assert all(each["duration"] >= 0 for each in steps)
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+    assert ironic(site, "GET", "/v1/allocations")[1]["allocations"] == []
