@@ -116,6 +116,8 @@ def judge(rows: Sequence[Comparison], *, counts: bool = True) -> list[str]:
             faults.append(f"{name}: nothing differs any more; take it out of allowed.py")
         elif counted[name] != allowance.most:
             faults.append(f"{name}: {counted[name]} differ, {allowance.most} are allowed")
+    if len(allowed.ALLOWED) != allowed.MOST_REASONS:
+        faults.append(f"{len(allowed.ALLOWED)} reasons, {allowed.MOST_REASONS} are allowed")
     return faults
 
 

@@ -75,6 +75,12 @@ def test_an_allowance_that_would_have_to_grow_is_a_fault(rows):
     assert any(fault.startswith(f"{name}: ") for fault in compare.judge([*rows, row]))
 
 
+def test_one_more_reason_is_a_fault(rows, monkeypatch):
+    more = {**allowed.ALLOWED, "one more": allowed.Allowance("", 0, lambda _row: False)}
+    monkeypatch.setattr(allowed, "ALLOWED", more)
+    assert f"{len(more)} reasons, {allowed.MOST_REASONS} are allowed" in compare.judge(rows)
+
+
 def test_an_allowance_that_nothing_needs_is_a_fault():
     assert len(compare.judge([])) == len(allowed.ALLOWED)
 

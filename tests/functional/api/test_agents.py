@@ -66,6 +66,16 @@ def test_a_bad_lookup_is_told_before_the_version(api):
     assert api.get(f"/v1/lookup?node_uuid={PORT}", version=21).status == 404
 
 
+@pytest.mark.parametrize("body", [{}, {"callback_url": 5}, {"callback_url": "", "x": 1}])
+def test_a_bad_heartbeat_is_told_before_the_version(api, body):
+    assert api.post("/v1/heartbeat/web-1", body, version=21).status == 400
+
+
+def test_a_heartbeat_needs_a_version_that_knows_it(api):
+    known_later = {"callback_url": "", "agent_status": "start"}
+    assert api.post("/v1/heartbeat/web-1", known_later, version=21).status == 404
+
+
 def test_an_inventory_needs_a_version_that_knows_it(api):
     inventory = {"inventory": {"interfaces": [{"mac_address": MAC}]}}
     assert api.post("/v1/continue_inspection", inventory, version=83).status == 404

@@ -86,8 +86,8 @@ class Heartbeats(Rest):
     since: ClassVar[int] = SINCE
 
     @endpoint(
-        rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202, too_old=TooOld.NOT_FOUND,
-        named=HEARTBEAT,
+        rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202, named=HEARTBEAT,
+        too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
     )  # fmt: skip
     def post(self, call: Call, node: str, **fields: str | None) -> None:
         """Hear that an agent runs, and where its own API is."""
