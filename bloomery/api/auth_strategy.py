@@ -19,7 +19,7 @@ def chosen(conf: Conf, config_files: Sequence[str] = ()) -> auth.Auth:
         checkers = max(1, conf.api.threads // 2)
         return auth.HttpBasic(Path(conf.default.http_basic_auth_user_file), checkers)
     if conf.default.has_roles:
-        return _keystone(config_files, "baremetal", acts_later=False)
+        return _keystone(config_files, "baremetal")
     return auth.NoAuth()
 
 
@@ -29,14 +29,14 @@ def for_stacks(conf: Conf, logins: auth.Auth, config_files: Sequence[str] = ()) 
     A token may be good for one API only; a password is good for both, and checked once.
     """
     if conf.default.has_roles:
-        return _keystone(config_files, "orchestration", acts_later=True)
+        return _keystone(config_files, "orchestration")
     return logins
 
 
-def _keystone(config_files: Sequence[str], service_type: str, *, acts_later: bool) -> auth.Auth:
+def _keystone(config_files: Sequence[str], service_type: str) -> auth.Auth:
     from bloomery.api import keystone  # costs a third of a second, and others need it not
 
-    return keystone.Keystone(config_files, service_type=service_type, acts_later=acts_later)
+    return keystone.Keystone(config_files, service_type=service_type)
 
 
 def identity_url(logins: auth.Auth) -> str | None:

@@ -49,7 +49,6 @@ _PLACE: Final = ("REQUEST_METHOD", "SCRIPT_NAME", "PATH_INFO", "AUTH_TYPE")
 _NO_CACHE: Final = "bloomery.no_token_cache"
 _CREDENTIALS: Final = "keystone.token_auth"
 _INFO: Final = "keystone.token_info"
-_READS: Final = ("GET", "HEAD", "OPTIONS")
 _PASSED: Final = 204  # what stands behind the package answers so
 _UNAVAILABLE: Final = 503
 _INCOMPLETE: Final = (
@@ -63,13 +62,11 @@ _INCOMPLETE: Final = (
 class Caller:
     """Who a token stands for; ``facts`` are fields of a Request.
 
-    ``expires_at`` is None where a service token lets an expired one pass.  ``is_restricted``: the
-    token is good for some requests only (access rules of an application credential).
+    ``expires_at`` is None where a service token lets an expired one pass.
     """
 
     facts: Mapping[str, Any]
     expires_at: datetime | None
-    is_restricted: bool
 
 
 class _NoCache:
@@ -90,16 +87,13 @@ class Keystone:
         config_files: Sequence[str],
         *,
         service_type: str,
-        acts_later: bool = False,
         checkers: int = 4,
     ) -> None:
         """``service_type``: of the API in the catalog, for tokens with access rules.
 
-        ``acts_later``: the API goes on in the caller's name after the request, where no access
-        rule is asked.  Raises CannotStart for options that cannot be used.
+        Raises CannotStart for options that cannot be used.
         """
         source = _options(config_files)
-        self._acts_later = acts_later
         self.now: Callable[[], datetime] = functools.partial(datetime.now, UTC)
         self._protocol = _protocol(source, service_type)
         if not source[KEYSTONE_GROUP].auth_section:
@@ -127,8 +121,6 @@ class Keystone:
             if auth.DEFERRED in environ and not check.outcome.done():
                 raise auth.Deferred(check)
             caller = check.outcome.result()
-        if self._acts_later and caller.is_restricted and environ["REQUEST_METHOD"] not in _READS:
-            raise errors.TokenRestricted
         return replace(request, **caller.facts)
 
     def _check(self, shown: Mapping[str, Any], environ: Mapping[str, Any]) -> auth.Check:
@@ -161,7 +153,7 @@ class Keystone:
         if refusal is not None:
             raise auth.Refused(refusal)
         caller = _caller(environ)
-        proof = self._proof(shown, *(_PLACE if caller.is_restricted else ()))
+        proof = self._proof(shown, *(_PLACE if caller.facts["is_restricted"] else ()))
         with self._mutex:
             self._callers[proof] = caller
         return caller
@@ -231,12 +223,12 @@ def _caller(environ: Mapping[str, Any]) -> Caller:
             "domain": user.domain_id,
             "roles": tuple(user.role_names),
             "is_admin_project": body.get("is_admin_project") is True,
+            "is_restricted": bool(
+                user.bind or body.get("application_credential", {}).get("access_rules") is not None
+            ),
             "system_scope": "all" if user.system_scoped and user.system.get("all") else None,
         },
         expires_at=None if credentials.has_service_token else user.expires,
-        is_restricted=bool(
-            user.bind or body.get("application_credential", {}).get("access_rules") is not None
-        ),
     )
 
 

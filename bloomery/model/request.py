@@ -13,7 +13,8 @@ class Request:
     ``wait_s``: how long the caller agreed to wait for a busy node (``Prefer: wait=N``).
     ``user``, ``project`` and the domains are ids; ``domain`` is that of a token for a whole domain,
     and ``system_scope`` is "all" for a token of the whole system.  ``is_admin_project``: the token
-    says that its project is the one whose admins run the cloud.
+    says that its project is the one whose admins run the cloud.  ``is_restricted``: the token is
+    good for some requests only (access rules of an application credential, a binding).
     Roles come from whoever checked the login, never from headers that a client could send.
     """
 
@@ -28,6 +29,7 @@ class Request:
     roles: tuple[str, ...] = ()
     system_scope: str | None = None
     is_admin_project: bool = False
+    is_restricted: bool = False
     wait_s: float | None = None
 
     @classmethod

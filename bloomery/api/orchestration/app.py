@@ -14,6 +14,7 @@ from typing import Any, Final
 
 import webob
 
+from bloomery import errors
 from bloomery.api import auth, auth_strategy, bodies, layers, middleware
 from bloomery.api.layers import Wsgi
 from bloomery.api.orchestration import answers, callers, faults, routes, routing, versions
@@ -24,6 +25,7 @@ from bloomery.orchestration.limits import LIMITS
 
 REALM: Final = "Orchestration API"
 HEALTH: Final = "/healthcheck"
+READS: Final = ("GET", "HEAD")
 NUL: Final = "\0"  # which no database could look for
 NUL_ESCAPE: Final = "%00"
 EXT: Final = re.compile(r"/ext/v1/(.+)")
@@ -98,6 +100,8 @@ class Application:
         if method == "OPTIONS":
             return answers.empty(204, [("Allow", ",".join(router.allowed(rest)))])
         route, values = router.find(method, rest)
+        if request.is_restricted and not (route.only_reads or method in READS):
+            raise errors.TokenRestricted
         query = environ.get("QUERY_STRING", "")
         call = Call(
             services=self._services,

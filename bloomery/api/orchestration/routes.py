@@ -29,7 +29,7 @@ ROUTES: Final = (
     Route("GET", "stacks", stacks.index),
     Route("POST", "stacks", stacks.create, 201),
     Route("GET", "stacks/detail", stacks.detail),
-    Route("POST", "stacks/preview", stacks.preview),
+    Route("POST", "stacks/preview", stacks.preview, only_reads=True),
     # What is not the address of a stack leads there.
     Route(_ANY, "stacks/{arn}", lookup.find_arn, 302),
     Route(_ANY, "stacks/{stack}", lookup.find, 302),
@@ -39,7 +39,7 @@ ROUTES: Final = (
     Route("GET", _S, stacks.show),
     Route("PUT,PATCH", _S, stacks.update, 202),
     Route("DELETE", _S, stacks.delete, 204),
-    Route("PUT,PATCH", f"{_S}/preview", stacks.preview_update),
+    Route("PUT,PATCH", f"{_S}/preview", stacks.preview_update, only_reads=True),
     Route("DELETE", f"{_S}/abandon", stacks.abandon),
     Route("GET", f"{_S}/export", stacks.export),
     Route("GET", f"{_S}/template", stacks.template),
@@ -63,7 +63,7 @@ ROUTES: Final = (
     Route("GET", f"{_R}/events/{{event_id}}", resources.event),
     Route("GET", f"{_S}/events", resources.events),
     # Templates without a stack.
-    Route("POST", "validate", templates.validate),
+    Route("POST", "validate", templates.validate, only_reads=True),
     Route("GET", "resource_types", templates.resource_types),
     Route("GET", "resource_types/{type_name}", templates.resource_schema),
     Route("GET", "resource_types/{type_name}/template", templates.generate_template),

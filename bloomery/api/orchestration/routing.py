@@ -20,13 +20,15 @@ class Route:
     """One row.  ``methods``: as in "GET,POST".  ``path``: below the project, as in "stacks/{arn}".
 
     ``{arn}`` stands for an ARN with all that follows it; every other name for one segment, which
-    ``{part=events|files}`` limits to some words.
+    ``{part=events|files}`` limits to some words.  ``only_reads``: whatever its methods are, nothing
+    goes on after the request.
     """
 
     methods: str
     path: str
     endpoint: Callable[..., Any]
     status: int = 200
+    only_reads: bool = False
     pattern: re.Pattern[str] = field(init=False)
 
     def __post_init__(self) -> None:

@@ -175,8 +175,7 @@ def test_access_rules_of_a_credential_are_kept(guarded, identity):
 
 def test_a_token_with_access_rules_orders_nothing_that_goes_on_after_the_request(guarded, identity):
     """The engine acts with the caller's roles, and no access rule is asked there."""
-    rules = [{"service": "orchestration", "method": m, "path": "/**"} for m in ("GET", "POST")]
-    token = identity.token("ann", "web", application_credential={"access_rules": rules})
+    token = restricted(identity, "GET", "POST")
     body = {"stack_name": "s", "template": {"heat_template_version": "2021-04-16"}}
     for _ in range(2):
         answer = guarded.stacks.post("/v1/web-id/stacks", body, headers=bearer(token))
@@ -187,6 +186,33 @@ def test_a_token_with_access_rules_orders_nothing_that_goes_on_after_the_request
     plain = bearer(identity.token("ann", "web"))
     let_in = guarded.stacks.post("/v1/web-id/stacks", body, headers=plain)
     assert "no engine is joined" in let_in.json["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("method", "path"),
+    [("POST", "validate"), ("POST", "stacks/preview"), ("PUT", "stacks/a/b/preview"),
+     ("PATCH", "stacks/a/b/preview")],
+)  # fmt: skip
+def test_a_token_with_access_rules_previews_and_validates(guarded, identity, method, path):
+    headers = bearer(restricted(identity, method))
+    body = {"stack_name": "s", "template": {"heat_template_version": "2021-04-16"}}
+    answer = guarded.stacks.ask(method, f"/v1/web-id/{path}", body, headers=headers)
+    assert "no engine is joined" in answer.json["error"]["message"]
+    other = bearer(restricted(identity, "GET"))
+    assert guarded.stacks.ask(method, f"/v1/web-id/{path}", {}, headers=other).status == 401
+
+
+def test_a_token_with_access_rules_changes_no_stack_that_is_named_like_a_preview(guarded, identity):
+    headers = bearer(restricted(identity, "PUT", "PATCH", "DELETE", "POST"))
+    for method, path in (("PUT", "stacks/validate/preview"), ("DELETE", "stacks/a/b"),
+                         ("POST", "stacks/a/b/actions"), ("POST", "software_configs")):  # fmt: skip
+        answer = guarded.stacks.ask(method, f"/v1/web-id/{path}", {}, headers=headers)
+        assert answer.status == 403
+
+
+def restricted(identity, *methods):
+    rules = [{"service": "orchestration", "method": each, "path": "/**"} for each in methods]
+    return identity.token("ann", "web", application_credential={"access_rules": rules})
 
 
 def test_an_identity_service_that_is_down_is_said_so(guarded, identity):
