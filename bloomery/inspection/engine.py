@@ -12,10 +12,10 @@ import contextlib
 import logging
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
 
 from bloomery import errors
-from bloomery.inspection import actions, conditions
+from bloomery.inspection import actions, conditions, rule_check
 from bloomery.inspection.draft import Draft
 from bloomery.inspection.formats import Budget, Scope
 from bloomery.model import node as node_model
@@ -25,6 +25,7 @@ from bloomery.model.rules import inspection
 
 Json = dict[str, Any]
 LOG = logging.getLogger(__name__)
+_SENSITIVE: Final = "its data are not shown, as it is sensitive"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -49,9 +50,10 @@ def run(rules: Iterable[InspectionRule], draft: Draft, powers: Powers) -> None:
             powers.mask_secrets == "sensitive" and rule.sensitive
         )
         reveal = powers.reveal if reads else None
-        if _holds(rule, draft, budget, reveal):
-            LOG.info("node %s: inspection rule %s applies", draft.node.uuid, rule.uuid)
-            _act(rule, draft, budget, reveal, powers)
+        with _naming_fault(rule):
+            if _holds(rule, draft, budget, reveal):
+                LOG.info("node %s: inspection rule %s applies", draft.node.uuid, rule.uuid)
+                _act(rule, draft, budget, reveal, powers)
 
 
 def _holds(
@@ -109,20 +111,49 @@ def _shown(node: Node) -> Json:
 
 
 @contextlib.contextmanager
+def _naming_fault(rule: InspectionRule) -> Iterator[None]:
+    """Say of a rule that another release has stored, and this one would refuse, how it ends.
+
+    It runs all the same: what it cannot do may be of no consequence on this node.
+    """
+    fault = rule_check.find_fault(rule)
+    if fault is None:
+        yield
+        return
+    place, _, why = fault.partition(": ")
+    refusal = f"{_name(rule)}, {place}: {_SENSITIVE if rule.sensitive else why}"
+    LOG.warning("%s; it would be refused today: change it, or delete it", refusal)
+    try:
+        yield
+    except errors.HardwareInspectionFailure as exc:
+        raise _outdated(f"{exc.facts['reason']}; {place}") from exc
+    except (LookupError, TypeError) as exc:  # an operator or an argument that is there no more
+        raise _outdated(f"{refusal}; it") from exc
+
+
+def _outdated(what: str) -> errors.HardwareInspectionFailure:
+    reason = f"{what} would be refused today: change the rule, or delete it"
+    return errors.HardwareInspectionFailure(reason=reason)
+
+
+def _name(rule: InspectionRule) -> str:
+    name = f"{rule.uuid} ({rule.description})" if rule.description else rule.uuid
+    return f"inspection rule {name}"
+
+
+@contextlib.contextmanager
 def _naming(rule: InspectionRule, kind: str, place: int, op: str) -> Iterator[None]:
     """Say of what is refused in the block which rule it was, and which part of it.
 
     Of a sensitive rule nothing more is said, but for what its action ``fail`` says.
     """
-    name = f"{rule.uuid} ({rule.description})" if rule.description else rule.uuid
+    name = _name(rule)
     try:
         yield
     except errors.HardwareInspectionFailure as exc:
-        raise errors.HardwareInspectionFailure(
-            reason=f"{exc.facts['reason']} (inspection rule {name})"
-        ) from exc
+        raise errors.HardwareInspectionFailure(reason=f"{exc.facts['reason']} ({name})") from exc
     except errors.Failure as exc:
-        why = "its data are not shown, as it is sensitive" if rule.sensitive else str(exc)
+        why = _SENSITIVE if rule.sensitive else str(exc)
         raise errors.HardwareInspectionFailure(
-            reason=f"inspection rule {name}, {kind} {place} ({op}): {why}"
+            reason=f"{name}, {kind} {place} ({op}): {why}"
         ) from exc

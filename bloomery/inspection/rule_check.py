@@ -16,6 +16,7 @@ from typing import Any, Final
 from bloomery import errors
 from bloomery.inspection import actions, calls, conditions, formats
 from bloomery.inspection.draft import Draft
+from bloomery.model.inspection_rule import InspectionRule
 from bloomery.model.node import Node
 from bloomery.model.port import Port
 from bloomery.model.rules import inspection
@@ -35,6 +36,15 @@ _ANY_TEXT: Final[Mapping[str, Json]] = {
     "extend-plugin-data": {"value": ""},
 }
 _LOOPED_OVER: Final = ("node", "inventory", "plugin_data")
+
+
+def find_fault(rule: InspectionRule) -> str | None:
+    """Return why a stored rule would be refused today; None: it would not be."""
+    try:
+        check(inspection.conditions(rule.conditions), inspection.actions(rule.actions))
+    except errors.Invalid as exc:
+        return str(exc)
+    return None
 
 
 def check(checked_conditions: Sequence[Json], checked_actions: Sequence[Json]) -> None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+import orjson
 import pytest
 import sqlalchemy as sa
 
@@ -124,6 +125,20 @@ def test_what_no_client_could_write_no_rule_can(
     assert message in shown["last_error"]
     assert shown["extra"] == {}
     assert stage.api.get(f"/v1/nodes/{node}/ports").json["ports"] == []
+
+
+def test_a_rule_of_an_older_release_that_can_do_nothing_says_what_to_do(stage: Any, node: str):
+    rule = create(stage, MARK)
+    older = orjson.dumps([MARK | {"args": {"path": "uuid", "value": "x"}}]).decode()
+    stage.site.db.transact(lambda conn: conn.execute(sa.update(INSPECTION_RULES)
+                                                     .values(actions=older)))  # fmt: skip
+    stage.ask(node, "inspect")
+    shown = stage.wait_for(node, "inspect failed")
+    assert "cannot change uuid of a node" in shown["last_error"]
+    assert shown["last_error"].endswith("actions/0 would be refused today: change the rule, or "
+                                        "delete it")  # fmt: skip
+    why = stage.api.get(f"/ext/v1/nodes/{node}/why").json
+    assert rule.rpartition("/")[2] in why["last_error"]["now"]
 
 
 # --------------------------------------------------------------------------- what an agent hands in

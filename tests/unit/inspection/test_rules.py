@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import dataclasses
 import itertools
 import logging
 from typing import Any
@@ -73,6 +74,46 @@ def opened(value: Any) -> Any:
 def holds(op: str, *args: Any, **more: Any) -> bool:
     condition = {"op": op, "args": list(args)} | more
     return run(rule(conditions=[condition])).node.extra.get("hit", False)
+
+
+# ------------------------------------------------------- what another release has stored, as it is
+
+
+CHANGE_IT = "would be refused today: change the rule, or delete it"
+
+
+@pytest.mark.parametrize(
+    ("conditions", "actions", "message"),
+    [
+        ([], [{"op": "set-attribute", "args": ["uuid", "x"]}], "cannot change uuid of a node"),
+        ([], [{"op": "nothing", "args": {}}], "actions/0/op"),
+        ([], [{"op": "add-trait", "args": {"title": "CUSTOM_A"}}], "no argument title"),
+        ([{"op": "nothing", "args": {}}], [{"op": "fail", "args": ["x"]}], "conditions/0/op"),
+    ],
+    ids=str,
+)
+def test_a_stored_rule_that_would_be_refused_now_says_what_to_do(
+    conditions: Any, actions: Any, message: str
+):
+    stored = InspectionRule(uuid="r", conditions=conditions, actions=actions)
+    with pytest.raises(errors.HardwareInspectionFailure, match=message) as failure:
+        run(stored)
+    assert str(failure.value).endswith(CHANGE_IT)
+    with pytest.raises(errors.HardwareInspectionFailure, match="it is sensitive") as failure:
+        run(dataclasses.replace(stored, sensitive=True))
+    assert not [word for word in ("uuid of", "'nothing'", "title") if word in str(failure.value)]
+
+
+def test_a_stored_rule_that_would_be_refused_now_goes_on_where_it_does_no_harm():
+    over_nothing = {"op": "add-trait", "args": ["CUSTOM_A"], "loop": "{nonsense[x]}"}
+    elsewhere = {"op": "set-attribute", "args": ["uuid", "x"]}
+    never = {"op": "is-true", "args": [False]}
+    work = run(
+        InspectionRule(uuid="a", actions=[over_nothing]),
+        InspectionRule(uuid="b", conditions=[never], actions=[elsewhere]),
+        rule(),
+    )
+    assert (work.node.traits, work.node.extra["hit"]) == ((), True)
 
 
 # ------------------------------------------------------------------------------------- conditions
