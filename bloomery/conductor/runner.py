@@ -30,7 +30,7 @@ from functools import partial
 from typing import Any, Final
 
 from bloomery import clock, errors, secrets
-from bloomery.conductor import child_steps, handover, states, steps, writes
+from bloomery.conductor import child_steps, states, steps, writes
 from bloomery.conductor.states import State
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.conductor.workers import Slot
@@ -329,7 +329,7 @@ def _advance(flow: Flow, run: StepRun) -> bool:
     following = flow.runs[flow.at]
     closing = [*([ended] if ended else []), *_take_result_writes(flow)]
     _show(flow)
-    if handover.has_heir(flow.task):
+    if flow.task.runtime.has_heir(flow.task.node):
         _hand_over(flow, following, closing)
         return False
     flow.task.save(*closing, _begun(flow, following, now))
@@ -501,7 +501,7 @@ def _has_answered(flow: Flow, since: datetime) -> bool:
 
 
 def _put_off(flow: Flow, run: StepRun, again: Again, *, changed: bool) -> None:
-    if run.step.resumable and handover.has_heir(flow.task):
+    if run.step.resumable and flow.task.runtime.has_heir(flow.task.node):
         _hand_over(flow, run)
         return
     due = rows.now() + timedelta(seconds=again.after_s)
@@ -516,7 +516,7 @@ def is_left_to_others(flow: Flow) -> bool:
     """Does it pause at a step that another conductor, which lives on, may repeat?"""
     run = flow.current
     pauses = run is not None and run.state == Run.AGAIN and run.step.resumable
-    return pauses and handover.has_heir(flow.task)
+    return pauses and flow.task.runtime.has_heir(flow.task.node)
 
 
 def _hand_over(flow: Flow, run: StepRun, closing: Sequence[Write] = ()) -> None:

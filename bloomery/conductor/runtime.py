@@ -15,7 +15,7 @@ from bloomery.conductor.workers import Workers
 from bloomery.conf import Conf
 from bloomery.db.engine import Database
 from bloomery.drivers.registry import Registry
-from bloomery.model.node import RingKey
+from bloomery.model.node import Node, RingKey
 from bloomery.model.request import Request
 from bloomery.rpc.ring import Ring
 from bloomery.secrets import Sealer
@@ -28,7 +28,7 @@ class ConductorRuntime:
     ``on_events_written`` is called after each commit that wrote event rows: it wakes the relay.
     ``ring`` says which nodes are this conductor's; the API of the same process asks it, too.
     ``on_flow_orphaned`` is called with the node of a flow whose worker the database gave up on.
-    ``leaving``: set once it is off line and gives its flows to others (``handover``).
+    ``leaving``: set once it is off line and gives its flows to others (``has_heir``).
     ``wants_snapshots``: event rows carry the whole object while a sink makes notifications of them.
     """
 
@@ -48,6 +48,18 @@ class ConductorRuntime:
     on_events_written: Callable[[], None] = lambda: None
     wants_snapshots: Callable[[], bool] = lambda: False
     on_flow_orphaned: Callable[[str], None] = lambda _uuid: None
+
+    def has_heir(self, node: Node) -> bool:
+        """Is this conductor off line to stop, and does another one serve the node?
+
+        A flow of the node is left to that one at its next pause: between two steps, or two turns
+        of a step.  One that waits for a call is held by nobody and needs no hand-over; one that
+        nobody could follow is ended here.
+        """
+        if not self.leaving.is_set():
+            return False
+        host = self.ring.find_host(driver=node.driver, group=node.conductor_group, uuid=node.uuid)
+        return host not in (None, self.host)
 
     def list_served(self, keys: Iterable[RingKey]) -> list[str]:
         """Return the UUIDs of those nodes that the ring gives to this conductor, in order."""
