@@ -34,10 +34,12 @@ from bloomery.conductor import node_queue, states, transition, writes
 from bloomery.conductor.runtime import ConductorRuntime, Context
 from bloomery.conductor.states import State
 from bloomery.conductor.writes import Write
-from bloomery.db import locks, node_children, nodes, rows
+from bloomery.db import locks, nodes, records, rows
 from bloomery.drivers.base import Driver
 from bloomery.model import node as node_model
 from bloomery.model.node import Node
+from bloomery.model.noun import Noun
+from bloomery.model.nouns import PORT, PORTGROUP, VOLUME_CONNECTOR, VOLUME_TARGET
 from bloomery.model.port import Port
 from bloomery.model.portgroup import Portgroup
 from bloomery.model.volume import VolumeConnector, VolumeTarget
@@ -168,7 +170,7 @@ class TaskManager:
     @property
     def ports(self) -> Sequence[Port]:
         """The node's ports, read when first asked for, as are all lists of the task."""
-        return self._list("ports", node_children.list_ports)
+        return self._list("ports", PORT)
 
     @ports.setter
     def ports(self, ports: Sequence[Port]) -> None:
@@ -176,7 +178,7 @@ class TaskManager:
 
     @property
     def portgroups(self) -> Sequence[Portgroup]:
-        return self._list("portgroups", node_children.list_portgroups)
+        return self._list("portgroups", PORTGROUP)
 
     @portgroups.setter
     def portgroups(self, portgroups: Sequence[Portgroup]) -> None:
@@ -184,7 +186,7 @@ class TaskManager:
 
     @property
     def volume_connectors(self) -> Sequence[VolumeConnector]:
-        return self._list("volume_connectors", node_children.list_volume_connectors)
+        return self._list("volume_connectors", VOLUME_CONNECTOR)
 
     @volume_connectors.setter
     def volume_connectors(self, connectors: Sequence[VolumeConnector]) -> None:
@@ -193,24 +195,21 @@ class TaskManager:
     @property
     def volume_targets(self) -> Sequence[VolumeTarget]:
         """The node's volumes, the secrets of their properties readable: never to be stored."""
-        return self._list("volume_targets", self._read_targets)
+        return self._list("volume_targets", VOLUME_TARGET)
 
     @volume_targets.setter
     def volume_targets(self, targets: Sequence[VolumeTarget]) -> None:
         self._lists["volume_targets"] = targets
 
-    def _read_targets(self, conn: sa.Connection, node_uuid: str) -> Sequence[VolumeTarget]:
-        targets = node_children.list_volume_targets(conn, node_uuid)
-        for target in targets:
-            target.properties = self.runtime.sealer.open(target.properties)
-        return targets
-
-    def _list(self, name: str, read: Callable[[sa.Connection, str], Any]) -> Sequence[Any]:
+    def _list(self, name: str, noun: Noun) -> Sequence[Any]:
         """A list of the node's, None once it was released; what cannot be read releases it."""
         if name not in self._lists and self.node is not None:
             try:
                 with self.runtime.db.read() as conn:
-                    self._lists[name] = read(conn, self.node.uuid)
+                    values = records.list_where(conn, noun, node_uuid=self.node.uuid)
+                for target in values if noun is VOLUME_TARGET else ():
+                    target.properties = self.runtime.sealer.open(target.properties)
+                self._lists[name] = values
             except Exception:
                 self.release_resources()
                 raise

@@ -179,10 +179,10 @@ def test_port_groups_and_volumes_are_read_too(site: Site, node: str):
 
 
 def test_a_list_that_cannot_be_read_releases_the_node(site: Site, node: str, monkeypatch):
-    def refuse(*_args: Any) -> Any:
+    def refuse(*_args: Any, **_equal: Any) -> Any:
         raise Boom
 
-    monkeypatch.setattr(task_manager.node_children, "list_ports", refuse)
+    monkeypatch.setattr(task_manager.records, "list_where", refuse)
     task = site.acquire(node)
     with pytest.raises(Boom):
         _ = task.ports

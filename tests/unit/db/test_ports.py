@@ -7,7 +7,7 @@ import pytest
 import sqlalchemy as sa
 
 from bloomery import errors
-from bloomery.db import engine, node_children, nodes, records
+from bloomery.db import engine, nodes, records
 from bloomery.model.nouns import PORT
 from bloomery.model.port import Port
 
@@ -35,7 +35,7 @@ def test_a_port_comes_back_as_it_was_stored(db: engine.Database, node: str):
     one = db.transact(lambda conn: add_port(conn, node, name="eth0"))
     with db.read() as conn:
         port = records.get(conn, PORT, "eth0")
-        assert node_children.list_ports(conn, node) == [port]
+        assert records.list_where(conn, PORT, node_uuid=node) == [port]
     assert (port.uuid, port.extra, port.pxe_enabled) == (one, {"a": [1]}, True)
 
 
