@@ -45,6 +45,15 @@ class Redfish:
     raid_config_status_interval: int = option(
         60, "seconds between two looks at a BMC that changes its volumes", least=1
     )
+    firmware_update_status_interval: int = option(
+        60, "seconds between two looks at a BMC that updates firmware, at most", least=1
+    )
+    firmware_update_overall_timeout: int = option(
+        7200, "seconds for the update of one component", least=1
+    )
+    firmware_update_reboot_delay: int = option(
+        300, "seconds for a new version to show once an update is done", least=0
+    )
     power_on_conflict_retry_attempts: int = option(6, "tries to switch on a busy BMC", least=1)
     power_on_conflict_retry_interval: int = option(10, "seconds between them", least=1)
 

@@ -78,20 +78,31 @@ def replace_bios_settings(
         conn.execute(sa.insert(BIOS_SETTINGS), new)
 
 
+def _kept(before: dict[str, Any] | None, row: dict[str, Any]) -> dict[str, Any]:
+    first, flashed = row.get("current_version"), row.get("last_version_flashed")
+    if before is not None:
+        first, flashed = before["initial_version"], flashed or before["last_version_flashed"]
+    return {"initial_version": first, "last_version_flashed": flashed}
+
+
 def replace_firmware(
     conn: sa.Connection,
     node_uuid: str,
     components: list[dict[str, Any]],
 ) -> None:
-    """Store the firmware of a node; what was first seen of a component stays its first."""
-    first = {row["component"]: row["initial_version"] for row in list_firmware(conn, node_uuid)}
+    """Store the firmware of a node.
+
+    What was first seen of a component stays its first, and what was flashed last stays that unless
+    a row says another.
+    """
+    before = {row["component"]: row for row in list_firmware(conn, node_uuid)}
     conn.execute(sa.delete(FIRMWARE).where(_F.node_uuid == node_uuid))
     columns = [name for name in model.FIRMWARE if name not in ("created_at", "updated_at")]
     new = [
         {name: row.get(name) for name in columns}
         | {
             "node_uuid": node_uuid,
-            "initial_version": first.get(row["component"], row.get("current_version")),
+            **_kept(before.get(row["component"]), row),
             "created_at": rows.now(),
         }
         for row in components

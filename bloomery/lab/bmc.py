@@ -79,6 +79,14 @@ class SimulatedBmc:
             raise Refusal(503, "the BMC is restarting", "ServiceTemporarilyUnavailable")
         return found
 
+    def restart(self, system: System) -> None:
+        """Be away for a while, and forget sessions and tasks if they are all of this machine."""
+        system.bmc_back_at = time.monotonic() + self.rules.restart_s
+        if len(self.systems) == 1:
+            with self.lock:
+                self.sessions.clear()
+                self.tasks.clear()
+
     # ------------------------------------------------------------------------------ sessions
 
     def live_sessions(self) -> dict[str, dict[str, Any]]:

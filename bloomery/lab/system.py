@@ -96,6 +96,7 @@ class System:
         self.led, self.asset = "Off", ""
         self.drive_leds: dict[str, str] = {}  # by number; Off where nobody switched it
         self.firmware = {"BMC": "1.0.0", "BIOS": "2.0.0"}
+        self.firmware_next: dict[str, str] = {}
         self.volumes: list[dict[str, Any]] = []
         self.volumes_made = 0
         self.history: deque[tuple[float, str]] = deque(maxlen=200)
@@ -209,7 +210,8 @@ class System:
     def _end_post(self) -> None:
         with self.lock:
             self.bios.update(self.bios_next)
-            self.bios_next = {}
+            self.firmware.update(self.firmware_next)
+            self.bios_next, self.firmware_next = {}, {}
             self._in_post = None
 
     def _image(self, target: str) -> str | None:

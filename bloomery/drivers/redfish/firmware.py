@@ -1,21 +1,60 @@
-"""Versions of firmware as the BMC tells them."""
+"""Versions of firmware as the BMC tells them, and updates by its UpdateService.
+
+Components are updated one after another, each in as many turns as it takes: the BMC is asked, its
+task is looked after, the machine is restarted where that makes the new version run, and the version
+is waited for.  The position stands in ``driver_internal_info``, and is saved before each write.
+Whoever goes on after a crash, or after an answer that was lost, takes the task that the BMC has
+begun meanwhile for the one that was asked for, and asks for another one only if there is none.
+Source: DMTF DSP2046, UpdateService, action SimpleUpdate.
+"""
 
 from __future__ import annotations
 
-from typing import Any, TypeAlias
+import hashlib
+import json
+from collections.abc import Callable
+from datetime import datetime, timedelta
+from typing import Any, Final, TypeAlias
 
-from bloomery.drivers import base
-from bloomery.drivers.redfish import reading
+from bloomery import clock, errors, secrets
+from bloomery.conductor.states import Power as PowerState
+from bloomery.drivers import base, steps
+from bloomery.drivers.redfish import firmware_image, reading, tasks
 from bloomery.drivers.redfish.hardware import RedfishInterface
-from bloomery.outcome import Done
+from bloomery.outcome import DONE, Again, Done, Outcome
 
 Json: TypeAlias = dict[str, Any]
+
+_MEMORY: Final = "redfish_firmware"
+_COMPONENTS: Final = ("bios", "bmc")
+_FIRST_LOOK_S: Final = 1.0
+_START_S: Final = 30.0  # a task that has not begun by then waits for a restart of the machine
+_MOST_ORDERS: Final = 3  # that a BMC answers with a 5xx
+_LONGEST_WAIT_S: Final = 24 * 3600
+_ACTION: Final = "#UpdateService.SimpleUpdate"
+_UPDATE_ARGS: Final = {
+    "settings": {
+        "description": "list of {component, url, checksum, wait}, in this order; the last two, "
+        "of the file and in seconds, may be left out",
+        "required": True,
+    },
+}
 
 
 class RedfishFirmware(RedfishInterface, base.Firmware):
     def cache_firmware_components(self, task: base.DriverTask) -> Done | None:
         rows = self.access.read(task, components)
         return Done(result={"firmware": rows}) if rows else None
+
+    @steps.out_of_band_step(_UPDATE_ARGS)
+    def update(self, task: base.DriverTask, settings: Any) -> Outcome:
+        """Flash firmware of bios and bmc; a list that was cut off goes on where it stood."""
+        entries = _checked(settings)
+        try:
+            return _Update(self, task, entries).take_turn()
+        except (errors.StepFailure, errors.Invalid, errors.BmcRefused):
+            task.node.driver_internal_info.pop(_MEMORY, None)
+            raise
 
 
 def components(system: Any) -> list[Json]:
@@ -28,3 +67,247 @@ def components(system: Any) -> list[Json]:
         version = {"component": "bmc", "current_version": manager.firmware_version}
         versions.append(version | {"model": manager.model})
     return versions
+
+
+def _version(system: Any, component: str) -> str | None:
+    rows = (row for row in components(system) if row["component"] == component)
+    return next((row["current_version"] for row in rows), None)
+
+
+def _checked(settings: Any) -> list[Json]:
+    """Return the list that a user wrote.  Raises InvalidParameterValue."""
+    entries = steps.checked_entries("settings", settings, ("component", "url"))
+    for entry in entries:
+        if entry["component"] not in _COMPONENTS:
+            raise errors.InvalidParameterValue(
+                reason=f"settings: redfish updates {' and '.join(_COMPONENTS)}, "
+                f"not {entry['component']}",
+            )
+        firmware_image.check_url(entry["url"])
+        if entry.get("checksum") is not None:
+            firmware_image.check_form(entry["checksum"])
+        wait_s = entry.get("wait", 0)
+        if type(wait_s) not in (int, float) or not 0 <= wait_s <= _LONGEST_WAIT_S:
+            raise errors.InvalidParameterValue(
+                reason=f"settings: wait takes seconds, from 0 to {_LONGEST_WAIT_S}",
+            )
+    return entries
+
+
+class _Update:
+    """One step under way: its position stands in the node's ``driver_internal_info``.
+
+    ``done``: how many components are, ``until``: when the one under way must be; ``now``: of that
+    one, None before it begins: its version ``before``, the ``tasks`` that the BMC had then, how
+    many ``orders`` it may have heard, the ``monitor`` of its task, and the ``stage`` that is next.
+    """
+
+    def __init__(
+        self, interface: RedfishFirmware, task: base.DriverTask, entries: list[Json]
+    ) -> None:
+        self._access, self._conf, self._task = interface.access, interface.conf.redfish, task
+        self._entries = entries
+        digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
+        memory = task.node.driver_internal_info.get(_MEMORY)
+        is_left = memory is not None and not task.turn and _is_past(memory["until"])
+        if memory is None or memory["asked"] != digest or is_left:
+            memory = {"asked": digest, "done": 0, "now": None, "until": ""}
+            task.node.driver_internal_info[_MEMORY] = memory
+        self._memory: Json = memory
+
+    def take_turn(self) -> Outcome:
+        """Go on until something takes its time.  Raises StepFailure, BmcRefused, BmcUnreachable."""
+        stages: dict[str, Callable[[], Outcome | None]] = {
+            "ask": self._ask, "poll": self._poll, "restart": self._restart,
+            "settle": self._settle, "switch off": self._switch_off, "wait": self._wait,
+        }  # fmt: skip
+        while self._memory["done"] < len(self._entries):
+            if self._memory["now"] is None:
+                self._begin()
+            else:
+                outcome = stages[self._now["stage"]]()
+                if outcome is not None and not isinstance(outcome, Done):
+                    return outcome
+            self._task.save()
+        rows = self._access.read(self._task, components)
+        flashed = {entry["component"] for entry in self._entries}
+        del self._task.node.driver_internal_info[_MEMORY]
+        for row in rows:
+            if row["component"] in flashed:
+                row["last_version_flashed"] = row["current_version"]
+        return Done(result={"firmware": rows}) if rows else DONE
+
+    @property
+    def _now(self) -> Json:
+        now: Json = self._memory["now"]
+        return now
+
+    @property
+    def _entry(self) -> Json:
+        return self._entries[self._memory["done"]]
+
+    @property
+    def _component(self) -> str:
+        return str(self._entry["component"])
+
+    # ------------------------------------------------------------------------------- stages
+
+    def _begin(self) -> None:
+        """Look at what there is, before anything is asked of the BMC."""
+        entry = self._entry
+        if entry.get("checksum") is not None:
+            firmware_image.check_content(entry["url"], entry["checksum"])
+        version, listed = self._access.read(
+            self._task, lambda system: (_version(system, self._component), tasks.listed(system))
+        )
+        self._memory["now"] = {
+            "before": version, "tasks": listed, "orders": 0, "monitor": None, "stage": "ask",
+            "was_off": self._task.node.power_state == PowerState.OFF,
+        }  # fmt: skip
+        self._memory["until"] = _later(self._conf.firmware_update_overall_timeout)
+
+    def _ask(self) -> Outcome | None:
+        """Ask for the update, unless a task has come since that was done before."""
+        now, begun = self._now, self._begun_task() if self._now["orders"] else None
+        if begun is not None:
+            self._look_after(begun)
+            return None
+        now["orders"] += 1
+        self._task.save()
+        url = self._entry["url"]
+        try:
+            monitor = self._access.change(
+                self._task, lambda system: _simple_update(system, url),
+                secrets=secrets.in_address(url),
+            )  # fmt: skip
+        except errors.BmcRefused as no:
+            if (no.facts.get("http_status") or 0) < 500 or now["orders"] >= _MOST_ORDERS:
+                raise
+            return Again(after_s=_FIRST_LOOK_S, reason=f"the BMC answered {no.facts['reason']}")
+        self._look_after(monitor)
+        return None
+
+    def _begun_task(self) -> str | None:
+        """Return the task that has come since the update was asked for, if there is one."""
+        listed = self._access.read(self._task, tasks.listed)
+        return next((path for path in listed if path not in self._now["tasks"]), None)
+
+    def _look_after(self, monitor: str | None) -> None:
+        self._now.update(monitor=monitor, stage="poll", starts_by=_later(_START_S))
+
+    def _poll(self) -> Outcome | None:
+        """Look at the task; a BMC that updates itself is silent for a while."""
+        monitor, now = self._now["monitor"], self._now
+        try:
+            state = tasks.COMPLETED if monitor is None else self._state(monitor)
+        except errors.BmcUnreachable as silent:
+            if self._component != "bmc" or _is_past(self._memory["until"]):
+                raise
+            return self._again("it does not answer", silent.facts.get("retry_after_s") or 0)
+        if state == tasks.COMPLETED:
+            is_new = self._component == "bmc" or now.get("restarted") or self._reads_new()
+            now.update(stage="settle" if is_new else "restart", settles_by=None)
+            return None
+        if _is_past(self._memory["until"]):
+            raise errors.StepFailure(
+                reason=f"the update of {self._component} has not ended within "
+                f"{self._conf.firmware_update_overall_timeout} s: its task is {state}",
+            )
+        waits = state in tasks.NOT_BEGUN and not now.get("restarted")
+        if self._component != "bmc" and waits and _is_past(now["starts_by"]):
+            now["stage"] = "restart"
+            return None
+        return self._again(f"its task is {state}")
+
+    def _state(self, monitor: str) -> str:
+        what, hidden = f"update {self._component}", secrets.in_address(self._entry["url"])
+        return self._access.read(
+            self._task, lambda system: tasks.state(system, monitor, what, hidden)
+        )
+
+    def _restart(self) -> Outcome | None:
+        """Restart the machine, then look at the task again: it may have waited for that."""
+        outcome = self._task.driver.power.reboot(self._task)
+        if isinstance(outcome, Done):
+            self._now.update(stage="poll", restarted=True)
+        return outcome
+
+    def _settle(self) -> Outcome | None:
+        """Wait for another version to show; one that stays may have been flashed anew."""
+        now = self._now
+        now["settles_by"] = now["settles_by"] or _later(self._conf.firmware_update_reboot_delay)
+        try:
+            is_new = self._reads_new()
+        except errors.BmcUnreachable as silent:
+            if _is_past(self._memory["until"]):
+                raise
+            return self._again("it does not answer", silent.facts.get("retry_after_s") or 0)
+        if not is_new and not _is_past(now["settles_by"]):
+            return self._again("its new version does not show yet")
+        now["stage"] = "switch off" if now["was_off"] else "wait"
+        now["waits_until"] = _later(self._entry.get("wait", 0))
+        return None
+
+    def _reads_new(self) -> bool:
+        """Tell whether another version runs; what told none before is taken at its word."""
+
+        def read(system: Any) -> bool:
+            before, version = self._now["before"], _version(system, self._component)
+            return before is None or version not in (None, before)
+
+        return self._access.read(self._task, read)
+
+    def _switch_off(self) -> Outcome:
+        outcome = self._task.driver.power.set_power_state(self._task, PowerState.OFF)
+        if isinstance(outcome, Done):
+            self._now["stage"] = "wait"
+        return outcome
+
+    def _wait(self) -> Outcome | None:
+        left_s = (datetime.fromisoformat(self._now["waits_until"]) - clock.now()).total_seconds()
+        if left_s > 0:
+            return Again(after_s=left_s, reason=f"{self._component} is updated; it is to rest")
+        self._memory.update(done=self._memory["done"] + 1, now=None)
+        return None
+
+    def _again(self, why: str, least_s: float = 0) -> Again:
+        """Look soon at first, and less often later on."""
+        limit_s = self._conf.firmware_update_overall_timeout
+        left_s = (datetime.fromisoformat(self._memory["until"]) - clock.now()).total_seconds()
+        pause_s = _FIRST_LOOK_S + max(limit_s - left_s, 0) / 4
+        longest_s = float(self._conf.firmware_update_status_interval)
+        return Again(
+            after_s=max(least_s, min(longest_s, pause_s)),
+            reason=f"the BMC updates {self._component}: {why}",
+        )
+
+
+def _later(seconds: float) -> str:
+    return (clock.now() + timedelta(seconds=seconds)).isoformat()
+
+
+def _is_past(moment: str) -> bool:
+    return clock.now() >= datetime.fromisoformat(moment)
+
+
+def _simple_update(system: Any, url: str) -> str | None:
+    """Ask for an update; return the path of the task.  Raises InvalidParameterValue."""
+    service = reading.follow(system, system.root.json, "UpdateService")
+    action = (service.get("Actions") or {}).get(_ACTION) or {}
+    if not action.get("target"):
+        raise errors.InvalidParameterValue(
+            reason="its BMC offers no update of firmware from an address (SimpleUpdate)",
+        )
+    payload: Json = {"ImageURI": url}
+    protocols = action.get("TransferProtocol@Redfish.AllowableValues")
+    if protocols:
+        payload["TransferProtocol"] = url.partition(":")[0].upper()
+        if payload["TransferProtocol"] not in protocols:
+            raise errors.InvalidParameterValue(
+                reason=f"its BMC fetches firmware by {', '.join(map(str, protocols))}, "
+                f"not by {payload['TransferProtocol']}",
+            )
+    if len(system.root.get_system_collection().members_identities) > 1:
+        payload["Targets"] = [system.path]  # it has other machines as well
+    connection = system.root._conn  # noqa: SLF001  sushy's call names a protocol of its own
+    return tasks.monitor(connection.post(action["target"], data=payload))

@@ -14,7 +14,7 @@ from typing import Any, Final
 
 from bloomery import clock, errors
 from bloomery.drivers import base, raid_config, steps
-from bloomery.drivers.redfish import volumes
+from bloomery.drivers.redfish import tasks, volumes
 from bloomery.drivers.redfish.hardware import RedfishInterface
 from bloomery.outcome import Again, Done, Outcome
 
@@ -186,7 +186,10 @@ class _Change:
     def _poll(self) -> Outcome | None:
         """Look at the first task that has not ended."""
         monitor = self._memory["monitors"][0]
-        if self._access.read(self._task, lambda system: volumes.is_over(system, monitor)):
+        state = self._access.read(
+            self._task, lambda system: tasks.state(system, monitor, "change the volumes")
+        )
+        if state == tasks.COMPLETED:
             del self._memory["monitors"][0]
             return None
         if clock.now() >= datetime.fromisoformat(self._memory["until"]):

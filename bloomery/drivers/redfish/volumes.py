@@ -5,13 +5,12 @@ Source: DMTF DSP0268, Storage, Drive, Volume, and DSP0266, @Redfish.OperationApp
 
 from __future__ import annotations
 
-import urllib.parse
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final, NamedTuple
 
 from bloomery import errors
-from bloomery.drivers.redfish import reading
+from bloomery.drivers.redfish import reading, tasks
 
 Json = dict[str, Any]
 
@@ -296,7 +295,7 @@ def create(system: Any, request: Json) -> str | None:
     if any(volume.drives == set(request["drives"]) for volume in existing(system)):
         return None
     connection = system.root._conn  # noqa: SLF001
-    return _monitor(connection.post(request["collection"], data=request["payload"]))
+    return tasks.monitor(connection.post(request["collection"], data=request["payload"]))
 
 
 def delete(system: Any, path: str, when: str | None) -> str | None:
@@ -305,35 +304,6 @@ def delete(system: Any, path: str, when: str | None) -> str | None:
 
     connection = system.root._conn  # noqa: SLF001
     try:
-        return _monitor(connection.delete(path, data={_APPLY: when} if when else None))
+        return tasks.monitor(connection.delete(path, data={_APPLY: when} if when else None))
     except sushy.exceptions.ResourceNotFoundError:
         return None
-
-
-def _monitor(answer: Any) -> str | None:
-    """Return the path of the task that the BMC has begun, if it has."""
-    if answer.status_code != 202:
-        return None
-    where = answer.headers.get("Location") or answer.json()["@odata.id"]
-    return str(urllib.parse.urlsplit(where).path)
-
-
-_FAILED: Final = ("Exception", "Killed", "Cancelled", "Interrupted")
-
-
-def is_over(system: Any, monitor: str) -> bool:
-    """Tell whether a task of the BMC's has ended well.  Raises StepFailure if it has not."""
-    import sushy
-
-    try:
-        answer = system.root._conn.get(monitor)  # noqa: SLF001
-    except sushy.exceptions.ResourceNotFoundError:
-        return True  # BMCs forget tasks that have ended
-    if answer.status_code == 202:
-        return False
-    task = answer.json() if answer.content else {}
-    if task.get("TaskState") in _FAILED or task.get("TaskStatus") == "Critical":
-        messages = [each.get("Message") for each in task.get("Messages") or () if each]
-        reasons = "; ".join(str(each) for each in messages if each)
-        raise errors.StepFailure(reason=f"the BMC could not change the volumes: {reasons[:300]}")
-    return task.get("TaskState") in (None, "Completed")

@@ -49,10 +49,7 @@ def show(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
 def reset(bmc: SimulatedBmc, ask: Ask, ident: str) -> Answer:
     system = bmc.system(ident)
     needed(checked(ask.body, {"ResetType": _RESETS}), "ResetType")
-    system.bmc_back_at = time.monotonic() + bmc.rules.restart_s
-    if len(bmc.systems) == 1:  # else other machines' callers have their sessions here, too
-        with bmc.lock:
-            bmc.sessions.clear()
+    bmc.restart(system)
     return NO_CONTENT
 
 

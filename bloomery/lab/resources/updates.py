@@ -1,6 +1,7 @@
 """/UpdateService: firmware versions, and updates that are tasks.
 
-The new version is the image's file name; one with "bad" in it fails.
+The new version is the image's file name; one with "bad" in it fails.  That of a BIOS with "boot" in
+it runs after the next boot; a BMC restarts with its own.
 """
 
 from __future__ import annotations
@@ -62,7 +63,10 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
     """Targets are entries of the inventory, or systems: the BMC's, if the file name says "bmc"."""
     body = checked(ask.body, _BODY)
     version = needed(body, "ImageURI").rsplit("/", 1)[-1] or "unknown"
-    names = [str(target).rsplit("/", 1)[-1] for target in body.get("Targets", [])]
+    targets = [str(target) for target in body.get("Targets", [])]
+    if bmc.view is not None:
+        targets = [bmc.view.generic(target) for target in targets]
+    names = [target.rsplit("/", 1)[-1] for target in targets]
     if not names and len(bmc.systems) == 1:
         names = list(bmc.systems)
     suffix = ".BMC" if "bmc" in version.lower() else ".BIOS"
@@ -72,9 +76,14 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
 
     def apply() -> None:
         if "bad" in version:
-            raise Refusal(500, "image verification failed")
+            raise Refusal(500, f"cannot verify {body['ImageURI']}")
         for system, part in parts:
+            if part == "BIOS" and "boot" in version:
+                system.firmware_next[part] = version
+                continue
             system.firmware[part] = version
             system.note(f"{part} firmware is {version}")
+            if part == "BMC":
+                bmc.restart(system)
 
     return services.accepted(bmc.begin(f"update with {version}", bmc.rules.update_s, apply))

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import copy
+import dataclasses
+import hashlib
+import http.server
+import threading
+
 import pytest
 
+from bloomery.conf.redfish import BmcOptions, Redfish
+from bloomery.drivers import registry
 from bloomery.lab import models
+from bloomery.lab.bmc import Rules
+from bloomery.outcome import Again
+from tests.functional.redfish import conftest
 from tests.functional.redfish.conftest import manageable
+from tests.kit.stories import Stage
 
 RESET = {"interface": "bios", "step": "factory_reset"}
 
@@ -111,3 +123,184 @@ def test_a_machine_without_bios_settings_is_told_so(stage, machine, node, step) 
     machine.bmc.faults.add(kind="status", status=404, path="/Bios$", times=-1)
     ended = clean(stage, node, step)
     assert "its BMC shows no BIOS settings" in ended["last_error"]
+
+
+# ----------------------------------------------------------------------------------- firmware
+
+QUICK = Rules(update_s=0.1, restart_s=0.2)
+FILES = "http://files.test"
+
+
+@pytest.fixture
+def flashing(make_site):
+    """A site that looks soon at a BMC that updates firmware, and at one that was silent."""
+    conf = dataclasses.replace(
+        conftest.conf(),
+        redfish=Redfish(
+            connect_timeout=1, read_timeout=1, firmware_update_status_interval=1,
+            firmware_update_reboot_delay=1, power_on_conflict_retry_interval=1,
+        ),
+        bmc=BmcOptions(call_timeout=3, breaker_failures=3, breaker_pause=1),
+    )  # fmt: skip
+    made = Stage(make_site(registry=registry.load(conf), bmc_outage_budget=10))
+    yield made
+    assert made.nothing_is_left(), "a reservation is left"
+
+
+@pytest.fixture
+def target(make_rack):
+    return make_rack(rules=QUICK).machines[0]
+
+
+@pytest.fixture
+def files():
+    """A server of one file; return its address."""
+
+    class Handler(http.server.BaseHTTPRequestHandler):
+        def do_GET(self):
+            self.send_response(200)
+            self.end_headers()
+            self.wfile.write(b"firmware")
+
+        def log_message(self, *_args):
+            pass
+
+    with http.server.ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+def update(*entries):
+    settings = [
+        {"component": component, "url": url} | (more[0] if more else {})
+        for component, url, *more in entries
+    ]
+    return {"interface": "firmware", "step": "update", "args": {"settings": settings}}
+
+
+def versions(stage, node):
+    listed = stage.api.get(f"/v1/nodes/{node}/firmware").json["firmware"]
+    return {each["component"]: each for each in listed}
+
+
+def test_components_are_updated_one_after_another(flashing, target) -> None:
+    node = manageable(flashing, target)
+    step = update(("bmc", f"{FILES}/bmc-1.1"), ("bios", f"{FILES}/bios-2.1", {"wait": 0.1}))
+    ended = clean(flashing, node, step)
+    assert (ended["provision_state"], ended["last_error"]) == ("manageable", None)
+    assert target.system.firmware == {"BMC": "bmc-1.1", "BIOS": "bios-2.1"}
+    assert [what for what in target.system.happened if "firmware" in what] == [
+        "BMC firmware is bmc-1.1", "BIOS firmware is bios-2.1",
+    ]  # fmt: skip
+    for name, initial, current in (("bmc", "1.0.0", "bmc-1.1"), ("bios", "2.0.0", "bios-2.1")):
+        row = versions(flashing, node)[name]
+        assert (row["initial_version"], row["current_version"]) == (initial, current)
+        assert row["last_version_flashed"] == current
+    assert "redfish_firmware" not in ended["driver_internal_info"]
+    assert clean(flashing, node, apply(NumCores=2))["last_error"] is None
+    assert versions(flashing, node)["bmc"]["last_version_flashed"] == "bmc-1.1"
+
+
+@pytest.mark.parametrize("runs", [True, False])
+def test_firmware_that_a_restart_makes_run_gets_one(flashing, target, runs) -> None:
+    target.system._on = runs
+    node = manageable(flashing, target)
+    ended = clean(flashing, node, update(("bios", f"{FILES}/boot-2.1")))
+    assert ended["last_error"] is None
+    assert target.system.firmware["BIOS"] == "boot-2.1"
+    assert sum(what.startswith("boots from") for what in target.system.happened) == 1
+    assert target.system.power == ("On" if runs else "Off")
+    assert versions(flashing, node)["bios"]["current_version"] == "boot-2.1"
+
+
+@pytest.mark.parametrize("model", models.ALL)
+def test_any_make_is_updated(flashing, make_rack, model) -> None:
+    machine = make_rack(model=model, rules=QUICK).machines[0]
+    node = manageable(flashing, machine)
+    assert clean(flashing, node, update(("bios", f"{FILES}/2.1")))["last_error"] is None
+    assert machine.system.firmware["BIOS"] == "2.1"
+
+
+def test_a_bmc_of_many_machines_updates_the_one_that_is_meant(flashing, make_rack) -> None:
+    one, other = make_rack(2, apart=False, rules=QUICK).machines
+    node = manageable(flashing, other)
+    assert clean(flashing, node, update(("bios", f"{FILES}/2.1")))["last_error"] is None
+    assert (one.system.firmware["BIOS"], other.system.firmware["BIOS"]) == ("2.0.0", "2.1")
+
+
+@pytest.mark.parametrize(
+    "fault",
+    [{"kind": "after", "status": 503}, {"kind": "truncate"}, {"kind": "reset"}, {"kind": "hang"}],
+)
+def test_an_answer_that_is_lost_flashes_nothing_twice(flashing, target, fault) -> None:
+    node = manageable(flashing, target)
+    target.bmc.faults.add(method="POST", path="SimpleUpdate", seconds=2, **fault)
+    assert clean(flashing, node, update(("bios", f"{FILES}/2.1")))["last_error"] is None
+    assert [what for what in target.system.happened if "firmware" in what] == [
+        "BIOS firmware is 2.1"
+    ]
+
+
+def test_an_update_that_a_crash_cut_off_goes_on(flashing, make_rack) -> None:
+    machine = make_rack(rules=Rules(update_s=60)).machines[0]
+    node = manageable(flashing, machine)
+    settings = [{"component": "bios", "url": f"{FILES}/2.1"}]
+    saved = []
+    with flashing.site.acquire(node) as task:
+        task.save = lambda: saved.append(copy.deepcopy(task.node.driver_internal_info))
+        for memory in (None, 1, -1):  # from the start; as saved before the order, and after it
+            if memory is not None:
+                task.node.driver_internal_info = copy.deepcopy(saved[memory])
+            task.turn = 0
+            assert isinstance(task.driver.firmware.update(task, settings), Again)
+        del task.save
+    assert len(machine.bmc.tasks) == 1
+
+
+def test_a_file_is_flashed_that_has_its_checksum(flashing, target, files) -> None:
+    right = hashlib.sha512(b"firmware").hexdigest().upper()
+    node = manageable(flashing, target)
+    step = update(("bios", f"{files}/2.1", {"checksum": right}))
+    assert clean(flashing, node, step)["last_error"] is None
+    assert target.system.firmware["BIOS"] == "2.1"
+
+
+def test_a_file_with_another_checksum_reaches_no_machine(flashing, target, files) -> None:
+    wrong = hashlib.sha256(b"another").hexdigest()
+    node = manageable(flashing, target)
+    ended = clean(flashing, node, update(("bios", f"{files}/2.1", {"checksum": wrong})))
+    assert f"{files}/2.1 is not what was meant: its sha256 is" in ended["last_error"]
+    assert target.bmc.tasks == {}
+
+
+def test_a_task_that_fails_is_told_without_the_login_of_the_address(flashing, target) -> None:
+    node = manageable(flashing, target)
+    address = "http://alice:correct-horse@files.test/bad-2.1"
+    ended = clean(flashing, node, update(("bios", address)))
+    assert "the BMC could not update bios: cannot verify http" in ended["last_error"]
+    assert "redfish_firmware" not in ended["driver_internal_info"]
+    assert "http://***@files.test/bad-2.1" in ended["last_error"]
+
+
+def test_a_bmc_without_updates_says_so(flashing, target) -> None:
+    node = manageable(flashing, target)
+    target.bmc.faults.add(kind="status", status=404, path="/UpdateService$", times=-1)
+    ended = clean(flashing, node, update(("bios", f"{FILES}/2.1")))
+    assert "its BMC offers no update of firmware from an address" in ended["last_error"]
+
+
+@pytest.mark.parametrize(
+    ("entry", "told"),
+    [
+        (("nic", f"{FILES}/2.1"), "redfish updates bios and bmc, not nic"),
+        (("bios", "ftp://files.test/2.1"), "url takes an address of http or https"),
+        (("bios", f"{FILES}/2.1", {"checksum": "md5:1"}), "checksum takes the digits of md5"),
+        (("bios", f"{FILES}/2.1", {"wait": -1}), "wait takes seconds"),
+        (("bios", f"{FILES}/2.1", {"wait": "1"}), "wait takes seconds"),
+    ],
+)
+def test_what_cannot_be_flashed_is_refused(flashing, target, entry, told) -> None:
+    node = manageable(flashing, target)
+    assert told in clean(flashing, node, update(entry))["last_error"]
+    assert target.bmc.tasks == {}

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from types import SimpleNamespace
-
 import pytest
 
 from bloomery import errors
@@ -75,21 +73,3 @@ def test_the_next_controller_is_tried(plan):
     other = controller(100, 100, apply_time="OnReset")
     [request] = plan(zero_alone, other, disks=[{"raid_level": "1", "size_gb": 1}])
     assert request["payload"]["@Redfish.OperationApplyTime"] == volumes.when(request) == "OnReset"
-
-
-def bmc(answer):
-    return SimpleNamespace(root=SimpleNamespace(_conn=SimpleNamespace(get=lambda _path: answer)))
-
-
-def told(status, **task):
-    return SimpleNamespace(status_code=status, content=b"x", json=lambda: task)
-
-
-def test_a_task_runs_ends_or_fails():
-    assert volumes.is_over(bmc(told(202)), "/t") is False
-    assert volumes.is_over(bmc(told(200, TaskState="Running")), "/t") is False
-    assert volumes.is_over(bmc(told(200, TaskState="Completed", TaskStatus="OK")), "/t") is True
-    assert volumes.is_over(bmc(SimpleNamespace(status_code=204, content=b"")), "/t") is True
-    failed = told(200, TaskState="Exception", Messages=[{"Message": "drive 3 is bad"}, None])
-    with pytest.raises(errors.StepFailure, match="drive 3 is bad"):
-        volumes.is_over(bmc(failed), "/t")

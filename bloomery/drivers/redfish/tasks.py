@@ -1,0 +1,56 @@
+"""Tasks of a BMC: what takes it longer than an answer may, and how that has ended.
+
+Source: DMTF DSP2046, Task; DSP0266, asynchronous operations.
+"""
+
+from __future__ import annotations
+
+import urllib.parse
+from typing import Any, Final
+
+from bloomery import errors
+from bloomery.drivers.redfish import reading
+
+COMPLETED: Final = "Completed"
+NOT_BEGUN: Final = ("New", "Pending", "Starting", "Suspended")
+_FAILED: Final = ("Exception", "Killed", "Cancelled", "Interrupted")
+_MOST_CHARS: Final = 300
+
+
+def monitor(answer: Any) -> str | None:
+    """Return the path of the task that an answer tells of; None: it is done, or nobody says."""
+    if answer.status_code != 202:
+        return None
+    where = answer.headers.get("Location") or answer.json()["@odata.id"]
+    return str(urllib.parse.urlsplit(where).path)
+
+
+def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> str:
+    """Return the state of a task: ``COMPLETED`` once it has ended well, and is forgotten, too.
+
+    Raises StepFailure for one that could not do ``what``; the BMC's reasons are told without
+    what is ``hidden``.
+    """
+    import sushy
+
+    try:
+        answer = system.root._conn.get(path)  # noqa: SLF001  sushy's monitors repeat and wait
+    except sushy.exceptions.ResourceNotFoundError:
+        return COMPLETED  # BMCs forget tasks that have ended
+    task = answer.json() if answer.content else {}
+    word = str(task.get("TaskState") or (COMPLETED if answer.status_code != 202 else "Running"))
+    if word in _FAILED or task.get("TaskStatus") == "Critical":
+        messages = [each.get("Message") for each in task.get("Messages") or () if each]
+        reasons = "; ".join(str(each) for each in messages if each) or word
+        for secret in hidden:
+            reasons = reasons.replace(secret, "***")
+        raise errors.StepFailure(reason=f"the BMC could not {what}: {reasons[:_MOST_CHARS]}")
+    return word
+
+
+def listed(system: Any) -> list[str]:
+    """Return the paths of all tasks that the BMC has; none where it does not tell."""
+    root = system.root.json
+    service = reading.follow(system, root, "Tasks") or reading.follow(system, root, "TaskService")
+    members = reading.follow(system, service, "Tasks").get("Members") or ()
+    return [member["@odata.id"] for member in members]
