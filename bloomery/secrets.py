@@ -10,6 +10,7 @@ does.  Masking never decrypts.
 
 from __future__ import annotations
 
+import base64
 import contextlib
 import functools
 import hashlib
@@ -19,14 +20,16 @@ import traceback
 import urllib.parse
 from collections.abc import Iterable
 from pathlib import Path
-from typing import Any, Final
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
-from cryptography.fernet import Fernet, InvalidToken
 from oslo_utils import strutils
 
 from bloomery import errors
 from bloomery.model.rules import attributes
+
+if TYPE_CHECKING:
+    from cryptography.fernet import Fernet
 
 MASK: Final = attributes.MASK
 SEALED: Final = attributes.SEALED
@@ -38,6 +41,7 @@ _WORDS: Final = (
 )
 _ALSO_MASKED: Final = frozenset({"image_url"})  # in instance_info only
 _MOST_REMEMBERED: Final = 64  # characters: clients choose the keys
+_KEY_BYTES: Final = 32
 _MOST_LEVELS: Final = 100  # of what is masked; no body nests as deep, and orjson ends at 254
 
 
@@ -126,8 +130,18 @@ class Sealer:
     """Seals and opens secret values with one key."""
 
     def __init__(self, key: bytes) -> None:
-        self._fernet = Fernet(key)
+        """Raises ValueError for what is no key."""
+        if len(base64.urlsafe_b64decode(key)) != _KEY_BYTES:
+            raise ValueError(f"a key has {_KEY_BYTES} bytes")
+        self._key = key
         self.key_id = hashlib.sha256(key).hexdigest()[:8]
+
+    @functools.cached_property
+    def _fernet(self) -> Fernet:
+        """What works with the key; loaded with the first secret, for it takes 6 MiB."""
+        from cryptography.fernet import Fernet
+
+        return Fernet(self._key)
 
     def seal(self, value: Any) -> Any:
         """Return ``value`` with each secret in it sealed; what is sealed already stays.
@@ -184,6 +198,8 @@ class Sealer:
         return orjson.loads(self._decrypted(sealed))
 
     def _decrypted(self, sealed: dict[str, Any]) -> bytes:
+        from cryptography.fernet import InvalidToken
+
         try:
             return self._fernet.decrypt(sealed.get("token", ""))
         except InvalidToken as exc:
@@ -209,9 +225,10 @@ def load_or_make_key(path: Path) -> bytes:
 
 def _write_key(folder: Path) -> Path:
     """Write a new key into a file of its own, readable by its owner alone."""
+    key = base64.urlsafe_b64encode(os.urandom(_KEY_BYTES))
     descriptor, name = tempfile.mkstemp(prefix=".new-key-", dir=folder)
     with os.fdopen(descriptor, "wb") as file:
-        file.write(Fernet.generate_key() + b"\n")
+        file.write(key + b"\n")
         file.flush()
         os.fsync(file.fileno())
     return Path(name)

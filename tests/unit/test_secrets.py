@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import subprocess
+import sys
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
@@ -163,3 +165,23 @@ def test_a_text_is_sealed_as_a_whole():
 )
 def test_an_address_is_shown_without_a_login_and_a_signature(address, masked):
     assert secrets.mask_address(address) == masked
+
+
+def test_engine_is_loaded_with_the_first_secret(tmp_path: Path):
+    program = (
+        "import sys; from pathlib import Path; from bloomery import secrets; "
+        "sealer = secrets.Sealer(secrets.load_or_make_key(Path(sys.argv[1]))); "
+        "sealer.open(sealer.seal({'address': 'x'})); before = 'cryptography' in sys.modules; "
+        "sealer.seal({'password': 'x'}); print(before, 'cryptography' in sys.modules)"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", program, tmp_path / "key"],
+        check=True, capture_output=True, text=True,
+    )  # fmt: skip
+    assert answer.stdout.split() == ["False", "True"]
+
+
+@pytest.mark.parametrize("key", [b"", b"short", KEY[4:]])
+def test_what_is_no_key_is_refused_at_once(key: bytes):
+    with pytest.raises(ValueError):
+        secrets.Sealer(key)
