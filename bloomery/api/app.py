@@ -19,6 +19,7 @@ from bloomery.api.controllers import root
 from bloomery.api.declare import KEY
 from bloomery.api.layers import Wsgi
 from bloomery.api.middleware import Middleware
+from bloomery.api.routing import Rest
 from bloomery.operations.context import Services
 
 CLIENT_HEADERS: Final = ("X-Auth-Token", versions.NAME, *(name for name, _ in versions.RANGE))
@@ -52,6 +53,13 @@ def _described(error: statuses.HTTPException) -> str:
     return ""
 
 
+class Application(pecan.Pecan):
+    """Pecan, which asks the controllers' ``_route`` and looks for no other way."""
+
+    def route(self, req: webob.Request, node: Rest, path: str) -> tuple[Any, list[str]]:
+        return node._route(path.split("/"), req)  # noqa: SLF001  Pecan's name for it
+
+
 def make_app(
     services: Services, metrics: Wsgi | None = None, logins: auth.Auth | None = None
 ) -> Wsgi:
@@ -61,12 +69,13 @@ def make_app(
     """
     routing.memoise_argspecs()
     logging.getLogger("pecan.core").setLevel(logging.CRITICAL)  # an odd Accept is no error of ours
-    routed = pecan.Pecan(
+    application = Application(
         root.Root(),
         hooks=[Errors()],
         force_canonical=False,
         guess_content_type_from_ext=False,
         default_renderer="json",
+        request_cls=webob.Request,  # Pecan's own guards each attribute against paths of no UTF-8
     )
-    middleware = Middleware(routed, services, metrics, logins)
+    middleware = Middleware(application, services, metrics, logins)
     return layers.around(middleware, services.conf, CLIENT_HEADERS)
