@@ -48,10 +48,15 @@ def main(names: list[str]) -> int:
 
 
 def _measured(name: str) -> list[dict[str, Any]]:
-    """Run one program, which prints its lines; return them, none if it failed."""
-    with tempfile.NamedTemporaryFile(suffix=".json") as file:
+    """Run one program, which prints its lines; return them, none if it failed.
+
+    What its servers log (of BMCs that are mute on purpose, say) is shown of a failed one only.
+    """
+    with tempfile.NamedTemporaryFile(suffix=".json") as file, tempfile.TemporaryFile() as log:
         command = [sys.executable, "-m", f"bench.{name}", file.name]
-        if subprocess.run(command, cwd=HERE.parent, check=False).returncode:
+        if subprocess.run(command, cwd=HERE.parent, check=False, stderr=log).returncode:
+            log.seek(0)
+            sys.stderr.write(log.read().decode(errors="replace"))
             return []
         lines: list[dict[str, Any]] = json.loads(Path(file.name).read_text())
     return lines
