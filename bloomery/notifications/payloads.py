@@ -2,7 +2,7 @@
 
 Names, versions and fields are those that consumers of Ironic's know.  A field that is
 added raises the minor version, and nothing is ever taken away; a test holds the fingerprints.
-Kinds are those of ``objects.fields``, and two that say more than a type: ``steps`` are cut to
+Kinds are those of ``objects.base``, and two that say more than a type: ``steps`` are cut to
 what a step is and masked, ``redacted`` never leaves.
 """
 

@@ -1,4 +1,4 @@
-"""The base of our versioned objects, and how a row of a table becomes a class.
+"""The base of our versioned objects, their fields by kind, and how a row becomes a class.
 
 ::
 
@@ -8,15 +8,49 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
-from oslo_versionedobjects import base
-
-from bloomery.objects import fields
+from oslo_versionedobjects import base, fields
 
 SERIAL_NAMESPACE: Final = "ironic_object"
 PROJECT_NAMESPACE: Final = "ironic"
+
+
+class FlexibleDict(fields.FieldType[dict[str, Any]]):
+    """Any JSON object."""
+
+    @staticmethod
+    def coerce(_obj: Any, attr: str, value: Any) -> dict[str, Any]:
+        if not isinstance(value, Mapping):
+            raise TypeError(f"{attr} must be an object, not {type(value).__name__}")
+        return dict(value)
+
+
+class FlexibleDictField(fields.AutoTypedField[dict[str, Any]]):
+    """An object; null becomes {}."""
+
+    AUTO_TYPE = FlexibleDict()
+
+    def _null(self, _obj: Any, _attr: str) -> dict[str, Any]:
+        return {}
+
+
+class ListOfFlexibleDictsField(fields.AutoTypedField[list[dict[str, Any]]]):
+    AUTO_TYPE = fields.List(FlexibleDict())
+
+
+# By kind; on the wire they look as those of Ironic do.
+FIELD_OF: Final[Mapping[str, Callable[[], fields.Field[Any]]]] = {
+    "ident": lambda: fields.StringField(nullable=False),
+    "text": lambda: fields.StringField(nullable=True),
+    "bool": lambda: fields.BooleanField(nullable=True),
+    "int": lambda: fields.IntegerField(nullable=True),
+    "time": lambda: fields.DateTimeField(nullable=True),
+    "object": lambda: FlexibleDictField(nullable=True),
+    "texts": lambda: fields.ListOfStringsField(nullable=True),
+    "objects": lambda: ListOfFlexibleDictsField(nullable=True),
+}
 
 
 class Object(base.VersionedObject):
@@ -27,10 +61,10 @@ class Object(base.VersionedObject):
 
 
 def make(name: str, version: str, kinds: Mapping[str, str]) -> type[Object]:
-    """Return a registered class with these fields; a kind is a key of ``fields.FIELD_OF``."""
+    """Return a registered class with these fields; a kind is a key of ``FIELD_OF``."""
     body = {
         "VERSION": version,
-        "fields": {field: fields.FIELD_OF[kind]() for field, kind in kinds.items()},
+        "fields": {field: FIELD_OF[kind]() for field, kind in kinds.items()},
     }
     made: type[Object] = base.VersionedObjectRegistry.register(type(name, (Object,), body))
     return made

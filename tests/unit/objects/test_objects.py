@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from bloomery.objects import base, fields
+from bloomery.objects import base
 
 NAMES = (f"TestObject{number}" for number in itertools.count())
 
@@ -57,7 +57,7 @@ def test_a_value_of_another_kind_is_refused(kind: str):
 
 
 def test_every_kind_but_an_identity_may_be_null():
-    for kind in fields.FIELD_OF.keys() - {"ident"}:
+    for kind in base.FIELD_OF.keys() - {"ident"}:
         base.primitive(base.make(next(NAMES), "1.0", {"it": kind}), {"it": None})
     with pytest.raises(ValueError, match="None"):
         base.primitive(base.make(next(NAMES), "1.0", {"it": "ident"}), {"it": None})
