@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bloomery.conductor.lifecycle import ConductorService
-from bloomery.db import nodes, stack_counts, stack_drift
+from bloomery.db import nodes, stack_drift, stacks
 from bloomery.db.engine import Database
 from bloomery.metrics import Readings, Watched
 from bloomery.orchestration.service.engine_service import EngineService
@@ -18,11 +18,11 @@ def of_site(db: Database) -> tuple[Watched, ...]:
 
     def stacks_by_state() -> Readings:
         with db.read() as conn:
-            return {(state,): n for state, n in stack_counts.stacks_by_state(conn).items()}
+            return {(state,): n for state, n in stacks.count_by_state(conn).items()}
 
     def resources_by_state() -> Readings:
         with db.read() as conn:
-            return {(state,): n for state, n in stack_counts.resources_by_state(conn).items()}
+            return {(state,): n for state, n in stacks.count_resources_by_state(conn).items()}
 
     def drifted_by_type() -> Readings:
         with db.read() as conn:

@@ -9,7 +9,7 @@ from typing import Any, Final
 import sqlalchemy as sa
 
 from bloomery.db import pagination
-from bloomery.db.tables import STACK_TAGS, STACKS
+from bloomery.db.tables import RESOURCES, STACK_TAGS, STACKS
 from bloomery.model.stacks import Stack
 
 _T = STACKS.c
@@ -196,3 +196,21 @@ def _tagged_with_all(tags: Sequence[str]) -> sa.ColumnElement[bool]:
 def is_taken(conn: sa.Connection, project: str, name: str) -> bool:
     """Does a root that lives have this name?"""
     return conn.execute(_LIVE, {"live_name": f"{project}/{name}"}).first() is not None
+
+
+def count_by_state(conn: sa.Connection) -> dict[str, int]:
+    """Return the number of stacks by ACTION_STATUS, nested ones included, deleted ones not."""
+    return _by_state(conn, STACKS, STACKS.c.deleted_at.is_(None))
+
+
+def count_resources_by_state(conn: sa.Connection) -> dict[str, int]:
+    """Return the number of resources by ACTION_STATUS, replaced ones that still exist included."""
+    return _by_state(conn, RESOURCES, sa.true())
+
+
+def _by_state(
+    conn: sa.Connection, table: sa.Table, which: sa.ColumnElement[bool]
+) -> dict[str, int]:
+    state = (table.c.action, table.c.status)
+    query = sa.select(*state, sa.func.count()).where(which).group_by(*state)
+    return {f"{action}_{status}": count for action, status, count in conn.execute(query)}
