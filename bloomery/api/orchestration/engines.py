@@ -2,15 +2,37 @@
 
 from __future__ import annotations
 
+from datetime import datetime
 from typing import Any
 
 from bloomery.api.orchestration.call import Call
-from bloomery.api.orchestration.views import engines as views
+from bloomery.model.stack_views import EngineDetails
 
 
 def index(call: Call) -> dict[str, Any]:
-    return {"services": [views.engine(each) for each in call.engine.list_services(call.request)]}
+    return {"services": [_document(each) for each in call.engine.list_services(call.request)]}
 
 
 def build_info(call: Call) -> dict[str, Any]:
     return call.engine.get_revision(call.request)
+
+
+def _document(engine: EngineDetails) -> dict[str, Any]:
+    return {
+        "id": engine.uuid,
+        "binary": engine.binary,
+        "host": engine.host,
+        "hostname": engine.hostname,
+        "topic": engine.topic,
+        "engine_id": engine.engine_id,
+        "report_interval": engine.report_interval,
+        "status": "up" if engine.up else "down",
+        "created_at": _raw(engine.created_at),
+        "updated_at": _raw(engine.updated_at),
+        "deleted_at": _raw(engine.deleted_at),
+    }
+
+
+def _raw(at: datetime | None) -> str | None:
+    """Spell a time as this list alone does: microseconds, no zone."""
+    return None if at is None else f"{at:%Y-%m-%dT%H:%M:%S.%f}"
