@@ -111,7 +111,8 @@ class _Update:
         memory = task.node.driver_internal_info.get(_MEMORY)
         is_left = memory is not None and not task.turn and _is_past(memory["until"])
         if memory is None or memory["asked"] != digest or is_left:
-            memory = {"asked": digest, "done": 0, "now": None, "until": ""}
+            until = _later(self._conf.firmware_update_overall_timeout)
+            memory = {"asked": digest, "done": 0, "now": None, "until": until}
             task.node.driver_internal_info[_MEMORY] = memory
         self._memory: Json = memory
 

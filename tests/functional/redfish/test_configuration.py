@@ -242,6 +242,14 @@ def test_an_answer_that_is_lost_flashes_nothing_twice(flashing, target, fault) -
     ]
 
 
+def test_an_update_waits_for_a_bmc_that_is_silent_when_it_begins(flashing, target) -> None:
+    node = manageable(flashing, target)
+    path = "/Managers/[^/]+$|/Systems/[^/]+$"
+    target.bmc.faults.add(method="GET", path=path, kind="status", status=503, times=8)
+    assert clean(flashing, node, update(("bios", f"{FILES}/2.1")))["last_error"] is None
+    assert target.system.firmware["BIOS"] == "2.1"
+
+
 def test_an_update_that_a_crash_cut_off_goes_on(flashing, make_rack) -> None:
     machine = make_rack(rules=Rules(update_s=60)).machines[0]
     node = manageable(flashing, machine)
