@@ -266,6 +266,7 @@ class HardwareConfiguration(StepRun):
                 "component": Schema(Type.STRING, "bios, bmc and so on.", required=True),
                 "url": Schema(Type.STRING, "Where it is.", required=True),
                 "checksum": Schema(Type.STRING, "Its checksum."),
+                "wait": Schema(Type.NUMBER, "Seconds of rest after it."),
             }),
         ),
         "bios": Schema(

@@ -1,7 +1,7 @@
 """The examples of machines, on a rack of simulated servers with Redfish BMCs.
 
 Each is created, updated and deleted over REST; what came of it is looked at over Redfish, past the
-service.  Three run with every `make test`, all of them with `make test-long`.
+service.  Four run with every `make test`, all of them with `make test-long`.
 """
 
 from __future__ import annotations
@@ -20,6 +20,7 @@ import yaml
 from bloomery.cli.client import Client
 from bloomery.db.tables import EVENTS
 from bloomery.lab import rack
+from bloomery.lab.bmc import Rules
 from tests.functional.orchestration.test_drift import told, watch
 from tests.functional.orchestration.test_machines import ironic
 from tests.kit.orchestration import Orchestration
@@ -102,7 +103,9 @@ def floor(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Floor]:
     folder = tmp_path_factory.mktemp("rack")
     machines = POOL + 1
     with (
-        rack.Rack(machines, apart=True, power_s=0.01, disks_gib=(480, 480)) as servers,
+        rack.Rack(
+            machines, apart=True, rules=Rules(update_s=0.2), power_s=0.01, disks_gib=(480, 480)
+        ) as servers,
         Orchestration(folder / "state") as site,
     ):
         made = Floor(site, servers)
@@ -144,11 +147,25 @@ def both(*looks: Look) -> Look:
 
 
 def bios(value: str) -> Look:
-    """The machine, which is none of the rack, has this setting."""
+    """The machine, which is none of the rack, has this setting, and its node tells it."""
 
     def look(floor: Floor, outputs: Outputs) -> None:
+        real = floor.redfish(floor.spare, f"{floor.spare.system_id}/Bios")["Attributes"]
         settings = ironic(floor.site, "GET", "/v1/nodes/new-1/bios")[1]["bios"]
-        assert {each["name"]: each["value"] for each in settings}["ProcTurboMode"] == value
+        told_of = {each["name"]: each["value"] for each in settings}["ProcTurboMode"]
+        assert (real["ProcTurboMode"], told_of) == (value, value)
+
+    return look
+
+
+def flashed(version: str) -> Look:
+    """It runs this version of its BIOS, and its node tells that it was flashed."""
+
+    def look(floor: Floor, outputs: Outputs) -> None:
+        real = floor.redfish(floor.spare, floor.spare.system_id)["BiosVersion"]
+        rows = ironic(floor.site, "GET", "/v1/nodes/new-1/firmware")[1]["firmware"]
+        last = {each["component"]: each["last_version_flashed"] for each in rows}
+        assert (real, last) == (version, {"bios": version, "bmc": None})
 
     return look
 
@@ -197,8 +214,11 @@ EXAMPLE: dict[str, Example] = {
     "group-stop": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-surge": Example(change=NEW_ISO, made=runs(A), changed=runs(B)),
     "hardware-bios": Example(
-        given={"driver": "fake-hardware"}, change={"turbo": "Enabled"},
-        made=bios("Disabled"), changed=bios("Enabled")),
+        change={"turbo": "Enabled"}, made=bios("Disabled"), changed=bios("Enabled")),
+    "hardware-firmware": Example(
+        change={"firmware": "http://images.example.org/bios-2.2"},
+        made=both(bios("Disabled"), flashed("bios-2.1")),
+        changed=both(bios("Disabled"), flashed("bios-2.2"))),
     "hardware-raid": Example(change={"level": "0"}, made=volumes("1"), changed=volumes("0")),
     "instance": Example(
         change={"name": "shop"}, made=both(runs(A), tells(name="web", state="active")),
@@ -233,7 +253,7 @@ OUTSIDE = {
         change={"macs": ["52:54:00:00:00:01"]}, made=tells(state="available"),
         changed=tells(state="available")),
 }  # examples beside those of one kind each  # fmt: skip
-SHORT = ("instance-image-rebuild", "group-canary", "hardware-raid")
+SHORT = ("instance-image-rebuild", "group-canary", "hardware-firmware", "hardware-raid")
 
 
 def test_every_example_of_machines_is_tried() -> None:
