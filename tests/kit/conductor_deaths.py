@@ -137,9 +137,9 @@ class Floor(Clients):
         self.conductor.close()
         self.db.close()
 
-    def run(self) -> None:
+    def run(self, on_commit: Callable[[int], object] = lambda _commits: None) -> None:
         """Let an engine work until the stack rests."""
-        Engine(self.db, self.runtime()).run(self.root)
+        Engine(self.db, self.runtime(), on_commit=on_commit).run(self.root)
 
     # ------------------------------------------------------------------------------- its death
 
