@@ -154,6 +154,11 @@ class EngineChildren:
         child = self._parent.stacks.get(stack_id)
         if child is not None and child.status is Status.IN_PROGRESS:
             self._traversals.stop(child, events.CANCELLED_BY_USER)
+            self.preempt(stack_id)
+
+    def preempt(self, stack_id: str) -> None:
+        child = self._parent.stacks.get(stack_id)
+        if child is not None and child.status is Status.IN_PROGRESS:
             child.traversal += 1
             self._traversals.cancel(child)
 

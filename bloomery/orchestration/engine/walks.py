@@ -23,9 +23,11 @@ from bloomery.orchestration.plan import Present, rules
 from bloomery.orchestration.plan.builder import PlanBuilder
 from bloomery.orchestration.plan.forecast import Knowledge
 from bloomery.orchestration.plan.plans import CLEAN, MAKE, Key, Verb
+from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.properties import values
 from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Fault, Status
+from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.dialect import DeletionPolicy
 from bloomery.orchestration.template.functions.base import Reference
 
@@ -37,6 +39,7 @@ HOOKS: Final = (
     "pre-delete",
     "post-delete",
 )
+LOOKED_AT: Final = frozenset({Action.RESUME, Action.CHECK, Action.SNAPSHOT})  # maybe suspended
 OVER_ROWS: Final = frozenset({Action.SUSPEND, Action.RESUME, Action.CHECK, Action.SNAPSHOT})
 
 
@@ -251,6 +254,8 @@ class Walk:
             after = builder.new.properties(row.name, builder.after)
         except errors.Failure:
             return False  # it is told of when the row's turn has come
+        if row.kind.always_updated and _files(builder.old) != _files(builder.new):
+            return True
         before = row.acting().properties
         names = values.differences(row.kind.properties_schema, before, after).changed
         return row.kind.preempted_by(before, after, names)
@@ -312,10 +317,19 @@ class Walk:
         """What a row is compared in: it stands as the template says that it was made by."""
         if row.template_uuid not in self._builders:
             new, _uuid = self.stack.target()
-            present = Present(records={}, live=self.stack.current_rows)
+            live = self.stack.current_rows
+            present = Present(records={}, live=live, below=self._below)
             builder = ResolvedBuilder(old=row.definitions, new=new, present=present)
             self._builders[row.template_uuid] = builder
         return self._builders[row.template_uuid]
+
+    def _below(self, name: str) -> Present | None:
+        """What exists of the stack that a resource stands for."""
+        ident = self.stack.rows[name].record.physical_id
+        child = self.stack.stacks.get(ident or "")
+        if child is None:
+            return None
+        return Present(records={name: row.record for name, row in child.current_rows.items()})
 
     def _follow(
         self, key: Key, row: Row, candidate: rules.Candidate, decision: rules.Decision
@@ -472,18 +486,22 @@ class Walk:
         self.advance()
 
 
+def _files(side: TemplateSide) -> Mapping[str, Any]:
+    """Return the files of a template, in which those of stacks below are."""
+    return side.definition.template.files if isinstance(side, Stack) else {}
+
+
 def _allows(row: Row, action: Action) -> bool:
-    """Whether Heat lets the action begin in the state that a resource is in."""
+    """Whether the action may begin in the state that a resource is in.
+
+    As in Heat; but what was looked at while it was suspended can be resumed.
+    """
     record = row.record
     if action is Action.SUSPEND:
         again = record.action is Action.SUSPEND and record.status is Status.FAILED
         complete = record.status is Status.COMPLETE and not row.gone
         return complete or again
     if action is Action.RESUME:
-        state = (record.action, record.status)
-        return state in {
-            (Action.SUSPEND, Status.COMPLETE),
-            (Action.RESUME, Status.FAILED),
-            (Action.RESUME, Status.COMPLETE),
-        }
+        suspended = (record.action, record.status) == (Action.SUSPEND, Status.COMPLETE)
+        return suspended or record.action in LOOKED_AT
     return action is not Action.CHECK or not row.gone  # what was never made is not as it should be

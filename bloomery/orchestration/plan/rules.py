@@ -127,14 +127,24 @@ def failed(candidate: Candidate) -> Decision | None:
     if record is None or record.status is Status.COMPLETE:
         return None
     state = f"{record.action} {record.status}"
-    checked = record.action is Doing.CHECK and record.status is Status.FAILED
-    if checked and candidate.kind.always_replace_on_check_failed:
+    replaces = candidate.kind.always_replace_on_check_failed and not _fails_below(candidate)
+    if replaces and _failed_its_check(record):
         return Decision(Verb.REPLACE, f"{state}: the real thing is not as it should be")
     if candidate.kind.repairs_failed and record.physical_id is None:
         return Decision(Verb.REPLACE, f"{state}: nothing was made")
     if candidate.kind.needs_replace_failed():
         return Decision(Verb.REPLACE, f"{state}: made anew")
     return None
+
+
+def _failed_its_check(record: Record) -> bool:
+    return record.action is Doing.CHECK and record.status is Status.FAILED
+
+
+def _fails_below(candidate: Candidate) -> bool:
+    """Whether it is members that have failed a check: they alone are made anew then."""
+    below = candidate.builder.present.below(candidate.name)
+    return below is not None and any(map(_failed_its_check, (below.records or {}).values()))
 
 
 def indifferent(candidate: Candidate) -> Decision | None:

@@ -103,5 +103,11 @@ class Children(Protocol):
     def cancel(self, stack_id: str) -> None:
         """Stop what the child is doing, as CREATE or UPDATE FAILED; idle ones are left alone."""
 
+    def preempt(self, stack_id: str) -> None:
+        """Let what the child is doing be FAILED, and each of its resources come to its end.
+
+        The next update of the child sees which of them are still of use.
+        """
+
     def find(self, stack_id: str) -> Child | None:
         """The child as it is now; None when it is gone."""

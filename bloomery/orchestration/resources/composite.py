@@ -7,7 +7,7 @@ handlers here make, change, watch and remove it.  Members are reached through ``
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
 from bloomery import errors
@@ -21,6 +21,7 @@ from bloomery.orchestration.template.view import ResourceView, Walked
 MEMBER: Final = "resource."
 REFS: Final = "refs"
 ATTRIBUTES: Final = "attributes"
+PREEMPTED: Final = frozenset({Action.CREATE, Action.UPDATE})
 MAKING: Final = frozenset({Action.CREATE, Action.ADOPT})
 
 
@@ -28,6 +29,7 @@ class Composite(base.Resource):
     """A resource whose real thing is a stack; its physical id is the id of that stack."""
 
     always_updated: ClassVar[bool] = True
+    preemptible: ClassVar[bool] = True
     counts_below: ClassVar[bool] = True  # resources below are resources of the stack, for its limit
 
     def child_document(self) -> Mapping[str, Any]:
@@ -63,6 +65,23 @@ class Composite(base.Resource):
 
     def handle_update_cancel(self, token: Any) -> None:
         self.cancel_child()
+
+    @classmethod
+    def preempted_by(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> bool:
+        """Whatever the change, the members that it concerns are updated at once."""
+        return bool(names)
+
+    def handle_preempt(self) -> None:
+        """End the walk of a child; what its members do is judged by the update that follows."""
+        if self.record.physical_id is not None and self.record.action in PREEMPTED:
+            self.children().preempt(self.record.physical_id)
+
+    @classmethod
+    def needs_replace_failed(cls) -> bool:
+        """Its members know which of them are to be made anew."""
+        return False
 
     def handle_delete(self) -> Any:
         if self.record.physical_id is not None:

@@ -151,10 +151,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def check_update_complete(self, token: Any) -> bool:
         return self.advance()
 
-    @classmethod
-    def needs_replace_failed(cls) -> bool:
-        """Whatever a roll-out left, the next update goes on from there."""
-        return False
+    def handle_preempt(self) -> None:
+        """End a roll-out, wherever it is, for the one that follows."""
+        super().handle_preempt()
+        if self.record.action in composite.PREEMPTED:
+            self._fail("a later order wants something else")
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Take ``{"rollout": "continue" | "pause" | "abort" | "rollback"}``."""
@@ -188,6 +189,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         if following := self._after_signal():
             return following
         left, present = self._rollout["left"], self.present()
+        self._wait_for_others()
         if new := [name for name in self._names(surge=bool(left)) if name not in present]:
             batch = new[: self._pace.create_batch_size]
             self._rollout["new"] += batch
@@ -386,6 +388,14 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         failed = child.status is Status.FAILED
         if failed and Status.IN_PROGRESS in child.statuses().values():
             raise base.PollDelay(steps=2)
+
+    def _wait_for_others(self) -> None:
+        """Wait for members that an earlier order still makes what they are to be."""
+        child, left = self.child(), set(self._rollout["left"])
+        states = {} if child is None else child.statuses()
+        at_work = [n for n, status in states.items() if status is Status.IN_PROGRESS]
+        if others := ", ".join(sorted(set(at_work) - left, key=composite.in_order)):
+            raise machines.Busy(f"waits for members that are at work already: {others}")
 
     def _wait_later(self, seconds: float) -> None:
         self._rollout["until"] = self.context.utc() + seconds

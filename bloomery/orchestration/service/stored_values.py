@@ -246,6 +246,9 @@ class StoredChildren:
     def cancel(self, stack_id: str) -> None:
         raise _only_engines()
 
+    def preempt(self, stack_id: str) -> None:
+        raise _only_engines()
+
     def suspend(self, stack_id: str) -> None:
         raise _only_engines()
 

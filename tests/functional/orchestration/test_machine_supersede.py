@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import json
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,6 +11,7 @@ from typing import Any
 import pytest
 
 from bloomery.conductor.states import State
+from bloomery.model.stacks import Template
 from tests.kit import trees
 from tests.kit.machine_sites import Site, make_site, template
 from tests.kit.row_engines import Engine, Kill, Killed
@@ -20,10 +22,27 @@ def web(image: str = "a", **more: Any) -> dict[str, Any]:
     return {"web": {"type": "OS::Ironic::Instance", "properties": properties | more}}
 
 
-def waiting(folder: Path) -> Site:
+Resources = dict[str, Any]
+Nested = Callable[[Resources], Resources]
+
+
+def in_group(resources: Resources) -> Resources:
+    """The same as the only member of a group."""
+    group = {"count": 1, "resource_def": resources["web"]}
+    return {"group": {"type": "OS::Heat::ResourceGroup", "properties": group}}
+
+
+def in_machine_group(resources: Resources) -> Resources:
+    group = {"count": 1, "member": resources["web"]["properties"]}
+    policy = {"rolling_update": {"health_gate": {"settle_seconds": 0}}}
+    kind = {"type": "OS::Ironic::InstanceGroup", "update_policy": policy}
+    return {"group": kind | {"properties": group}}
+
+
+def waiting(folder: Path, nested: Nested = dict) -> Site:
     """A site whose one machine waits for its agent, as a deployment does for most of its time."""
     site = make_site(trees.database(folder), pool=1)
-    site.create(template(web(), "first"))
+    site.create(template(nested(web()), "first"))
     return wait_for_agent(site)
 
 
@@ -59,59 +78,68 @@ def call_back(site: Site) -> None:
         site.machines._moves[uuid] = (site.now_s + 100, State.ACTIVE, "")
 
 
-def another_image(site: Site) -> None:
-    site.update(template(web("b"), "second"))
+def another_image(site: Site, nested: Nested) -> None:
+    site.update(template(nested(web("b")), "second"))
 
 
-def without_it(site: Site) -> None:
+def without_it(site: Site, _nested: Nested) -> None:
     site.update(template({}, "second"))
 
 
-def delete(site: Site) -> None:
+def delete(site: Site, _nested: Nested) -> None:
     site.delete()
 
 
-ENDS: dict[str, tuple[Callable[[Site], None], str, list[str], Any]] = {
+ENDS: dict[str, tuple[Callable[[Site, Nested], None], str, list[str], Any]] = {
     "another image": (
         another_image, "UPDATE_COMPLETE", ["active", "abort", "rebuild"], "http://b"),
     "taken out of the template": (
         without_it, "UPDATE_COMPLETE", ["active", "abort", "deleted"], None),
     "the stack is deleted": (delete, "DELETE_COMPLETE", ["active", "abort", "deleted"], None),
 }  # fmt: skip
+every_nesting = pytest.mark.parametrize("nested", [dict, in_group, in_machine_group])
 
 
+@every_nesting
 @pytest.mark.parametrize("name", ENDS)
-def test_a_deployment_that_nobody_wants_any_more_is_aborted(name: str, tmp_path: Path) -> None:
+def test_a_deployment_that_nobody_wants_any_more_is_aborted(
+    name: str, nested: Nested, tmp_path: Path
+) -> None:
     order, end, ordered, image = ENDS[name]
-    site = waiting(tmp_path)
-    order(site)
+    site = waiting(tmp_path, nested)
+    order(site, nested)
     Engine(site.db, site.runtime()).run(site.root)
     stack = site.tree().stacks[0]
-    assert f"{stack.action}_{stack.status}" == end
+    assert f"{stack.action}_{stack.status}" == end, stack.reason
     assert verbs(site) == ordered
     assert image_of(site) == image
 
 
+@every_nesting
 @pytest.mark.parametrize("name", ENDS)
-def test_an_engine_that_dies_while_it_aborts_is_succeeded(name: str, tmp_path: Path) -> None:
+def test_an_engine_that_dies_while_it_aborts_is_succeeded(
+    name: str, nested: Nested, tmp_path: Path
+) -> None:
     order, end, ordered, image = ENDS[name]
-    for number in range(1, 7):
+    for number in range(1, 9):
         (tmp_path / str(number)).mkdir()
-        site = waiting(tmp_path / str(number))
-        order(site)
+        site = waiting(tmp_path / str(number), nested)
+        order(site, nested)
         with contextlib.suppress(Killed):
             Engine(site.db, site.runtime(), Kill(number, before=True)).run(site.root)
-        Engine(site.db, site.runtime()).run(site.root)
+        if site.tree().stacks[0].status == "IN_PROGRESS":
+            Engine(site.db, site.runtime()).run(site.root)
         stack = site.tree().stacks[0]
         assert (f"{stack.action}_{stack.status}", verbs(site)) == (end, ordered), number
         assert image_of(site) == image
         site.db.close()
 
 
-def test_a_deployment_that_is_still_wanted_goes_on(tmp_path: Path) -> None:
+@every_nesting
+def test_a_deployment_that_is_still_wanted_goes_on(nested: Nested, tmp_path: Path) -> None:
     """Another name, or a change elsewhere, is no reason to begin again."""
-    site = waiting(tmp_path)
-    site.update(template(web(name="web-1"), "second"))
+    site = waiting(tmp_path, nested)
+    site.update(template(nested(web(name="web-1")), "second"))
     call_back(site)
     Engine(site.db, site.runtime()).run(site.root)
     assert site.tree().stacks[0].status == "COMPLETE"
@@ -155,3 +183,57 @@ def test_a_cleaning_that_waits_is_aborted_with_its_stack(tmp_path: Path) -> None
     assert site.tree().stacks[0].status == "COMPLETE"
     assert verbs(site)[-2:] == ["abort", "manage"]
     assert not site.machines.nodes
+
+
+def test_a_deployment_that_another_file_does_without_is_aborted(tmp_path: Path) -> None:
+    """The stack below is of a file; nothing in the template above it changes."""
+
+    def of_file(image: str) -> Template:
+        text = {"heat_template_version": "2021-04-16", "resources": web(image)}
+        document = template({"below": {"type": "web.yaml"}}).template
+        return trees.template(image, template=document, files={"web.yaml": json.dumps(text)})
+
+    site = make_site(trees.database(tmp_path), pool=1)
+    site.create(of_file("a"))
+    wait_for_agent(site)
+    site.update(of_file("b"))
+    Engine(site.db, site.runtime()).run(site.root)
+    assert site.tree().stacks[0].status == "COMPLETE", site.tree().stacks[0].reason
+    assert verbs(site) == ["active", "abort", "rebuild"]
+    assert image_of(site) == "http://b"
+
+
+def test_a_roll_out_that_is_paused_ends_for_a_new_definition(tmp_path: Path) -> None:
+    """Nobody needs to signal first; who waits for an agent meanwhile goes on."""
+    site = make_site(trees.database(tmp_path), pool=1)
+    site.create(template(in_machine_group(web()), "first"))
+    Engine(site.db, site.runtime()).run(site.root)
+    site.machines.fail_next("rebuild", "no disk")
+    site.update(template(in_machine_group(web("b")), "second"))
+
+    def look(_commits: int) -> None:
+        group = next(row for row in site.tree().resources if row.name == "group")
+        if "roll-out paused" in group.reason:
+            raise Killed
+
+    with pytest.raises(Killed):
+        Engine(site.db, site.runtime(), on_commit=look).run(site.root)
+    site.update(template(in_machine_group(web("c")), "third"))
+    Engine(site.db, site.runtime()).run(site.root)
+    stack = site.tree().stacks[0]
+    assert f"{stack.action}_{stack.status}" == "UPDATE_COMPLETE", stack.reason
+    assert image_of(site) == "http://c"
+
+
+def test_a_group_waits_for_members_that_an_earlier_order_still_makes(tmp_path: Path) -> None:
+    """A group that grows meanwhile deploys none of them again."""
+    site = waiting(tmp_path, in_machine_group)
+    call_back(site)
+    site.machines.add_node(name="p2", resource_class="pool")
+    larger = in_machine_group(web())
+    larger["group"]["properties"]["count"] = 2
+    site.update(template(larger, "second"))
+    Engine(site.db, site.runtime()).run(site.root)
+    stack = site.tree().stacks[0]
+    assert f"{stack.action}_{stack.status}" == "UPDATE_COMPLETE", stack.reason
+    assert verbs(site) == ["active", "active"]

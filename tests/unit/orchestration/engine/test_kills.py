@@ -12,7 +12,7 @@ from tests.kit.tree_world import World
 
 CHILD = """
 heat_template_version: 2021-04-16
-parameters: {p: {type: string}, wait_s: {type: number, default: 1}}
+parameters: {p: {type: string}, wait_s: {type: number, default: 5}}
 resources:
   in: {type: Test::Thing, properties: {value: {get_param: p}, wait_s: {get_param: wait_s}}}
   beside: {type: Test::Thing, depends_on: in}
@@ -32,7 +32,7 @@ resources:
     depends_on: a
     properties:
       count: COUNT
-      resource_def: {type: Test::Thing, properties: {value: "VALUE%index%", wait_s: 1}}
+      resource_def: {type: Test::Thing, properties: {value: "VALUE%index%", wait_s: 2}}
   n: {type: child.yaml, depends_on: b, properties: {p: VALUE}}
   r: {type: OS::Heat::RandomString}
 MORE

@@ -215,6 +215,8 @@ def nested():
     [
         (["suspend"], "SUSPEND_COMPLETE", 3),
         (["suspend", "resume"], "RESUME_COMPLETE", 6),
+        (["suspend", "check", "resume"], "RESUME_COMPLETE", 6),
+        (["suspend", "snapshot", "resume"], "RESUME_COMPLETE", 6),
         (["check"], "CHECK_COMPLETE", 0),
         (["snapshot"], "SNAPSHOT_COMPLETE", 0),
     ],

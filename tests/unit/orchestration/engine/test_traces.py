@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from bloomery.model.stacks import OrderKind
 from tests.kit import tree_world
 from tests.kit.simulations import told
 
@@ -104,6 +105,70 @@ def test_a_failed_update_is_rolled_back(world):
     assert {name for name in ids if ids[name] == after[name]} == {"a", "b"}
     assert world.state == "ROLLBACK_COMPLETE"
     assert world.root.previous_template_uuid is None
+
+
+BELOW = """
+resources:
+  below: {type: below.yaml, properties: {value: VALUE, fail: FAIL}}
+"""
+FILE = """
+heat_template_version: 2021-04-16
+parameters: {value: {type: string}, fail: {type: boolean}}
+resources:
+  well: {type: Test::Thing}
+  ill:
+    type: Test::Thing
+    depends_on: well
+    properties: {value: {get_param: value}, fail: {get_param: fail}}
+"""
+
+
+def below(value="x", fail="false"):
+    return BELOW.replace("VALUE", value).replace("FAIL", fail)
+
+
+def created_below(world, value="x"):
+    """Create a stack below another; return the uuids of its resource and of what is well in it."""
+    world.create(below(value), files={"below.yaml": FILE})
+    world.run()
+    return ids_below(world)
+
+
+def ids_below(world):
+    row = world.row("below")
+    return row.uuid, world.row("well", row.physical_id or "").uuid
+
+
+def test_what_failed_in_a_stack_below_is_all_that_the_next_update_makes_anew(world):
+    before = created_below(world)
+    world.update(below("y", "true"), files={"below.yaml": FILE})
+    world.run()
+    assert world.state == "UPDATE_FAILED"
+    world.update(below("y"), files={"below.yaml": FILE})
+    world.run()
+    assert (world.state, ids_below(world)) == ("UPDATE_COMPLETE", before)
+    assert world.reality.called("create", "well") == 1
+    assert world.reality.called("create", "ill") == 2
+
+
+def test_what_failed_a_check_in_a_stack_below_is_all_that_is_made_anew(world):
+    before = created_below(world, "sick")
+    world.order(OrderKind.CHECK)
+    world.run()
+    assert (world.state, world.row("below").status) == ("CHECK_FAILED", "FAILED")
+    world.update(below("fine"), files={"below.yaml": FILE})
+    world.run()
+    assert (world.state, ids_below(world)) == ("UPDATE_COMPLETE", before)
+    assert world.reality.called("create", "ill") == 2
+
+
+def test_a_stack_below_that_was_marked_unhealthy_is_made_anew(world):
+    before = created_below(world)
+    world.ask(OrderKind.MARK_UNHEALTHY, "below", unhealthy=True, reason="smoke")
+    world.update(below(), files={"below.yaml": FILE})
+    world.run()
+    assert world.state == "UPDATE_COMPLETE"
+    assert not set(ids_below(world)) & set(before)
 
 
 def test_a_rolled_back_creation_leaves_an_empty_stack_that_can_be_updated(world):

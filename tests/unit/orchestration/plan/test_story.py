@@ -149,7 +149,7 @@ def test_a_failed_update_is_rolled_back() -> None:
         "network": Verb.UPDATE,
         "key": Verb.TAKE_BACK,
         "machines": Verb.UPDATE,
-        "account": Verb.REPLACE,
+        "account": Verb.UPDATE,
         "log": Verb.UPDATE,
         "quiet": Verb.RECREATE,
     }
