@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -26,7 +27,8 @@ LOG = logging.getLogger(__name__)
 class NumberingPace:
     """``poll_s``: between looks where others are not heard of; ``net_s``: where they are.
 
-    ``gather_s``: the least time between two rounds, so that many commits cost few.
+    ``gather_s``: the least time between two rounds, so that many commits cost few, and one that
+    comes alone is numbered at once.
     """
 
     poll_s: float = 0.1
@@ -77,11 +79,12 @@ class Numberer:
         assert self._bell is not None
         while True:
             ends = self._stopping.is_set()  # before the look: it sees what was committed by then
+            began = time.monotonic()
             pause_s = self._turn(self._bell)
             if ends:
                 return
             self._bell.wait(pause_s)
-            self._stopping.wait(self._pace.gather_s)
+            self._stopping.wait(began + self._pace.gather_s - time.monotonic())
 
     def _turn(self, bell: EventBell) -> float:
         """Look once; return how long there is no need to look again."""
