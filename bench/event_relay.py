@@ -30,7 +30,7 @@ from tools import servers
 EVENTS: Final = 300
 PAUSE_S: Final = 0.01
 _NODE: Final = str(uuid.UUID(int=1))
-_SERVERS: Final = (
+SERVERS: Final = (
     (servers.postgresql, "BLOOMERY_TEST_POSTGRESQL"),
     (servers.mariadb, "BLOOMERY_TEST_MARIADB"),
 )
@@ -73,7 +73,7 @@ def database(url: sa.URL) -> Iterator[Database]:
 
 def measure() -> Sequence[Line]:
     lines = []
-    for find, variable in _SERVERS:
+    for find, variable in SERVERS:
         with find() as server, database(sa.make_url(server.env[variable])) as db:
             lines.append(_line(db, server.name.split()[0]))
     return lines

@@ -37,7 +37,7 @@ from bloomery.orchestration.resources.machines import ALLOCATION
 from bloomery.orchestration.service.machines import ServiceMachines
 from bloomery.state_dir import StateDir
 
-SMALL, LARGE = 100, 1000
+SMALL, LARGE, ROW = 100, 1000, 20
 SETTLE_S, WINDOW_S = 60.0, 240.0  # the second: in which each that waits is looked at once
 MUTE: Final = {"fake": {"wait": {"deploy.deploy": -1}}}  # its agent never calls
 IMAGE: Final = {"source": "http://images/a.img", "checksum": "f" * 64}
@@ -54,6 +54,7 @@ def measure() -> Sequence[Line]:
     )  # fmt: skip
     slope = Line(what=f"CPU of an Instance, {LARGE:,} against {SMALL}", unit="", at_most=1.1)
     commits = Line(what="commits that the stack adds per Instance", unit="", at_most=1)
+    alone = Line(what="the same, one after the other", unit="", at_most=6)
     for _ in harness.rounds():
         bare, stacked = 0.0, dict[int, float]()
         for count in (SMALL, LARGE):
@@ -61,9 +62,13 @@ def measure() -> Sequence[Line]:
                 bare = _cpu_s(deploy_bare, site, count)
                 stacked[count] = _cpu_s(deploy_stack, site, count)
                 commits.add(_turns(site) / count)
+        with service() as site:
+            order_stack(site, enrol(site, ROW), ROW, in_a_row=True)
+            _await_stack(site)
+            alone.add(_turns(site) / ROW)
         cpu.add(stacked[LARGE], bare)
         slope.add(stacked[LARGE] / LARGE / (stacked[SMALL] / SMALL))
-    return [cpu, slope, commits, *_waiting()]
+    return [cpu, slope, commits, alone, *_waiting()]
 
 
 def _waiting() -> list[Line]:
@@ -158,14 +163,19 @@ def _nobodys_stack(ident: str) -> Stack:
 def deploy_stack(site: Service, resource_class: str, count: int) -> None:
     """Deploy as many nodes by one stack."""
     order_stack(site, resource_class, count)
+    _await_stack(site)
+
+
+def _await_stack(site: Service) -> None:
     _await(site, sa.select(STACKS.c.uuid).where(STACKS.c.status == "IN_PROGRESS"))
     failed = sa.select(RESOURCES.c.reason).where(RESOURCES.c.status == "FAILED")
     if reasons := _ask(site, failed):
         raise RuntimeError(f"{len(reasons)} Instances have failed: {reasons[0]}")
 
 
-def order_stack(site: Service, resource_class: str, count: int) -> None:
-    resources = {
+def order_stack(site: Service, resource_class: str, count: int, *, in_a_row: bool = False) -> None:
+    """Order so many Instances at once; ``in_a_row``: each begins when the one before has ended."""
+    resources: dict[str, dict[str, Any]] = {
         f"i{number}": {
             "type": "OS::Ironic::Instance",
             "properties": {
@@ -177,6 +187,8 @@ def order_stack(site: Service, resource_class: str, count: int) -> None:
         }
         for number in range(count)
     }
+    for number in range(1, count if in_a_row else 0):
+        resources[f"i{number}"]["depends_on"] = f"i{number - 1}"
     template = {"heat_template_version": "2021-04-16", "resources": resources}
     request = dataclasses.replace(Request.new(), project="admin")
     site.stacks.contract.create_stack(

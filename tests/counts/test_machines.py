@@ -23,8 +23,8 @@ def instances(count: int) -> dict[str, Any]:
     }
 
 
-def deployed(site: Site, count: int) -> Engine:
-    site.create(template(instances(count)))
+def deployed(site: Site, resources: dict[str, Any]) -> Engine:
+    site.create(template(resources))
     engine = Engine(site.db, site.runtime())
     engine.run(site.root)
     assert site.stack().status == "COMPLETE"
@@ -33,16 +33,34 @@ def deployed(site: Site, count: int) -> Engine:
 
 def test_an_instance_costs_five_commits_beside_those_of_its_stack(tmp_path: Path) -> None:
     """IN_PROGRESS, node set aside, node written, deployment ordered, COMPLETE."""
-    engine = deployed(make_site(trees.database(tmp_path)), 1)
+    engine = deployed(make_site(trees.database(tmp_path)), instances(1))
     written = [turn for turn in engine.turns if any(row.name == "i0" for row in turn.resources)]
     assert len(written) == 5
+
+
+def in_a_row(count: int) -> dict[str, Any]:
+    """Each begins when the one before it has ended: no two of them share a commit."""
+    resources = instances(count)
+    for number in range(1, count):
+        resources[f"i{number}"]["depends_on"] = f"i{number - 1}"
+    return resources
+
+
+def test_an_instance_that_goes_alone_costs_four_commits(tmp_path: Path) -> None:
+    """Its first one is the last one of the Instance before it."""
+    commits = []
+    for count in (1, 11):
+        (tmp_path / str(count)).mkdir()
+        site = make_site(trees.database(tmp_path / str(count)), pool=count)
+        commits.append(deployed(site, in_a_row(count)).commits)
+    assert commits[1] - commits[0] == 4 * 10
 
 
 def test_instances_that_go_together_share_their_commits(tmp_path: Path) -> None:
     for name in ("few", "many"):
         (tmp_path / name).mkdir()
-    few = deployed(make_site(trees.database(tmp_path / "few"), pool=20), 1).commits
-    many = deployed(make_site(trees.database(tmp_path / "many"), pool=20), 20).commits
+    few = deployed(make_site(trees.database(tmp_path / "few"), pool=20), instances(1)).commits
+    many = deployed(make_site(trees.database(tmp_path / "many"), pool=20), instances(20)).commits
     assert many == few
 
 
@@ -63,7 +81,7 @@ class QueuedMachines(SimulatedMachines):
 
 def test_who_is_over_the_budget_waits_in_a_queue_and_says_so(tmp_path: Path) -> None:
     site = make_site(trees.database(tmp_path), QueuedMachines, pool=7)
-    engine = deployed(site, 7)
+    engine = deployed(site, instances(7))
     assert isinstance(site.machines, QueuedMachines)
     assert site.machines.most == 2
     assert [verb for _, verb in site.machines.orders] == ["active"] * 7
@@ -130,7 +148,7 @@ class BusyMachines(SimulatedMachines):
 
 def test_a_busy_node_is_asked_ever_later_and_the_resource_says_so(tmp_path: Path) -> None:
     site = make_site(trees.database(tmp_path), BusyMachines, pool=1)
-    engine = deployed(site, 1)
+    engine = deployed(site, instances(1))
     assert isinstance(site.machines, BusyMachines)
     times = site.machines.refused_at
     pauses = [round(after - before) for before, after in itertools.pairwise(times)]
@@ -147,7 +165,7 @@ def test_who_waits_for_a_machine_writes_nothing(tmp_path: Path) -> None:
     site = make_site(trees.database(tmp_path), BusyMachines, pool=1)
     assert isinstance(site.machines, BusyMachines)
     site.machines.refusals = 0
-    engine = deployed(site, 1)
+    engine = deployed(site, instances(1))
     ordered = next(
         number for number, turn in enumerate(engine.turns)
         for row in turn.resources if row.waits_for == row.physical_id and row.physical_id
