@@ -118,8 +118,10 @@ class Siblings:
         self.resources = resources
 
     def find(self, reference_id: Any) -> base.Resource | None:
-        named = (one for one in self.resources if one.get_reference_id() == reference_id)
-        return next(named, None)
+        return next(iter(self.list(reference_id)), None)
+
+    def list(self, reference_id: Any) -> list[base.Resource]:
+        return [one for one in self.resources if one.get_reference_id() == reference_id]
 
 
 def is_complete(check: Callable[[Any], bool], token: Any) -> bool:

@@ -116,6 +116,20 @@ def of_steps(**triggers: Any) -> Template:
     return machine_sites.template(resources, f"steps {triggers}")
 
 
+def of_configured(turbo: str = "on") -> Template:
+    """A machine whose BIOS is changed as its system is written."""
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {"node": "p1", "bios": {"settings": {"Turbo": turbo}},
+                       "apply_when": "deploy"},
+    }  # fmt: skip
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": {"get_resource": "hardware"}, "image": {"source": turbo}},
+    }
+    return machine_sites.template({"hardware": hardware, "web": web}, f"configured {turbo}")
+
+
 def of_burnt() -> Template:
     """A machine on which a runbook runs before it is deployed."""
     step = {"interface": "bios", "step": "factory_reset", "order": 1}
@@ -195,6 +209,12 @@ FLOWS = {
         lambda site: site.update(of_steps(again=1)),
         "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
     ),
+    "configure hardware with a system": Flow(
+        lambda site: site.create(of_configured()), "CREATE_COMPLETE"),
+    "configure hardware with the next system": Flow(
+        lambda site: site.update(of_configured("off")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_configured()),
+    ),
     "run a runbook before": Flow(lambda site: site.create(of_burnt()), "CREATE_COMPLETE"),
     "give a node back that was prepared": Flow(
         lambda site: site.delete(), "DELETE_COMPLETE", burnt_in_vain
@@ -245,6 +265,7 @@ def _end(site: Site) -> dict[str, Any]:
     return {
         "stack": f"{tree.stacks[0].action}_{tree.stacks[0].status}",
         "resources": sorted((row.name, row.action, row.status) for row in tree.resources),
+        "applied": [row.data["applied"] for row in tree.resources if "applied" in row.data],
         "orders": sorted(Counter(verb for _, verb in machines.orders).items()),
         "nodes": Counter(
             (node["provision_state"], node["power_state"], bool(node["instance_uuid"]),

@@ -105,6 +105,9 @@ class Siblings(Protocol):
     def find(self, reference_id: Any) -> Resource | None:
         """The one that get_resource calls so; what is changed on its record is stored as ours."""
 
+    def list(self, reference_id: Any) -> list[Resource]:
+        """All that get_resource calls so: a node, and what is configured of it, have one UUID."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResourceContext:

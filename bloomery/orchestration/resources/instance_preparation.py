@@ -1,4 +1,6 @@
-"""The runbook that cleans a node before an Instance is deployed on it for the first time.
+"""What is done to a node before the system of an Instance is written: a runbook, hardware.
+
+A runbook cleans it before the first deployment::
 
 prepare -> before <-> order_before -> deploy        manage, clean with the runbook, provide
 release <-> order_before                            back again, where it went no further
@@ -9,7 +11,7 @@ from __future__ import annotations
 from typing import Final
 
 from bloomery.conductor.states import UNSTABLE_STATES, State
-from bloomery.orchestration.resources import instance_schema, stepwise
+from bloomery.orchestration.resources import instance_schema, step_run, stepwise
 from bloomery.orchestration.resources.machines import RUNBOOK, Json
 
 BEFORE: Final = "before"  # the verb that was ordered last, of the three
@@ -53,6 +55,12 @@ class Preparation(stepwise.OnNode):
         arguments = {"runbook": runbook} if data[BEFORE] == "clean" else {}
         self.order(data[BEFORE], **arguments)
         return str(data["then"])
+
+    def hardware(self) -> list[step_run.HardwareConfiguration]:
+        """Return the configurations of the node in the same stack."""
+        siblings = self.context.siblings
+        named = siblings.list(self.node_uuid()) if siblings else []
+        return [each for each in named if isinstance(each, step_run.HardwareConfiguration)]
 
     def bring_back(self, node: Json) -> str | None:
         """Return the step that makes a node available that was only being prepared; None: it stays.

@@ -4,11 +4,13 @@ Both are cleaning of a node that is manageable, or service of one that is active
 or a runbook, ordered once, and waited for::
 
     look -> run -> ran
+
+A HardwareConfiguration may wait instead: an Instance of the same stack takes its steps along.
 """
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import UTC, datetime
 from typing import Any, ClassVar, Final
@@ -22,13 +24,18 @@ from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 from bloomery.orchestration.resources.machines import Json
 from bloomery.orchestration.resources.states import Action
 
-CLEAN, SERVICE = "clean", "service"
+CLEAN, SERVICE, DEPLOY = "clean", "service", "deploy"
+FIRST_PRIORITY: Final = 190  # of steps of a deployment; its core, which writes, has 100
+MOST_DEPLOY_STEPS: Final = 80
 SECTIONS: Final = ("firmware", "bios", "raid", "extra_steps")  # of a HardwareConfiguration
 RESTS: Final = {CLEAN: State.MANAGEABLE, SERVICE: State.ACTIVE}  # where the node stands around it
 RUNS: Final = {
     CLEAN: frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD}),
     SERVICE: frozenset({State.SERVICING, State.SERVICEWAIT, State.SERVICEHOLD}),
 }
+RESETS: Final = {"bios": ("bios", "factory_reset"), "raid": ("raid", "delete_configuration")}
+RESET: Final = "resets"  # it is deleted, and takes back what it has applied
+TAKEN: Final = "taken"  # sections that a deployment has taken along
 WAITS: Final = frozenset({State.CLEANWAIT, State.SERVICEWAIT})
 _MEMBERS: Final = {
     "interface": Schema(Type.STRING, "The interface that has the step.", required=True),
@@ -256,7 +263,7 @@ class RunbookExecution(StepRun):
 class HardwareConfiguration(StepRun):
     """Firmware, BIOS, RAID and further steps in one cleaning, or one service, of a node."""
 
-    effect_properties: ClassVar[frozenset[str]] = frozenset({*SECTIONS, "apply_when"})
+    effect_properties: ClassVar[frozenset[str]] = frozenset({*SECTIONS, "apply_when", "on_delete"})
 
     properties_schema: ClassVar[Mapping[str, Schema]] = {
         "node": Schema(Type.STRING, "UUID or name of the node.", required=True),
@@ -285,9 +292,16 @@ class HardwareConfiguration(StepRun):
         ),
         "extra_steps": STEPS,
         "apply_when": Schema(
-            Type.STRING, "manageable: cleaning of a manageable node; service: of an active one.",
+            Type.STRING,
+            "manageable: cleaning of a manageable node; service: of an active one; deploy: with "
+            "the next system that an Instance of this stack writes on it.",
             default="manageable", update_allowed=True,
-            constraints=[constraints.AllowedValues(["manageable", "service"])],
+            constraints=[constraints.AllowedValues(["manageable", SERVICE, DEPLOY])],
+        ),
+        "on_delete": Schema(
+            Type.STRING, "reset: BIOS to its defaults, and no logical disk, where it had set them.",
+            default="keep", update_allowed=True,
+            constraints=[constraints.AllowedValues(["keep", "reset"])],
         ),
         "allow_destructive": Schema(
             Type.BOOLEAN, "RAID may be changed.", default=False, update_allowed=True
@@ -300,24 +314,65 @@ class HardwareConfiguration(StepRun):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         **ATTRIBUTES,
         "applied": Attribute("What was applied last, by section.", Type.MAP, cached=False),
-    }
+        "pending": Attribute(
+            "Sections that are not applied yet, as they wait for a deployment.", Type.LIST,
+            cached=False,
+        ),
+        "drift": Attribute("What the machine has no more, in sentences.", Type.LIST, cached=False),
+    }  # fmt: skip
 
     def validate(self) -> None:
+        self._check_deploy_steps()
         if self.properties["raid"] and not self.properties["allow_destructive"]:
             raise errors.StackValidationFailed(
                 reason="cannot change RAID, which destroys data: set allow_destructive to true",
                 path=["raid"],
             )
 
+    def _check_deploy_steps(self) -> None:
+        """Refuse what a deployment, which runs each step once, cannot run."""
+        if self.properties["apply_when"] != DEPLOY:
+            return
+        names = [f"{each['interface']}.{each['step']}" for each in self._steps(SECTIONS)]
+        twice = next((name for name in names if names.count(name) > 1), None)
+        if twice is not None:
+            raise errors.StackValidationFailed(
+                reason=f"cannot run {twice} twice: a deployment runs each step once; give it "
+                "once, or another apply_when",
+                path=["extra_steps"],
+            )
+        if len(names) > MOST_DEPLOY_STEPS:
+            raise errors.StackValidationFailed(
+                reason=f"cannot run {len(names)} steps in a deployment: {MOST_DEPLOY_STEPS} at most"
+            )
+
+    def _steps(self, sections: Iterable[str]) -> list[Json]:
+        stated = [(name, self.properties[name]) for name in sections if self.properties[name]]
+        return [step for name, value in stated for step in steps_of(name, value)]
+
     @classmethod
     def effect_of_create(cls, properties: Mapping[str, Any]) -> Effect:
         return _effect_of_sections(properties, changed_sections({}, properties))
+
+    @classmethod
+    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
+        sections = [name for name in RESETS if properties.get(name)]
+        if properties["on_delete"] != "reset" or not sections:
+            return NO_EFFECT
+        mode = _mode_of(properties)
+        return Effect(
+            impact=Impact.SERVICE, verbs=(mode,), loses_data="raid" in sections, certain=False,
+            reason=f"{', '.join(sections)} of the machine: reset ({mode}), if it was applied",
+        )  # fmt: skip
 
     @classmethod
     def effect_of_update(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
     ) -> Effect:
         """A section that was left out, and is back, may still be on the machine as it was."""
+        if before["apply_when"] == DEPLOY != after["apply_when"]:  # what waited does so no more
+            effect = _effect_of_sections(after, changed_sections({}, after))
+            return replace(effect, certain=not effect.verbs)
         sections = [each for each in changed_sections(before, after) if each in names]
         effect = _effect_of_sections(after, sections)
         return replace(effect, certain=all(before.get(each) for each in sections))
@@ -326,30 +381,70 @@ class HardwareConfiguration(StepRun):
         return _mode_of(self.properties)
 
     def arguments(self) -> Json:
-        """Return the steps of sections that differ from what was applied."""
-        applied = self.record.data.get("applied") or {}
-        user_steps = [
-            step
-            for section in changed_sections(applied, self.properties)
-            for step in steps_of(section, self.properties[section])
-        ]
+        """Return the steps of what is not applied yet; at the end, those that take it back."""
+        if self.record.data.get(RESET):
+            applied = self.record.data.get("applied") or {}
+            user_steps = [_step(*RESETS[name]) for name in RESETS if applied.get(name)]
+        else:
+            user_steps = self._steps(self.pending())
         return {f"{self.mode()}_steps": numbered(user_steps)} if user_steps else {}
 
+    def pending(self) -> list[str]:
+        """Return the sections that differ from what was applied."""
+        return changed_sections(self.record.data.get("applied") or {}, self.properties)
+
     def handle_create(self) -> Any:
-        self.start()
+        self.record.data.pop(RESET, None)
+        if self.properties["apply_when"] == DEPLOY:
+            self.begin("await_deployment")
+        else:
+            self.start()
 
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        self.start()
+        self.handle_create()
+
+    def step_await_deployment(self) -> str | None:
+        """Be called as the node, by which the Instance on it asks; then there is nothing to do."""
+        self.resource_id_set(self.machines.get_node(self.node_ident())["uuid"])
+        return None
 
     def step_ran(self) -> str | None:
         following = super().step_ran()
-        self.record.data["applied"] = {name: self.properties[name] for name in SECTIONS}
+        stated = {} if self.record.data.get(RESET) else self.properties
+        self.record.data["applied"] = {name: stated.get(name) for name in SECTIONS}
         return following
 
     def handle_delete(self) -> Any:
-        """What was configured stays."""
+        """What was configured stays, unless it is to be reset."""
+        if self.properties["on_delete"] == "reset" and self.record.physical_id is not None:
+            self.record.data[RESET] = True
+            self.start()
+
+    def check_delete_complete(self, token: Any) -> bool:
+        try:
+            return self.advance()
+        except errors.NodeNotFound:
+            return True
+
+    # ------------------------------------------------------------------------ with a deployment
+
+    def steps_for_deployment(self) -> list[Json]:
+        """Return the steps that a deployment takes along, and note what they stand for."""
+        sections = self.pending() if self.properties["apply_when"] == DEPLOY else []
+        if sections:
+            self.record.data[TAKEN] = {name: self.properties[name] for name in sections}
+        return [
+            each | {"args": each.get("args") or {}, "priority": FIRST_PRIORITY - number}
+            for number, each in enumerate(self._steps(sections))
+        ]
+
+    def note_deployment(self) -> None:
+        """Note that a deployment which took steps along has ended well."""
+        data = self.record.data
+        if taken := data.pop(TAKEN, None):
+            data["applied"] = (data.get("applied") or {}) | taken
 
     def differences(self, real: Json) -> Iterator[drift.Difference]:
         """Yield what of the sections that were applied the machine has no more."""
@@ -364,6 +459,16 @@ class HardwareConfiguration(StepRun):
         if raid := applied.get("raid"):
             present = (real["raid_config"] or {}).get("logical_disks") or []
             yield from raid_differences(raid["logical_disks"], present)
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name == "pending":
+            return self.pending() if self.properties["apply_when"] == DEPLOY else []
+        if name == "drift":
+            try:
+                return [each.sentence for each in self.find_differences()]
+            except errors.NotFound:
+                return None
+        return super().resolve_attribute(name, path)
 
 
 def runs_on(properties: Mapping[str, Any], action: Action) -> bool:
@@ -390,6 +495,8 @@ def _mode_of(properties: Mapping[str, Any]) -> str:
 def _effect_of_sections(properties: Mapping[str, Any], sections: Sequence[str]) -> Effect:
     if not sections:
         return NO_EFFECT
+    if properties["apply_when"] == DEPLOY:
+        return Effect(reason=f"{', '.join(sections)}: with the next deployment of the machine")
     mode, loses_data = _mode_of(properties), "raid" in sections
     reason = f"{', '.join(sections)} of the machine: configured ({mode})"
     if loses_data:

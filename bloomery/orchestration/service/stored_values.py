@@ -215,10 +215,15 @@ class _Siblings:
         self._stack = stack
 
     def find(self, reference_id: Any) -> base.Resource | None:
+        return next(self._iterate(reference_id), None)
+
+    def list(self, reference_id: Any) -> list[base.Resource]:
+        return [*self._iterate(reference_id)]
+
+    def _iterate(self, reference_id: Any) -> Iterator[base.Resource]:
         for member in self._stack.members().values():
             if member.ready and member.reference_id() == reference_id:
-                return member.resource
-        return None
+                yield member.resource
 
 
 class StoredChildren:

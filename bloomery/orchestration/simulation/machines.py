@@ -205,7 +205,7 @@ class SimulatedMachines:
                 action=verb, node=uuid, state=node["provision_state"]
             )
         self.orders.append((uuid, verb))
-        for step in arguments.get(f"{verb}_steps") or ():
+        for step in arguments.get("deploy_steps") or arguments.get(f"{verb}_steps") or ():
             self._configure(node, step)
         reason = next((why for word, why in self._failures if word == verb), "")
         if reason:
@@ -223,6 +223,10 @@ class SimulatedMachines:
             self.bios.setdefault(node["uuid"], {}).update(settings)
         elif (step["interface"], step["step"]) == ("raid", "apply_configuration"):
             node["raid_config"] = args["raid_config"]
+        elif (step["interface"], step["step"]) == ("bios", "factory_reset"):
+            self.bios.pop(node["uuid"], None)
+        elif (step["interface"], step["step"]) == ("raid", "delete_configuration"):
+            node["raid_config"] = {}
 
     def set_power_state(self, uuid: str, target: str, timeout_s: int | None = None) -> None:
         off = {Power.OFF, Power.SOFT_OFF}

@@ -337,3 +337,74 @@ def test_what_a_system_is_given_for_its_first_boot_is_sealed(site: Site) -> None
     rows = trees.rows_of(site.db, tables.PROPERTIES_DATA)
     assert rows
     assert not [row for row in rows if "s3cret" in str(row)]
+
+
+# --------------------------------------------------------------------- hardware with a deployment
+
+
+def hardware(turbo: str = "on", **more: Any) -> dict[str, Any]:
+    properties = {"node": "p1", "bios": {"settings": {"Turbo": turbo}}, "apply_when": "deploy"}
+    return {"type": "OS::Ironic::HardwareConfiguration", "properties": properties | more}
+
+
+def together(site: Site, turbo: str, image: str, order: str = "update", **more: Any) -> str:
+    """Make, or change, an instance and what its node waits to be configured to."""
+    system = web(image) | {"depends_on": "hardware"}
+    resources = {"hardware": hardware(turbo, **more), "web": system}
+    getattr(site, order)(template(resources, f"{turbo} {image} {more}"))
+    return run(site)
+
+
+def record(site: Site, name: str) -> dict[str, Any]:
+    return next(row.data for row in site.tree().resources if row.name == name)
+
+
+def test_hardware_is_configured_by_the_deployment_that_follows(site: Site) -> None:
+    firmware = [{"component": "bmc", "url": "http://f"}]
+    assert together(site, "on", "a", "create", firmware=firmware) == "CREATE_COMPLETE"
+    assert verbs(site) == ["active"]
+    steps = noted(site).arguments["active"]["deploy_steps"]
+    assert [(each["interface"], each["priority"]) for each in steps] == [
+        ("firmware", 190), ("bios", 189)
+    ]  # fmt: skip
+    assert record(site, "hardware")["applied"].keys() == {"firmware", "bios"}
+    assert together(site, "off", "a", firmware=firmware) == "UPDATE_COMPLETE"
+    assert verbs(site) == ["active"]  # it waits
+    assert together(site, "off", "b", firmware=firmware) == "UPDATE_COMPLETE"
+    (step,) = noted(site).arguments["rebuild"]["deploy_steps"]
+    assert step["args"] == {"settings": [{"name": "Turbo", "value": "off"}]}
+    assert site.machines.list_bios_settings(node(site)["uuid"]) == {"Turbo": "off"}
+
+
+def test_hardware_waits_on_where_a_deployment_failed(site: Site) -> None:
+    for _ in range(2):
+        site.machines.fail_next("active", "no disk")
+    assert together(site, "on", "a", "create") == "CREATE_FAILED"
+    assert "applied" not in record(site, "hardware")
+    assert together(site, "on", "b") == "UPDATE_COMPLETE"
+    assert len(noted(site).arguments["rebuild"]["deploy_steps"]) == 1
+    assert record(site, "hardware")["applied"].keys() == {"bios"}
+
+
+def test_a_deployment_runs_no_step_twice(site: Site) -> None:
+    step = {"interface": "bios", "step": "apply_configuration", "args": {}}
+    assert together(site, "on", "a", "create", extra_steps=[step]) == "CREATE_FAILED"
+    assert "cannot run bios.apply_configuration twice" in reason(site, "hardware")
+    assert verbs(site) == []
+
+
+def test_hardware_is_reset_at_its_end_where_that_is_wanted(site: Site) -> None:
+    site.machines.nodes[node(site)["uuid"]]["provision_state"] = State.MANAGEABLE
+    raid = {"logical_disks": [{"size_gb": 10, "raid_level": "1"}]}
+    resource = hardware(
+        apply_when="manageable", raid=raid, allow_destructive=True, on_delete="reset"
+    )
+    site.create(template({"hardware": resource}, "first"))
+    assert run(site) == "CREATE_COMPLETE"
+    site.delete()
+    assert run(site) == "DELETE_COMPLETE"
+    steps = noted(site).arguments["clean"]["clean_steps"]
+    assert [f"{each['interface']}.{each['step']}" for each in steps] == [
+        "bios.factory_reset", "raid.delete_configuration"
+    ]  # fmt: skip
+    assert site.machines.list_bios_settings(node(site)["uuid"]) == {}

@@ -32,9 +32,10 @@ def created(site: Orchestration, name: str, resources: Any, outputs: Any = None)
     return path
 
 
-def updated(site: Orchestration, path: str, resources: Any, end: str = "UPDATE_COMPLETE") -> None:
-    assert site.ask("PUT", path, {"template": template(resources)})[0] == 202
-    site.wait_for(path, end)
+def updated(site: Orchestration, path: str, resources: Any, outputs: Any = None) -> None:
+    new = template(resources, outputs=outputs or {})
+    assert site.ask("PUT", path, {"template": new})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
 
 
 def outputs_of(site: Orchestration, path: str) -> dict[str, Any]:
@@ -152,3 +153,40 @@ def test_a_runbook_runs_before_the_deployment_on_a_node_that_is_claimed(
     assert site.ask("DELETE", path)[0] == 204
     site.wait_for(path, "DELETE_COMPLETE")
     assert ironic(site, "GET", "/v1/allocations")[1]["allocations"] == []
+
+
+def test_hardware_is_configured_as_a_system_is_written_and_reset_at_the_end(
+    site: Orchestration,
+) -> None:
+    hardware = {
+        "type": "OS::Ironic::HardwareConfiguration",
+        "properties": {
+            "node": {"get_resource": "node"}, "bios": {"settings": {"Turbo": "Enabled"}},
+            "apply_when": "deploy",
+        },
+    }  # fmt: skip
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {
+            "node": {"get_resource": "hardware"}, "image": {"boot_iso": "http://images/a.iso"},
+        },
+    }  # fmt: skip
+    resources = {"node": node("h1", inspect="none"), "hardware": hardware}
+    outputs = {name: {"value": {"get_attr": ["hardware", name]}} for name in ("pending", "drift")}
+    path = created(site, "configures", resources, outputs)
+    assert outputs_of(site, path) == {"pending": ["bios"], "drift": []}
+    updated(site, path, resources | {"web": web}, outputs=outputs)
+    assert outputs_of(site, path) == {"pending": [], "drift": []}
+    assert settings_of(site, "h1") == {"Turbo": "Enabled"}
+    updated(site, path, resources)
+    down = {"node": node("h1", inspect="none", target_state="manageable")}
+    last = {**hardware["properties"], "apply_when": "manageable", "on_delete": "reset"}
+    wait_for(lambda: node_of(site, "h1")["provision_state"] == "available", "the cleaning")
+    updated(site, path, down | {"hardware": {**hardware, "properties": last}})
+    updated(site, path, down)
+    assert settings_of(site, "h1") == {}
+
+
+def settings_of(site: Orchestration, name: str) -> dict[str, str]:
+    settings = ironic(site, "GET", f"/v1/nodes/{name}/bios")[1]["bios"]
+    return {each["name"]: each["value"] for each in settings}

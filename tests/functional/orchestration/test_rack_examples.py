@@ -219,6 +219,9 @@ EXAMPLE: dict[str, Example] = {
         change={"firmware": "http://images.example.org/bios-2.2"},
         made=both(bios("Disabled"), flashed("bios-2.1")),
         changed=both(bios("Disabled"), flashed("bios-2.2"))),
+    "hardware-deploy": Example(
+        change={"turbo": "Enabled"} | NEW_ISO,
+        made=both(bios("Disabled"), tells(pending=[])), changed=bios("Enabled")),
     "hardware-raid": Example(change={"level": "0"}, made=volumes("1"), changed=volumes("0")),
     "instance": Example(
         change={"name": "shop"}, made=both(runs(A), tells(name="web", state="active")),

@@ -11,7 +11,7 @@ from bloomery.orchestration.resources.step_run import HardwareConfiguration, Run
 NODE = {"target_state": "available", "inspect": "once", "on_delete": "delete",
         "driver": "redfish", "resource_class": "bm"}  # fmt: skip
 CONFIG = {"firmware": None, "bios": {"settings": {"A": "1"}}, "raid": None, "extra_steps": None,
-          "apply_when": "manageable"}  # fmt: skip
+          "apply_when": "manageable", "on_delete": "keep"}  # fmt: skip
 
 
 @pytest.mark.parametrize(
@@ -65,9 +65,22 @@ def test_steps_run_in_the_actions_that_are_named():
         ({"raid": {"logical_disks": []}}, ("clean",), True, False),
         ({"bios": None}, (), False, True),
         ({"bios": {"settings": {"A": "2"}}, "apply_when": "service"}, ("service",), False, True),
+        ({"bios": {"settings": {"A": "2"}}, "apply_when": "deploy"}, (), False, True),
     ],
 )
 def test_only_changed_sections_are_configured(change, verbs, loses_data, certain):
     effect = HardwareConfiguration.effect_of_update(CONFIG, {**CONFIG, **change}, set(change))
     assert (effect.verbs, effect.loses_data, effect.certain) == (verbs, loses_data, certain)
     assert effect.impact is (Impact.SERVICE if verbs else Impact.PATCH)
+
+
+def test_what_waited_for_a_deployment_is_configured_when_it_waits_no_more():
+    before = {**CONFIG, "apply_when": "deploy"}
+    effect = HardwareConfiguration.effect_of_update(before, CONFIG, {"apply_when"})
+    assert (effect.verbs, effect.certain) == (("clean",), False)
+
+
+def test_only_what_is_to_be_reset_is_at_the_end():
+    assert HardwareConfiguration.effect_of_delete(CONFIG) == NO_EFFECT
+    effect = HardwareConfiguration.effect_of_delete({**CONFIG, "on_delete": "reset"})
+    assert (effect.verbs, effect.loses_data) == (("clean",), False)
