@@ -130,6 +130,20 @@ def of_configured(turbo: str = "on") -> Template:
     return machine_sites.template({"hardware": hardware, "web": web}, f"configured {turbo}")
 
 
+def of_volume(volume: str = "a") -> Template:
+    """A machine that is switched off for its volume."""
+    web = {
+        "type": "OS::Ironic::Instance",
+        "properties": {"node": "p1", "image": {"source": "http://a"}},
+    }
+    disk = {
+        "type": "OS::Ironic::VolumeTarget", "depends_on": "web",
+        "properties": {"node": "p1", "volume_type": "iscsi", "volume_id": volume,
+                       "boot_index": 0, "allow_power_off": True},
+    }  # fmt: skip
+    return machine_sites.template({"web": web, "disk": disk}, f"volume {volume}")
+
+
 def of_burnt() -> Template:
     """A machine on which a runbook runs before it is deployed."""
     step = {"interface": "bios", "step": "factory_reset", "order": 1}
@@ -208,6 +222,10 @@ FLOWS = {
     "run steps again": Flow(
         lambda site: site.update(of_steps(again=1)),
         "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
+    ),
+    "change a volume": Flow(
+        lambda site: site.update(of_volume("b")),
+        "UPDATE_COMPLETE", lambda site: site.create(of_volume()),
     ),
     "configure hardware with a system": Flow(
         lambda site: site.create(of_configured()), "CREATE_COMPLETE"),

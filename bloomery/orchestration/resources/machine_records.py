@@ -51,7 +51,7 @@ class MachineRecord(stepwise.Stepwise):
     def handle_update(
         self, definition: Any, tmpl_diff: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> Any:
-        self.record.data[CHANGED] = sorted(prop_diff)
+        self.record.data[CHANGED] = [name for name in self.fields if name in prop_diff]
         self.begin("update")
 
     def check_update_complete(self, token: Any) -> bool:

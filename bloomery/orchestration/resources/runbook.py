@@ -101,8 +101,6 @@ class Runbook(StepsRecord):
     def step_update(self) -> str | None:
         """Traits are set beside the record, and again after a crash in between."""
         self._set_traits()
-        changed = self.record.data.get(machine_records.CHANGED, ())
-        self.record.data[machine_records.CHANGED] = [n for n in changed if n != TRAITS]
         return super().step_update()
 
     def _set_traits(self) -> None:

@@ -1,16 +1,26 @@
 """OS::Ironic::VolumeConnector and OS::Ironic::VolumeTarget: what a machine boots from over a wire.
 
-The service takes changes of them only while the node is switched off.
+The service takes changes of them only while the node is switched off.  With ``allow_power_off``
+a refusal is followed by that, and the node is switched on again when the change is made::
+
+    update -> power_off -> is_off -> update -> power_on -> is_on         and so for delete
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import ClassVar
+from collections.abc import Callable, Collection, Mapping
+from typing import Any, ClassVar, Final
 
+from bloomery import errors
+from bloomery.conductor.states import Power
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import machine_records, machines
+from bloomery.orchestration.resources import base, machine_records, machines, stepwise
+from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
+
+POWER_S: Final = 600.0  # until a machine is on, or off
+CHANGE: Final = "change"  # the step that was refused because the machine is on
+WAS_ON: Final = "was_on"
 
 _TYPES = [
     constraints.AllowedValues(["iqn", "ip", "mac", "wwnn", "wwpn", "port", "portgroup"]),
@@ -21,9 +31,99 @@ _ATTRIBUTES: Mapping[str, Attribute] = {
 }
 _NODE = Schema(Type.STRING, "UUID or name of the node.", required=True)
 _EXTRA = Schema(Type.MAP, "Notes of yours.", update_allowed=True)
+_POWER = Schema(
+    Type.BOOLEAN, "Switch the node off for a change, and on again, if it is on.", default=False,
+    update_allowed=True,
+)  # fmt: skip
 
 
-class VolumeConnector(machine_records.MachineRecord):
+class Volume(machine_records.MachineRecord):
+    """What can be changed of a machine that is off."""
+
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"power_off", "power_on"})
+    effect_properties: ClassVar[frozenset[str]] = frozenset({"allow_power_off"})
+    repairs_failed: ClassVar[bool] = True
+
+    @classmethod
+    def effect_of_update(
+        cls, before: Mapping[str, Any], after: Mapping[str, Any], names: Collection[str]
+    ) -> Effect:
+        changes = any(name in cls.fields for name in names)
+        return _effect_of_change(after) if changes else NO_EFFECT
+
+    @classmethod
+    def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
+        return _effect_of_change(properties)
+
+    @classmethod
+    def needs_replace_failed(cls) -> bool:
+        """What could not be changed, as the machine was on, is changed by the next update."""
+        return False
+
+    def step_update(self) -> str | None:
+        """Raise UpdateReplace where the record is gone, or was never made."""
+        if self.machines.find(self.noun, str(self.record.physical_id)) is None:
+            raise base.UpdateReplace
+        return self._with_power_off("update", super().step_update)
+
+    def step_delete(self) -> str | None:
+        return self._with_power_off("delete", super().step_delete)
+
+    def _with_power_off(self, step: str, change: Callable[[], str | None]) -> str | None:
+        """Make a change; where the machine has to be off for it, name the step that does that."""
+        try:
+            change()
+        except errors.InvalidStateRequested as exc:
+            if not self.properties["allow_power_off"]:
+                raise stepwise.MachineRefused(f"{exc} Or set allow_power_off.") from exc
+            self.record.data[CHANGE] = step
+            if self._node()["power_state"] == Power.ON:
+                self.record.data[WAS_ON] = True  # noted before it is off
+            return "power_off"
+        return "power_on" if self.record.data.get(WAS_ON) else None
+
+    def _node(self) -> machines.Json:
+        return self.machines.get_node(self.properties["node"])
+
+    def step_power_off(self) -> str | None:
+        """Ask for that; asked twice, it comes to the same."""
+        node = self._node()
+        if node["power_state"] != Power.OFF:
+            self.machines.set_power_state(node["uuid"], Power.OFF)
+        return "is_off"
+
+    def step_is_off(self) -> str | None:
+        self._await_power(Power.OFF)
+        return str(self.record.data[CHANGE])
+
+    def step_power_on(self) -> str | None:
+        node = self._node()
+        if node["power_state"] != Power.ON:
+            self.machines.set_power_state(node["uuid"], Power.ON)
+        return "is_on"
+
+    def step_is_on(self) -> str | None:
+        self._await_power(Power.ON)
+        self.record.data.pop(WAS_ON, None)
+        return None
+
+    def _await_power(self, target: Power) -> None:
+        node = self._node()
+        if node["power_state"] == target:
+            return
+        if node["target_power_state"] is None and node["last_error"]:
+            raise stepwise.MachineFailed(str(node["last_error"]))
+        self.wait_for(node["uuid"], POWER_S, f"for {target}")
+
+
+def _effect_of_change(properties: Mapping[str, Any]) -> Effect:
+    if not properties["allow_power_off"]:
+        return NO_EFFECT
+    reason = "the machine is switched off for it, and on again, if it is on"
+    return Effect(impact=Impact.SERVICE, certain=False, reason=reason)
+
+
+class VolumeConnector(Volume):
     """How the storage knows the machine."""
 
     noun = machines.VOLUME_CONNECTOR
@@ -38,11 +138,12 @@ class VolumeConnector(machine_records.MachineRecord):
         "type": Schema(Type.STRING, "What connector_id is.", required=True, constraints=_TYPES),
         "connector_id": Schema(Type.STRING, "The name, address or port.", required=True),
         "extra": _EXTRA,
+        "allow_power_off": _POWER,
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _ATTRIBUTES
 
 
-class VolumeTarget(machine_records.MachineRecord):
+class VolumeTarget(Volume):
     """A volume, and how it is reached."""
 
     noun = machines.VOLUME_TARGET
@@ -67,6 +168,7 @@ class VolumeTarget(machine_records.MachineRecord):
             Type.MAP, "How it is reached; it is kept as a secret.", update_allowed=True
         ),
         "extra": _EXTRA,
+        "allow_power_off": _POWER,
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = _ATTRIBUTES
     secret_properties: ClassVar[frozenset[str]] = frozenset({"properties"})

@@ -23,11 +23,17 @@ from bloomery.orchestration.resources.machines import (
     PORT,
     PORTGROUP,
     RUNBOOK,
+    VOLUME_CONNECTOR,
+    VOLUME_TARGET,
     Json,
     Patch,
 )
 
 _SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
+
+
+_VOLUMES: Final = frozenset({VOLUME_CONNECTOR, VOLUME_TARGET})
+_DELETABLE: Final = frozenset({State.ENROLL, State.MANAGEABLE, State.ADOPTFAIL})
 
 
 class _Move(NamedTuple):
@@ -312,6 +318,7 @@ class SimulatedMachines:
 
     def update(self, noun: str, uuid: str, patch: Patch) -> None:
         record = self.records[noun][uuid]
+        self._check_power(noun, record)
         self.records[noun][uuid] = jsonpatch.apply_patch(record, [dict(each) for each in patch])
 
     def delete(self, noun: str, uuid: str) -> None:
@@ -319,12 +326,23 @@ class SimulatedMachines:
         if record is None:
             raise errors.NotFound(reason=f"{noun} {uuid} could not be found")
         node = self.nodes.get(record.get("node_uuid") or "")
+        if node is not None and node["provision_state"] not in _DELETABLE:
+            self._check_power(noun, record)
         if noun == ALLOCATION and node is not None:
             self._settle(node)
             if node["provision_state"] != State.AVAILABLE:
                 raise errors.InvalidState(reason=f"allocation {uuid}: its node is in use")
             node |= {"instance_uuid": None, "allocation_uuid": None}
         del self.records[noun][uuid]
+
+    def _check_power(self, noun: str, record: Json) -> None:
+        """Volumes of a machine that is on may not be changed."""
+        node = self.nodes.get(record.get("node_uuid") or "")
+        if noun in _VOLUMES and node is not None and node["power_state"] != Power.OFF:
+            raise errors.InvalidStateRequested(
+                action=f"{noun} update", node=node["uuid"], state=node["power_state"],
+                advice=" Power it off first.",
+            )  # fmt: skip
 
     def set_runbook_traits(self, uuid: str, traits: Sequence[str]) -> None:
         self.records[RUNBOOK][uuid]["traits"] = sorted(traits)

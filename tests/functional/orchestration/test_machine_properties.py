@@ -408,3 +408,38 @@ def test_hardware_is_reset_at_its_end_where_that_is_wanted(site: Site) -> None:
         "bios.factory_reset", "raid.delete_configuration"
     ]  # fmt: skip
     assert site.machines.list_bios_settings(node(site)["uuid"]) == {}
+
+
+# ------------------------------------------------------------------------------------- volumes
+
+
+def with_volume(site: Site, order: str, volume: str | None, **more: Any) -> str:
+    """Make, or change, a stack of a volume on a node that is there; None: without the volume."""
+    properties = {"node": "p1", "volume_type": "iscsi", "volume_id": volume, "boot_index": 0}
+    target = {"type": "OS::Ironic::VolumeTarget", "properties": properties | more}
+    resources = {"other": {"type": "OS::Heat::None"}} | ({"disk": target} if volume else {})
+    getattr(site, order)(template(resources, f"{volume} {more}"))
+    return run(site)
+
+
+@pytest.mark.parametrize("last", ["b", None])
+def test_a_machine_that_is_on_is_switched_off_for_its_volumes_where_it_may(
+    site: Site, last: str | None
+) -> None:
+    assert with_volume(site, "create", "a") == "CREATE_COMPLETE"
+    real = site.machines.nodes[node(site)["uuid"]]
+    real |= {"provision_state": State.ACTIVE, "power_state": Power.ON}
+    assert with_volume(site, "update", last).endswith("FAILED")
+    assert with_volume(site, "update", "a", allow_power_off=True) == "UPDATE_COMPLETE"
+    assert noted(site).powers == []
+    assert with_volume(site, "update", last, allow_power_off=True) == "UPDATE_COMPLETE"
+    assert noted(site).powers == [Power.OFF, Power.ON]
+    kept = site.machines.records["volumetarget"].values()
+    assert [each["volume_id"] for each in kept] == ([last] if last else [])
+
+
+def test_a_machine_that_may_not_be_switched_off_keeps_its_volume(site: Site) -> None:
+    assert with_volume(site, "create", "a") == "CREATE_COMPLETE"
+    site.machines.nodes[node(site)["uuid"]]["power_state"] = Power.ON
+    assert with_volume(site, "update", "b") == "UPDATE_FAILED"
+    assert "Power it off first. Or set allow_power_off" in reason(site, "disk")

@@ -190,3 +190,21 @@ def test_hardware_is_configured_as_a_system_is_written_and_reset_at_the_end(
 def settings_of(site: Orchestration, name: str) -> dict[str, str]:
     settings = ironic(site, "GET", f"/v1/nodes/{name}/bios")[1]["bios"]
     return {each["name"]: each["value"] for each in settings}
+
+
+def test_a_machine_is_switched_off_for_its_volume_and_on_again(site: Orchestration) -> None:
+    def resources(volume: str, **more: Any) -> dict[str, Any]:
+        target = {
+            "node": {"get_resource": "node"}, "volume_type": "iscsi", "volume_id": volume,
+            "boot_index": 0,
+        }  # fmt: skip
+        disk = {"type": "OS::Ironic::VolumeTarget", "properties": target | more}
+        return {"node": node("v1", inspect="none"), "disk": disk}
+
+    path = created(site, "volumes", resources("a", allow_power_off=True))
+    ironic(site, "PUT", "/v1/nodes/v1/states/power", {"target": "power on"})
+    wait_for(lambda: node_of(site, "v1")["power_state"] == "power on", "the power")
+    updated(site, path, resources("b", allow_power_off=True))
+    assert node_of(site, "v1")["power_state"] == "power on"
+    (target,) = ironic(site, "GET", "/v1/volume/targets?detail=true&node=v1")[1]["targets"]
+    assert target["volume_id"] == "b"
