@@ -73,7 +73,8 @@ def begin(task: TaskManager, arguments: ProvisionArguments) -> None:
     cleanup.wipe_internal_info(task, "deploy")
     _lease(task)
     if arguments.configdrive:
-        _store_configdrive(task, arguments.configdrive)
+        with configdrive.ONE_AT_A_TIME:
+            _store_configdrive(task, arguments.configdrive)
 
 
 def _store_configdrive(task: TaskManager, drive: Any) -> None:
@@ -164,9 +165,10 @@ def _build_configdrive(task: TaskManager) -> None:
 
     The end of the step stores it; after a crash before that, it is made again.
     """
-    drive = task.runtime.sealer.open(task.node.instance_info["configdrive"])
-    if isinstance(drive, dict):
-        _store_configdrive(task, configdrive.image_of(task.node, drive))
+    with configdrive.ONE_AT_A_TIME:
+        drive = task.runtime.sealer.open(task.node.instance_info["configdrive"])
+        if isinstance(drive, dict):
+            _store_configdrive(task, configdrive.image_of(task.node, drive))
 
 
 def _finish_deploy(task: TaskManager, result: Mapping[str, Any]) -> Transition:

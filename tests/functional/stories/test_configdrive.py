@@ -74,9 +74,30 @@ def test_an_empty_one_keeps_what_is_there(stage, node, empty):
     assert stored(stage, node) == "QUJD"
 
 
-def test_one_that_is_too_large_moves_nothing(stage, node):
-    answer = stage.try_to(node, "active", configdrive={"user_data": "x" * (33 << 20)})
+@pytest.mark.parametrize("drive", [OBJECT, "QUJD"])
+def test_one_conductor_seals_and_builds_one_at_a_time(stage, node, monkeypatch, drive):
+    lock = threading.Lock()
+    monkeypatch.setattr(configdrive, "ONE_AT_A_TIME", lock)
+    sealer, entered = stage.site.runtime.sealer, []
+
+    def noted(method):
+        def call(*args):
+            entered.append(lock.locked())
+            return method(*args)
+
+        return call
+
+    monkeypatch.setattr(sealer, "seal_whole", noted(sealer.seal_whole))
+    monkeypatch.setattr(configdrive, "image_of", noted(configdrive.image_of))
+    stage.ask(node, "active", configdrive=drive)
+    stage.wait_for(node, "active")
+    assert entered == [True] * (3 if drive is OBJECT else 1)
+
+
+def test_one_that_is_too_large_moves_nothing(stage, node, monkeypatch):
+    monkeypatch.setattr(configdrive, "MOST_MIB", 1)
+    answer = stage.try_to(node, "active", configdrive={"user_data": "x" * (1 << 20)})
     assert answer.status == 400
-    assert "configdrive takes at most 64 MiB" in answer.said
+    assert "configdrive takes at most 1 MiB" in answer.said
     assert stage.standing(node) == ("available", None)
     assert stage.site.node(node).instance_info == {}

@@ -6,6 +6,7 @@ import base64
 import gzip
 import io
 import json
+import random
 from typing import Any
 
 import pycdlib
@@ -52,6 +53,12 @@ def test_both_versions_hold_all_files(facade: str):
     assert contents == {}
 
 
+def test_both_versions_share_their_files():
+    noise = random.Random(1).randbytes(1 << 19).hex()
+    image = configdrive.image_of(NODE, {"user_data": noise})
+    assert len(noise) < len(gzip.decompress(base64.b64decode(image))) < 1.5 * len(noise)
+
+
 @pytest.mark.parametrize(
     "document", [{"meta_data": {}}, {"user_data": None}, {"user_data": "", "network_data": {}}]
 )
@@ -69,7 +76,7 @@ def test_user_data_that_are_no_text_are_json(user_data: Any):
     assert json.loads(contents["/openstack/latest/user_data"]) == user_data
 
 
-@pytest.mark.parametrize("large", ["A" * (87 << 20), {"user_data": "x" * (33 << 20)}])
+@pytest.mark.parametrize("large", ["A" * (87 << 20), {"user_data": "x" * (65 << 20)}])
 def test_what_is_larger_than_its_partition_is_refused(large: Any):
     with pytest.raises(errors.InvalidParameterValue, match="configdrive takes at most 64 MiB"):
         configdrive.check_size(NODE, large)
