@@ -27,6 +27,7 @@ from bloomery.conf.conductor import Conductor
 from bloomery.conf.default import Default
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
+from bloomery.lab.bmc import Rules
 from bloomery.lab.rack import Machine, Rack
 from bloomery.lab.system import System
 from tests.fakes.client import Answer
@@ -36,6 +37,7 @@ from tests.kit.stories import Stage
 from tests.kit.waiting import wait_for
 
 ISO: Final = "http://images.test/rescue.iso"
+FIRMWARE: Final = "http://images.test/boot-2.1"  # runs after a restart
 LONG_S: Final = 60.0  # far beyond what any budget below allows
 GRACE_S: Final = 30.0  # for a machine that is busy with other things
 PAUSE_S: Final = 0.4
@@ -88,6 +90,9 @@ PROCESSORS: Final = Request("GET of processors", "GET", "/Processors$")
 THERMAL: Final = Request("GET of thermal", "GET", "/Thermal$")
 BIOS: Final = Request("GET of BIOS", "GET", "/Bios$")
 REGISTRY: Final = Request("GET of the registry", "GET", "/Registries/[^/]+$")
+SETTINGS: Final = Request("PATCH of BIOS settings", "PATCH", "/Bios/Settings$")
+UPDATE: Final = Request("SimpleUpdate", "POST", r"UpdateService\.SimpleUpdate$")
+TASK: Final = Request("GET of the task", "GET", "/TaskMonitors/[^/]+$")
 MANAGER: Final = Request("GET of the manager", "GET", r"/Managers/[^/]+$")
 
 # Budgets, and the seconds that they have here.
@@ -110,7 +115,12 @@ def conf() -> Conf:
         Conf(),
         default=Default(enabled_hardware_types=("redfish",)),
         conductor=Conductor(**CONDUCTOR),
-        redfish=Redfish(connect_timeout=2, read_timeout=3, power_on_conflict_retry_interval=1),
+        redfish=Redfish(
+            connect_timeout=2,
+            read_timeout=3,
+            power_on_conflict_retry_interval=1,
+            firmware_update_status_interval=1,
+        ),
         bmc=BmcOptions(
             call_timeout=int(BUDGETS[CALL]),
             breaker_failures=5,
@@ -220,6 +230,21 @@ def _read(interface: str, method: str) -> Callable[[Trial, str], Any]:
     return ask
 
 
+def _clean(interface: str, step: str, *settings: dict[str, Any]) -> Callable[[Trial, str], Any]:
+    """Clean by one step; a node that failed before is made manageable by an operator."""
+
+    def ask(trial: Trial, node: str) -> None:
+        if trial.stage.site.node(node).provision_state == "clean failed":
+            _checked(trial.stage.api.delete(f"/v1/nodes/{node}/maintenance"))
+            trial.stage.ask(node, "manage")
+            trial.wait(node)
+        steps = [{"interface": interface, "step": step, "args": {"settings": list(settings)}}]
+        trial.stage.ask(node, "clean", clean_steps=steps, disable_ramdisk=True)
+        trial.wait(node)
+
+    return ask
+
+
 class Refused(Exception):
     """The API said no."""
 
@@ -289,6 +314,18 @@ OPERATIONS: Final = (
     Operation(
         name="read firmware versions", ask=_read("firmware", "cache_firmware_components"),
         requests=(LOOK, MANAGER), is_so=lambda _system, read: len(read.result["firmware"]) == 2,
+    ),
+    Operation(
+        name="apply BIOS settings", requests=(BIOS, SETTINGS, RESET),
+        ask=_clean("bios", "apply_configuration", {"name": "NumCores", "value": 4}),
+        is_so=lambda system, _: system.bios["NumCores"] == 4,
+        budgets=(CALL, CALL, OUTAGE, POWER, POWER),
+    ),
+    Operation(
+        name="update firmware", requests=(LOOK, UPDATE, TASK),
+        ask=_clean("firmware", "update", {"component": "bios", "url": FIRMWARE}),
+        is_so=lambda system, _: system.firmware["BIOS"] == FIRMWARE.rpartition("/")[2],
+        budgets=(CALL, CALL, OUTAGE, POWER, POWER),
     ),
 )  # fmt: skip
 
@@ -371,8 +408,9 @@ class Trial:
         for over_tls in (False, True):
             count = sum(cell.tls is over_tls for cell in listed)
             files = certificates.certificate(self._folder) if over_tls and count else None
-            rack = racks.enter_context(Rack(count, apart=True, tls=files)) if count else None
-            made.append(iter(rack.machines if rack else ()))
+            rules = Rules(update_s=0.2)
+            rack = Rack(count, apart=True, tls=files, rules=rules) if count else None
+            made.append(iter(racks.enter_context(rack).machines if rack else ()))
         return [next(made[cell.tls]) for cell in listed]
 
     def _row(self, cell: Cell, machine: Machine) -> Row:
