@@ -16,7 +16,7 @@ from bloomery.lab import models
 from bloomery.lab.bmc import Rules
 from bloomery.outcome import Again
 from tests.functional.redfish import conftest
-from tests.functional.redfish.conftest import manageable
+from tests.functional.redfish.conftest import ISO, available, manageable
 from tests.kit.stories import Stage
 
 RESET = {"interface": "bios", "step": "factory_reset"}
@@ -116,6 +116,17 @@ def test_an_instance_is_restarted_to_get_its_settings(stage, machine, node) -> N
     stage.ask(node, "service", service_steps=[apply(ProcTurboMode="Disabled")])
     assert stage.wait_for(node, "active")["last_error"] is None
     assert (machine.system.bios["ProcTurboMode"], machine.system.power) == ("Disabled", "On")
+
+
+def test_a_deployment_sets_the_bios_before_it_boots(stage, machine) -> None:
+    node = available(stage, machine)
+    machine.system.history.clear()
+    stage.ask(node, "active", deploy_steps=[apply(NumCores=4) | {"priority": 150}])
+    shown_node = stage.wait_for(node, "active")
+    assert (shown_node["last_error"], shown_node["power_state"]) == (None, "power on")
+    assert (machine.system.bios["NumCores"], machine.system.booted["image"]) == (4, ISO)
+    boots = [what for what in machine.system.happened if what.startswith("boots from")]
+    assert [what.split()[2] for what in boots] == ["None", "Cd"]
 
 
 @pytest.mark.parametrize("step", [apply(NumCores=4), RESET])
@@ -240,6 +251,16 @@ def test_an_answer_that_is_lost_flashes_nothing_twice(flashing, target, fault) -
     assert [what for what in target.system.happened if "firmware" in what] == [
         "BIOS firmware is 2.1"
     ]
+
+
+def test_an_instance_keeps_running_while_its_bmc_is_updated(flashing, target) -> None:
+    node = manageable(flashing, target)
+    flashing.site.set(node, provision_state="active", power_state="power on")
+    target.system._on = True
+    flashing.ask(node, "service", service_steps=[update(("bmc", f"{FILES}/bmc-1.1"))])
+    assert flashing.wait_for(node, "active")["last_error"] is None
+    assert (target.system.firmware["BMC"], target.system.power) == ("bmc-1.1", "On")
+    assert [what for what in target.system.happened if not what.startswith("BMC")] == []
 
 
 def test_an_update_waits_for_a_bmc_that_is_silent_when_it_begins(flashing, target) -> None:
