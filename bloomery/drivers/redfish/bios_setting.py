@@ -15,7 +15,7 @@ from bloomery import clock, errors
 from bloomery.conductor.states import Power as PowerState
 from bloomery.drivers import base, substeps
 from bloomery.drivers.redfish.access import Access
-from bloomery.outcome import Again, Done, Outcome
+from bloomery.outcome import Again, Outcome
 
 _LONGEST_PAUSE_S: Final = 15.0
 _UNTIL: Final = "redfish_setting_until"
@@ -58,18 +58,28 @@ class BiosSetting:
     def _ask(self) -> None:
         """Set it unless it is so; remember until when we look if that was not enough.
 
-        A machine that is recorded as off may be on, for a run of this step that was cut off.
+        A machine that was off may be on for a run of this step that was cut off.
         """
-        for key in (_UNTIL, _WAS_OFF, _LATE):
-            self._memory.pop(key, None)
-        if self.task.node.power_state == PowerState.OFF:
-            self._memory[_WAS_OFF] = True
+        was_off = self.task.node.power_state == PowerState.OFF or self._was_cut_off()
+        self._forget()
+        if was_off:
+            self._memory[_WAS_OFF] = self.task.node.provision_state
         if self._reads_needless():
             return
         self.access.change(self.task, self.change, repeatable=True)
         if not self._reads_needless():
             until = clock.now() + timedelta(seconds=self._limit_s)
             self._memory[_UNTIL] = until.isoformat()
+
+    def _was_cut_off(self) -> bool:
+        """Tell whether a run of now, in this state, has noted that the machine was off."""
+        until, state = self._memory.get(_UNTIL), self._memory.get(_WAS_OFF)
+        is_recent = until is not None and clock.now() < datetime.fromisoformat(until)
+        return is_recent and state == self.task.node.provision_state
+
+    def _forget(self) -> None:
+        for key in (_UNTIL, _WAS_OFF, _LATE):
+            self._memory.pop(key, None)
 
     def _restart(self) -> Outcome | None:
         return self.task.driver.power.reboot(self.task) if _UNTIL in self._memory else None
@@ -83,20 +93,18 @@ class BiosSetting:
                 after_s = min(_LONGEST_PAUSE_S, 1 + (self._limit_s - left_s) / 4)
                 return Again(after_s=after_s, reason=f"waiting for {self.what} to take effect")
             self._memory[_LATE] = True
-        del self._memory[_UNTIL]
         return None
 
     def _restore(self) -> Outcome | None:
         """Switch off again what was off."""
         if _WAS_OFF not in self._memory:
             return None
-        outcome = self.task.driver.power.set_power_state(self.task, PowerState.OFF)
-        if isinstance(outcome, Done):
-            del self._memory[_WAS_OFF]
-        return outcome
+        return self.task.driver.power.set_power_state(self.task, PowerState.OFF)
 
     def _judge(self) -> None:
-        if self._memory.pop(_LATE, False):
+        is_late = self._memory.get(_LATE)
+        self._forget()
+        if is_late:
             raise errors.StepFailure(
                 reason=f"{self.what} was set and did not take effect within {self._limit_s} s",
             )

@@ -10,14 +10,17 @@ import threading
 
 import pytest
 
+from bloomery.conductor import recovery
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
+from bloomery.drivers.redfish.wire import Wire
 from bloomery.lab import models
 from bloomery.lab.bmc import Rules
 from bloomery.outcome import Again
 from tests.functional.redfish import conftest
 from tests.functional.redfish.conftest import ISO, available, manageable
 from tests.kit.stories import Stage
+from tests.kit.waiting import wait_for
 
 RESET = {"interface": "bios", "step": "factory_reset"}
 
@@ -333,3 +336,46 @@ def test_what_cannot_be_flashed_is_refused(flashing, target, entry, told) -> Non
     node = manageable(flashing, target)
     assert told in clean(flashing, node, update(entry))["last_error"]
     assert target.bmc.tasks == {}
+
+
+# ----------------------------------------------------------------------- workers that die
+
+
+@pytest.mark.parametrize("dies_at", range(4))
+@pytest.mark.parametrize(
+    ("step", "orders"),
+    [
+        (apply(NumCores=4), ["PATCH Settings", "POST On", "POST ForceOff"]),
+        (update(("bios", f"{FILES}/boot-2.1")), ["POST SimpleUpdate", "POST On", "POST ForceOff"]),
+    ],
+    ids=["bios", "firmware"],
+)
+def test_a_step_goes_on_whose_worker_died_right_after_any_order(
+    flashing, target, monkeypatch, step, orders, dies_at
+) -> None:
+    """The last of the places is one that it does not come to: nobody dies."""
+    node, seen, request = manageable(flashing, target), [], Wire.request
+
+    def deadly(self, method, url, **more):
+        answer = request(self, method, url, **more)
+        if method != "GET" and not url.endswith("/Sessions"):
+            what = more.get("json", {}).get("ResetType") or url.rpartition("/")[2]
+            seen.append(f"{method} {what.rpartition('.')[2]}")
+            if len(seen) == dies_at + 1:
+                raise SystemExit
+        return answer
+
+    monkeypatch.setattr(Wire, "request", deadly)
+    flashing.ask(node, "clean", clean_steps=[step], disable_ramdisk=True)
+    wait_for(lambda: flashing.site.is_free(node), "the cleaning, or its worker, to end")
+    if dies_at < len(orders):
+        assert flashing.site.node(node).provision_state == "cleaning"
+        recovery.adopt(flashing.site.runtime, node)
+    ended = flashing.wait_for(node, "manageable")
+    flashing.wait_until_free(node)
+    assert (ended["last_error"], ended["power_state"]) == (None, "power off")
+    assert seen[: dies_at + 1] == orders[: dies_at + 1]
+    assert len(target.bmc.tasks) == seen.count("POST SimpleUpdate") <= 1
+    system = target.system
+    assert system.power == "Off"
+    assert system.bios["NumCores"] == 4 or system.firmware["BIOS"] == "boot-2.1"
