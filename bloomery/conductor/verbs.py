@@ -57,7 +57,8 @@ class Limit:
     def requirement(self, task: TaskManager) -> EncodedWrite:
         """Return what raises ConcurrentActionLimit, in the transaction that moves the node.
 
-        Counted there, nobody comes in between.
+        Counted there, nobody comes in between.  It is the last write: nodes that move at a time
+        wait for each other from there until the commit.
         """
         conf, node = task.runtime.conf.conductor, task.node
         limit = getattr(conf, self.option)
@@ -204,7 +205,7 @@ def _start_flow(
         call_args=(slot, flow),
         err_handler=_put_back(task, flow),
         target_state=verb.target_state,
-        journal=[*required, *_give_up_waiting_flow(task.node), *flow.opening],
+        journal=[*_give_up_waiting_flow(task.node), *flow.opening, *required],
     )
 
 

@@ -14,6 +14,7 @@ import pytest
 from bloomery import errors
 from bloomery.conductor import states, verbs
 from bloomery.conductor.manager import ConductorManager
+from bloomery.db.engine import Meter
 
 CALLERS = 4
 # Whoever got in stays until everybody has asked.
@@ -87,3 +88,15 @@ def test_as_many_as_allowed_get_in_and_the_others_are_as_they_were(
         assert (now.last_error, now.deploy_step) == (None, before[node][0].deploy_step)
         assert (site.history(node), site.events(node)) == before[node][1:]
         assert site.runs(node) == []
+
+
+def test_nodes_wait_for_each_other_no_longer_than_it_takes_to_count(make_site):
+    """On a server a row is locked from the count to the commit: all else was written before."""
+    site = make_site()
+    node = site.enrol(provision_state="available")
+    meter = Meter(site.db)
+    site.deploy(node)
+    site.wait_for_state(node, "active")
+    counted = next(n for n, said in enumerate(meter.statements) if "count(*)" in said)
+    written = [said.split("(")[0].strip() for said in meter.statements[:counted]]
+    assert "INSERT INTO step_runs" in written
