@@ -151,6 +151,13 @@ def cpu_s(pid: int) -> float:
     return time.clock_gettime((~pid << 3) | 2)  # the kernel's id of another process's CPU clock
 
 
+def machine_cpu_s() -> float:
+    """Return the CPU time of all processes since the machine was started."""
+    all_cores = Path("/proc/stat").read_text().splitlines()[0]
+    user, nice, system, _idle, _waits, irq, softirq, *_ = map(int, all_cores.split()[1:])
+    return (user + nice + system + irq + softirq) / os.sysconf("SC_CLK_TCK")
+
+
 def rss_mib(pid: int) -> float:
     """Return the resident memory of a process."""
     pages = int(Path(f"/proc/{pid}/statm").read_text().split()[1])

@@ -2,7 +2,9 @@
 
 Cycles of nodes are asked of an API, which calls conductors by JSON-RPC; each value is what a node
 takes with three conductors, its floor with one.  BMCs of 50 ms hold a worker for as long: a fake
-machine is asked three times in a cycle, and answers each time as slowly as twenty such calls.  The
+machine is asked three times in a cycle, and answers each time as slowly as twenty such calls.
+Nodes come in equal numbers to the conductors: how unevenly a ring of 32 partitions a host spreads
+so few would be measured else.  The notes tell what the machine was busy with.  The
 dead conductor has never lived: its rows say that it works on a thousand deployments, and its
 counter stands still.
 """
@@ -10,12 +12,14 @@ counter stands still.
 from __future__ import annotations
 
 import contextlib
-import json
+import os
 import shutil
+import statistics
 import sys
 import threading
 import time
 import uuid
+from collections import deque
 from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -36,6 +40,7 @@ from bloomery.db.tables import NODES
 from bloomery.model.provision import ProvisionArguments
 from bloomery.model.request import Request
 from bloomery.model.step import Run
+from bloomery.rpc.ring import Ring
 from bloomery.state_dir import StateDir
 from tools import servers
 
@@ -81,34 +86,73 @@ def _compare(line: Line, url: sa.URL, options: dict[str, Any]) -> None:
     with _site(url, 3, options) as three, _site(url, 1, options) as one:
         for _ in harness.rounds():
             line.add(three.cycle_ms(), one.cycle_ms())
+        line.note = f"cores busy: {three.busy()} with 3, {one.busy()} with 1, of {os.cpu_count()}"
 
 
 class Site:
     """Conductors, an API, and the rows to see what became of what was asked."""
 
-    def __init__(self, db: Database, api: Role) -> None:
-        self._db, self._api = db, api
+    def __init__(self, db: Database, roles: Sequence[Role]) -> None:
+        self._db, self._roles, self._api = db, roles, roles[-1]
+        self._ring = Ring(db)
+        self._own_busy: list[float] = []
+        self._all_busy: list[float] = []
 
     def cycle_ms(self) -> float:
         """Take so many nodes through a cycle at once; return the wall time of one."""
         with ThreadPoolExecutor(CLIENTS) as clients:
-            uuids = list(clients.map(self._enrol, range(NODES_OF_A_ROUND)))
-            began = time.perf_counter()
+            uuids = list(clients.map(self._enrol, self._spread()))
+            began, own_s, all_s = time.perf_counter(), self._cpu_s(), harness.machine_cpu_s()
             for verb, arrived in WAY:
-                list(clients.map(lambda node, verb=verb: self._order(node, verb), uuids))
+                self._order_all(clients, uuids, verb)
                 self._wait(uuids, arrived)
-            return (time.perf_counter() - began) * 1000 / NODES_OF_A_ROUND
+            took_s = time.perf_counter() - began
+        self._own_busy.append((self._cpu_s() - own_s) / took_s)
+        self._all_busy.append((harness.machine_cpu_s() - all_s) / took_s)
+        return took_s * 1000 / NODES_OF_A_ROUND
 
-    def _enrol(self, _number: int) -> str:
-        made = Client(self._api.port).ask("POST", "/v1/nodes", {"driver": "fake-hardware"})
-        return str(json.loads(made)["uuid"])
+    def busy(self) -> str:
+        """Tell how many cores were: with the database and neighbours, and without."""
+        return f"{statistics.mean(self._all_busy):.1f} (own {statistics.mean(self._own_busy):.1f})"
 
-    def _order(self, node: str, verb: str) -> None:
-        """Ask until a worker is free."""
-        client, path = Client(self._api.port), f"/v1/nodes/{node}/states/provision"
-        while client.ask("PUT", path, {"target": verb}, allowed=(202, 409, 503)):
-            time.sleep(_AGAIN_S)
-        client.close()
+    def _cpu_s(self) -> float:
+        """Return the CPU time of the conductors, the API and this program."""
+        return sum(role.cpu_s() for role in self._roles) + time.process_time()
+
+    def _spread(self) -> list[str]:
+        """Return UUIDs of new nodes, as many of them for each conductor."""
+        hosts = self._ring.living_hosts()
+        left = dict.fromkeys(hosts, NODES_OF_A_ROUND // len(hosts))
+        uuids = []
+        while len(uuids) < NODES_OF_A_ROUND:
+            node = str(uuid.uuid4())
+            host = self._ring.host_of_node(driver="fake-hardware", group="", uuid=node)
+            if left[host]:
+                left[host] -= 1
+                uuids.append(node)
+        return uuids
+
+    def _enrol(self, node: str) -> str:
+        values = {"driver": "fake-hardware", "uuid": node}
+        Client(self._api.port).ask("POST", "/v1/nodes", values)
+        return node
+
+    def _order_all(self, clients: ThreadPoolExecutor, uuids: list[str], verb: str) -> None:
+        """Ask for each node until a worker of its conductor is free; meanwhile, for the others."""
+        left = deque(uuids)
+
+        def work(_number: int) -> None:
+            client = Client(self._api.port)
+            with contextlib.suppress(IndexError):  # nothing is left
+                while True:
+                    node = left.popleft()
+                    path = f"/v1/nodes/{node}/states/provision"
+                    if client.ask("PUT", path, {"target": verb}, allowed=(202, 409, 503)):
+                        left.append(node)
+                        time.sleep(_AGAIN_S)
+            client.close()
+
+        list(clients.map(work, range(CLIENTS)))
 
     def _wait(self, uuids: list[str], state: str) -> None:
         at_rest = sa.select(sa.func.count()).where(
@@ -156,7 +200,7 @@ def _site(url: sa.URL, count: int, options: dict[str, Any]) -> Iterator[Site]:
             until_done.enter_context(role)
         for role in (*roles, api):
             role.ready()
-        yield Site(db, api)
+        yield Site(db, [*roles, api])
 
 
 def _shared(db: Database, folder: Path) -> dict[str, Any]:
