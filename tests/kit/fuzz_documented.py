@@ -37,9 +37,10 @@ CHECKS = [
 # interface a driver has, or which operation a patch may do.  Neither are query arguments that name
 # things (fields, sort keys, markers, rows) or that a noun knows but a version or policy refuses.
 ACCEPTED = ("limit", "sort_dir", "detail")
-# 400 as Ironic has it: nested items, methods of vendors that are not for GET, nobody named.
+# 400 as Ironic has it: nested items, methods of vendors that are not for GET, nobody named, and the
+# allocation of a node that another request has deleted.
 REFUSED = re.compile(
-    r".*}/(nodes|ports|portgroups|volume/connectors|volume/targets)/{\w+}"
+    r".*}/(nodes|ports|portgroups|volume/connectors|volume/targets)/{\w+}|.*/{\w+}/allocation"
     r"|.*/vendor_passthru(/{\w+})?|/v1/nodes/validate|/v1/lookup"
 )
 ROUND = 10
