@@ -189,7 +189,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         if following := self._after_signal():
             return following
         left, present = self._rollout["left"], self.present()
-        self._wait_for_others()
+        if not self._rollout["batch"]:
+            self._wait_for_others()
         if new := [name for name in self._names(surge=bool(left)) if name not in present]:
             batch = new[: self._pace.create_batch_size]
             self._rollout["new"] += batch
@@ -435,18 +436,18 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         statuses, views, order = child.statuses(), child.resources(), self._pace.order
         health = health or order is rollouts.Order.UNHEALTHY_FIRST
         left = set(self._rollout.get("left", ()))
-        ready = {name for name, view in views.items() if view.ready}
-        ready = {name for name in ready if statuses[name] is Status.COMPLETE}
         names = self._names(surge=True) if only is None else only
         return [
             rollouts.Member(
                 name=name,
-                is_ready=name in ready and not (health and _is_critical(views[name])),
+                is_ready=statuses[name] is Status.COMPLETE
+                and view.ready
+                and not (health and _is_critical(view)),
                 is_current=name not in left,
-                since=str(views[name].attribute("deployed_at") or "") if order is OLDEST else "",
+                since=str(view.attribute("deployed_at") or "") if order is OLDEST else "",
             )
             for name in names
-            if name in views
+            if (view := views.get(name)) is not None
         ]
 
     # --------------------------------------------------------------------------- what may be asked

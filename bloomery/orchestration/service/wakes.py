@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import logging
 import threading
+import time
 from collections.abc import Callable, Collection, Iterable
 from typing import Final
 
@@ -29,6 +30,7 @@ STACK: Final = "stack"  # the object of events of stacks
 NODE: Final = "node"
 _ENDS: Final = frozenset({"end", "error"})  # of what a node did: another may begin
 _POLL_S: Final = 0.2
+_GATHER_S: Final = 0.01  # between two looks: what comes close upon another is read with it
 _RETRY_S: Final = 2.0
 _BATCH: Final = 500
 
@@ -39,6 +41,7 @@ class WakeIndex:
     def __init__(self) -> None:
         self._mutex = threading.Lock()
         self._waits: dict[str, set[str]] = {}  # root -> objects
+        self._queues: set[str] = set()  # of the objects, those that are queues
         self._roots: dict[str, set[str]] = {}  # object -> roots
         self._news: dict[str, set[str]] = {}  # root -> objects
 
@@ -63,6 +66,7 @@ class WakeIndex:
             for uuid in new:
                 self._roots.setdefault(uuid, set()).add(root)
             if new:
+                self._queues.update(uuid for uuid in new if uuid.startswith(QUEUE))
                 self._news.setdefault(root, set()).update(new)
             return bool(new)
 
@@ -71,6 +75,7 @@ class WakeIndex:
         roots.discard(root)
         if not roots:
             del self._roots[uuid]
+            self._queues.discard(uuid)
 
     def forget(self, root: str) -> None:
         """Drop a tree that is worked on no more."""
@@ -82,7 +87,7 @@ class WakeIndex:
     def queues(self) -> list[str]:
         """Return the queues in which somebody waits for the end of what nodes do."""
         with self._mutex:
-            return [each for each in self._roots if each.startswith(QUEUE)]
+            return list(self._queues)
 
     def tell(self, objects: Iterable[str]) -> set[str]:
         """Note what happened to these objects; return the trees that wait for any."""
@@ -114,14 +119,16 @@ class EventTail:
         on_news: Callable[[str], object],
         on_stacks: Callable[[], object],
         alone: bool,
+        gather_s: float = _GATHER_S,
     ) -> None:
-        self._db, self._alone = db, alone
+        self._db, self._alone, self._gather_s = db, alone, gather_s
         self.index = WakeIndex()
         self._on_news, self._on_stacks = on_news, on_stacks
         self._last_id: int | None = None
         self._orders: frozenset[int] = frozenset()  # that were there at the last look
         self._change = threading.Condition()
-        self._told = self._stopping = False
+        self._told = False
+        self._stopping = threading.Event()
         self._thread = threading.Thread(target=self._run, name="stacks-wakes", daemon=True)
 
     def begin(self) -> None:
@@ -167,7 +174,7 @@ class EventTail:
 
     def stop(self) -> None:
         with self._change:
-            self._stopping = True
+            self._stopping.set()
             self._change.notify()
         if self._thread.ident is not None:
             self._thread.join()
@@ -175,6 +182,7 @@ class EventTail:
     def _run(self) -> None:
         pause_s = None if self._alone else _POLL_S
         while not self._wait(pause_s):
+            rests_until = time.monotonic() + self._gather_s
             try:
                 self._settle()
                 while self.read():
@@ -183,12 +191,13 @@ class EventTail:
             except Exception as exc:  # noqa: BLE001  this thread's supervisor: it tries again
                 LOG.warning("cannot read events for stacks: %s", errors.brief(exc))
                 pause_s = _RETRY_S
+            self._stopping.wait(rests_until - time.monotonic())
 
     def _wait(self, pause_s: float | None) -> bool:
         with self._change:
-            self._change.wait_for(lambda: self._stopping or self._told, pause_s)
+            self._change.wait_for(lambda: self._stopping.is_set() or self._told, pause_s)
             self._told = False
-            return self._stopping
+            return self._stopping.is_set()
 
     def read(self) -> bool:
         """Tell of the next rows; True: there are more."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -32,10 +33,12 @@ def happen(db: Database, uuid: str, kind: str = "node", status: str = "end") -> 
 
 
 class Woken:
-    def __init__(self, db: Database, *, alone: bool = True) -> None:
+    def __init__(self, db: Database, *, alone: bool = True, **more: Any) -> None:
         self.roots: list[str] = []
         self.stacks = 0
-        self.tail = EventTail(db, on_news=self.roots.append, on_stacks=self._stack, alone=alone)
+        self.tail = EventTail(
+            db, on_news=self.roots.append, on_stacks=self._stack, alone=alone, **more
+        )
 
     def _stack(self) -> None:
         self.stacks += 1
@@ -62,6 +65,24 @@ def test_an_event_wakes_the_trees_that_wait_for_its_object(db: Database, woken: 
     assert sorted(woken.roots) == ["a", "b"]
     assert woken.tail.news_of("a") == {"n1"}
     assert woken.tail.news_of("a") == set()
+
+
+def test_what_comes_close_upon_another_is_read_with_it(db: Database) -> None:
+    """The first one is read at once."""
+    woken = Woken(db, gather_s=60.0)
+    woken.tail.watch("a", ["n1"])
+    woken.tail.begin()
+    happen(db, "n1")
+    woken.tail.wake()
+    wait_for(lambda: woken.roots, "the first")
+    meter = Meter(db)
+    for _ in range(20):
+        happen(db, "n1")
+        woken.tail.wake()
+    woken.tail.stop()
+    assert not [text for text in meter.statements if text.startswith("SELECT")]
+    woken.tail.read()
+    assert woken.roots == ["a", "a"]
 
 
 def test_what_happened_between_the_look_and_the_watch_is_looked_at(db: Database) -> None:
