@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import orjson
 import sqlalchemy as sa
+from sqlalchemy.dialects import mysql
 
 from bloomery import errors
 
@@ -60,6 +61,24 @@ def _plain(value: Any) -> Any:
 
 
 now: Final = functools.partial(datetime.now, UTC)  # what the wall says; for deadlines: ``clock``
+
+
+class UtcTime(sa.types.TypeDecorator[datetime]):
+    """Aware UTC datetimes with microseconds, on every database."""
+
+    impl = sa.DateTime
+    cache_ok = True
+
+    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
+        if dialect.name in ("mysql", "mariadb"):
+            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
+        return dialect.type_descriptor(sa.DateTime())
+
+    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
+        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
+
+    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:
+        return None if value is None else value.replace(tzinfo=UTC)
 
 
 def encode(values: Mapping[str, Any], objects: Iterable[str]) -> dict[str, Any]:

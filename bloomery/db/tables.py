@@ -7,11 +7,13 @@ without being decoded where nothing in them is secret.  Times are UTC.
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import datetime
 from typing import Any
 
 import sqlalchemy as sa
 from sqlalchemy.dialects import mysql
+
+from bloomery.db.rows import UtcTime
 
 METADATA = sa.MetaData(
     naming_convention={
@@ -21,24 +23,6 @@ METADATA = sa.MetaData(
         "pk": "pk_%(table_name)s",
     },
 )
-
-
-class UtcTime(sa.types.TypeDecorator[datetime]):
-    """Aware UTC datetimes with microseconds, on every database."""
-
-    impl = sa.DateTime
-    cache_ok = True
-
-    def load_dialect_impl(self, dialect: sa.Dialect) -> Any:
-        if dialect.name in ("mysql", "mariadb"):
-            return dialect.type_descriptor(mysql.DATETIME(fsp=6))
-        return dialect.type_descriptor(sa.DateTime())
-
-    def process_bind_param(self, value: datetime | None, dialect: sa.Dialect) -> datetime | None:
-        return None if value is None else value.astimezone(UTC).replace(tzinfo=None)
-
-    def process_result_value(self, value: Any, dialect: sa.Dialect) -> datetime | None:
-        return None if value is None else value.replace(tzinfo=UTC)
 
 
 LongText = sa.Text().with_variant(mysql.LONGTEXT(), "mysql", "mariadb")

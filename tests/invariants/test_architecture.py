@@ -65,14 +65,10 @@ def test_words_of_the_api_are_noticed(line: str) -> None:
 
 
 @pytest.mark.parametrize(
-    ("request_", "most_files", "most_moves"), [("get", 24, 50), ("put", 58, 207)]
+    ("request_", "most_files", "most_moves"), [("get", 22, 40), ("put", 55, 140)]
 )
 def test_a_request_walks_through_no_more_files_than_it_did(request_, most_files, most_moves):
-    """Lower these where files that are read together became one; whoever raises them says why.
-
-    57: stacks that wait for a node are told of its events.  58: a node is reserved for one life of
-    its conductor.
-    """
+    """Lower these where files that are read together became one; whoever raises them says why."""
     printed = subprocess.run(
         [sys.executable, ROOT / "tools/route.py", request_],
         capture_output=True, text=True, check=True,

@@ -21,7 +21,7 @@ from bloomery import conf
 from bloomery.api import app, auth_strategy
 from bloomery.conf import Conf
 from bloomery.conf.notifications import Events
-from bloomery.db import tables
+from bloomery.db import rows, tables
 from bloomery.model.request import Request
 from bloomery.operations.policy_engine import Policies
 from bloomery.secrets import Sealer
@@ -195,6 +195,6 @@ def _named(role: str) -> list[dict[str, str]]:
 
 
 def _anything(column: Any) -> Any:
-    if isinstance(column.type, tables.UtcTime):
+    if isinstance(column.type, rows.UtcTime):
         return datetime.now(UTC)
     return {str: "{}", int: 0, bool: False}[column.type.python_type]

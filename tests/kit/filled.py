@@ -9,7 +9,8 @@ import sqlalchemy as sa
 
 from bloomery.db import copying
 from bloomery.db.engine import Database
-from bloomery.db.tables import METADATA, UtcTime
+from bloomery.db.rows import UtcTime
+from bloomery.db.tables import METADATA
 
 AT = datetime(2026, 11, 22, 8, 30, 0, 123456, tzinfo=UTC)
 TEXT = '{"ü": "\\n \\"quoted\\" \\\\ 🔩 ", "percent": "%s %(name)s :name ?", "end": "  "}  '
