@@ -41,23 +41,29 @@ class Awaited(Exception):
         self.size = size
 
 
-def read(environ: dict[str, Any], limit: int) -> bytes:
-    """Return the body.
+def read(environ: dict[str, Any], limit: int, levels: int) -> bytes:
+    """Return the body: ``limit`` bytes at most, nested no deeper than ``levels``.
 
-    Raises TooLarge, by what the client declares and by what it sends, and Awaited.
+    Raises TooLarge, by what the client declares and by what it sends, TooDeep, and Awaited.
     """
+    body = _read(environ, limit)
+    check_depth(body, levels)
+    return body
+
+
+def _read(environ: dict[str, Any], limit: int) -> bytes:
     declared = environ.get("CONTENT_LENGTH") or ""
     if _LENGTH.fullmatch(declared) is None:
         if "chunked" not in environ.get("HTTP_TRANSFER_ENCODING", "").lower():
             return b""
-        return _read(environ["wsgi.input"], limit)
+        return _read_to_end(environ["wsgi.input"], limit)
     if int(declared) > limit:
         raise TooLarge
     return bytes(environ["wsgi.input"].read(int(declared))) if int(declared) else b""
 
 
-def _read(stream: Any, limit: int) -> bytes:
-    """Read to the end.  Raises TooLarge if that is beyond ``limit``."""
+def _read_to_end(stream: Any, limit: int) -> bytes:
+    """Return what the stream holds.  Raises TooLarge if that is beyond ``limit``."""
     body = bytes(stream.read(limit + 1))
     if len(body) > limit:
         raise TooLarge

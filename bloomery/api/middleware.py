@@ -202,10 +202,7 @@ def _body(conf: Api, path: str, environ: dict[str, Any]) -> bytes:
         limit = conf.max_json_body_size_provision
     elif _INSPECTION.search(path):
         limit = conf.max_json_body_size_inspection
-    body = bodies.read(environ, limit * bodies.KIB)
-    if body:
-        bodies.check_depth(body, conf.max_json_body_depth)
-    return body
+    return bodies.read(environ, limit * bodies.KIB, conf.max_json_body_depth)
 
 
 def _cut_suffix(environ: dict[str, Any], path: str, version: versions.Negotiated) -> str:

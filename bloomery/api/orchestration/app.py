@@ -137,15 +137,13 @@ class Application:
     def _body(self, environ: dict[str, Any]) -> bytes:
         most = self._services.conf.orchestration.max_json_body_size
         try:
-            body = bodies.read(environ, most)
-            bodies.check_depth(body, MAX_DEPTH)
+            return bodies.read(environ, most, MAX_DEPTH)
         except bodies.TooLarge:
             raise faults.too_large(most) from None
         except bodies.TooDeep:
             raise faults.BadRequest(
                 reason=f"the JSON body nests too deep: {MAX_DEPTH} levels are allowed"
             ) from None
-        return body
 
 
 def _shaped(route: routing.Route, result: Any) -> webob.Response:

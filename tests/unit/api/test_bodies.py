@@ -94,9 +94,9 @@ def test_body_is_read_within_its_limit(environ, limit, found):
     environ |= {"wsgi.input": stream}
     if found is None:
         with pytest.raises(bodies.TooLarge):
-            bodies.read(environ, limit)
+            bodies.read(environ, limit, 1)
     else:
-        assert bodies.read(environ, limit) == found
+        assert bodies.read(environ, limit, 1) == found
 
 
 @pytest.mark.parametrize(
