@@ -293,6 +293,8 @@ def _is_past(moment: str) -> bool:
 
 def _simple_update(system: Any, url: str) -> str | None:
     """Ask for an update; return the path of the task.  Raises InvalidParameterValue."""
+    import sushy
+
     service = reading.follow(system, system.root.json, "UpdateService")
     action = (service.get("Actions") or {}).get(_ACTION) or {}
     if not action.get("target"):
@@ -308,7 +310,14 @@ def _simple_update(system: Any, url: str) -> str | None:
                 reason=f"its BMC fetches firmware by {', '.join(map(str, protocols))}, "
                 f"not by {payload['TransferProtocol']}",
             )
+    own = {"Targets": [system.path]}
     if len(system.root.get_system_collection().members_identities) > 1:
-        payload["Targets"] = [system.path]  # it has other machines as well
+        payload |= own  # it has other machines as well
     connection = system.root._conn  # noqa: SLF001  sushy's call names a protocol of its own
-    return tasks.monitor(connection.post(action["target"], data=payload))
+    try:
+        answer = connection.post(action["target"], data=payload)
+    except sushy.exceptions.BadRequestError:
+        if "Targets" in payload:
+            raise
+        answer = connection.post(action["target"], data=payload | own)  # some insist on them
+    return tasks.monitor(answer)

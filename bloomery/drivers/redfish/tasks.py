@@ -19,10 +19,10 @@ _MOST_CHARS: Final = 300
 
 def monitor(answer: Any) -> str | None:
     """Return the path of the task that an answer tells of; None: it is done, or nobody says."""
-    if answer.status_code != 202:
-        return None
-    where = answer.headers.get("Location") or answer.json()["@odata.id"]
-    return str(urllib.parse.urlsplit(where).path)
+    where = answer.headers.get("Location") if answer.status_code in (202, 204) else None
+    if answer.status_code == 202 and not where:
+        where = answer.json()["@odata.id"]
+    return str(urllib.parse.urlsplit(where).path) if where else None
 
 
 def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> str:

@@ -30,6 +30,15 @@ PROGRAM = (
     "import random; random.randint = lambda least, most: 0\n"
     "from sushy_tools.emulator.main import main; main()"
 )
+WITH_BIOS = """
+from sushy_tools.emulator.resources.systems.fakedriver import FakeDriver
+bios, versions = {"Turbo": "on", "Cores": "2"}, {"BiosVersion": "1.0.0"}
+FakeDriver.get_bios = lambda self, identity: bios
+FakeDriver.set_bios = lambda self, identity, attributes: bios.update(attributes)
+FakeDriver.reset_bios = lambda self, identity: bios.update(Turbo="on", Cores="2")
+FakeDriver.get_versions = lambda self, identity: versions
+FakeDriver.set_versions = lambda self, identity, values: versions.update(values)
+"""  # its fake machines have none of it, though its paths and documents do
 CD = "VirtualMedia/Cd"
 
 
@@ -50,7 +59,8 @@ def iso(tmp_path) -> Iterator[str]:
 
 
 @pytest.fixture
-def address(tmp_path) -> Iterator[str]:
+def address(tmp_path, request) -> Iterator[str]:
+    """Where the emulator answers; a parameter is run before it."""
     pytest.importorskip("sushy_tools")
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
@@ -59,7 +69,7 @@ def address(tmp_path) -> Iterator[str]:
     words = [
         sys.executable,
         "-c",
-        PROGRAM,
+        getattr(request, "param", "") + PROGRAM,
         "--fake",
         "-i",
         "127.0.0.1",
@@ -211,3 +221,37 @@ def test_a_machine_is_deployed_and_torn_down(stage, node, address, system, iso) 
     stage.site.wait_for_state(node, "available", timeout_s=40)
     assert get(address, system)["PowerState"] == "Off"
     assert get(address, f"{system}/{CD}")["Inserted"] is False
+
+
+def clean(stage, node, interface, step, **args) -> Any:
+    steps = [{"interface": interface, "step": step, "args": args}]
+    stage.ask(node, "clean", clean_steps=steps, disable_ramdisk=True)
+    stage.site.wait_for_state(node, "manageable", "clean failed", timeout_s=40)
+    stage.wait_until_free(node)
+    return stage.show(node)
+
+
+@pytest.mark.parametrize("address", [WITH_BIOS], indirect=True)
+def test_bios_and_firmware_are_changed(stage, node, address, system) -> None:
+    settings = [{"name": "Turbo", "value": "off"}, {"name": "Cores", "value": 4}]
+    assert (
+        clean(stage, node, "bios", "apply_configuration", settings=settings)["last_error"] is None
+    )
+    assert get(address, f"{system}/BIOS")["Attributes"] == {"Turbo": "off", "Cores": "4"}
+    assert clean(stage, node, "bios", "factory_reset")["last_error"] is None
+    assert get(address, f"{system}/BIOS")["Attributes"] == {"Turbo": "on", "Cores": "2"}
+    image = [{"component": "bios", "url": "http://files.test/bios"}]
+    assert clean(stage, node, "firmware", "update", settings=image)["last_error"] is None
+    assert get(address, system)["BiosVersion"] == "1.1.0"
+    [bios] = [
+        each
+        for each in stage.api.get(f"/v1/nodes/{node}/firmware").json["firmware"]
+        if each["component"] == "bios"
+    ]
+    assert (bios["initial_version"], bios["last_version_flashed"]) == ("1.0.0", "1.1.0")
+
+
+def test_a_machine_that_has_no_bios_settings_says_so(stage, node) -> None:
+    settings = [{"name": "Turbo", "value": "off"}]
+    ended = clean(stage, node, "bios", "apply_configuration", settings=settings)
+    assert "its BMC shows no BIOS settings" in ended["last_error"]
