@@ -256,6 +256,12 @@ def _power(target: str, reached: str, *, is_on: bool, budgets: tuple[str, ...]) 
     )  # fmt: skip
 
 
+def _was_flashed_once(system: System) -> bool:
+    version = FIRMWARE.rpartition("/")[2]
+    flashed = [what for what in system.happened if what.endswith(f"firmware is {version}")]
+    return system.firmware["BIOS"] == version and len(flashed) == 1
+
+
 def _has(*kinds: str) -> Callable[[System, Any], bool]:
     return lambda _system, read: all(read.get(kind) for kind in kinds)
 
@@ -324,7 +330,7 @@ OPERATIONS: Final = (
     Operation(
         name="update firmware", requests=(LOOK, UPDATE, TASK),
         ask=_clean("firmware", "update", {"component": "bios", "url": FIRMWARE}),
-        is_so=lambda system, _: system.firmware["BIOS"] == FIRMWARE.rpartition("/")[2],
+        is_so=lambda system, _: _was_flashed_once(system),
         budgets=(CALL, CALL, OUTAGE, POWER, POWER),
     ),
 )  # fmt: skip

@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 import pytest
 
-from bloomery.drivers.redfish import media, power, wire
+from bloomery.drivers.redfish import firmware, media, power, wire
 from bloomery.drivers.redfish.access import Access
 from tests.kit import bmc_faults
 
@@ -39,6 +39,11 @@ def recording_off(patch: Patch) -> None:
     patch.setattr(power, "_recorded", lambda task, outcome, ends: outcome)
 
 
+def adoption_off(patch: Patch) -> None:
+    """A task that an order has begun whose answer was lost is not looked for."""
+    patch.setattr(firmware._Update, "_begun_task", lambda update: None)
+
+
 class Mutant(NamedTuple):
     off: Callable[[Patch], None]
     operation: str
@@ -59,6 +64,7 @@ MUTANTS = (
     Mutant(look_after_ejection_off, "undeploy", "EjectMedia", "status 500"),
     Mutant(impatience_off, "soft power off", "Reset", "stuck"),
     Mutant(page_check_off, "deploy", "PATCH of boot", "nojson"),
+    Mutant(adoption_off, "update firmware", "SimpleUpdate", "after"),
     Mutant(recording_off, "power on", "Reset", "after"),
 )
 

@@ -78,11 +78,9 @@ def update(bmc: SimulatedBmc, ask: Ask) -> Answer:
         if "bad" in version:
             raise Refusal(500, f"cannot verify {body['ImageURI']}")
         for system, part in parts:
-            if part == "BIOS" and "boot" in version:
-                system.firmware_next[part] = version
-                continue
-            system.firmware[part] = version
-            system.note(f"{part} firmware is {version}")
+            waits = part == "BIOS" and "boot" in version
+            (system.firmware_next if waits else system.firmware)[part] = version
+            system.note(f"{'next ' if waits else ''}{part} firmware is {version}")
             if part == "BMC":
                 bmc.restart(system)
 
