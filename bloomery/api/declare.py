@@ -220,8 +220,7 @@ class Endpoint:
 
     def _arguments(self, call: Call) -> dict[str, Any]:
         if self.named is not None:
-            values = call.query | _named_body(call)
-            return arguments.read(self.named, values, call.version)
+            return arguments.read(self.named, _named(call), call.version)
         values = arguments.read(self.query, call.query, call.version)
         if self.body is not None:
             values["body"] = _whole_body(call, self.body)
@@ -247,6 +246,14 @@ def _handed_over(begin: Callable[[Stream], None], headers: list[tuple[str, str]]
     return replies.raw(
         b": events\n\n", EVENT_STREAM, 200, [*headers, ("Cache-Control", "no-store")]
     )
+
+
+def _named(call: Call) -> dict[str, Any]:
+    """Return the names of query and body; one that is in both has come twice."""
+    values = dict(call.query)
+    for name, value in _named_body(call).items():
+        values[name] = [values[name], value] if name in values else value
+    return values
 
 
 def _named_body(call: Call) -> dict[str, Any]:

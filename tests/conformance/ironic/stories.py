@@ -9,6 +9,7 @@ from tests.conformance.ironic import (
     script,
     story_allocations,
     story_basics,
+    story_clients,
     story_document,
     story_drawn,
     story_hardware,
@@ -21,7 +22,7 @@ from tests.conformance.ironic import (
 
 SHELVES: Final = (
     story_basics, story_nodes, story_records, story_lists, story_verbs, story_more, story_hardware,
-    story_drawn, story_allocations, story_document,
+    story_drawn, story_allocations, story_document, story_clients,
 )  # fmt: skip
 
 

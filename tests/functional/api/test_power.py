@@ -50,6 +50,14 @@ def test_power_arguments_are_checked(world, node, body, version, status):
     assert power(world, node, version, **body).status == status
 
 
+@pytest.mark.parametrize("body", [{"target": "power on"}, {"target": None}])
+def test_an_argument_of_query_and_body_has_come_twice(world, node, body):
+    path = f"/v1/nodes/{node}/states/power"
+    answer = world.api.put(f"{path}?target=power%20on", body)
+    assert (answer.status, "Expected string for target" in answer.said) == (400, True)
+    assert world.api.put(f"{path}?timeout=30", {"target": "power on"}).status == 202
+
+
 def test_unknown_target_is_told_the_power_state(world, node):
     assert '"power on"' in power(world, node, target="nonsense").said
 
