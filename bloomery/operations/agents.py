@@ -34,6 +34,7 @@ _SHOWN_ADDRESSES: Final = 8  # in a line of the log
 _COLUMNS: Final = (
     *SHOWN, "driver", "conductor_group", "provision_state", "driver_info", "management_interface",
 )  # fmt: skip
+_OF_CALLERS: Final = ("uuid", "driver", "conductor_group", "driver_internal_info")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -139,7 +140,7 @@ def heartbeat(ctx: Context, ident: str, call: HeartbeatRequest) -> None:
     """
     policy.authorize(ctx, "baremetal:node:ipa_heartbeat")
     require_enabled(ctx)
-    node = nodes.row(ctx, ident, _COLUMNS)
+    node = nodes.row(ctx, ident, _OF_CALLERS)
     callback = _callback_url(call.callback_url)
     rules.require_same_url(orjson.loads(node.driver_internal_info), callback)
     if call.agent_token is None:
