@@ -97,7 +97,7 @@ def _waiting(home: Path) -> list[str]:
         db.transact(lambda conn: conn.execute(sa.update(NODES).values(values)))
         with db.read() as conn:
             uuids = list(conn.execute(sa.select(NODES.c.uuid)).scalars())
-        journal = [steps.encode(run) for node in uuids for run in _flow(node)]
+        journal = steps.encode([run for node in uuids for run in _flow(node)])
         db.transact(lambda conn: steps.insert(conn, journal))
         db.close()
     return uuids
