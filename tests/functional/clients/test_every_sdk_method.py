@@ -82,10 +82,12 @@ def records(baremetal: Noted, noun: str, plural: str, **values: Any) -> None:
         changed = getattr(baremetal, f"update_{noun}")(record, extra={"rack": "5"})
         assert changed.extra == {"rack": "5"}
     getattr(baremetal, f"delete_{noun}")(record)
+    assert record.id not in [row.id for row in getattr(baremetal, plural)()]
 
 
 def test_records(baremetal: Noted, node: Any) -> None:
     baremetal.set_node_power_state(node, "power off", wait=True)  # volumes ask for it
+    assert baremetal.get_node(node.id).power_state == "power off"
     of_node = {"node_id": node.id}
     records(baremetal, "chassis", "chassis", description="row B")
     records(baremetal, "port", "ports", address="52:54:00:00:00:01", **of_node)
@@ -124,15 +126,17 @@ def test_drivers_and_conductors(baremetal: Noted) -> None:
     assert "fake-hardware" in baremetal.get_conductor(conductor.hostname).drivers
     assert "fake-hardware" in [driver.name for driver in baremetal.drivers()]
     assert baremetal.get_driver("fake-hardware").hosts == [conductor.hostname]
-    baremetal.list_driver_vendor_passthru("fake-hardware")
+    assert baremetal.list_driver_vendor_passthru("fake-hardware") == {}
     with pytest.raises(openstack.exceptions.BadRequestException, match="nothing"):
         baremetal.call_driver_vendor_passthru("fake-hardware", "POST", "nothing")
     baremetal.called.add("call_driver_vendor_passthru")  # there is none that fake hardware has
 
 
 def test_what_is_asked_of_a_machine(baremetal: Noted, node: Any) -> None:
-    baremetal.set_node_provision_state(node, "manage", wait=True)
-    baremetal.validate_node(node, required=None)
+    managed = baremetal.set_node_provision_state(node, "manage", wait=True)
+    assert managed.provision_state == "manageable"
+    checked = baremetal.validate_node(node, required=None)
+    assert (checked["power"].result, checked["deploy"].result) == (True, True)
     baremetal.set_node_boot_device(node, "pxe")
     assert baremetal.get_node_boot_device(node)["boot_device"] == "pxe"
     assert baremetal.get_node_supported_boot_devices(node)["supported_boot_devices"] == ["pxe"]
@@ -140,6 +144,7 @@ def test_what_is_asked_of_a_machine(baremetal: Noted, node: Any) -> None:
     baremetal.wait_for_node_reservation(node)
     baremetal.set_node_secure_boot(node, True)
     baremetal.wait_for_node_reservation(node)
+    wait_for(lambda: boot_of(baremetal, node) == ("uefi", True), "boot mode and secure boot")
     with pytest.raises(openstack.exceptions.BadRequestException):
         baremetal.inject_nmi_to_node(node)
     baremetal.called.add("inject_nmi_to_node")  # fake hardware has none, as with Ironic
@@ -147,19 +152,39 @@ def test_what_is_asked_of_a_machine(baremetal: Noted, node: Any) -> None:
     baremetal.wait_for_node_reservation(node)
     wait_for(lambda: baremetal.get_node_console(node)["console_enabled"], "the console")
     baremetal.disable_node_console(node)
+    wait_for(lambda: not baremetal.get_node_console(node)["console_enabled"], "no console")
     baremetal.set_node_power_state(node, "power on")
-    baremetal.wait_for_node_power_state(node, "power on")
+    assert baremetal.wait_for_node_power_state(node, "power on").power_state == "power on"
     baremetal.set_node_maintenance(node, reason="DIMM 3")
+    assert baremetal.get_node(node.id).maintenance_reason == "DIMM 3"
     baremetal.unset_node_maintenance(node)
+    assert baremetal.get_node(node.id).is_maintenance is False
     assert baremetal.list_node_firmware(node) == {"firmware": []}
     assert "second_method" in baremetal.list_node_vendor_passthru(node)
-    baremetal.call_node_vendor_passthru(node, "POST", "third_method_sync", body={"bar": "meow"})
+    answer = baremetal.call_node_vendor_passthru(
+        node, "POST", "third_method_sync", body={"bar": "meow"}
+    )
+    assert answer.json() is True
     baremetal.attach_vmedia_to_node(node, "cdrom", "http://images.example/agent.iso")
+    wait_for(lambda: media_of(baremetal, node) == ["cdrom"], "a disc in the drive")
     baremetal.detach_vmedia_from_node(node)
-    baremetal.set_node_provision_state(node, "inspect", wait=True)
+    wait_for(lambda: not media_of(baremetal, node), "an empty drive")
+    inspected = baremetal.set_node_provision_state(node, "inspect", wait=True)
+    assert (inspected.provision_state, inspected.last_error) == ("manageable", None)
     with pytest.raises(openstack.exceptions.NotFoundException, match="inventory"):
         baremetal.get_node_inventory(node)  # fake hardware shows none, as with Ironic
     baremetal.called.add("get_node_inventory")
+
+
+def boot_of(baremetal: Noted, node: Any) -> tuple[Any, Any]:
+    shown = baremetal.get_node(node.id)
+    return shown.boot_mode, shown.is_secure_boot
+
+
+def media_of(baremetal: Noted, node: Any) -> list[str]:
+    """Which devices hold something; the proxy has no method that asks."""
+    devices = baremetal.get(f"/nodes/{node.id}/vmedia", microversion="1.93").json()
+    return [kind for device in devices if device["inserted"] for kind in device["media_types"]]
 
 
 def test_traits_and_virtual_interfaces(baremetal: Noted, node: Any) -> None:
@@ -183,6 +208,7 @@ def test_an_allocation(baremetal: Noted, node: Any) -> None:
     assert baremetal.patch_allocation(allocation, ADD_EXTRA).extra == {"rack": "4"}
     assert baremetal.update_allocation(allocation, extra={"rack": "5"}).extra == {"rack": "5"}
     baremetal.delete_allocation(allocation)
+    assert list(baremetal.allocations()) == []
     baremetal.wait_for_nodes_provision_state([node], "available")
     baremetal.wait_for_status(baremetal.get_node(node.id), "available", [], 1, 60,
                               attribute="provision_state")  # fmt: skip
@@ -192,6 +218,8 @@ def test_a_deletion_is_waited_for(baremetal: Noted) -> None:
     node = baremetal.create_node(driver="fake-hardware")
     baremetal.delete_node(node)
     baremetal.wait_for_delete(node, interval=1, wait=60)
+    with pytest.raises(openstack.exceptions.NotFoundException):
+        baremetal.get_node(node.id)
 
 
 def test_every_method_was_called(baremetal: Noted) -> None:
