@@ -58,18 +58,23 @@ class BiosSetting:
     def _ask(self) -> None:
         """Set it unless it is so; remember until when we look if that was not enough.
 
-        A machine that was off may be on for a run of this step that was cut off.
+        What is remembered is saved before: whoever repeats a run that was cut off may find the
+        machine on that was off before.
         """
-        was_off = self.task.node.power_state == PowerState.OFF or self._was_cut_off()
+        was_cut_off, state = self._was_cut_off(), self.task.node.provision_state
         self._forget()
-        if was_off:
-            self._memory[_WAS_OFF] = self.task.node.provision_state
+        if was_cut_off:
+            self._memory[_WAS_OFF] = state
         if self._reads_needless():
             return
+        if self.task.node.power_state == PowerState.OFF:
+            self._memory[_WAS_OFF] = state
+        until = clock.now() + timedelta(seconds=self._limit_s)
+        self._memory[_UNTIL] = until.isoformat()
+        self.task.save()
         self.access.change(self.task, self.change, repeatable=True)
-        if not self._reads_needless():
-            until = clock.now() + timedelta(seconds=self._limit_s)
-            self._memory[_UNTIL] = until.isoformat()
+        if self._reads_needless():
+            self._forget()
 
     def _was_cut_off(self) -> bool:
         """Tell whether a run of now, in this state, has noted that the machine was off."""

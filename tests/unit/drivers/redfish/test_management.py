@@ -80,6 +80,13 @@ def test_a_mode_that_never_takes_effect_is_given_up(management, task, machine):
     assert task.node.driver_internal_info == {}
 
 
+def test_a_mode_that_is_so_leaves_a_machine_on_that_is_recorded_as_off(management, task, machine):
+    machine.system._on, task.node.power_state = True, "power off"
+    task.driver = SimpleNamespace(power=RedfishPower(management.conf))
+    assert management.set_boot_mode(task, "uefi") == DONE
+    assert (machine.system.power, task.saves, task.node.driver_internal_info) == ("On", 0, {})
+
+
 def test_a_machine_that_was_off_is_off_again_when_a_mode_is_given_up(management, task, machine):
     machine.system._on = True
     task.driver = SimpleNamespace(power=RedfishPower(management.conf))
