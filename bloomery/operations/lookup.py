@@ -61,11 +61,6 @@ def conductor_of(ctx: Context, node: Any) -> Conductor:
     )
 
 
-def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
-    """Return the host name of the conductor that serves a node, or None."""
-    return ctx.services.rpc.ring.find_host(driver=driver, group=group, uuid=uuid)
-
-
 @contextmanager
 def no_host_is_a_bad_request() -> Iterator[None]:
     """What the client sent leads to no conductor: its own fault (400), not a missing page."""

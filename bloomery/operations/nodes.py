@@ -58,6 +58,11 @@ def get_states(ctx: Context, ident: str, columns: tuple[str, ...]) -> Any:
     return lookup.row(ctx, ident, columns)
 
 
+def find_host(ctx: Context, driver: str, group: str, uuid: str) -> str | None:
+    """Return the host name of the conductor that serves a node, or None."""
+    return ctx.services.rpc.ring.find_host(driver=driver, group=group, uuid=uuid)
+
+
 # -------------------------------------------------------------------------------------- lists
 
 
@@ -82,9 +87,7 @@ def list_rows(
     marker = rows[-1].uuid if page.is_full(rows) else None
     if host is not None:
         rows = [
-            row
-            for row in rows
-            if host == lookup.find_host(ctx, row.driver, row.conductor_group, row.uuid)
+            row for row in rows if host == find_host(ctx, row.driver, row.conductor_group, row.uuid)
         ]
     return [row[: len(columns)] for row in rows] if extra else rows, marker
 

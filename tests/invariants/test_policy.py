@@ -210,7 +210,7 @@ ASKING = {
     "visible_project", "visible_records",
 }  # fmt: skip
 # A fact of a node that is shown; it was asked whether the caller may read that.
-PARTS = {("conductors", "find_host")}
+PARTS = {("nodes", "find_host")}
 UNASKED = {"context", "health", "lookup", "policy", "policy_engine", "policy_rules"}
 
 

@@ -18,7 +18,7 @@ from bloomery.model.fields import table
 from bloomery.model.page import Page
 from bloomery.model.rules import idents, patches
 from bloomery.model.rules.patches import Patch
-from bloomery.operations import lookup, policy
+from bloomery.operations import nodes, policy
 from bloomery.operations.context import Context
 from bloomery.operations.nodes import UpdateTerms
 
@@ -92,7 +92,7 @@ class Serializer:
             joined = document["traits"]
             document["traits"] = sorted(joined.split(",")) if joined else []
         if self._shows_conductor:
-            document["conductor"] = lookup.find_host(
+            document["conductor"] = nodes.find_host(
                 self._context, document["driver"], document["conductor_group"], uuid
             )
         for name in self._bare:

@@ -8,7 +8,7 @@ from bloomery import errors
 from bloomery.conductor.states import State
 from bloomery.model.page import Page
 from bloomery.model.request import Request
-from bloomery.operations import lookup, management, nodes, provision
+from bloomery.operations import management, nodes, provision
 from bloomery.operations.context import Context
 
 
@@ -35,7 +35,7 @@ def test_list_goes_on_from_its_marker(ctx):
 
 def test_list_of_a_conductor_holds_the_columns_that_were_asked_for(ctx):
     uuid = nodes.create(ctx, {"driver": "fake-hardware", "name": "web-1"})
-    host = lookup.find_host(ctx, "fake-hardware", "", uuid)
+    host = nodes.find_host(ctx, "fake-hardware", "", uuid)
     page = Page(limit=1)
     assert nodes.list_rows(ctx, ("name",), {"conductor": host}, page) == ([("web-1",)], uuid)
     assert nodes.list_rows(ctx, ("name",), {"conductor": "other"}, page) == ([], uuid)
