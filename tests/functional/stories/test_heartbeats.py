@@ -7,6 +7,7 @@ from datetime import timedelta
 import pytest
 
 from bloomery import errors
+from bloomery.conductor import heartbeats
 from bloomery.conductor.periodics import timeouts
 from bloomery.db import rows
 from bloomery.db.engine import Meter
@@ -226,4 +227,16 @@ def test_who_comes_after_a_kill_fails_no_flow_whose_agent_calls(stage, agent, in
     assert heir.node(node).provision_state == "wait call-back"
     timeouts.run(heir.runtime, Overdue(LIMIT_S + 1))
     heir.wait_for_state(node, "deploy failed")
+    heir.close()
+
+
+@pytest.mark.usefixtures("still")
+def test_a_kill_would_fail_a_flow_if_any_call_could_be_kept(stage, agent, monkeypatch):
+    """What the test above relies on: a call is written at once where little time is left."""
+    monkeypatch.setattr(heartbeats, "may_be_deferred", lambda *_: True)
+    age(stage, agent, seconds=LIMIT_S - 10)
+    call(agent)
+    heir = stage.site.restarted()
+    timeouts.run(heir.runtime, Overdue(LIMIT_S - 10))
+    heir.wait_for_state(agent.node["uuid"], "deploy failed")
     heir.close()
