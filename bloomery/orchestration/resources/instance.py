@@ -227,7 +227,9 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             for each in self.hardware():
                 each.note_deployment()
             data["deploy_duration"] = round(self.context.utc() - data["ordered_at"], 3)
-            return "quarantine" if data.get(instance_retry.FAILED) else "look_after"
+            if data.get(instance_retry.FAILED):
+                return "quarantine"
+            return "look_after" if self.properties["runbook_after"] else self._after_deploy(node)
         if state not in (State.DEPLOYFAIL, State.ERROR):
             raise stepwise.MachineFailed(f"node {node['uuid']} is {state}, and was to be deployed")
         return self.after_failure(node)
@@ -253,8 +255,10 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         return "check_power"
 
     def step_check_power(self) -> str | None:
+        return self._after_deploy(self.get_node())
+
+    def _after_deploy(self, node: Json) -> str | None:
         """Protect the node where that is wanted, and see whether it is to be switched."""
-        node = self.get_node()
         self._protect(node)
         target = self.record.data["target"] = POWER[self.properties["power"]]
         return "come_up" if node["power_state"] == target else "switch"
