@@ -179,3 +179,22 @@ def test_any_roll_out_ends_and_leaves_what_the_next_update_finishes(seed: int) -
     rollout.update(NEXT)
     assert rollout.world.state == "UPDATE_COMPLETE", (rollout.world.row("workers").reason, data)
     assert machines.images() == [NEXT] * rollout.count
+
+
+@pytest.mark.parametrize("seed", range(SEEDS // 8))
+def test_an_update_in_the_middle_of_a_roll_out_is_the_one_that_counts(seed: int) -> None:
+    """Nobody signals first, no member is written twice, and as many do their work as are to."""
+    rollout = Rollout(seed)
+    rollout.policy["canary"]["require_signal"] = False
+    rollout.create()
+    machines, world = rollout.machines, rollout.world
+    rollout.die_sometimes()
+    begun, until = world.writes, rollout.draw.randint(1, 25)
+    world.update(rollout.template(NEW, rollout.count))
+    world.run(until=lambda: world.writes - begun >= until)
+    rollout.words, rollout.interrupts = ["continue"] * 20, ""
+    rollout.update(NEXT)
+    assert world.state == "UPDATE_COMPLETE", (world.row("workers").reason, rollout.data())
+    assert machines.images() == [NEXT] * rollout.count
+    assert machines.least >= min(rollout.count, rollout.before) - rollout.most_down
+    assert all(times == 1 for (_, image), times in machines.rebuilds.items() if image == NEXT)
