@@ -10,7 +10,6 @@ from __future__ import annotations
 import ipaddress
 import logging
 import os
-import queue
 import resource
 import socket
 import threading
@@ -59,7 +58,7 @@ class Server:
         self._scheme = "http" if self._tls is None else "https"
         self._listener = _listener(conf, port_option)
         self._base = wsgi.base(*self.address, self._scheme)
-        self._ready: queue.SimpleQueue[Connection | None] = queue.SimpleQueue()
+        self._ready = WorkQueue()
         self._large = _OneByOne(self._ready)
         limits = limits or Limits(connections=most_connections())
         self._connections = connections.Connections(
@@ -180,10 +179,42 @@ class Server:
         check.outcome.add_done_callback(lambda _: self._take(connection))
 
 
+class WorkQueue:
+    """Connections whose first message is ready, for the thread that has rested least.
+
+    What a request needs is still in its processor's caches.  The queues of the library wake
+    threads in turn, ``SimpleQueue`` one more for nothing each time: a tenth of what a GET costs.
+    """
+
+    def __init__(self) -> None:
+        self._mutex = threading.Lock()
+        self._connections: deque[Connection | None] = deque()
+        self._resting: list[threading.Lock] = []  # each locked until its thread is called
+
+    def put(self, connection: Connection | None) -> None:
+        """Call a thread, if one rests; None: for its end."""
+        with self._mutex:
+            self._connections.append(connection)
+            call = self._resting.pop() if self._resting else None
+        if call is not None:
+            call.release()
+
+    def get(self) -> Connection | None:
+        """Return the next connection, the first put first; rest until there is one."""
+        while True:
+            with self._mutex:
+                if self._connections:
+                    return self._connections.popleft()
+                call = threading.Lock()
+                call.acquire()
+                self._resting.append(call)
+            call.acquire()
+
+
 class _OneByOne:
     """Large bodies wait here for each other: what is parsed needs several times its size."""
 
-    def __init__(self, ready: queue.SimpleQueue[Connection | None]) -> None:
+    def __init__(self, ready: WorkQueue) -> None:
         self._ready = ready
         self._mutex = threading.Lock()
         self._now: Connection | None = None
