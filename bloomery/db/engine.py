@@ -178,17 +178,31 @@ class _SqliteEdge:
     """
 
     def __init__(self, url: sa.URL, settings: Settings, foreign_writer_timeout_s: float) -> None:
-        self._url = url
+        self._naming_faults = _NamingFaults(url)
         self._settings = settings
         self._gate = FairLock()
         self._writer: sa.Connection | None = None
+        self._readers: list[sa.Connection] = []  # that nobody reads from now
         self.engine = _engine(url, settings, foreign_writer_timeout_s)
         self.on_commit: list[Callable[[], None]] = []
 
     @contextmanager
     def read(self) -> Iterator[sa.Connection]:
-        with self._named_faults(), self.engine.connect() as conn:
-            yield conn
+        """Lend a connection, and keep it: to make and to close one costs as much as to read a row.
+
+        One that an error went through is closed.
+        """
+        with self._naming_faults:
+            try:
+                conn = self._readers.pop()
+            except IndexError:
+                conn = self.engine.connect()
+            try:
+                yield conn
+            except BaseException:
+                conn.close()
+                raise
+        self._readers.append(conn)
 
     @contextmanager
     def snapshot(self) -> Iterator[sa.Connection]:
@@ -200,7 +214,7 @@ class _SqliteEdge:
                 _roll_back(conn)
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
-        with self._turn(), self._named_faults():
+        with self._turn(), self._naming_faults:
             if self._writer is None:
                 self._writer = self.engine.connect()
             return self._run(self._writer, work)
@@ -224,17 +238,9 @@ class _SqliteEdge:
                 self._writer.close()
                 self._writer = None
             self._gate.leave()
+        while self._readers:
+            self._readers.pop().close()
         self.engine.dispose()
-
-    @contextmanager
-    def _named_faults(self) -> Iterator[None]:
-        """Say in one sentence what SQLite refused; other faults stay what they are."""
-        try:
-            yield
-        except sa.exc.DatabaseError as exc:
-            if failure := _named(exc, self._url):
-                raise failure from exc
-            raise
 
     @contextmanager
     def _turn(self) -> Iterator[None]:
@@ -303,6 +309,20 @@ def _with_keys_checked(conn: sa.Connection, work: Callable[[sa.Connection], T]) 
 def _roll_back(conn: sa.Connection) -> None:
     if conn.connection.dbapi_connection.in_transaction:  # type: ignore[union-attr]
         _execute_bare(conn, "ROLLBACK")
+
+
+class _NamingFaults:
+    """Says in one sentence what SQLite refused; other faults stay what they are."""
+
+    def __init__(self, url: sa.URL) -> None:
+        self._url = url
+
+    def __enter__(self) -> None:
+        return None
+
+    def __exit__(self, _kind: object, exc: BaseException | None, _tb: object) -> None:
+        if isinstance(exc, sa.exc.DatabaseError) and (failure := _named(exc, self._url)):
+            raise failure from exc
 
 
 def _named(exc: sa.exc.DatabaseError, url: sa.URL) -> errors.Failure | None:

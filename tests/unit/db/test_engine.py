@@ -117,6 +117,20 @@ def test_a_reader_sees_the_last_commit_while_somebody_writes(db: engine.Database
     assert count(db) == 1
 
 
+def test_reads_one_after_the_other_share_a_connection_until_an_error(db: engine.Database):
+    opened: list[object] = []
+    sa.event.listen(db._edge.engine, "checkout", lambda *_: opened.append(None))
+    for _ in range(3):
+        count(db)
+    assert len(opened) == 1
+    with db.read(), db.read():
+        assert len(opened) == 2
+    with pytest.raises(sa.exc.OperationalError), db.read() as conn:
+        conn.execute(sa.text("nonsense"))
+    assert count(db) == 0
+    assert len(db._edge._readers) == 1
+
+
 def test_foreign_keys_are_enforced_on_every_connection(db: engine.Database):
     with pytest.raises(sa.exc.IntegrityError, match="FOREIGN KEY"):
         db.transact(lambda conn: conn.execute(sa.insert(NODE_TRAITS), ORPHAN))
