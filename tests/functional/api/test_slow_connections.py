@@ -10,6 +10,7 @@ import socket
 import pytest
 
 from bloomery import metrics
+from bloomery.api.connections import State
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from tests.kit import slow_clients
@@ -204,10 +205,10 @@ def test_who_sends_what_nobody_asked_for_makes_room(world, sent):
 def test_who_is_in_a_request_goes_after_those_that_rest(world):
     with (
         slow_clients.serving(world.app, connections=8) as serving,
-        slow_clients.clients(serving, GET) as (first,),
-        slow_clients.clients(serving, GET, 7),
+        slow_clients.clients(serving, GET, 8) as (first, *others),
     ):
-        assert first.recv(12) == b"HTTP/1.1 200"
+        assert [client.recv(12) for client in (first, *others)] == [b"HTTP/1.1 200"] * 8
+        wait_for(lambda: _rest(serving), "all to rest")
         first.sendall(POST + b"Content-Length: 26\r\n\r\n{")
         wait_for(lambda: _are_in_bodies(serving), "the head of the second request")
         assert [slow_clients.status(serving) for _ in range(3)] == [200] * 3
@@ -215,6 +216,10 @@ def test_who_is_in_a_request_goes_after_those_that_rest(world):
         with contextlib.suppress(OSError):  # the server may have answered and hung up by now
             first.shutdown(socket.SHUT_WR)
         assert slow_clients.statuses(first) == [201]
+
+
+def _rest(serving):
+    return {each.state for each in list(serving._connections._all.values())} == {State.READING}
 
 
 def _are_in_bodies(serving):
