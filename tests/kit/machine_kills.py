@@ -144,6 +144,22 @@ def of_volume(volume: str = "a") -> Template:
     return machine_sites.template({"web": web, "disk": disk}, f"volume {volume}")
 
 
+def of_spread() -> Template:
+    """Two machines that are not to be in one shard."""
+    member = {"selector": {"resource_class": "pool"}, "image": {"source": "http://a"}}
+    group = {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {"count": 2, "member": member, "spread_by": "shard"},
+    }
+    return machine_sites.template({"group": group}, "spread")
+
+
+def create_spread(site: Site) -> None:
+    for number, node in enumerate(site.machines.nodes.values()):
+        node["shard"] = f"s{number // 2}"
+    site.create(of_spread())
+
+
 def of_burnt() -> Template:
     """A machine on which a runbook runs before it is deployed."""
     step = {"interface": "bios", "step": "factory_reset", "order": 1}
@@ -223,6 +239,7 @@ FLOWS = {
         lambda site: site.update(of_steps(again=1)),
         "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
     ),
+    "create a group that is spread": Flow(create_spread, "CREATE_COMPLETE", pool=3),
     "change a volume": Flow(
         lambda site: site.update(of_volume("b")),
         "UPDATE_COMPLETE", lambda site: site.create(of_volume()),

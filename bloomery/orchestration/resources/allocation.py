@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
+from bloomery.conductor.states import State
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import drift, machines, stepwise
@@ -32,6 +34,12 @@ class Allocation(stepwise.Stepwise):
         "traits": Schema(Type.LIST, "What the node must have.", schema=Schema(Type.STRING)),
         "candidate_nodes": Schema(
             Type.LIST, "UUIDs or names: it is one of these.", schema=Schema(Type.STRING)
+        ),
+        "exclude_nodes": Schema(
+            Type.LIST,
+            "UUIDs or names: it is none of these.",
+            schema=Schema(Type.STRING),
+            update_allowed=True,
         ),
         "node": Schema(Type.STRING, "The one node that it may be, by UUID or name."),
         "owner": Schema(Type.STRING, "The project that it is for."),
@@ -72,6 +80,11 @@ class Allocation(stepwise.Stepwise):
                 reason="cannot be limited to one node and to others: give node, or candidate_nodes",
                 path=["node"],
             )
+        if self.properties["node"] and self.properties["exclude_nodes"]:
+            raise errors.StackValidationFailed(
+                reason="cannot be one node and none of others: give node, or exclude_nodes",
+                path=["exclude_nodes"],
+            )
 
     # --------------------------------------------------------------------------------- create
 
@@ -84,7 +97,10 @@ class Allocation(stepwise.Stepwise):
         return self.advance()
 
     def step_post(self) -> str | None:
-        fields = request_of(self.machines, self.properties)
+        try:
+            fields = request_of(self.machines, self.properties)
+        except NoCandidates as exc:
+            self.fail_or_ask_later(str(exc))
         post(self, str(self.record.physical_id), fields)
         return "await_node"
 
@@ -94,17 +110,19 @@ class Allocation(stepwise.Stepwise):
         allocation = self.machines.find(machines.ALLOCATION, uuid)
         if allocation is None:
             raise stepwise.MachineFailed(f"allocation {uuid} was deleted by somebody else")
-        left_s = float(self.record.data["give_up_at"]) - self.context.utc()
         if allocation["state"] == "active":
             return None
         if allocation["state"] == "error":
-            if not self.properties["wait_for_capacity"] or left_s <= 0:
-                raise stepwise.MachineFailed(str(allocation["last_error"]))
-            self.ask_later(str(allocation["last_error"]))
-        self.wait_for(uuid, max(left_s, 0.0), "for a node")
+            self.fail_or_ask_later(str(allocation["last_error"]))
+        self.wait_for(uuid, max(self._left_s(), 0.0), "for a node")
 
-    def ask_later(self, reason: str) -> NoReturn:
+    def _left_s(self) -> float:
+        return float(self.record.data["give_up_at"]) - self.context.utc()
+
+    def fail_or_ask_later(self, reason: str) -> NoReturn:
         """Ask anew after a while, longer each time; several who wait do not all ask at once."""
+        if not self.properties["wait_for_capacity"] or self._left_s() <= 0:
+            raise stepwise.MachineFailed(reason)
         tries = self.record.data[TRIES] = self.record.data.get(TRIES, 0) + 1
         rest_s = min(LEAST_S * 2.0 ** (tries - 1), MOST_S) * (1 + self.context.random() / 4)
         self.begin("renew")
@@ -191,8 +209,34 @@ class Allocation(stepwise.Stepwise):
 # ----------------------------------------------------------------- of those who have one inside
 
 
+class NoCandidates(stepwise.MachineFailed):
+    """No node is left that may be asked for."""
+
+
+def candidates(
+    service: machines.Machines, asked: Mapping[str, Any], *, in_use: bool = False
+) -> list[Json]:
+    """Return the nodes that are asked for: those that are named, or the free ones of a class.
+
+    ``asked``: properties as of an allocation; ``in_use``: all of the class.  Raises NoCandidates.
+    """
+    excluded = {*(asked.get("exclude_nodes") or ())}
+    if named := asked.get("candidate_nodes"):
+        nodes = [service.get_node(ident) for ident in named]
+    else:
+        list_nodes = service.list_class if in_use else service.list_available
+        nodes = list_nodes(str(asked["resource_class"]))
+    rest = [node for node in nodes if not {node["uuid"], node["name"]} & excluded]
+    if excluded and not rest:
+        raise NoCandidates("no node is available but for those of exclude_nodes")
+    return rest
+
+
 def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Json:
-    """Return what POST is told; a node by name is looked up, and what is missing is left out."""
+    """Return what POST is told; a node by name is looked up, and what is missing is left out.
+
+    Raises NoCandidates.
+    """
     fields = {
         name: properties.get(name)
         for name in ("name", "resource_class", "traits", "candidate_nodes", "owner", "extra")
@@ -201,6 +245,9 @@ def request_of(service: machines.Machines, properties: Mapping[str, Any]) -> Jso
         node = service.get_node(ident)
         fields["candidate_nodes"] = [node["uuid"]]
         fields["resource_class"] = fields["resource_class"] or node["resource_class"]
+    if properties.get("exclude_nodes"):
+        nodes = candidates(service, properties)
+        fields["candidate_nodes"] = [node["uuid"] for node in nodes]
     return {name: value for name, value in fields.items() if value}
 
 
@@ -220,7 +267,23 @@ def withdraw(resource: stepwise.Stepwise, uuid: str) -> None:
     allocation = resource.machines.find(machines.ALLOCATION, uuid)
     if allocation is None or not resource.is_ours(allocation["extra"]):
         return
+    _forget_traits(resource, allocation)
     try:
         resource.machines.delete(machines.ALLOCATION, uuid)
     except errors.NotFound:
         return
+
+
+def _forget_traits(resource: stepwise.Stepwise, allocation: Json) -> None:
+    """Take away what the allocation wrote on a node that nothing came to be deployed on.
+
+    The API leaves it there, and whoever gets the node next would deploy by these traits.
+    """
+    with contextlib.suppress(errors.Forbidden, errors.NotFound):
+        node = resource.machines.get_node(str(allocation["node_uuid"]))
+        unused = (node["provision_state"], node["instance_uuid"]) == (
+            State.AVAILABLE, allocation["uuid"],
+        )  # fmt: skip
+        if unused and "traits" in node["instance_info"]:
+            patch = [{"op": "remove", "path": "/instance_info/traits"}]
+            resource.machines.update_node(node["uuid"], patch)

@@ -1,15 +1,17 @@
 """Where an Instance runs: on a node, on what an allocation has, or on what its selector finds.
 
 reserve -> await_node
-reserve -> await_former [-> withdraw_former -> reserve]     in the place of one deleted first
+reserve -> await_former [-> withdraw_former -> reserve]     in the place of one deleted first, or
+                                                            away from others
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.conductor.states import State
 from bloomery.orchestration.resources import (
     allocation,
     instance_info,
@@ -20,6 +22,9 @@ from bloomery.orchestration.resources import (
 from bloomery.orchestration.resources.machines import Json
 
 FORMER: Final = "former_node"  # of the instance that this one replaces
+
+
+DOMAINS: Final = {"conductor_group": "conductor_group", "shard": "shard", "chassis": "chassis_uuid"}
 
 
 class Placement(stepwise.OnNode):
@@ -38,9 +43,7 @@ class Placement(stepwise.OnNode):
                 raise errors.EntityNotFound(entity="Allocation", name=ident)
             data["instance"] = present["uuid"]
             return "await_node"
-        if former := self._former_node():
-            data["instance"] = self.derived_id("allocation-former")
-            allocation.post(self, data["instance"], self._request() | {"candidate_nodes": [former]})
+        if data["attempt"] == 1 and not data.get("moved") and self._ask_preferred():
             return "await_former"
         data["instance"] = self.derived_id(f"allocation-{data['attempt']}")
         if not self._is_reserved():
@@ -62,19 +65,38 @@ class Placement(stepwise.OnNode):
         request = allocation.request_of(self.machines, selector)
         if not failed:
             return request
-        candidates = [self.machines.get_node(ident) for ident in request.get("candidate_nodes", ())]
-        others = candidates or self.machines.list_available(request["resource_class"])
+        others = allocation.candidates(self.machines, selector)
         uuids = [node["uuid"] for node in others if node["uuid"] not in failed]
         if not uuids:
             words = [*self.record.data.get("errors", ()), "no other node is available"]
             raise stepwise.MachineFailed("; ".join(words))
         return request | {"candidate_nodes": uuids}
 
+    def _ask_preferred(self) -> bool:
+        """Ask for nodes that are to be had before any other; False: any will do.
+
+        What an engine has asked for that died holds a node, and others may be preferred by now.
+        """
+        uuid, spread = self.derived_id("allocation-former"), self.properties["spread"]
+        if not spread or self.machines.find(machines.ALLOCATION, uuid) is None:
+            nodes: list[str] = []
+            if former := self._former_node():
+                nodes = [former]
+            elif spread:
+                asked = self.properties["selector"]
+                there = allocation.candidates(self.machines, asked, in_use=True)
+                nodes = spread_nodes(there, DOMAINS[spread["by"]], spread["number"])
+            if not nodes:
+                return False
+            allocation.post(self, uuid, self._request() | {"candidate_nodes": nodes})
+        self.record.data["instance"] = uuid
+        return True
+
     def _former_node(self) -> str | None:
         """Return the node of the one that this one replaces, if the selector allows it."""
         former = self.record.data.get(FORMER)
         candidates = self.properties["selector"].get("candidate_nodes")
-        if former is None or self.record.data["attempt"] > 1 or self.record.data.get("moved"):
+        if former is None:
             return None
         if candidates and former not in candidates:
             try:
@@ -119,3 +141,23 @@ class Placement(stepwise.OnNode):
         former = self.record.data.get(FORMER) if returns else None
         node = former or self.record.physical_id
         return {FORMER: node} if node else {}
+
+
+def spread_nodes(nodes: Sequence[Json], field: str, number: int) -> list[str]:
+    """Return free nodes with one value of a field: with the next value for each number.
+
+    A value that no free node has is passed over; []: there is nothing to choose from.
+    """
+    values = sorted({str(node[field] or "") for node in nodes})
+    free: dict[str, list[str]] = {value: [] for value in values}
+    for node in nodes:
+        if _is_free(node):
+            free[str(node[field] or "")].append(node["uuid"])
+    start = number % len(values) if values else 0
+    chosen = next((v for v in values[start:] + values[:start] if free[v]), None)
+    return free[chosen] if chosen is not None and len(values) > 1 else []
+
+
+def _is_free(node: Json) -> bool:
+    is_available = node["provision_state"] == State.AVAILABLE
+    return is_available and node["instance_uuid"] is None and not node["maintenance"]

@@ -37,7 +37,16 @@ SELECTOR: Final = {
     "resource_class": Schema(Type.STRING, "The class of the node.", required=True),
     "traits": Schema(Type.LIST, "What the node must have.", schema=_STRING),
     "candidate_nodes": Schema(Type.LIST, "UUIDs or names: one of these.", schema=_STRING),
+    "exclude_nodes": Schema(Type.LIST, "UUIDs or names: none of these.", schema=_STRING),
 }
+SPREAD: Final = {
+    "by": Schema(
+        Type.STRING, "What it shares with as few others as can be.", required=True,
+        constraints=[constraints.AllowedValues(["conductor_group", "shard", "chassis"])],
+    ),
+    "number": Schema(Type.INTEGER, "Its number among them.", required=True,
+                     constraints=[constraints.Range(min=0)]),
+}  # fmt: skip
 IMAGE: Final = {
     "source": Schema(Type.STRING, "URL of the image."),
     "checksum": Schema(Type.STRING, "Its checksum, or a URL of one."),
@@ -110,6 +119,10 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "allocation": Schema(Type.STRING, "UUID or name of the allocation whose node it runs on."),
     "node": Schema(Type.STRING, "UUID or name of the node that it runs on."),
     "selector": Schema(Type.MAP, "What node is looked for, where none is named.", schema=SELECTOR),
+    "spread": _map(
+        "Instances with different numbers are on nodes of different groups, shards or chassis, "
+        "if such nodes are free; it counts where a selector looks for a node.", schema=SPREAD,
+    ),
     "name": _text("Name of the instance; its host name, too."),
     "image": _map("What is written to the disk.", schema=IMAGE),
     "image_update_policy": _text(

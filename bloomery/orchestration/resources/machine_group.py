@@ -90,10 +90,10 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
                 reason=f"cannot override properties with {overrides!r}: give a map",
                 path=["member_overrides", name],
             )
-        definition = {
-            "type": MEMBER_TYPE,
-            "properties": {**(properties.get("member") or {}), **overrides},
-        }
+        values = {**(properties.get("member") or {}), **overrides}
+        if (by := properties.get("spread_by")) not in (None, "none"):
+            values.setdefault("spread", {"by": by, "number": int(name)})
+        definition = {"type": MEMBER_TYPE, "properties": values}
         return groups.member(definition, name, properties.get("index_var") or "%index%")
 
     def steps_from(self, present: groups.Members) -> list[rollouts.Step]:

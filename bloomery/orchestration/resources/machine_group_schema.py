@@ -69,6 +69,11 @@ PROPERTIES: Final[Mapping[str, Schema]] = {
     "member_overrides": Schema(
         Type.MAP, "Properties of single members, by index.", update_allowed=True
     ),
+    "spread_by": Schema(
+        Type.STRING, "What members share with as few others as can be, by their nodes.",
+        default="none", update_allowed=True,
+        constraints=[constraints.AllowedValues(["none", "conductor_group", "shard", "chassis"])],
+    ),
     "min_ready": Schema(
         Type.STRING, "How many members are ready when the group is complete.", default="100%",
         update_allowed=True, constraints=[SHARE],

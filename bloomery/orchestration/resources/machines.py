@@ -65,6 +65,9 @@ class Machines(Protocol):
     def list_available(self, resource_class: str) -> list[Json]:
         """Return uuid and name of nodes of a class that nobody has; a thousand at most."""
 
+    def list_class(self, resource_class: str) -> list[Json]:
+        """Return the nodes of a class, used or not, and where they are; a thousand at most."""
+
     def create_node(self, fields: Json) -> None:
         """Enrol a node; ``fields`` has its uuid."""
 

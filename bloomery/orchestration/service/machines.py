@@ -42,6 +42,10 @@ COLUMNS: Final = tuple(
     if (field.column or field.name == "traits") and field.name not in _UNSEEN
 )  # fmt: skip
 _NAMES: Final = ("uuid", "name")
+_PLACES: Final = (
+    "uuid", "name", "conductor_group", "shard", "chassis_uuid", "provision_state", "instance_uuid",
+    "maintenance",
+)  # fmt: skip
 _MOST: Final = 1000
 _BUSY: Final = (
     errors.NodeLocked, errors.ParentNodeLocked, errors.ChildNodeLocked, errors.LockLost,
@@ -77,9 +81,15 @@ class ServiceMachines:
             "resource_class": resource_class, "provision_state": State.AVAILABLE,
             "associated": False, "maintenance": False,
         }  # fmt: skip
+        return self._list(_NAMES, filters)
+
+    def list_class(self, resource_class: str) -> list[Json]:
+        return self._list(_PLACES, {"resource_class": resource_class})
+
+    def _list(self, columns: tuple[str, ...], filters: Json) -> list[Json]:
         with _busy_is_told(None):
-            page, _ = nodes.list_rows(self._context(), _NAMES, filters, Page(limit=_MOST))
-        return [{"uuid": row.uuid, "name": row.name} for row in page]
+            page, _ = nodes.list_rows(self._context(), columns, filters, Page(limit=_MOST))
+        return [dict(zip(columns, row, strict=True)) for row in page]
 
     def create_node(self, fields: Json) -> None:
         with _busy_is_told(None):

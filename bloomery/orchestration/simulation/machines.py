@@ -168,6 +168,10 @@ class SimulatedMachines:
         record = {"resource_class": resource_class}
         return [dict(node) for node in self.nodes.values() if _fits(node, record)]
 
+    def list_class(self, resource_class: str) -> list[Json]:
+        nodes = self.nodes.values()
+        return [dict(node) for node in nodes if node["resource_class"] == resource_class]
+
     def create_node(self, fields: Json) -> None:
         if fields["uuid"] in self.nodes:
             raise errors.NodeAlreadyExists(node=fields["uuid"])
@@ -300,6 +304,7 @@ class SimulatedMachines:
                 "node_uuid": None,
             }
         node |= {"instance_uuid": record["uuid"], "allocation_uuid": record["uuid"]}
+        node["instance_info"] = node["instance_info"] | {"traits": record.get("traits") or []}
         return record | {"state": "active", "last_error": None, "node_uuid": node["uuid"]}
 
     def _free_node(self, record: Json) -> Json | None:

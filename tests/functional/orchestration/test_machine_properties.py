@@ -443,3 +443,73 @@ def test_a_machine_that_may_not_be_switched_off_keeps_its_volume(site: Site) -> 
     site.machines.nodes[node(site)["uuid"]]["power_state"] = Power.ON
     assert with_volume(site, "update", "b") == "UPDATE_FAILED"
     assert "Power it off first. Or set allow_power_off" in reason(site, "disk")
+
+
+# -------------------------------------------------------------------------------- which node it is
+
+
+def group_spread(count: int, **more: Any) -> dict[str, Any]:
+    member = {"selector": {"resource_class": "pool"}, "image": {"source": "http://a"}} | more
+    properties = {"count": count, "member": member, "spread_by": "shard"}
+    return {"group": {"type": "OS::Ironic::InstanceGroup", "properties": properties}}
+
+
+def shards_in_use(site: Site) -> list[str]:
+    nodes = site.machines.nodes.values()
+    return sorted(node["shard"] for node in nodes if node["instance_uuid"])
+
+
+@pytest.mark.parametrize("count", [2, 3, 5])
+def test_members_of_a_group_are_spread_as_far_as_nodes_are_free(tmp_path: Path, count: int) -> None:
+    site = make_site(trees.database(tmp_path), pool=5)
+    for real, shard in zip(site.machines.nodes.values(), "aaabc", strict=True):
+        real["shard"] = shard
+    site.create(template(group_spread(count), "spread"))
+    assert run(site) == "CREATE_COMPLETE"
+    assert shards_in_use(site) == sorted({2: "ab", 3: "abc", 5: "aaabc"}[count])
+    assert len(site.machines.records["allocation"]) == count
+
+
+def test_a_group_that_is_spread_later_keeps_its_machines(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=2)
+    resources = group_spread(2)
+    alike = {**resources["group"]["properties"], "spread_by": "none"}
+    site.create(template({"group": {**resources["group"], "properties": alike}}, "alike"))
+    assert run(site) == "CREATE_COMPLETE"
+    site.update(template(resources, "spread"))
+    assert run(site) == "UPDATE_COMPLETE"
+    assert verbs(site) == ["active", "active"]
+
+
+def test_an_excluded_node_is_not_taken(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=2)
+    selector = {"resource_class": "pool", "exclude_nodes": ["p1"]}
+    system = {"selector": selector, "image": {"source": "http://a"}}
+    site.create(template({"web": {"type": "OS::Ironic::Instance", "properties": system}}, "x"))
+    assert run(site) == "CREATE_COMPLETE"
+    assert site.machines.get_node("p1")["instance_uuid"] is None
+    slot = {"type": "OS::Ironic::Allocation", "properties": selector}
+    site.create(template({"slot": slot}, "slot"))
+    assert run(site) == "CREATE_FAILED"
+    assert "no node is available but for those of exclude_nodes" in reason(site, "slot")
+
+
+def test_an_allocation_waits_for_a_node_that_is_not_excluded(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=1)
+    properties = {"resource_class": "pool", "exclude_nodes": ["p1"], "wait_for_capacity": True}
+    slot = {"type": "OS::Ironic::Allocation", "properties": properties | {"timeout": 60}}
+    site.create(template({"slot": slot}, "slot"))
+    started = site.now_s
+    assert run(site) == "CREATE_FAILED"
+    assert site.now_s - started >= 60
+
+
+def test_an_allocation_that_goes_leaves_no_traits_behind(site: Site) -> None:
+    properties = {"resource_class": "pool"}
+    slot = {"type": "OS::Ironic::Allocation", "properties": properties}
+    site.create(template({"slot": slot}, "slot"))
+    assert run(site) == "CREATE_COMPLETE"
+    assert node(site)["instance_info"] == {"traits": []}
+    site.delete()
+    assert run(site) == "DELETE_COMPLETE"
+    assert node(site)["instance_info"] == {}

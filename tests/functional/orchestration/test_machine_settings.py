@@ -208,3 +208,30 @@ def test_a_machine_is_switched_off_for_its_volume_and_on_again(site: Orchestrati
     assert node_of(site, "v1")["power_state"] == "power on"
     (target,) = ironic(site, "GET", "/v1/volume/targets?detail=true&node=v1")[1]["targets"]
     assert target["volume_id"] == "b"
+
+
+def test_nodes_are_chosen_by_where_they_are_and_left_as_they_were(site: Orchestration) -> None:
+    places = {"s1": "a", "s2": "a", "s3": "b", "s4": "c"}
+    for name, shard in places.items():
+        created(site, f"rack-{name}", {
+            name: node(name, shard=shard, resource_class="spread", inspect="none")})  # fmt: skip
+        switch_off(site, name)
+    selector = {"resource_class": "spread", "exclude_nodes": ["s4"]}
+    group = {
+        "type": "OS::Ironic::InstanceGroup",
+        "properties": {
+            "count": 2, "spread_by": "shard",
+            "member": {"selector": selector, "image": {"boot_iso": "http://images/a.iso"}},
+        },
+    }  # fmt: skip
+    workers = created(site, "spread", {"group": group})
+    used = {name for name in places if node_of(site, name)["instance_uuid"]}
+    assert sorted(places[name] for name in used) == ["a", "b"]
+    slot = {"type": "OS::Ironic::Allocation", "properties": selector}
+    path = created(site, "slot", {"slot": slot})
+    [taken] = [name for name in places if name not in used and node_of(site, name)["instance_uuid"]]
+    assert taken != "s4"
+    for each in (path, workers):
+        assert site.ask("DELETE", each)[0] == 204
+        site.wait_for(each, "DELETE_COMPLETE")
+    assert node_of(site, taken)["instance_info"] == {}

@@ -211,6 +211,7 @@ EXAMPLE: dict[str, Example] = {
     "group-continue": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-pause": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-rollback-batch": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
+    "group-spread": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-stop": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "group-surge": Example(change=NEW_ISO, made=runs(A), changed=runs(B)),
     "hardware-bios": Example(
