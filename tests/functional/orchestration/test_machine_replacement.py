@@ -117,9 +117,9 @@ def test_an_allocation_is_kept_where_the_teardown_says_so(tmp_path: Path) -> Non
 
 @pytest.mark.parametrize("order", ["create_first", "delete_first"])
 def test_a_rollback_runs_the_old_image_where_it_ran(order: str, tmp_path: Path) -> None:
-    site = machine_kills.begun(machine_kills.replaced(order, fails=True), tmp_path)
+    site = machine_kills.begun(machine_kills.changed(fails=True, replace_order=order), tmp_path)
     before = node_of(site)
-    machine_kills.replaced(order, fails=True).order(site)
+    machine_kills.changed(fails=True, replace_order=order).order(site)
     assert run(site) == "ROLLBACK_COMPLETE"
     assert node_of(site) == before
     node = site.machines.get_node(before)
