@@ -156,7 +156,7 @@ def of_spread() -> Template:
 
 def create_spread(site: Site) -> None:
     for number, node in enumerate(site.machines.nodes.values()):
-        node["shard"] = f"s{number // 2}"
+        node["shard"] = f"s{number}"
     site.create(of_spread())
 
 
@@ -239,7 +239,7 @@ FLOWS = {
         lambda site: site.update(of_steps(again=1)),
         "UPDATE_COMPLETE", lambda site: site.create(of_steps()),
     ),
-    "create a group that is spread": Flow(create_spread, "CREATE_COMPLETE", pool=3),
+    "create a group that is spread": Flow(create_spread, "CREATE_COMPLETE"),
     "change a volume": Flow(
         lambda site: site.update(of_volume("b")),
         "UPDATE_COMPLETE", lambda site: site.create(of_volume()),

@@ -218,7 +218,8 @@ def candidates(
 ) -> list[Json]:
     """Return the nodes that are asked for: those that are named, or the free ones of a class.
 
-    ``asked``: properties as of an allocation; ``in_use``: all of the class.  Raises NoCandidates.
+    ``asked``: properties as of an allocation; ``in_use``: all of the class.  Raises NoCandidates
+    where free ones are asked for, and there are none but those that are excluded.
     """
     excluded = {*(asked.get("exclude_nodes") or ())}
     if named := asked.get("candidate_nodes"):
@@ -227,7 +228,7 @@ def candidates(
         list_nodes = service.list_class if in_use else service.list_available
         nodes = list_nodes(str(asked["resource_class"]))
     rest = [node for node in nodes if not {node["uuid"], node["name"]} & excluded]
-    if excluded and not rest:
+    if excluded and not (rest or in_use):
         raise NoCandidates("no node is available but for those of exclude_nodes")
     return rest
 

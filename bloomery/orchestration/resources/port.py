@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, ClassVar
 
+from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import machine_records, machines
@@ -95,4 +96,15 @@ class PortGroup(machine_records.MachineRecord):
         "uuid": Attribute("Its UUID.", Type.STRING, cached=False),
         "address": Attribute("MAC address.", Type.STRING, cached=False),
         "node_uuid": Attribute("The node.", Type.STRING, cached=False),
+        "ports": Attribute("The addresses of its ports.", Type.LIST, cached=False),
     }
+
+    def resolve_attribute(self, name: str, path: Sequence[Any] = ()) -> Any:
+        if name != "ports":
+            return super().resolve_attribute(name, path)
+        try:
+            group = self.real()
+            ports, _ = self.machines.list_ports(group["node_uuid"])
+        except errors.NotFound:
+            return None
+        return [port["address"] for port in ports if port.get("portgroup_uuid") == group["uuid"]]

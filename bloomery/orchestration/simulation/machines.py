@@ -29,6 +29,7 @@ from bloomery.orchestration.resources.machines import (
     Patch,
 )
 
+_INVENTED: Final = "simulated-"  # how the names of nodes begin that nobody has named
 _SPACE: Final = uuids.UUID("3a0c3f5e-6d0c-4f0a-9d0b-5f2b7c1d9e10")  # of nodes that are invented
 
 
@@ -166,6 +167,8 @@ class SimulatedMachines:
         for node in self.nodes.values():
             self._settle(node)
         record = {"resource_class": resource_class}
+        if self._invents and not any(_fits(node, record) for node in self._invented()):
+            self._invent(record)
         return [dict(node) for node in self.nodes.values() if _fits(node, record)]
 
     def list_class(self, resource_class: str) -> list[Json]:
@@ -312,14 +315,19 @@ class SimulatedMachines:
             self._settle(node)
             if _fits(node, record):
                 return node
-        if not self._invents:
-            return None
+        return self._invent(record) if self._invents else None
+
+    def _invent(self, record: Json) -> Json:
         uuid = self.add_node(
-            name=f"simulated-{len(self.nodes) + 1}",
+            name=f"{_INVENTED}{len(self.nodes) + 1}",
             traits=sorted(record.get("traits") or ()),
             resource_class=record.get("resource_class"),
         )
         return self.nodes[uuid]
+
+    def _invented(self) -> list[Json]:
+        nodes = self.nodes.values()
+        return [node for node in nodes if str(node["name"]).startswith(_INVENTED)]
 
     def update(self, noun: str, uuid: str, patch: Patch) -> None:
         record = self.records[noun][uuid]

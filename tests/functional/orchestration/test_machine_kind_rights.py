@@ -105,6 +105,9 @@ ACTS: dict[str, Act] = {
     "change a node": Act(
         kind=Node, properties=NODE | {"description": "d", "traits": ["CUSTOM_A"]},
         before=NODE, handler="update", state="enroll"),
+    "let a node boot otherwise": Act(
+        kind=Node, properties=NODE | {"target_state": "manageable", "boot_mode": "uefi"},
+        before=NODE | {"target_state": "manageable"}, handler="update", state="manageable"),
     "put a node into maintenance": Act(
         kind=Node, properties=NODE | {"maintenance": {"enabled": True}},
         before=NODE, handler="update", state="enroll"),
@@ -296,6 +299,7 @@ def request_of(call: Call) -> tuple[str, str, Any]:
         "set_provision_state": lambda: (
             "PUT", f"{node}/states/provision",
             {"target": arguments[1]} | {k: v for k, v in more.items() if v is not None}),
+        "set_boot": lambda: ("PUT", f"{node}/states/{arguments[1]}", {"target": arguments[2]}),
         "set_power_state": lambda: ("PUT", f"{node}/states/power", {"target": arguments[1]}),
         "find": lambda: ("GET", f"{_plural(arguments[0])}/{arguments[1]}", None),
         "create": lambda: ("POST", _plural(arguments[0]), dict(arguments[1])),

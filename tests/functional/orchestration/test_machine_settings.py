@@ -235,3 +235,20 @@ def test_nodes_are_chosen_by_where_they_are_and_left_as_they_were(site: Orchestr
         assert site.ask("DELETE", each)[0] == 204
         site.wait_for(each, "DELETE_COMPLETE")
     assert node_of(site, taken)["instance_info"] == {}
+
+
+def test_a_port_group_tells_its_ports(site: Orchestration) -> None:
+    port = {"node": {"get_resource": "node"}, "address": "52:54:00:00:0e:01"}
+    resources = {
+        "node": node("g1", target_state="manageable", ports=[{"address": "52:54:00:00:0e:02"}]),
+        "group": {
+            "type": "OS::Ironic::PortGroup", "properties": {"node": {"get_resource": "node"}},
+        },
+        "port": {
+            "type": "OS::Ironic::Port",
+            "properties": port | {"portgroup": {"get_resource": "group"}},
+        },
+    }  # fmt: skip
+    outputs = {"ports": {"value": {"get_attr": ["group", "ports"]}}}
+    path = created(site, "groups", resources, outputs)
+    assert outputs_of(site, path) == {"ports": [port["address"]]}

@@ -233,6 +233,9 @@ EXAMPLE: dict[str, Example] = {
     "instance-power": Example(
         change={"power": "on"}, made=both(runs(A, power="Off"), tells(power="power off")),
         changed=both(runs(A), tells(power="power on"))),
+    "instance-prepared": Example(
+        change=NEW_ISO, made=tells(boot_mode="uefi", state="active"),
+        changed=tells(boot_mode="uefi", state="active")),
     "instance-user-data": Example(change={"greeting": "hi"}, made=runs(A), changed=runs(A)),
     "instances-in-order": Example(change=NEW_ISO, made=runs(A, A), changed=runs(B, B)),
     "node": Example(
