@@ -468,7 +468,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if name == "console_url":
             return self.console_url()
         if name == "steps":
-            return self.machines.list_steps(node["uuid"], "deploy")
+            return stepwise.if_told(lambda: self.machines.list_steps(node["uuid"], "deploy"))
         if name == "image":
             info = node["instance_info"]
             return info.get("image_source") or info.get("boot_iso")

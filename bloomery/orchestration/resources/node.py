@@ -33,6 +33,7 @@ APPLIED: Final = "applied"  # of it
 WITHOUT_INSTANCE: Final = FAILED | {State.ENROLL, State.MANAGEABLE, State.AVAILABLE}
 IN_USE: Final = frozenset({State.ACTIVE, State.RESCUE})  # what may be protected
 SETTABLE: Final = frozenset({State.MANAGEABLE, State.AVAILABLE})  # where a machine boots otherwise
+SETTING_S: Final = 1.0  # between two looks at a boot mode that is being set
 OWNERSHIP: Final = ("owner", "parent_node")
 HARDWARE: Final = frozenset({"driver", "driver_info", "interfaces"})  # what "always" inspects after
 
@@ -197,7 +198,8 @@ class Node(stepwise.OnNode):
         if field not in self._boot_settings(node):
             return "steer"
         if node["reservation"] is not None:
-            self.wait_for(node["uuid"], self._timeout_s("manage"), f"for its {field}")
+            timeout_s = self._timeout_s("manage")
+            self.wait_for(node["uuid"], timeout_s, f"for its {field}", every_s=SETTING_S)
         raise stepwise.MachineFailed(str(node["last_error"]))
 
     def _note_time(self, ordered: str | None) -> None:
@@ -479,7 +481,7 @@ class Node(stepwise.OnNode):
             if name == "ports":
                 return [port["address"] for port in self.machines.list_ports(self.node_uuid())[0]]
             if name == "inventory":
-                return self.machines.get_inventory(self.node_uuid())
+                return stepwise.if_told(lambda: self.machines.get_inventory(self.node_uuid()))
             if name == "console_url":
                 return self.console_url()
             return self.get_node().get(name)

@@ -464,10 +464,7 @@ class HardwareConfiguration(StepRun):
         if name == "pending":
             return self.pending() if self.properties["apply_when"] == DEPLOY else []
         if name == "drift":
-            try:
-                return [each.sentence for each in self.find_differences()]
-            except errors.NotFound:
-                return None
+            return stepwise.if_told(lambda: [each.sentence for each in self.find_differences()])
         return super().resolve_attribute(name, path)
 
 

@@ -22,7 +22,7 @@ and orders nothing twice.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
@@ -85,15 +85,20 @@ class Stepwise(base.Resource):
                     raise base.NextTurn
         return True
 
-    def wait_for(self, uuid: str, timeout_s: float, purpose: str) -> NoReturn:
+    def wait_for(
+        self, uuid: str, timeout_s: float, purpose: str, *, every_s: float | None = None
+    ) -> NoReturn:
         """Wait for a change of a thing; ``timeout_s`` counts from the step's first wait.
 
-        Raises WaitFor; MachineTimedOut when the time is over.
+        ``every_s``: no event tells of the change, so that it is looked for.  Raises WaitFor, or
+        Busy; MachineTimedOut when the time is over.
         """
         now = self.context.utc()
         until = self.record.data.setdefault(UNTIL, now + timeout_s)
         if now >= until:
             raise MachineTimedOut(f"cannot wait longer than {timeout_s:g} s {purpose}")
+        if every_s is not None:
+            raise Busy(f"waits {purpose}", after_s=every_s)
         raise base.WaitFor(uuid, until - now, is_elsewhere=True)
 
     # -------------------------------------------------------------------------- how it really is
@@ -205,12 +210,12 @@ class OnNode(Stepwise):
         return self.get_node()
 
     def console_url(self) -> str | None:
-        """Return where the console of the node is, if it is on and the caller may see it."""
+        """Return where the console of the node is, if it is on."""
         node = self.get_node()
-        try:
-            return self.machines.find_console(node["uuid"]) if node["console_enabled"] else None
-        except (errors.Failure, Busy):
-            return None  # an attribute is shown, or it is not
+        url: str | None = None
+        if node["console_enabled"]:
+            url = if_told(lambda: self.machines.find_console(node["uuid"]))
+        return url
 
     def put_mark(self, field: str) -> None:
         """Put the mark into a field of the node.  Raises MachineRefused where another has it."""
@@ -242,6 +247,14 @@ class OnNode(Stepwise):
         except errors.InvalidStateRequested:
             if self.get_node()["provision_updated_at"] == self.record.data.get(SINCE):
                 raise
+
+
+def if_told(ask: Callable[[], Any]) -> Any:
+    """Return the value of an attribute; None where the caller may not read it, or cannot now."""
+    try:
+        return ask()
+    except (errors.Failure, Busy):
+        return None
 
 
 def mark(resource: Stepwise, noun: str) -> None:

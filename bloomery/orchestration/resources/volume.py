@@ -52,6 +52,10 @@ class Volume(machine_records.MachineRecord):
         return _effect_of_change(after) if changes else NO_EFFECT
 
     @classmethod
+    def effect_of_repair(cls, properties: Mapping[str, Any]) -> Effect:
+        return _effect_of_change(properties)
+
+    @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
         return _effect_of_change(properties)
 

@@ -402,6 +402,26 @@ def test_what_is_anothers_is_told_as_what_never_was(site: Site, stacks: Stacks, 
     assert texts[0] == texts[1]
 
 
+@pytest.mark.parametrize(("kind", "unread"), [(Instance, "steps"), (Node, "inventory")])
+def test_an_attribute_that_may_not_be_read_is_null(
+    site: Site, stacks: Stacks, kind: type[base.Resource], unread: str
+) -> None:
+    """And hides none of the others."""
+    table = Table(site, stacks, ACTS["check an instance"])
+    things = table.put_back("lessee")
+    become(site, stacks[LESSEE], "reader")
+    resource = kinds.made(
+        kind, ATTRIBUTED[kind], uuid=OWN_ID, siblings=kinds.Siblings(),
+        machines=ServiceMachines(services_of(site), stacks[LESSEE]),
+    )  # fmt: skip
+    resource.record.physical_id = things["node"]
+    assert resource.all_attributes()[unread] is None
+
+
+ATTRIBUTED: dict[type[base.Resource], Json] = {
+    Instance: {"node": "n1", "image": IMAGE},
+    Node: NODE,
+}
 STACKS: dict[str, Json] = {
     "node by uuid": {"type": "OS::Ironic::Instance",
                      "properties": {"node": "{node}", "image": IMAGE}},

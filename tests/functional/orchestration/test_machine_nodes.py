@@ -154,6 +154,45 @@ def test_a_node_boots_as_it_is_told_before_it_is_inspected(site: Site) -> None:
     assert (real["boot_mode"], real["secure_boot"]) == ("uefi", True)
 
 
+def test_a_boot_mode_that_takes_its_time_is_looked_for(site: Site) -> None:
+    """No event tells of it."""
+
+    class Slow(Noting):
+        looks = 0
+        times: tuple[float, ...] = ()
+
+        def set_boot(self, uuid: str, field: str, value: Any) -> None:
+            self.times = (site.now_s,)
+            self._node(uuid)["reservation"] = "host"
+
+        def get_node(self, ident: str) -> dict[str, Any]:
+            real = self._node(ident)
+            if real["reservation"]:
+                self.looks += 1
+                if self.looks > 3:
+                    real |= {"reservation": None, "boot_mode": "uefi"}
+                    self.times = (*self.times, site.now_s)
+            return dict(real)
+
+    site.machines.__class__ = Slow
+    site.create(template(plain(boot_mode="uefi", inspect="none"), "first"))
+    assert run(site) == "CREATE_COMPLETE"
+    assert isinstance(site.machines, Slow)
+    asked_at, seen_at = site.machines.times
+    assert 0 < seen_at - asked_at < 30  # seconds between two looks of the net
+
+
+def test_a_boot_mode_that_never_comes_is_given_up(site: Site) -> None:
+    class Stuck(Noting):
+        def set_boot(self, uuid: str, field: str, value: Any) -> None:
+            self._node(uuid)["reservation"] = "host"
+
+    site.machines.__class__ = Stuck
+    site.create(template(plain(boot_mode="uefi", timeouts={"verify": 60}), "first"))
+    assert run(site) == "CREATE_FAILED"
+    assert "cannot wait longer than 60 s for its boot_mode" in reason(site)
+
+
 def test_a_boot_mode_that_the_machine_refuses_fails_the_node(site: Site) -> None:
     class Refusing(Noting):
         def set_boot(self, uuid: str, field: str, value: Any) -> None:
