@@ -339,7 +339,10 @@ def test_what_is_retained_keeps_running_without_the_mark(tmp_path: Path) -> None
             Engine(site.db, site.runtime()).run(site.root)
         assert site.tree().stacks[0].status == "COMPLETE"
         assert only_node(site)["provision_state"] == State.ACTIVE
-        assert only_node(site)["instance_info"] == {"image_source": "http://images/a"}
+        assert only_node(site)["instance_info"] == {
+            "image_source": "http://images/a",
+            "traits": [],
+        }
         assert [verb for _, verb in site.machines.orders] == ["active"]
 
 
@@ -351,7 +354,8 @@ def test_a_machine_with_the_mark_of_another_stack_is_left_alone(tmp_path: Path) 
     site.create(template(instance()))
     Engine(site.db, site.runtime()).run(site.root)
     assert "another stack has it" in site.tree().resources[0].reason
-    assert (site.machines.orders, only_node(site)["instance_info"]) == ([], mark)
+    info = mark | {"traits": []}
+    assert (site.machines.orders, only_node(site)["instance_info"]) == ([], info)
 
 
 def test_a_protected_machine_is_left_alone_and_named(tmp_path: Path) -> None:
