@@ -452,7 +452,7 @@ class HardwareConfiguration(StepRun):
         applied = self.record.data.get("applied") or {}
         if settings := (applied.get("bios") or {}).get("settings"):
             bios = self.machines.list_bios_settings(real["uuid"])
-            expected = {name: str(value) for name, value in settings.items()}
+            expected = {name: _as_told(value, bios.get(name)) for name, value in settings.items()}
             yield from drift.compare(expected, bios, "bios/")
         if firmware := applied.get("firmware"):
             yield from firmware_differences(firmware, self.machines.list_firmware(real["uuid"]))
@@ -516,6 +516,12 @@ def steps_of(section: str, stated: Any) -> list[Json]:
         existing = bool(stated.get("delete_existing", True))
         return [_step("raid", "apply_configuration", raid_config=raid, delete_existing=existing)]
     return [{k: v for k, v in each.items() if k != "order"} for each in stated]
+
+
+def _as_told(value: Any, told: str | None) -> str:
+    """Return a setting as nodes tell it: ``True`` for true, which templates may write as a text."""
+    text = str(value)
+    return told if told in ("True", "False") and text.lower() == told.lower() else text
 
 
 def firmware_differences(

@@ -221,6 +221,16 @@ def test_a_firmware_that_was_flashed_over_is_told() -> None:
     assert rack.fields() == ["firmware/bmc/current_version"]
 
 
+def test_true_and_false_are_what_templates_write_for_them() -> None:
+    rack = Rack(HardwareConfiguration)
+    written = {"QuietBoot": "false", "Sriov": True, "Cores": "4"}
+    rack.resource.record.data["applied"] = {"bios": {"settings": written}}
+    rack.machines.bios[NODE] = {"QuietBoot": "False", "Sriov": "True", "Cores": "4"}
+    assert rack.fields() == []
+    rack.machines.bios[NODE]["QuietBoot"] = "True"
+    assert rack.fields() == ["bios/QuietBoot"]
+
+
 def test_a_run_that_failed_is_told() -> None:
     rack = Rack(RunbookExecution)
     rack.resource.record.data["result"] = "no answer"
