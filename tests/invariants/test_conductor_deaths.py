@@ -21,7 +21,9 @@ def test_an_instance_ends_the_same_wherever_its_conductor_dies(name: str, tmp_pa
 
 
 @pytest.mark.parametrize("name", [name for name in FLOWS if name not in OF_ONE])
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "every", [3, pytest.param(1, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
+)
 def test_machines_end_the_same_wherever_a_conductor_dies(
     every: int, name: str, tmp_path: Path
 ) -> None:

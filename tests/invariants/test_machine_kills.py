@@ -14,7 +14,9 @@ from tests.kit.machine_kills import FLOWS, begun, check, run
 
 
 @pytest.mark.parametrize("name", FLOWS)
-@pytest.mark.parametrize("every", [3, pytest.param(1, marks=pytest.mark.long)])
+@pytest.mark.parametrize(
+    "every", [3, pytest.param(1, marks=[pytest.mark.long, pytest.mark.timeout(600)])]
+)
 def test_machines_end_the_same_and_are_ordered_nothing_twice(
     every: int, name: str, tmp_path: Path
 ) -> None:
