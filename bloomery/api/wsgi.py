@@ -146,7 +146,7 @@ class Response:
         elif message.version == "1.0":
             headers.append(("Connection", "Keep-Alive"))
         head = [f"HTTP/1.1 {self._status}", *(f"{name}: {value}" for name, value in headers)]
-        if any(_LINE_ENDS.search(line) for line in head):
+        if _LINE_ENDS.search("".join(head)):
             raise ValueError("a header of an answer holds the end of a line")
         return "\r\n".join([*head, "\r\n"]).encode("latin-1")
 

@@ -92,8 +92,11 @@ def _by_either(columns: tuple[str, ...]) -> sa.Select[Any]:
 
 
 def find_row(conn: sa.Connection, ident: str, columns: tuple[str, ...]) -> sa.Row[Any] | None:
-    """Return these columns of the node with this UUID or name: objects still JSON text."""
-    return conn.execute(_by_either(columns), {"ident": ident}).one_or_none()
+    """Return these columns of the node with this UUID or name: objects still JSON text.
+
+    There is one at most, for a name is no UUID.
+    """
+    return conn.execute(_by_either(columns), {"ident": ident}).first()
 
 
 def list_rows_of(
