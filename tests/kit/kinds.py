@@ -118,10 +118,14 @@ class Siblings:
         self.resources = resources
 
     def find(self, reference_id: Any) -> base.Resource | None:
-        return next(iter(self.list(reference_id)), None)
+        named = (one for one in self.resources if one.get_reference_id() == reference_id)
+        return next(named, None)
 
-    def list(self, reference_id: Any) -> list[base.Resource]:
-        return [one for one in self.resources if one.get_reference_id() == reference_id]
+    def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
+        return [
+            one for one in self.resources
+            if isinstance(one, kind) and one.record.physical_id == physical_id
+        ]  # fmt: skip
 
 
 def is_complete(check: Callable[[Any], bool], token: Any) -> bool:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from typing import Any, Final, Protocol
@@ -431,16 +431,19 @@ class Neighbours:
         self._stack = stack
 
     def find(self, reference_id: Any) -> base.Resource | None:
-        return next(self._iterate(reference_id), None)
-
-    def list(self, reference_id: Any) -> list[base.Resource]:
-        return [*self._iterate(reference_id)]
-
-    def _iterate(self, reference_id: Any) -> Iterator[base.Resource]:
         for row in self._stack.current_rows.values():
             if row.ready and row.reference_id() == reference_id:
                 self._stack.ledger.lend(row)
-                yield row.resource()
+                return row.resource()
+        return None
+
+    def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
+        resources = []
+        for row in self._stack.current_rows.values():
+            if row.record.physical_id == physical_id and row.kind is kind and row.ready:
+                self._stack.ledger.lend(row)
+                resources.append(row.resource())
+        return resources  # type: ignore[return-value]  # mypy does not see that kind is theirs
 
 
 def _explained(action: Action, exc: Exception) -> tuple[str, str]:

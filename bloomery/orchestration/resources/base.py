@@ -27,7 +27,7 @@ import re
 import uuid as uuids
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, ClassVar, Final, Protocol, Self
+from typing import Any, ClassVar, Final, Protocol, Self, TypeVar
 
 from bloomery import errors
 from bloomery.orchestration.limits import LIMITS, Limits
@@ -99,14 +99,17 @@ class ResourceInError(Exception):
         super().__init__(f'Went to status {status} due to "{reason}"')
 
 
+R = TypeVar("R", bound="Resource")
+
+
 class Siblings(Protocol):
     """The other resources of the same stack."""
 
     def find(self, reference_id: Any) -> Resource | None:
         """The one that get_resource calls so; what is changed on its record is stored as ours."""
 
-    def list(self, reference_id: Any) -> list[Resource]:
-        """All that get_resource calls so: a node, and what is configured of it, have one UUID."""
+    def list(self, kind: type[R], physical_id: str) -> list[R]:
+        """All of a kind that stand for one real thing."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -224,8 +224,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         if state == State.ACTIVE:
             data = self.record.data
             data["deployed_at"] = node["provision_updated_at"]
-            for each in self.hardware():
-                each.note_deployment()
+            self.note_hardware()
             data["deploy_duration"] = round(self.context.utc() - data["ordered_at"], 3)
             if data.get(instance_retry.FAILED):
                 return "quarantine"
@@ -490,7 +489,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         drive = instance_info.config_drive(self._with_network_data(), self._host_name())
         if handle := self.handle_of_boot():
             drive = handle.with_token(drive)
-        steps = [step for each in self.hardware() for step in each.steps_for_deployment()]
+        steps = self.steps_of_hardware()
         steps += self.properties["deploy_steps"] or []
         self.order(verb, configdrive=drive, deploy_steps=steps or None)
         self.record.data["ordered_at"] = self.context.utc()

@@ -14,6 +14,7 @@ from bloomery.conductor.states import UNSTABLE_STATES, State
 from bloomery.orchestration.resources import instance_schema, step_run, stepwise
 from bloomery.orchestration.resources.machines import RUNBOOK, Json
 
+HARDWARE: Final = "hardware"  # steps of configurations go along with the deployment
 BEFORE: Final = "before"  # the verb that was ordered last, of the three
 CLEANING: Final = frozenset({State.CLEANING, State.CLEANWAIT, State.CLEANHOLD})
 CLEANABLE: Final = frozenset({State.MANAGEABLE, State.CLEANFAIL})
@@ -56,11 +57,21 @@ class Preparation(stepwise.OnNode):
         self.order(data[BEFORE], **arguments)
         return str(data["then"])
 
-    def hardware(self) -> list[step_run.HardwareConfiguration]:
-        """Return the configurations of the node in the same stack."""
+    def steps_of_hardware(self) -> list[Json]:
+        """Return the steps that configurations of the node in the same stack wait with."""
+        steps = [step for each in self._hardware() for step in each.steps_for_deployment()]
+        self.record.data[HARDWARE] = bool(steps)
+        return steps
+
+    def note_hardware(self) -> None:
+        """Tell configurations whose steps were taken along that the deployment went well."""
+        if self.record.data.pop(HARDWARE, False):
+            for each in self._hardware():
+                each.note_deployment()
+
+    def _hardware(self) -> list[step_run.HardwareConfiguration]:
         siblings = self.context.siblings
-        named = siblings.list(self.node_uuid()) if siblings else []
-        return [each for each in named if isinstance(each, step_run.HardwareConfiguration)]
+        return siblings.list(step_run.HardwareConfiguration, self.node_uuid()) if siblings else []
 
     def bring_back(self, node: Json) -> str | None:
         """Return the step that makes a node available that was only being prepared; None: it stays.

@@ -215,15 +215,18 @@ class _Siblings:
         self._stack = stack
 
     def find(self, reference_id: Any) -> base.Resource | None:
-        return next(self._iterate(reference_id), None)
-
-    def list(self, reference_id: Any) -> list[base.Resource]:
-        return [*self._iterate(reference_id)]
-
-    def _iterate(self, reference_id: Any) -> Iterator[base.Resource]:
         for member in self._stack.members().values():
             if member.ready and member.reference_id() == reference_id:
-                yield member.resource
+                return member.resource
+        return None
+
+    def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
+        members = (each for each in self._stack.members().values() if each.ready)
+        resources = (each.resource for each in members if each.kind is kind)
+        return [
+            each for each in resources
+            if isinstance(each, kind) and each.record.physical_id == physical_id
+        ]  # fmt: skip
 
 
 class StoredChildren:
