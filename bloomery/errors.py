@@ -820,6 +820,12 @@ class DatabaseBusy(Unavailable):
     text = "cannot use the database: {reason}; retry"
 
 
+class RowKept(DatabaseBusy):
+    """Another transaction has locked a row for longer than we wait; a start waits on."""
+
+    code = "unavailable.database.row"
+
+
 class DatabaseAway(DatabaseBusy):
     """Nobody answers at the database server; what went on there was rolled back."""
 

@@ -19,7 +19,7 @@ from bloomery.cmd import threads
 from bloomery.conductor import lifecycle
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conf import Conf, rpc
-from bloomery.db import conductors, schema
+from bloomery.db import conductors, kept_rows, schema
 from bloomery.db.engine import Database
 from bloomery.events import relay
 from bloomery.operations.context import Services
@@ -181,9 +181,13 @@ def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = (
 
 @contextlib.contextmanager
 def told_as_a_start() -> Iterator[None]:
-    """Say of a database that refuses us now that it keeps us from starting."""
+    """Say of a database that refuses us now that it keeps us from starting.
+
+    Who keeps a row that the start needs is waited for.
+    """
     try:
-        yield
+        with kept_rows.outlasted():
+            yield
     except errors.DatabaseBusy as exc:
         raise errors.CannotStart(
             reason=f"cannot start: {exc.facts['reason']}; see to that, and start again",

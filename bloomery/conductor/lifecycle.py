@@ -97,6 +97,8 @@ class ConductorService:
         """
         runtime = self.runtime
         self.registration.begin(alone=alone)
+        self._heart.start()
+        self._beat()  # from here on: what follows may wait for rows that others keep
         freed = recovery.void_reservations(runtime, alone=alone)
         runtime.timers.start()
         runtime.ring.forget()  # we are on it now
@@ -105,8 +107,6 @@ class ConductorService:
             LOG.warning("freed %d nodes and took up %d flows of a former life", freed, adopted)
         if waiting := allocator.adopt(runtime):
             LOG.warning("look for nodes for %d allocations of a former life", waiting)
-        self._heart.start()
-        self._beat()
         self.periodics.start()
 
     def _adopt_soon(self, uuid: str) -> None:

@@ -8,6 +8,7 @@ it breaks while the answer to COMMIT is awaited, the edge finds out whether it w
 
 from __future__ import annotations
 
+import logging
 import random
 import time
 from collections.abc import Callable, Iterator
@@ -18,7 +19,9 @@ import sqlalchemy as sa
 
 from bloomery import errors
 from bloomery.conf.database import Database as Settings
-from bloomery.db import commit_tokens, server_faults, server_pool
+from bloomery.db import commit_tokens, kept_rows, server_faults, server_pool
+
+LOG = logging.getLogger(__name__)
 
 T = TypeVar("T")
 
@@ -102,6 +105,22 @@ class ServerEdge:
     # ------------------------------------------------------------------------------ writing
 
     def transact(self, work: Callable[[sa.Connection], T]) -> T:
+        began = time.monotonic()
+        while True:
+            try:
+                return self._transact(work)
+            except errors.RowKept as exc:
+                patience_s = kept_rows.patience_s(self._settings)
+                if not patience_s:
+                    raise
+                waited_s = time.monotonic() - began
+                with self.read() as conn:
+                    reason = f"{kept_rows.described(conn, exc)}, for {waited_s:.0f} s now"
+                if waited_s > patience_s:
+                    raise errors.RowKept(reason=reason) from exc
+                LOG.warning("start: waiting: %s", reason)
+
+    def _transact(self, work: Callable[[sa.Connection], T]) -> T:
         give_up_at = time.monotonic() + self._settings.connect_timeout
         for attempt in range(1, self._settings.max_retries + 1):
             try:

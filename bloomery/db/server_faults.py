@@ -12,8 +12,6 @@ _DEADLOCK: Final = "transactions lock each other out again and again"
 _AGAIN: Final = frozenset({"40001", "40P01", "1213"})  # serialization failure, deadlock
 _BUSY: Final = {
     **dict.fromkeys(_AGAIN, _DEADLOCK),
-    **dict.fromkeys(("55P03", "1205"), "another transaction keeps a row for longer than "
-                    "[database]lock_timeout"),
     **dict.fromkeys(("57014", "1969", "3024"), "a statement takes longer than "
                     "[database]statement_timeout"),
     **dict.fromkeys(("53300", "1040", "1203"), "the server has no connection left: raise its "
@@ -22,6 +20,7 @@ _BUSY: Final = {
     **dict.fromkeys(("25006", "1290", "1792", "1836"), "the server takes no writes: it is "
                     "read-only, or a replica"),
 }  # fmt: skip
+_KEPT: Final = frozenset({"55P03", "1205"})
 _GOING: Final = frozenset({"57P01", "57P02", "57P03", "1053", "1927"})  # it stops, or starts
 
 
@@ -45,6 +44,9 @@ def named(exc: Exception, url: sa.URL) -> errors.DatabaseBusy | None:
         return None
     if is_lost(exc):
         return away(exc, url)
+    if _code(exc) in _KEPT:
+        kept = "another transaction keeps a row for longer than [database]lock_timeout"
+        return errors.RowKept(reason=kept, log=_message(exc))
     reason = _BUSY.get(_code(exc))
     return None if reason is None else errors.DatabaseBusy(reason=reason, log=_message(exc))
 

@@ -6,6 +6,7 @@ its own: a read is one packet.  Isolation and time-outs are set once per connect
 
 from __future__ import annotations
 
+import os
 import select
 from typing import Any, Final
 
@@ -65,6 +66,7 @@ def _postgresql(url: sa.URL, settings: Settings, statement_timeout_s: int) -> di
     options = [f"-c {name}={value}" for name, value in limits.items()]
     silent_s = settings.connect_timeout + _NETWORK_SLACK_S
     return {
+        "fallback_application_name": f"bloomery {os.getpid()}",
         "options": " ".join([*options, str(url.query.get("options", ""))]).strip(),
         "keepalives_idle": settings.connect_timeout,
         "keepalives_interval": max(settings.connect_timeout // 3, 1),
