@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import contextlib
+from pathlib import Path
+
 import pytest
 
 from bloomery import errors
 from bloomery.conductor import task_manager
 from bloomery.db import conductors, locks
+from bloomery.outcome import Again
 from tests.kit import peers
 from tests.kit.probes import context_of
+from tests.kit.scripted import Script, in_turn
 from tests.kit.site import Site
+from tests.kit.waiting import wait_for
 
 PEER = "host-b"
+_SHORT_S = 3.0
 
 
 def a_start_frees_its_own_name_only(site: Site) -> None:
@@ -57,3 +64,25 @@ def who_stirs_is_not_buried(site: Site) -> None:
     assert peers.beat(site.db, PEER)
     assert not site.db.transact(lambda conn: conductors.bury(conn, seen))
     assert peers.beat(site.db, PEER)
+
+
+def who_stops_leaves_a_flow_that_pauses(path: Path) -> None:
+    """A flow waits an hour for its next turn; its conductor stops, and another one goes on."""
+    script = Script()
+    script.add("deploy", "write", in_turn(Again(after_s=3600, reason="slow disks"), None))
+    with contextlib.ExitStack() as until:
+        ours, heir = (
+            Site(path, host=host, registry=script.registry(), heartbeat_interval=1)
+            for host in ("host-a", PEER)
+        )
+        until.callback(ours.close)
+        until.callback(heir.close)
+        node = ours.enrol(provision_state="available")
+        ours.deploy(node)
+        wait_for(lambda: any(run["state"] == "again" for run in ours.runs(node)), "the pause")
+        ours.service.begin_stop()
+        assert heir.wait_for_state(node, "active", timeout_s=_SHORT_S).last_error is None
+        runs = ours.runs(node)
+        assert {run["conductor"] for run in runs if run["step"] == "write"} == {PEER}
+        assert {run["taken_up"] for run in runs} == {0}, "nobody has died"
+        assert not ours.runtime.node_locks.held

@@ -21,6 +21,7 @@ from bloomery.conductor.lease import Lease
 from bloomery.conductor.manager import ConductorManager
 from bloomery.conductor.node_lock import NodeLocks, Places
 from bloomery.conductor.periodics import timeouts
+from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.conductor.task_manager import TaskManager
 from bloomery.db import conductors, locks, nodes, steps
 from bloomery.db.engine import Database
@@ -132,6 +133,11 @@ def revocation_off(patch: Patch) -> None:
 def database_lock_off(patch: Patch) -> None:
     """The lock file alone keeps a second process away."""
     patch.setattr(StateDir, "_lock_database", lambda self, path: None)
+
+
+def handover_off(patch: Patch) -> None:
+    """Who stops keeps the flows that pause, although a peer would go on with them."""
+    patch.setattr(ConductorRuntime, "has_heir", lambda _self, _node: False)
 
 
 def void_own_only_off(patch: Patch) -> None:
@@ -297,6 +303,10 @@ def waiting_threads_are_bounded(_site: Site) -> None:
     probes.no_more_than_so_many_threads_wait()
 
 
+def stop_in_a_pause(site: Site) -> None:
+    life_probes.who_stops_leaves_a_flow_that_pauses(site.path.with_name("two.sqlite"))
+
+
 def start_beside_another(site: Site) -> None:
     life_probes.a_start_frees_its_own_name_only(site)
 
@@ -370,6 +380,7 @@ MUTANTS = (
     Mutant(void_at_start_off, crash_of_a_holder),
     Mutant(void_own_only_off, start_beside_another),
     Mutant(incarnation_off, return_of_the_buried),
+    Mutant(handover_off, stop_in_a_pause),
     Mutant(counter_of_the_buried_off, burial_of_one_that_stirs),
     Mutant(look_before_a_write_off, write_to_a_node_that_was_taken),
     Mutant(lease_off, death_of_a_peer),

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import uuid
-from collections.abc import Callable
 
 import pytest
 import sqlalchemy as sa
@@ -11,15 +10,9 @@ import sqlalchemy as sa
 from bloomery import errors
 from bloomery.db import commit_tokens, engine, locks, nodes, settings
 from bloomery.db.tables import COMMIT_TOKENS
+from tests.kit import database_probes
+from tests.kit.database_probes import cut_once
 from tests.kit.tcp_proxy import Cut, TcpProxy, is_commit
-
-Request = Callable[[bytes], Cut]
-
-
-def once(is_meant: Callable[[bytes], bool], cut: Cut) -> Request:
-    """Cut at the first request that is meant; all others are forwarded."""
-    cuts = iter([cut])
-    return lambda data: next(cuts, Cut.NOT) if is_meant(data) else Cut.NOT
 
 
 def tokens(db: engine.Database) -> list[bool]:
@@ -31,34 +24,8 @@ def tokens(db: engine.Database) -> list[bool]:
 def test_nothing_runs_twice_and_nothing_is_lost(
     db: engine.Database, far: engine.Database, proxy: TcpProxy, add_node, cut: Cut
 ):
-    """Counted up once, whether the server got the COMMIT, never got it, or gets it late."""
     node = db.transact(lambda conn: add_node(conn, description="x"))
-
-    def grow(conn: sa.Connection) -> str:
-        description = f"{nodes.get_for_update(conn, node).description}x"
-        nodes.update(conn, node, {"description": description})
-        return description
-
-    proxy.on_request = once(is_commit, cut)
-    if cut is Cut.LATE:  # what the first try has locked is free once its server side has ended
-        deliver_at_rerun(proxy, node)
-    assert far.transact(grow) == "xx"
-    with db.read() as conn:
-        assert nodes.get(conn, node).description == "xx"
-
-
-def deliver_at_rerun(proxy: TcpProxy, node: str) -> None:
-    """Deliver the late COMMIT once the work is begun anew."""
-    cut, begun = proxy.on_request, []
-
-    def on_request(data: bytes) -> Cut:
-        if b"BEGIN" in data and b"NOT ATOMIC" not in data:
-            begun.append(data)
-            if len(begun) == 2:
-                proxy.deliver()
-        return cut(data)
-
-    proxy.on_request = on_request
+    database_probes.a_change_is_made_once(far, proxy, node, cut)
 
 
 @pytest.mark.parametrize("cut", [Cut.AFTER, Cut.BEFORE])
@@ -66,7 +33,7 @@ def test_a_lock_is_not_taken_against_its_own_host(
     db: engine.Database, far: engine.Database, proxy: TcpProxy, add_node, cut: Cut
 ):
     node = db.transact(add_node)
-    proxy.on_request = once(is_commit, cut)
+    proxy.on_request = cut_once(is_commit, cut)
     reserved = far.transact(lambda conn: locks.reserve(conn, node, holder="a", purpose="deploy"))
     assert (reserved.reservation, reserved.lock_generation) == ("a", 1)
 
@@ -74,21 +41,21 @@ def test_a_lock_is_not_taken_against_its_own_host(
 @pytest.mark.parametrize("cut", [Cut.AFTER, Cut.BEFORE])
 def test_what_was_created_is_no_conflict(far: engine.Database, proxy: TcpProxy, add_node, cut: Cut):
     ident = str(uuid.uuid4())
-    proxy.on_request = once(is_commit, cut)
+    proxy.on_request = cut_once(is_commit, cut)
     assert far.transact(lambda conn: add_node(conn, uuid=ident, name="web-1")) == ident
 
 
 def test_a_connection_that_breaks_before_the_commit_is_replaced(
     far: engine.Database, proxy: TcpProxy, add_node
 ):
-    proxy.on_request = once(lambda data: b"INSERT INTO nodes" in data, Cut.AFTER)
+    proxy.on_request = cut_once(lambda data: b"INSERT INTO nodes" in data, Cut.AFTER)
     ident = far.transact(lambda conn: add_node(conn, name="web-1"))
     with far.read() as conn:
         assert nodes.find_uuid(conn, "web-1") == ident
 
 
 def test_a_transaction_that_only_reads_leaves_no_token(db: engine.Database, far, proxy: TcpProxy):
-    proxy.on_request = once(is_commit, Cut.AFTER)
+    proxy.on_request = cut_once(is_commit, Cut.AFTER)
     assert far.transact(lambda conn: settings.find(conn, "nothing")) is None
     assert tokens(db) == []
 

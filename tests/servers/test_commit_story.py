@@ -6,9 +6,7 @@ import itertools
 from pathlib import Path
 from typing import Any
 
-import pytest
-
-from bloomery.db import commit_tokens, engine
+from bloomery.db import engine
 from tests.kit.site import Site
 from tests.kit.stories import Stage
 from tests.kit.tcp_proxy import Cut, TcpProxy, is_commit
@@ -38,33 +36,11 @@ def cut_commits(proxy: TcpProxy, *each: Cut) -> None:
 def test_a_life_is_the_same_when_answers_to_commits_are_lost(
     far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any
 ):
-    lives_as_ever(far, proxy, tmp_path, make_site, *CUTS)
-
-
-def lives_as_ever(
-    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any, *cuts: Cut
-) -> None:
     expected = live(Stage(make_site()))
     site = Site(tmp_path / "cut", db=far)
     try:
-        cut_commits(proxy, *cuts)
+        cut_commits(proxy, *CUTS)
         assert live(Stage(site)) == expected
     finally:
         proxy.on_request = lambda data: Cut.NOT
         site.close()
-
-
-MUTANTS = {
-    "nobody asks, and it runs again": (lambda conn, token: False, Cut.AFTER),
-    "nobody asks, and it is taken for done": (lambda conn, token: True, Cut.BEFORE),
-}
-
-
-@pytest.mark.parametrize("mutant", MUTANTS.values(), ids=MUTANTS)
-def test_without_the_token_it_is_not(
-    far: engine.Database, proxy: TcpProxy, tmp_path: Path, make_site: Any, monkeypatch, mutant: Any
-):
-    claim, cut = mutant
-    monkeypatch.setattr(commit_tokens, "claim", claim)
-    with pytest.raises(BaseException):  # noqa: B017  whatever notices first
-        lives_as_ever(far, proxy, tmp_path, make_site, cut, cut, Cut.NOT)

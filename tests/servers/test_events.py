@@ -16,17 +16,11 @@ from bloomery.db.events import Stored
 from bloomery.db.tables import EVENT_CURSORS, EVENTS
 from bloomery.events.relay import Relay
 from bloomery.events.trimmer import Trimmer
-from tests.kit import event_writer
+from tests.kit import database_probes, event_writer
+from tests.kit.database_probes import Other, Reader, event
 from tests.kit.waiting import wait_for
 
 LONG_AGO: Final = datetime(2020, 1, 1, tzinfo=UTC)
-ANY: Final = "5f3c1b0a-7c1e-4d57-9a55-0d2f6a1e9b11"
-
-
-def event(action: str) -> dict[str, Any]:
-    return events.encode(
-        events.Event(object="node", object_uuid=ANY, action=action, status="success"),
-    )
 
 
 @pytest.fixture
@@ -37,55 +31,8 @@ def elsewhere(db: engine.Database) -> Iterator[engine.Database]:
     other.close()
 
 
-class Other:
-    """A transaction of another process, taken step by step."""
-
-    def __init__(self, db: engine.Database) -> None:
-        self._engine = sa.create_engine(db.url)
-        self.conn = self._engine.connect()
-
-    def write(self, action: str) -> None:
-        events.insert(self.conn, [event(action)])
-
-    def end(self, how: str = "commit") -> None:
-        getattr(self.conn, how)()
-        self.conn.close()
-        self._engine.dispose()
-
-
-class Reader:
-    """Goes by numbers, as every reader does; numbers first what nobody has numbered."""
-
-    def __init__(self, db: engine.Database) -> None:
-        self._db = db
-        self.last_id = 0
-
-    def read(self) -> list[str]:
-        self._db.transact(event_numbers.assign)
-        with self._db.read() as conn:
-            batch = events.list_after(conn, self.last_id, 10)
-        self.last_id = batch[-1].id if batch else self.last_id
-        return [stored.action for stored in batch]
-
-
-def commit_in_reverse_order(db: engine.Database) -> list[str]:
-    """Return what a reader gets that reads in between."""
-    reader, first, second = Reader(db), Other(db), Other(db)
-    first.write("first")
-    second.write("second")
-    second.end()
-    actions = reader.read()
-    first.end()
-    return actions + reader.read()
-
-
 def test_rows_of_transactions_that_commit_in_reverse_order_are_not_lost(db: engine.Database):
-    assert commit_in_reverse_order(db) == ["second", "first"]
-
-
-def test_readers_that_go_by_keys_lose_rows(db: engine.Database, monkeypatch):
-    monkeypatch.setattr(events, "_number", lambda _conn: EVENTS.c.id)
-    assert commit_in_reverse_order(db) == ["second"]
+    database_probes.who_commits_late_is_not_passed(db)
 
 
 def test_numbering_waits_for_no_writer(db: engine.Database):

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
 from bloomery.outcome import Again
+from tests.kit import life_probes
 from tests.kit.scripted import Script, in_turn
 from tests.kit.site import Site
 from tests.kit.waiting import wait_for
@@ -49,15 +51,8 @@ def pauses(site: Site, node: str) -> bool:
     return any(run["state"] == "again" for run in site.runs(node))
 
 
-def test_a_flow_that_pauses_is_left_at_once(site: Site, script: Script, heir: Site):
-    script.add("deploy", "write", in_turn(Again(after_s=3600, reason="slow disks"), None))
-    node = deploy_at_first(site)
-    wait_for(lambda: pauses(site, node), "the pause")
-    site.service.begin_stop()
-    assert heir.wait_for_state(node, "active").last_error is None
-    assert conductors_of(site, node)["write"] == HEIR
-    assert {run["taken_up"] for run in site.runs(node)} == {0}, "nobody has died"
-    assert not site.runtime.node_locks.held
+def test_a_flow_that_pauses_is_left_at_once(tmp_path: Path):
+    life_probes.who_stops_leaves_a_flow_that_pauses(tmp_path / "two.sqlite")
 
 
 def test_the_next_step_is_begun_by_the_heir_alone(site: Site, script: Script, heir: Site):
