@@ -415,16 +415,21 @@ def list_of_interface(
     column: str,
     name: str,
     states: Iterable[str],
-) -> list[RingKey]:
-    """Return idle nodes in ``states`` that use the interface ``name``."""
-    return _list_keys(
-        conn,
+) -> list[tuple[RingKey, tuple[Any, ...]]]:
+    """Return idle nodes in ``states`` that use the interface ``name``.
+
+    What stands beside each is another one once the row has changed.
+    """
+    query = sa.select(*_RING_KEY, _T.updated_at, _T.provision_updated_at).where(
         _T.provision_state.in_(list(states)),
         _T[column] == name,
         _T.reservation.is_(None),
         _T.maintenance.is_(sa.false()),
-        order=(_T.id,),
     )
+    size = len(_RING_KEY)
+    return [
+        (RingKey(*row[:size]), tuple(row[size:])) for row in conn.execute(query.order_by(_T.id))
+    ]
 
 
 def list_for_power_sync(conn: sa.Connection) -> list[RingKey]:

@@ -452,14 +452,15 @@ class Heartbeat:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Periodic:
-    """A look at nodes every second, as data: which ones, and what to ask.
+    """A look at nodes that wait, as data: which ones, and what to ask.
 
-    ``look`` gets a node under a shared lock and returns what its agent would say by now, or
-    None.  It is asked of idle nodes in ``states`` whose deploy interface is the one that names it.
+    ``look`` gets a node under a shared lock and returns what its agent would say by now; or the
+    seconds until it is to be asked again; or None: not before the node's row has changed.  It is
+    asked of idle nodes in ``states`` whose deploy interface is the one that names it.
     """
 
     states: tuple[str, ...]
-    look: Callable[[DriverTask], Heartbeat | None]
+    look: Callable[[DriverTask], Heartbeat | float | None]
 
 
 class Deploy(Interface):

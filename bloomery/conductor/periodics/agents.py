@@ -1,16 +1,35 @@
-"""The periodics of drivers: look at nodes that wait, and pass on what their agents say."""
+"""The periodics of drivers: look at nodes that wait, and pass on what their agents say.
+
+Each second one query lists who waits.  A node is looked at when its row has changed since the last
+look, or when that look said that the time would come; all this is in memory, so that a start looks
+at every node once.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from datetime import datetime, timedelta
 from functools import partial
+from typing import Any, Final, NamedTuple
 
-from bloomery import errors
+from bloomery import clock, errors
 from bloomery.conductor import flows
 from bloomery.conductor.periodics import looking
 from bloomery.conductor.runtime import ConductorRuntime
 from bloomery.db import nodes
-from bloomery.drivers.base import Deploy, Periodic
+from bloomery.drivers.base import Deploy, Heartbeat, Periodic
+
+_FAILED_S: Final = 60.0  # until a node is looked at again whose row or driver breaks the look
+
+
+class Due(NamedTuple):
+    """When a node is to be looked at, as long as its row stays as it is; None: not at all."""
+
+    row: tuple[Any, ...]
+    at: datetime | None
+
+
+Memory = dict[tuple[int, str], Due]  # by the place of a periodic, and node
 
 
 def make(runtime: ConductorRuntime) -> Callable[[], None]:
@@ -20,24 +39,48 @@ def make(runtime: ConductorRuntime) -> Callable[[], None]:
         if isinstance(interface, Deploy)
         for periodic in interface.periodics()
     ]
-    return partial(run, runtime, periodics)
+    return partial(run, runtime, periodics, {})
 
 
-def run(runtime: ConductorRuntime, periodics: list[tuple[str, Periodic]]) -> None:
-    for interface, periodic in periodics:
+def run(
+    runtime: ConductorRuntime, periodics: list[tuple[str, Periodic]], memory: Memory | None = None
+) -> None:
+    memory = {} if memory is None else memory
+    listed = set()
+    for place, (interface, periodic) in enumerate(periodics):
         with runtime.db.read() as conn:
             waiting = nodes.list_of_interface(conn, "deploy_interface", interface, periodic.states)
-        for uuid in runtime.list_served(waiting):
-            with looking.skipping(uuid):
-                _ask(runtime, uuid, periodic)
+        ours = set(runtime.list_served(key for key, _ in waiting))
+        for key, row in waiting:
+            who = place, key.uuid
+            if key.uuid in ours:
+                listed.add(who)
+                if _is_due(memory.get(who), row):
+                    memory[who] = Due(row, clock.now() + timedelta(seconds=_FAILED_S))
+                    with looking.skipping(key.uuid):
+                        _ask(runtime, who, periodic, memory)
+    for gone in memory.keys() - listed:
+        del memory[gone]
 
 
-def _ask(runtime: ConductorRuntime, uuid: str, periodic: Periodic) -> None:
-    context = looking.context_of(runtime)
+def _is_due(due: Due | None, row: tuple[Any, ...]) -> bool:
+    if due is None or due.row != row:
+        return True
+    return due.at is not None and due.at <= clock.now()
+
+
+def _ask(
+    runtime: ConductorRuntime, who: tuple[int, str], periodic: Periodic, memory: Memory
+) -> None:
+    context, uuid = looking.context_of(runtime), who[1]
     with looking.look(context, uuid) as task:
-        beat = periodic.look(task)
-    if beat is not None:
-        try:
-            flows.heartbeat(context, uuid, beat)
-        except errors.NoFreeConductorWorker:
-            return
+        answer = periodic.look(task)
+    if not isinstance(answer, Heartbeat):
+        at = None if answer is None else clock.now() + timedelta(seconds=answer)
+        memory[who] = memory[who]._replace(at=at)
+        return
+    del memory[who]  # whatever becomes of the call: if the node waits on, it comes again
+    try:
+        flows.heartbeat(context, uuid, answer)
+    except errors.NoFreeConductorWorker:
+        return

@@ -65,8 +65,8 @@ def answer(conf: Conf, task: DriverTask, kind: str, method: str) -> None:
         _never.wait(delay_s)
 
 
-def agent_call(task: DriverTask) -> Heartbeat | None:
-    """What the fake agent says by now: nothing before the time that it was told to take.
+def agent_call(task: DriverTask) -> Heartbeat | float | None:
+    """What the fake agent says by now, or how long it takes yet; None: it says nothing.
 
     ``{"wait": {"deploy.deploy": -1}}`` never calls, as a machine does that does not boot.  A step
     that waits for somebody else is left alone, unless ``wait`` names it.
@@ -75,8 +75,8 @@ def agent_call(task: DriverTask) -> Heartbeat | None:
     waits_s = [s for s in waits.values() if _is_number(s)]
     if since is None or any(s < 0 for s in waits_s) or _waits_for_others(task, waits):
         return None
-    is_over = _waited_s(task.node.uuid, since) >= max(waits_s, default=0)
-    return Heartbeat(callback_url="fake://agent") if is_over else None
+    left_s = max(waits_s, default=0) - _waited_s(task.node.uuid, since)
+    return left_s if left_s > 0 else Heartbeat(callback_url="fake://agent")
 
 
 def _waits_for_others(task: DriverTask, waits: Mapping[str, Any]) -> bool:

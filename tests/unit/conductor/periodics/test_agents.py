@@ -12,6 +12,7 @@ from bloomery import clock
 from bloomery.conductor import states
 from bloomery.conductor.periodics import agents, looking
 from bloomery.db import rows
+from bloomery.db.engine import Meter
 from bloomery.drivers import base
 from bloomery.drivers.fake import behaviour
 from tests.kit.stories import Stage, full_pool
@@ -44,6 +45,60 @@ def test_agent_calls_when_its_time_has_come(stage):
     shown = stage.show(node)
     assert shown["provision_state"] == "active"
     assert stage.why(node)["contact"]["agent"]["last_heartbeat"] is not None
+
+
+def test_who_waits_on_is_looked_at_once(stage, monkeypatch):
+    """Until its time comes, or its row changes; the next process looks anew."""
+    stage.site.service.periodics.stop()
+    nodes = [wait_for_agent(stage, after_s) for after_s in (-1, 3600, 7200)]
+    looks, ask = [], agents.make(stage.site.runtime)
+    look = looking.look
+    monkeypatch.setattr(
+        looking, "look", lambda context, node: looks.append(node) or look(context, node)
+    )
+    for _ in range(3):
+        ask()
+    assert sorted(looks) == sorted(nodes)
+    stage.site.set(nodes[0], updated_at=rows.now())
+    ask()
+    assert looks[3:] == [nodes[0]]
+    passed = clock.now() + timedelta(seconds=3601)
+    monkeypatch.setattr(clock, "now", lambda: passed)
+    ask()
+    stage.nothing_is_left()
+    assert looks[4:] == [nodes[1]]
+    assert stage.standing(nodes[1])[0] == "active"
+    agents.make(stage.site.runtime)()
+    assert sorted(looks[5:]) == sorted([nodes[0], nodes[2]])
+
+
+def test_what_waits_on_costs_a_query_a_second(stage):
+    stage.site.service.periodics.stop()
+    for _ in range(3):
+        wait_for_agent(stage, 3600)
+    ask = agents.make(stage.site.runtime)
+    ask()
+    meter = Meter(stage.site.db)
+    ask()
+    assert len([statement for statement in meter.statements if "FROM nodes" in statement]) == 1
+
+
+def test_an_odd_row_is_tried_again_after_a_while_or_when_it_is_mended(stage, monkeypatch):
+    stage.site.service.periodics.stop()
+    node = wait_for_agent(stage, 0.001)
+    sound = stage.site.node(node).driver_info
+    stage.site.set(node, driver_info="[1")
+    ask, looks, look = agents.make(stage.site.runtime), [], looking.look
+    monkeypatch.setattr(
+        looking, "look", lambda context, node: looks.append(node) or look(context, node)
+    )
+    for _ in range(2):
+        ask()
+    assert looks == [node]
+    stage.site.set(node, driver_info=rows.dump(sound), updated_at=rows.now())
+    ask()
+    stage.nothing_is_left()
+    assert stage.standing(node)[0] == "active"
 
 
 def test_agent_that_was_told_never_to_call_does_not(stage):
