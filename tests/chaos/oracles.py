@@ -1,6 +1,6 @@
 """What is looked at from outside while processes die: rows as they change, and what was told.
 
-``watch_rows`` lets PostgreSQL itself note who changed a node that somebody else had reserved.
+``watch_rows`` lets the database itself note who changed a node that somebody else had reserved.
 ``Listener`` hears every notification on the broker.  ``StuckNodes`` looks for nodes on which
 nothing happens although something should.
 """
@@ -33,8 +33,8 @@ from tests.kit.waiting import wait_for
 _CHANGED: Final = (  # what nobody but the holder of a node may change
     "provision_state", "target_provision_state", "power_state", "target_power_state", "last_error",
 )  # fmt: skip
-_NOTES: Final = f"""
-CREATE TABLE complaints (text text);
+_COMPLAINTS: Final = "CREATE TABLE complaints (text text)"
+_ON_POSTGRESQL: Final = f"""
 CREATE FUNCTION complain() RETURNS trigger AS $$
 DECLARE
   writer text := current_setting('application_name');
@@ -54,6 +54,20 @@ BEGIN
 END $$ LANGUAGE plpgsql;
 CREATE TRIGGER complain AFTER UPDATE ON nodes FOR EACH ROW EXECUTE FUNCTION complain();
 """
+_ON_MARIADB: Final = f"""
+CREATE TRIGGER complain AFTER UPDATE ON nodes FOR EACH ROW BEGIN
+  SET @writer = substring_index(user(), '@', 1);
+  SET @is_changed = NOT ({" AND ".join(f"OLD.{name} <=> NEW.{name}" for name in _CHANGED)});
+  SET @is_reserved = NOT (NEW.reservation <=> OLD.reservation) AND NEW.reservation IS NOT NULL;
+  IF (OLD.reservation <> @writer AND @is_changed)
+    OR (@is_reserved AND (OLD.reservation IS NOT NULL OR NEW.reservation <> @writer))
+    OR NEW.lock_generation < OLD.lock_generation + @is_reserved
+  THEN
+    INSERT INTO complaints VALUES (concat_ws(' ', @writer, 'wrote', NEW.uuid, NEW.provision_state,
+      NEW.reservation, NEW.lock_generation, 'over', OLD.provision_state, OLD.reservation));
+  END IF;
+END
+"""
 _FAILED: Final = {state.value for state in states.FAILURE_STATES}
 RESTS_WITHIN_S: Final = 2 * TIMEOUT_S + 90
 _SLOW_S: Final = 30.0  # that a busy machine may take beyond what is promised
@@ -63,7 +77,9 @@ def watch_rows(site: Site) -> None:
     """From now on note who writes to a node that another one holds."""
     engine = sa.create_engine(site.url)
     with engine.begin() as conn:
-        conn.exec_driver_sql(_NOTES)
+        conn.exec_driver_sql(_COMPLAINTS)
+        is_mariadb = conn.dialect.name == "mysql"
+        conn.exec_driver_sql(_ON_MARIADB if is_mariadb else _ON_POSTGRESQL)
     engine.dispose()
 
 
@@ -148,7 +164,7 @@ class StuckNodes:
 
 _BUSY: Final = sa.select(
     NODES.c.uuid, NODES.c.reservation, NODES.c.lock_generation, NODES.c.provision_state,
-    sa.select(sa.func.string_agg(STEP_RUNS.c.step + STEP_RUNS.c.state, ","))
+    sa.select(sa.func.aggregate_strings(STEP_RUNS.c.step + STEP_RUNS.c.state, ","))
     .where(STEP_RUNS.c.node_uuid == NODES.c.uuid, STEP_RUNS.c.state.in_(OPEN_RUNS))
     .scalar_subquery().label("steps"),
 ).where(sa.or_(

@@ -1,4 +1,4 @@
-"""A site of processes on one PostgreSQL: conductors, APIs, and callers who ask for things.
+"""Processes on one PostgreSQL or MariaDB: conductors, APIs, and callers who ask for things.
 
     with on_servers_of_the_test(folder, "oslo") as site:
         site.start(conductors=3, apis=2)
@@ -98,7 +98,6 @@ class Site:
 
     def options(self, name: str, **own: dict[str, Any]) -> dict[str, dict[str, Any]]:
         """Return the configuration of a member; the database hears its name when it connects."""
-        url = self.url.render_as_string(hide_password=False)
         common: dict[str, dict[str, Any]] = {
             "DEFAULT": {
                 "rpc_transport": self.transport, "transport_url": self._broker_of_members(),
@@ -106,7 +105,7 @@ class Site:
                 "notification_level": "info", "versioned_notifications_topics": self.topic,
             },
             "oslo_messaging_notifications": {"driver": "messagingv2"},
-            "database": {"connection": f"{url}?application_name={name}"},
+            "database": {"connection": self.url_of(name)},
             "conductor": {
                 "heartbeat_interval": 1, "heartbeat_timeout": TIMEOUT_S,
                 "check_provision_state_interval": CHECK_S, "workers_pool_size": 40,
@@ -117,6 +116,20 @@ class Site:
             for group, values in options.items():
                 common[group] = common.get(group, {}) | values
         return common
+
+    def url_of(self, name: str) -> str:
+        """Return the URL by which the database knows who writes: on MariaDB, who logs in."""
+        url = self.url.update_query_dict({"application_name": name})
+        if self.url.get_backend_name() == "mysql":
+            url = self.url.set(username=name)
+            self._as_admin("CREATE USER :name@'%'", name)
+            self._as_admin(f"GRANT ALL ON {self.url.database}.* TO :name@'%'", name)
+            self.until_stopped.callback(self._as_admin, "DROP USER :name@'%'", name)
+        return url.render_as_string(hide_password=False)
+
+    def _as_admin(self, statement: str, name: str) -> None:
+        with _admin(self.url) as conn:
+            conn.execute(sa.text(statement), {"name": name})
 
     def _broker_of_members(self) -> str:
         if self.transport == "json-rpc" or self.on_call is None:
@@ -300,21 +313,29 @@ def opened(url: sa.URL) -> Iterator[Database]:
 
 
 @contextlib.contextmanager
+def _admin(server: sa.URL) -> Iterator[sa.Connection]:
+    """A connection that commits each statement by itself."""
+    engine = sa.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    with engine.connect() as conn:
+        yield conn
+
+
+@contextlib.contextmanager
 def empty_database(server: str) -> Iterator[sa.URL]:
-    """Make a database at the head of the schema on the PostgreSQL of this URL, and drop it."""
-    admin = sa.create_engine(server, isolation_level="AUTOCOMMIT", poolclass=sa.NullPool)
+    """Make a database at the head of the schema on the server of this URL, and drop it."""
     name = f"bloomery_chaos_{uuid.uuid4().hex}"
-    with admin.connect() as conn:
+    admin = sa.make_url(server)
+    with _admin(admin) as conn:
         conn.exec_driver_sql(f"CREATE DATABASE {name}")
-    url = sa.make_url(server).set(database=name)
+    url = admin.set(database=name)
     with opened(url) as database:
         schema.upgrade(database)
     try:
         yield url
     finally:
-        with admin.connect() as conn:
-            conn.exec_driver_sql(f"DROP DATABASE {name} WITH (FORCE)")
-        admin.dispose()
+        forced = " WITH (FORCE)" if url.get_backend_name() == "postgresql" else ""
+        with _admin(admin) as conn:
+            conn.exec_driver_sql(f"DROP DATABASE {name}{forced}")
 
 
 @contextlib.contextmanager
@@ -322,13 +343,13 @@ def on_servers_of_the_test(
     folder: Path,
     transport: str,
     *,
-    postgresql: str | None = None,
+    database: str | None = None,
     broker: str | None = None,
     on_call: Callable[[bytes], Cut] | None = None,
     **more: Any,
 ) -> Iterator[Site]:
     """A site on these servers, or those that the environment names; without: skip the test."""
-    if not (server := postgresql or os.environ.get(POSTGRESQL)):
+    if not (server := database or os.environ.get(POSTGRESQL)):
         pytest.skip(f"{POSTGRESQL} names no server")
     broker = broker or rpc.broker_url()
     with empty_database(server) as url:

@@ -23,11 +23,11 @@ from tests.chaos import oracles, witness
 from tests.chaos.site import POSTGRESQL, Site, empty_database, opened
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(params=(POSTGRESQL, "BLOOMERY_TEST_MARIADB"))
+def site(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[Site]:
     """A site without processes."""
-    if not (server := os.environ.get(POSTGRESQL)):
-        pytest.skip(f"{POSTGRESQL} names no server")
+    if not (server := os.environ.get(request.param)):
+        pytest.skip(f"{request.param} names no server")
     with empty_database(server) as url:
         site = Site(tmp_path, url, "json-rpc", "")
         yield site
@@ -71,7 +71,7 @@ CHANGES: tuple[tuple[dict[str, Any], bool], ...] = (
 
 def test_a_write_to_a_node_of_somebody_else_is_noticed(site: Site) -> None:
     oracles.watch_rows(site)
-    with opened(site.url.update_query_dict({"application_name": "b"})) as database:
+    with opened(sa.make_url(site.url_of("b"))) as database:
         for changes, complains in CHANGES:
             ident, before = str(uuid.uuid4()), len(oracles.complaints(site))
             node = Node(

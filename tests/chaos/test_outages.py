@@ -30,6 +30,11 @@ CUT_ORDERS: Final = 150
 ENDS: Final = (signal.SIGKILL, signal.SIGTERM, signal.SIGKILL)
 DURABLE: Final = {"oslo_messaging_rabbit": {"amqp_durable_queues": "true"}}
 
+DATABASES: Final = {
+    "postgresql": (servers.own_postgresql, "postgresql+psycopg://postgres@127.0.0.1:{port}/test"),
+    "mariadb": (servers.own_mariadb, "mysql+pymysql://root@127.0.0.1:{port}/"),
+}
+
 
 def live(site: Site, seed: int, disturb: Callable[[], None]) -> None:
     listener, stuck = oracles.Listener(site), oracles.StuckNodes(site)
@@ -75,11 +80,16 @@ def test_a_broker_that_goes_away_loses_nothing(tmp_path: Path, seed: int) -> Non
 
 
 @pytest.mark.parametrize("transport", ["json-rpc", "oslo"])
-def test_a_database_that_goes_away_loses_nothing(tmp_path: Path, seed: int, transport: str) -> None:
+@pytest.mark.parametrize("kind", DATABASES)
+def test_a_database_that_goes_away_loses_nothing(
+    tmp_path: Path, seed: int, kind: str, transport: str
+) -> None:
+    own_server, url = DATABASES[kind]
     with contextlib.ExitStack() as until:
-        server = started(servers.own_postgresql, until)
-        url = f"postgresql+psycopg://postgres@127.0.0.1:{server.port}/test"
-        site = until.enter_context(on_servers_of_the_test(tmp_path, transport, postgresql=url))
+        server = started(own_server, until)
+        site = until.enter_context(
+            on_servers_of_the_test(tmp_path, transport, database=url.format(port=server.port))
+        )
         live(site, seed, lambda: outages(site, server))
 
 
