@@ -47,7 +47,9 @@ def conductor(db: engine.Database, folder: Path, patience_s: int) -> Iterator[Co
         json_rpc=JsonRpc(host_ip=HOST, port=0),
     )
     with StateDir(folder, role="conductor") as home:
-        yield ConductorProcess(conf, home)
+        process = ConductorProcess(conf, home)
+        yield process
+        process._rpc_server.stop(0)  # it listens before the start
 
 
 def test_a_start_waits_for_a_row_that_somebody_keeps(
