@@ -87,7 +87,7 @@ def _parsed(expression: str) -> Any:
         return engine.parser.parse(expression, lexer=engine.lexer.clone())
     except (exceptions.YaqlException, ValueError) as exc:
         raise errors.StackValidationFailed(
-            reason=f"Bad expression {shapes.shortened(expression)!r}: {exc}"
+            reason=f"Bad expression {shapes.shortened(expression)!r}: {_printable(str(exc))}"
         ) from exc
 
 
@@ -124,7 +124,12 @@ def _said(exc: BaseException) -> str:
     if isinstance(exc, StopIteration):
         return "the collection has no such element"
     row = _ROWS.get(type(exc).__name__, "")
-    return f"{type(exc).__name__}: {shapes.shortened(str(exc), 200)}{row}"
+    return f"{type(exc).__name__}: {_printable(shapes.shortened(str(exc), 200))}{row}"
+
+
+def _printable(message: str) -> str:
+    """Return a message of the library, which quotes values, without what no reply could hold."""
+    return message.replace("\0", r"\0").encode(errors="backslashreplace").decode()
 
 
 def _sound(text: str) -> str:

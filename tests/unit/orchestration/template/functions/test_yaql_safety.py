@@ -216,6 +216,16 @@ def test_characters_that_no_document_holds_are_refused(expression):
 
 
 @pytest.mark.parametrize(
+    "expression", ["'\\ud800'.select($)", "['\\x00\\udfff'].first().nothing()"]
+)
+def test_what_is_said_of_such_characters_holds_none(expression):
+    with pytest.raises(errors.StackValidationFailed) as refused:
+        yaql.evaluated(expression, DATA, LIMITS)
+    message = str(refused.value)
+    assert "\0" not in message and message.encode().decode() == message
+
+
+@pytest.mark.parametrize(
     "expression", ["float('nan')", "[float('1e308') * 10]", "dict(a => float('inf'))"]
 )
 def test_numbers_that_no_document_holds_are_refused(expression):
