@@ -222,7 +222,8 @@ def test_what_is_said_of_such_characters_holds_none(expression):
     with pytest.raises(errors.StackValidationFailed) as refused:
         yaql.evaluated(expression, DATA, LIMITS)
     message = str(refused.value)
-    assert "\0" not in message and message.encode().decode() == message
+    assert "\0" not in message
+    assert message.encode().decode() == message
 
 
 @pytest.mark.parametrize(
