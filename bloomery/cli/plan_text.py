@@ -67,7 +67,7 @@ def summary(plan: Json) -> str:
     if not parts:
         return "No resource changes." if plan["differs"] else "Nothing changes."
     if at_once := plan["machines_at_once"]:
-        count = sum(bool(step["verbs"]) for step in plan["steps"])
+        count = plan["machines"]
         machines = f"{count} machine{'' if count == 1 else 's'}, at most {at_once} at once"
         takes = duration(plan["takes"]) or "no experience yet how long that takes"
         return f"{', '.join(parts)}; {machines}; {takes}."

@@ -15,8 +15,9 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
-from bloomery.orchestration.plan.plans import Action, Key, Plan, Verb
+from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.printing import differences_of
+from bloomery.orchestration.template.functions.base import Function
 
 WORDS: Final[Mapping[Verb, str]] = {
     Verb.CREATE: "create",
@@ -29,6 +30,7 @@ WORDS: Final[Mapping[Verb, str]] = {
     Verb.KEEP: "keep",
     Verb.WAIT: "wait",
 }  # an update is what its effect says
+MACHINE_NAMING: Final = ("node", "instance", "allocation")  # properties of kinds that work at one
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,9 +44,13 @@ class Times:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Step:
-    """One thing that is done; ``times`` None: it waits for no machine, or nobody knows how long."""
+    """One thing that is done; ``times`` None: it waits for no machine, or nobody knows how long.
+
+    ``works_at``: the resource whose machine it is, or will be; itself, if it names no other.
+    """
 
     key: Key
+    works_at: Key
     action: Action
     stage: int
     times: Times | None
@@ -102,7 +108,9 @@ class _Layout:
             began_s = median_s
             median_s += times.median_s if times else action.pause_s
             p95_s += times.p95_s if times else action.pause_s
-            self.steps.append(Step(key=key, action=action, stage=stage, times=times))
+            place = _works_at(self.plan, key)
+            step = Step(key=key, works_at=place, action=action, stage=stage, times=times)
+            self.steps.append(step)
             if action.effect.verbs:
                 self.spans.append((began_s, median_s, stage))
                 self.knows_all = self.knows_all and times is not None
@@ -129,6 +137,29 @@ class _Layout:
         return most
 
 
+def _works_at(plan: Plan, key: Key) -> Key:
+    """Follow the names of a node, an instance or an allocation to the resource that names none."""
+    above, _, _ = key.name.rpartition("/")
+    passed = {key}
+    while (name := _machine_named_by(plan.actions.get(key))) is not None:
+        following = Key(f"{above}/{name}" if above else name, MAKE)
+        if following not in plan.actions or following in passed:
+            break
+        passed.add(following)
+        key = following
+    return key
+
+
+def _machine_named_by(action: Action | None) -> str | None:
+    """Return the resource of the same template that a definition names as its machine."""
+    tree = action.definition.properties if action and action.definition else None
+    if not isinstance(tree, Mapping):
+        return None
+    calls = (tree.get(name) for name in MACHINE_NAMING)
+    named = (each.args for each in calls if isinstance(each, Function))
+    return next((name for name in named if isinstance(name, str)), None)
+
+
 # ------------------------------------------------------------------------------------- as JSON
 
 
@@ -137,9 +168,12 @@ def document(schedule: Schedule, machines: Mapping[Key, str]) -> dict[str, Any]:
     counts: dict[str, int] = {}
     for step in schedule.steps:
         counts[step.word] = counts.get(step.word, 0) + 1
+    working = [step.works_at for step in schedule.steps if step.action.effect.verbs]
+    count = len({machines.get(place, place) for place in working})
     return {
         "steps": [_step(step, machines.get(step.key)) for step in schedule.steps],
-        "machines_at_once": schedule.at_once,
+        "machines": count,
+        "machines_at_once": min(schedule.at_once, count),
         "loses_data": [
             str(step.key.name) for step in schedule.steps if step.action.effect.loses_data
         ],

@@ -8,6 +8,8 @@ from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.schedule import Times, document, schedule_of
 from bloomery.orchestration.resources.effects import Effect, Impact
+from bloomery.orchestration.template.definitions import ResourceDefinition
+from tests.unit.orchestration.plan.kit import ref
 
 REBUILD = Effect(impact=Impact.REBUILD, verbs=("rebuild",), loses_data=True)
 TIMES = Times(median_s=600, p95_s=900, runs=40)
@@ -68,3 +70,35 @@ def test_a_step_is_certain_where_action_and_effect_are():
     ):  # fmt: skip
         [step] = schedule_of(plan_of(("a", None), a=each), lambda key, action: None).steps
         assert step.is_certain is certain
+
+
+def test_who_works_at_the_machine_of_another_counts_no_machine():
+    setup = Effect(verbs=("clean",))
+    plan = plan_of(
+        ("node", None), ("settings", "node"), ("web", "settings"), ("else", None),
+        node=named(), settings=named(setup, node=ref("node")),
+        web=named(instance=ref("settings")), **{"else": named(setup)},
+    )  # fmt: skip
+    summed = document(schedule_of(plan, lambda key, action: None), {})
+    assert (summed["machines"], summed["machines_at_once"]) == (2, 2)
+
+
+def test_machines_that_are_there_are_told_apart_by_their_nodes():
+    plan = plan_of(("a", None), ("b", None), a=named(), b=named())
+    schedule = schedule_of(plan, lambda key, action: None)
+    both = dict.fromkeys([Key("a", MAKE), Key("b", MAKE)], "node-1")
+    assert document(schedule, both)["machines"] == document(schedule, both)["machines_at_once"] == 1
+    assert document(schedule, {})["machines"] == 2
+
+
+def test_a_member_works_at_the_machine_of_its_own_stack():
+    plan = plan_of(
+        ("pool/node", None), ("pool/web", "pool/node"), ("node", None),
+        **{"pool/node": named(), "pool/web": named(node=ref("node")), "node": named()},
+    )  # fmt: skip
+    assert document(schedule_of(plan, lambda key, action: None), {})["machines"] == 2
+
+
+def named(effect: Effect = REBUILD, **properties) -> Action:
+    definition = ResourceDefinition(name="x", type="T", properties=properties)
+    return action(Verb.CREATE, effect, definition=definition)
