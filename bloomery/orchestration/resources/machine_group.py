@@ -52,6 +52,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
 
     counts_below: ClassVar[bool] = False
+    compares: ClassVar[bool] = False  # its members are, in its stack
 
     def most_members(self) -> tuple[int, str]:
         return self.context.limits.group_machines, "group_machines"

@@ -52,6 +52,7 @@ class Stepwise(base.Resource):
     ordering_steps: ClassVar[frozenset[str]] = frozenset()
     default_timeout_mins: ClassVar[int | None] = 240
     always_replace_on_check_failed: ClassVar[bool] = False  # who drifts is not thrown away
+    compares: ClassVar[bool] = True  # False: nothing of its own can differ, and ``real`` is missing
 
     @property
     def machines(self) -> Machines:

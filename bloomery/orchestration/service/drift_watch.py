@@ -98,10 +98,11 @@ class DriftWatch:
 
     @cached_property
     def _kinds(self) -> Mapping[str, type[stepwise.Stepwise]]:
-        """The installed kinds of machines by type."""
+        """The installed kinds of machines that can be compared, by type."""
         loaded = {name: load() for name, load in kinds.loaders("bloomery.resources").items()
                   if name.startswith("OS::Ironic::")}  # fmt: skip
-        return {name: kind for name, kind in loaded.items() if issubclass(kind, stepwise.Stepwise)}
+        return {name: kind for name, kind in loaded.items()
+                if issubclass(kind, stepwise.Stepwise) and kind.compares}  # fmt: skip
 
     def look(self, after_id: int, size: int, owns: Callable[[str], bool]) -> int | None:
         """Look at a page of machines; return its last row, None where the rows end."""

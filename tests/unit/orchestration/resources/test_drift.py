@@ -16,8 +16,10 @@ from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.resources.port import Port, PortGroup
 from bloomery.orchestration.resources.runbook import DeployTemplate, Runbook
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
+from bloomery.orchestration.resources.stepwise import Stepwise
 from bloomery.orchestration.resources.volume import VolumeConnector, VolumeTarget
 from bloomery.orchestration.simulation.machines import SimulatedMachines
+from bloomery.orchestration.template import kinds
 from tests.kit.kinds import made
 
 MAC = "52:54:00:00:00:0A"
@@ -265,3 +267,13 @@ def test_what_the_api_has_masked_is_taken_to_be_as_it_was() -> None:
 def test_a_secret_that_is_missing_is_told_without_its_value() -> None:
     (difference,) = drift.compare({"args": [{"password": "s3cret"}]}, {"args": []})
     assert "s3cret" not in difference.sentence
+
+
+@pytest.mark.parametrize("name", sorted(kinds.loaders("bloomery.resources")))
+def test_each_installed_kind_of_machines_compares_or_says_that_it_does_not(name: str) -> None:
+    kind = kinds.loaders("bloomery.resources")[name]()
+    if issubclass(kind, Stepwise):
+        has_both = kind.differences is not Stepwise.differences and kind.real is not Stepwise.real
+        assert kind.compares == has_both
+    else:
+        assert not hasattr(kind, "differences")

@@ -25,13 +25,14 @@ IMAGE = {"source": "http://images/a"}
 class Watched:
     """A stack of Instances that are deployed, of the project p1, and what looks at it."""
 
-    def __init__(self, folder: Path, count: int = 1) -> None:
+    def __init__(self, folder: Path, count: int = 1, *, body: Any = None) -> None:
         folder.mkdir(exist_ok=True)
         self.site: Site = make_site(trees.database(folder), pool=count)
         kind = "OS::Ironic::Instance"
         properties = {"selector": {"resource_class": "pool"}, "image": IMAGE}
         self.site.create(
-            template({f"i{n}": {"type": kind, "properties": properties} for n in range(count)})
+            body
+            or template({f"i{n}": {"type": kind, "properties": properties} for n in range(count)})
         )
         Engine(self.site.db, self.site.runtime()).run(self.site.root)
         assert self.site.stack().status == "COMPLETE"
@@ -127,6 +128,19 @@ def test_a_resource_that_cannot_be_compared_keeps_no_other_from_its_look(tmp_pat
     watched.site.db.transact(lambda conn: conn.execute(own))
     watched.look()
     assert len(watched.reasons()) == 1
+
+
+def test_a_group_is_compared_by_its_members(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    member = {"selector": {"resource_class": "pool"}, "image": IMAGE}
+    group = {"type": "OS::Ironic::InstanceGroup", "properties": {"count": 1, "member": member}}
+    watched = Watched(tmp_path, body=template({"group": group}))
+    watched.change(power_state="power off")
+    watched.look()
+    (reason,) = watched.reasons()
+    assert "power_state" in reason
+    assert "cannot compare" not in caplog.text
 
 
 def test_a_stack_of_another_engine_is_not_looked_at(tmp_path: Path) -> None:
