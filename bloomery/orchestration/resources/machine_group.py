@@ -60,8 +60,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     def validate(self) -> None:
         super().validate()
         rolling = self.update_policy.get("rolling_update") or {}
-        shares = (str(rolling.get(name, 1)) for name in ("max_unavailable", "max_surge"))
-        if all(int(share.rstrip("%")) == 0 for share in shares):
+        shares = (rolling.get(name, 1) for name in ("max_unavailable", "max_surge"))
+        if not any(rollouts.share(share, max(self.count(), 1), up=True) for share in shares):
             raise errors.StackValidationFailed(
                 reason="cannot roll out: max_unavailable and max_surge are both 0; raise one"
             )

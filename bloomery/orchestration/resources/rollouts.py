@@ -15,6 +15,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from typing import Any, Final, NamedTuple, Self
 
+from bloomery import errors
 from bloomery.orchestration.resources.composite import in_order
 
 
@@ -128,11 +129,20 @@ def _all_or(batches: Mapping[str, Any] | None, count: int) -> int:
 
 
 def share(value: Any, count: int, *, up: bool) -> int:
-    """Return how many of ``count`` a number or a percentage ("25%") is, rounded ``up`` or down."""
+    """Return how many of ``count`` a number or a percentage ("25%") is, rounded ``up`` or down.
+
+    Raises StackValidationFailed for what a reference may stand for: the name of a resource, say.
+    """
     text = str(value)
+    try:
+        number = int(text.removesuffix("%"))
+    except ValueError as exc:
+        raise errors.StackValidationFailed(
+            reason=f"cannot take {text!r} for a number of members: give one, or a percentage"
+        ) from exc
     if not text.endswith("%"):
-        return int(text)
-    part = count * int(text[:-1]) / 100
+        return number
+    part = count * number / 100
     return math.ceil(part) if up else math.floor(part)
 
 
