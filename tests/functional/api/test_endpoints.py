@@ -33,6 +33,7 @@ QUERIES = [
 ]
 
 ARGUMENTS_FIRST = {"/v1/continue_inspection"}  # without any it is 400 in each version, as in Ironic
+NEEDED = {"/v1/heartbeat/{node}": {"callback_url": "http://agent"}}  # or else 400, too
 
 
 def filled(path, ident):
@@ -59,7 +60,8 @@ def test_declaration_is_complete(method, path, endpoint):
 def test_older_client_is_kept_out(world, method, path, endpoint):
     if endpoint.since == 1 or path in ARGUMENTS_FIRST:
         return
-    answer = world.api.ask(method, filled(path, world.node()), version=endpoint.since - 1)
+    address = filled(path, world.node())
+    answer = world.api.ask(method, address, NEEDED.get(path), version=endpoint.since - 1)
     assert answer.status == endpoint.too_old.value[0]
 
 

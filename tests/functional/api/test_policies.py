@@ -6,6 +6,7 @@ import dataclasses
 import uuid
 
 import pytest
+from cryptography.fernet import Fernet
 
 from bloomery import secrets
 from bloomery.api import app
@@ -171,7 +172,7 @@ def test_steps_have_rules_of_their_own(tmp_path):
 @pytest.mark.parametrize("key", [True, False])
 def test_policy_may_show_secrets_in_every_mode(tmp_path, key):
     services, _ = functional.build(tmp_path, Conf())
-    sealer = secrets.Sealer(secrets.Fernet.generate_key())
+    sealer = secrets.Sealer(Fernet.generate_key())
     node = Client(app.make_app(services)).node()["uuid"]
     for rule, bare in (("!", False), ("@", True)):
         (tmp_path / "policy.yaml").write_text(f"show_password: '{rule}'\n")
