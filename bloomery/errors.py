@@ -336,6 +336,10 @@ class ResourceActionNotSupported(Invalid):
     code, text = "resource.action_not_supported", "{action} is not supported for resource."
 
 
+class SignalRefused(Invalid):
+    code, text = "resource.signal_refused", "cannot signal resource {name}: {reason}"
+
+
 class PhysicalResourceIDAmbiguity(Invalid):
     code = "resource.id_ambiguous"
     text = "Multiple resources have the physical id ({phys_id}): name the one that is meant"

@@ -226,6 +226,10 @@ class Resource:
         """The definition that brings back what a snapshot holds of the resource."""
         return definition
 
+    @classmethod
+    def check_signal(cls, record: Record, details: Mapping[str, Any] | None) -> None:
+        """Raise SignalRefused for what ``handle_signal`` could do nothing with, as things stand."""
+
     # --------------------------------------------------------------------- how it really is
 
     def get_live_state(self, properties: Mapping[str, Any]) -> Mapping[str, Any]:

@@ -160,11 +160,23 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def handle_signal(self, details: Mapping[str, Any] | None = None) -> str:
         """Take ``{"rollout": "continue" | "pause" | "abort" | "rollback"}``."""
+        self.check_signal(self.record, details)
         word = Signal(str((details or {}).get(ROLLOUT)))
-        if self._rollout.get("state") not in (RUNNING, PAUSED):
-            raise base.NoActionRequired
         self._rollout["signal"] = word
         return f"roll-out: {word}"
+
+    @classmethod
+    def check_signal(cls, record: base.Record, details: Mapping[str, Any] | None) -> None:
+        word, words = (details or {}).get(ROLLOUT), [str(each) for each in Signal]
+        state = (record.data.get(ROLLOUT) or {}).get("state")
+        faults = []
+        if word not in words:
+            faults.append(f"{ROLLOUT} is {errors.shortened(repr(word))}")
+        if record.status is not Status.IN_PROGRESS or state not in (RUNNING, PAUSED):
+            faults.append("no roll-out is under way, and nothing waits for a signal")
+        if faults:
+            way_out = f'a roll-out takes {{"{ROLLOUT}": one of {", ".join(words)}}}'
+            raise errors.SignalRefused(name=record.name, reason="; ".join([*faults, way_out]))
 
     @property
     def _rollout(self) -> dict[str, Any]:

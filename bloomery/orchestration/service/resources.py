@@ -13,6 +13,7 @@ from bloomery.db import resources as db
 from bloomery.db import stacks
 from bloomery.model.stack_views import Json, ResourceDetails, ResourceQuery, StackIdentity
 from bloomery.model.stacks import OrderKind, Resource, Stack
+from bloomery.orchestration.resources import base
 from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access, definitions
 from bloomery.orchestration.service.acceptance import Change
@@ -211,7 +212,7 @@ def resource_signal(
         hook = _hook(resource, details[UNSET_HOOK])
         kind, payload = OrderKind.UNSET_HOOK, Json(resource=resource.uuid, hook=hook)
     else:
-        _check_hears(ctx, stack, resource)
+        _check_hears(ctx, stack, resource, details)
         kind, payload = OrderKind.SIGNAL, Json(resource=resource.uuid, details=details)
     change = Change(stack=stack, kind=kind, payload=payload, renews=token is None)
     acceptance.accept(ctx, change)
@@ -244,8 +245,8 @@ def _hook(resource: Resource, hook: object) -> str:
     return str(hook)
 
 
-def _check_hears(ctx: StackContext, stack: Stack, resource: Resource) -> None:
-    """Refuse a signal to what cannot take one."""
+def _check_hears(ctx: StackContext, stack: Stack, resource: Resource, details: Json | None) -> None:
+    """Refuse a signal to what cannot take one, or not this one."""
     if resource.action == Action.DELETE and resource.status == Status.COMPLETE:
         raise missing(stack, resource.name)
     if resource.action in _DEAF:
@@ -253,6 +254,11 @@ def _check_hears(ctx: StackContext, stack: Stack, resource: Resource) -> None:
     kind = definitions.of(ctx, stack).kind_of_type(resource.name, resource.type)
     if not callable(getattr(kind, "handle_signal", None)):
         raise errors.ResourceActionNotSupported(action="signal")
+    record = base.Record(
+        name=resource.name, type=resource.type, uuid=resource.uuid, data=dict(resource.data),
+        action=Action(resource.action), status=Status(resource.status),
+    )  # fmt: skip
+    kind.check_signal(record, details)
 
 
 # -------------------------------------------------------------------------------- mark unhealthy

@@ -10,6 +10,7 @@ from tests.kit import trees
 from tests.kit.stack_calls import VALUE, StackCalls, caller
 
 HANDLE = "OS::Heat::WaitConditionHandle"
+GROUP = "OS::Ironic::InstanceGroup"
 
 
 @pytest.fixture
@@ -56,6 +57,40 @@ def test_what_cannot_hear_is_not_signalled(face, web):
     with pytest.raises(errors.ResourceNotFound):
         signal(face, web, "h")
     assert face.orders() == []
+
+
+@pytest.mark.parametrize(
+    ("state", "status", "details", "sentence"),
+    [
+        ("paused", "IN_PROGRESS", {"rollout": "kontinue"}, "rollout is 'kontinue'; a roll-out"),
+        ("paused", "IN_PROGRESS", {"rollout": ["abort"]}, "rollout is ['abort']; a roll-out"),
+        ("running", "IN_PROGRESS", {}, "rollout is None; a roll-out"),
+        ("complete", "COMPLETE", {"rollout": "continue"}, ": no roll-out is under way, and"),
+        ("paused", "FAILED", {"rollout": "continue"}, ": no roll-out is under way, and"),
+        ("complete", "COMPLETE", None, "rollout is None; no roll-out is under way, and"),
+        (None, "IN_PROGRESS", {"rollout": "abort"}, ": no roll-out is under way, and"),
+    ],
+)
+def test_a_signal_that_a_roll_out_cannot_take_is_refused(
+    face, web, state, status, details, sentence
+):
+    data = {"rollout": {"state": state}} if state else {}
+    face.add_resource(web, "g", {}, type=GROUP, action="UPDATE", status=status, data=data)
+    with pytest.raises(errors.SignalRefused) as refusal:
+        signal(face, web, "g", details)
+    assert refusal.value.status == 400
+    assert sentence in str(refusal.value)
+    assert "continue, pause, abort, rollback" in str(refusal.value)
+    assert face.orders() == []
+
+
+@pytest.mark.parametrize("state", ["paused", "running"])
+@pytest.mark.parametrize("word", ["continue", "pause", "abort", "rollback"])
+def test_a_signal_that_a_roll_out_takes_is_an_order(face, web, state, word):
+    data = {"rollout": {"state": state}}
+    face.add_resource(web, "g", {}, type=GROUP, action="UPDATE", status="IN_PROGRESS", data=data)
+    signal(face, web, "g", {"rollout": word})
+    assert [payload["details"] for _kind, payload in face.orders()] == [{"rollout": word}]
 
 
 def test_the_address_that_was_handed_out_needs_no_login(face, web, tmp_path):
