@@ -13,7 +13,7 @@ from bloomery.orchestration.plan.forecast import Forecast, Knowledge
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, NestedPlan, Plan, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Action as Doing
-from bloomery.orchestration.resources.base import Record, Status
+from bloomery.orchestration.resources.base import Record, Resource, Status
 from bloomery.orchestration.template.functions.base import Reference
 from bloomery.orchestration.template.view import ResourceView
 
@@ -26,6 +26,7 @@ class Present:
     ``leftovers``  old ones that a replacement left standing, oldest first
     ``live``       those whose id and attributes can be told now
     ``requires``   by name who came before, where the old template does not say it
+    ``resource``   one that exists, which can be asked how its real thing is now; None: nobody asks
     ``below``      what exists of the stack that a resource stands for; None: as its template says
     """
 
@@ -33,6 +34,7 @@ class Present:
     leftovers: Mapping[str, Sequence[Record]] = field(default_factory=dict)
     live: Mapping[str, ResourceView] = field(default_factory=dict)
     requires: Mapping[str, Sequence[str]] = field(default_factory=dict)
+    resource: Callable[[str], Resource | None] = lambda name: None
     below: Callable[[str], Present | None] = lambda name: None
 
 

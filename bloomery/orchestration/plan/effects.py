@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+from collections.abc import Callable, Collection, Mapping
 from dataclasses import replace
 from typing import Any, Final
 
@@ -14,6 +14,7 @@ from bloomery.orchestration.plan.plans import CLEAN, MAKE, Action, Key, Verb
 from bloomery.orchestration.plan.template_side import TemplateSide
 from bloomery.orchestration.resources.base import Resource, Status
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect
+from bloomery.orchestration.resources.machines import Busy
 from bloomery.orchestration.stack import Stack
 from bloomery.orchestration.template.functions import base
 
@@ -60,8 +61,25 @@ def tell_effects(builder: PlanBuilder) -> None:
             effect = _of_repair(builder, key, action)
         if effect.certain and _has_failed(action):
             effect = replace(effect, certain=False)
+        if action.verb is Verb.UPDATE and effect.verbs:
+            effect = _as_machine_is(builder, key, effect)
         if effect is not action.effect:
             builder.actions[key] = replace(action, effect=effect)
+
+
+def _as_machine_is(builder: PlanBuilder, key: Key, effect: Effect) -> Effect:
+    """Say of an order that the machine would refuse now that it is not certain, and why."""
+    reason = answer_of(builder, key.name, lambda real: real.reason_to_refuse(effect.verbs))
+    return replace(effect, certain=False, reason=reason) if reason else effect
+
+
+def answer_of(builder: PlanBuilder, name: str, ask: Callable[[Resource], str]) -> str:
+    """Ask a resource that exists how its real thing is; empty: nobody can tell."""
+    resource = builder.present.resource(name)
+    try:
+        return ask(resource) if resource is not None else ""
+    except (errors.Failure, Busy):
+        return ""
 
 
 def _has_failed(action: Action) -> bool:

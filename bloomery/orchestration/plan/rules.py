@@ -220,6 +220,8 @@ def decide(candidate: Candidate) -> Decision:
     decision = next(answer for rule in RULES if (answer := rule(candidate)) is not None)
     if candidate.name in candidate.builder.taken_back:
         decision = _taken_back(decision)
+    if decision.verb is Verb.UPDATE and (reason := _reason_to_replace(candidate)):
+        decision = Decision(Verb.REPLACE, reason, decision.certain)
     if decision.verb in STAYS and nested.is_composite(candidate.builder.new, candidate.name):
         decision = _with_members(candidate, decision)
     word = RESTRICTED.get(decision.verb)
@@ -240,6 +242,11 @@ def _with_members(candidate: Candidate, decision: Decision) -> Decision:
         return decision
     certain = any(each.certain for each in nested_plan.plan.changes.values())
     return Decision(Verb.UPDATE, "its members change", certain)
+
+
+def _reason_to_replace(candidate: Candidate) -> str:
+    builder, name = candidate.builder, candidate.name
+    return effects.answer_of(builder, name, lambda real: real.reason_to_replace())
 
 
 def _taken_back(decision: Decision) -> Decision:

@@ -330,6 +330,14 @@ class Resource:
         """Say what an update does to the machine of a resource that failed (repairs_failed)."""
         return NO_EFFECT
 
+    def reason_to_replace(self) -> str:
+        """Say why an update comes to a replacement, as the real thing is now; it only reads."""
+        return ""
+
+    def reason_to_refuse(self, verbs: Collection[str]) -> str:
+        """Say why the real thing, as it is now, would refuse an order; it only reads."""
+        return ""
+
     @classmethod
     def effect_of_delete(cls, properties: Mapping[str, Any]) -> Effect:
         """Say what the end of the resource orders of a machine."""

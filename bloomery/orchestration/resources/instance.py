@@ -326,7 +326,7 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         except errors.NotFound as exc:
             raise base.UpdateReplace from exc
         state, data = node["provision_state"], self.record.data
-        if not self.is_ours(node["instance_info"]) or state == State.ERROR:
+        if self._reason_to_replace(node):
             raise base.UpdateReplace
         if state in ON_ITS_WAY:
             self.wait_for(
@@ -347,6 +347,23 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self._protect(node)
         data["target"] = POWER[self.properties["power"]]
         return None if node["power_state"] == data["target"] else "switch"
+
+    def _reason_to_replace(self, node: Json) -> str:
+        is_ours = self.is_ours(node["instance_info"])
+        return instance_info.reason_to_replace(node, is_ours=is_ours)
+
+    def reason_to_replace(self) -> str:
+        if self.context.machines is None or self.record.physical_id is None:
+            return ""
+        try:
+            return self._reason_to_replace(self.get_node())
+        except errors.NotFound:
+            return f"node {self.record.physical_id} is gone"
+
+    def reason_to_refuse(self, verbs: Collection[str]) -> str:
+        if self.context.machines is None or self.record.physical_id is None:
+            return ""
+        return instance_info.reason_to_refuse(self.get_node(), verbs)
 
     def _resume_preparation(self, node: Json) -> str:
         """Go on with a node that was claimed, and on which nothing was deployed yet."""

@@ -10,6 +10,7 @@ from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from bloomery.conductor.states import State
 from bloomery.orchestration.resources.effects import NO_EFFECT, Effect, Impact
 
 Json = dict[str, Any]
@@ -83,6 +84,26 @@ def deletes_first(before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
 DECISIVE: Final = frozenset({
     "power", "image_update_policy", "user_data_update_policy", "runbook_before", "runbook_after",
 })  # fmt: skip
+
+
+def reason_to_replace(node: Mapping[str, Any], *, is_ours: bool) -> str:
+    """Say why an update cannot go on with a node, and takes another; empty: it can."""
+    if not is_ours:
+        return f"node {node['name'] or node['uuid']} was never prepared for it, or is another's now"
+    if node["provision_state"] == State.ERROR:
+        return f"node {node['name'] or node['uuid']} is in {State.ERROR}"
+    return ""
+
+
+def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
+    """Say what refuses a node in maintenance to be written."""
+    if not node["maintenance"] or "rebuild" not in verbs:
+        return ""
+    because = f" ({node['maintenance_reason']})" if node.get("maintenance_reason") else ""
+    return (
+        f"node {node['name'] or node['uuid']} is in maintenance{because}: rebuild is refused until "
+        "that ends"
+    )
 
 
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:

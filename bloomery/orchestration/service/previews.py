@@ -169,7 +169,12 @@ def _present(stored: StoredStack) -> Present:
     members = stored.members()
     records = {name: member.resource.record for name, member in members.items()}
     live = {name: member for name, member in members.items() if member.ready}
-    return Present(records=records, live=live, below=lambda name: _below_member(members, name))
+    return Present(
+        records=records,
+        live=live,
+        resource=lambda name: members[name].resource if name in members else None,
+        below=lambda name: _below_member(members, name),
+    )
 
 
 def _below_member(members: Mapping[str, StoredResource], name: str) -> Present | None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, node_of
+from tests.functional.orchestration.test_machines import IMAGE, WEB, enrol, ironic, node_of
 from tests.kit.orchestration import Orchestration, template
 
 RUN = {
@@ -173,3 +173,56 @@ def test_a_group_is_planned_member_by_member_and_what_failed_is_said_to_have(
     assert (plan["machines_at_once"], plan["loses_data"]) == (1, ["workers/1", "workers/0"])
     assert site.ask("DELETE", path)[0] == 204
     site.wait_for(path, "DELETE_COMPLETE")
+
+
+def maintain(site: Orchestration, name: str, *, on: bool = True) -> None:
+    status, _ = ironic(
+        site, "PUT" if on else "DELETE", f"/v1/nodes/{name}/maintenance", {"reason": "smoke"}
+    )
+    assert status == 202
+
+
+def test_a_rebuild_that_maintenance_would_refuse_is_not_certain(
+    site: Orchestration, web: str
+) -> None:
+    image = {**IMAGE, "source": "http://images/z.img"}
+    maintain(site, "n1")
+    [step] = planned(site, web, stack(image=image))["steps"]
+    assert (step["action"], step["certain"], step["loses_data"]) == ("rebuild", False, True)
+    assert "node n1 is in maintenance (smoke): rebuild is refused until that ends" in step["reason"]
+    same = {**IMAGE, "source": node_of(site)["instance_info"]["image_source"]}
+    [step] = planned(site, web, stack(image=same, name="other"))["steps"]
+    assert (step["action"], step["certain"]) == ("patch", True)
+    maintain(site, "n1", on=False)
+    [step] = planned(site, web, stack(image=image))["steps"]
+    assert step["certain"]
+
+
+def test_an_instance_whose_node_was_never_prepared_is_planned_as_it_is_then_done(
+    site: Orchestration,
+) -> None:
+    enrol(site, "s0", resource_class="bm.slot", ports=[{"address": "52:54:00:00:02:00"}])
+    slot = {"type": SLOT["type"], "properties": {"resource_class": "bm.slot"}}
+    alone = template({"slot": slot})
+    path = site.create("slot", alone)
+    site.wait_for(path, "CREATE_COMPLETE")
+    maintain(site, "s0")
+    both = template({"slot": slot, "web": WEB})
+    assert site.ask("PUT", path, {"template": both})[0] == 202
+    site.wait_for(path, "UPDATE_FAILED")
+    new, old = (step for step in planned(site, path, both)["steps"] if step["resource"] == "web")
+    assert (new["action"], old["action"]) == ("replace", "delete")
+    assert new["reason"].startswith("node s0 was never prepared for it")
+
+    maintain(site, "s0", on=False)
+    assert site.ask("PUT", path, {"template": both})[0] == 202
+    site.wait_for(path, "UPDATE_COMPLETE")
+    reasons = [each["resource_status_reason"] for each in events_of(site, path)]
+    assert any("requires replacement" in reason for reason in reasons)
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+
+
+def events_of(site: Orchestration, path: str) -> list[dict[str, Any]]:
+    events: list[dict[str, Any]] = site.ask("GET", f"{path}/events")[1]["events"]
+    return events
