@@ -26,6 +26,9 @@ EMPTY: Final = {"heat_template_version": "2021-04-16"}
 POLL_S: Final = 1.0
 NAME = click.argument("name")
 YES = click.option("--yes", is_flag=True, help="Do not ask.")
+EXISTING = click.option(
+    "--existing", is_flag=True, help="Keep parameters and environment that are not said again."
+)
 
 
 class StackGroup(click.Group):
@@ -141,6 +144,7 @@ def events(find: Find, name: str, follow: bool) -> None:
 @click.argument("file")
 @click.argument("name", required=False)
 @template_commands.stack_options()
+@EXISTING
 @template_commands.AS_JSON
 @click.pass_obj
 def plan(
@@ -149,6 +153,7 @@ def plan(
     name: str | None,
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
+    existing: bool,
     as_json: bool,
 ) -> None:
     """Say what `up` with the same arguments would do; nothing is ordered.
@@ -157,7 +162,7 @@ def plan(
     """
     client, body = find().orchestration, _body(file, environments, parameters)
     named = _stack_name(file, name)
-    document = _preview(client, named, stacks.find(client, named), body)
+    document = _preview(client, named, stacks.find(client, named), body, existing=existing)
     click.echo(json.dumps(document, indent=2) if as_json else plan_text.text(document["plan"]))
 
 
@@ -165,6 +170,7 @@ def plan(
 @click.argument("file")
 @click.argument("name", required=False)
 @template_commands.stack_options()
+@EXISTING
 @YES
 @click.option("--rollback", is_flag=True, help="Take back what was done if something fails.")
 @click.option("--timeout", "timeout_min", type=click.IntRange(min=1), metavar="MINUTES",
@@ -176,6 +182,7 @@ def up(
     name: str | None,
     environments: tuple[str, ...],
     parameters: tuple[str, ...],
+    existing: bool,
     yes: bool,
     rollback: bool,
     timeout_min: int | None,
@@ -188,7 +195,7 @@ def up(
     client, body = find().orchestration, _body(file, environments, parameters)
     named = _stack_name(file, name)
     present = stacks.find(client, named)
-    document = _preview(client, named, present, body)
+    document = _preview(client, named, present, body, existing=existing)
     click.echo(plan_text.text(document["plan"]))
     if _is_as_wanted(present, document):
         return
@@ -196,7 +203,8 @@ def up(
     order = body | {"disable_rollback": not rollback}
     order |= {"timeout_mins": timeout_min} if timeout_min else {}
     run = stacks.StackRun(client, named, limit_s=None)
-    _watched(run, named, lambda: run.update(present, order) if present else run.create(order))
+    _watched(run, named, lambda: run.update(present, order, existing=existing) if present
+             else run.create(order))  # fmt: skip
     _echo_outputs(
         {"output_key": key, "output_value": value} for key, value in run.outputs().items()
     )
@@ -239,13 +247,36 @@ def _stack_name(file: str, name: str | None) -> str:
     return loader.checked_name(loader.Source(file=file, name=name).stack_name)
 
 
-def _preview(client: Any, name: str, present: Json | None, body: Json) -> Json:
-    """Return what the service would do, as its preview says it."""
+def _preview(
+    client: Any, name: str, present: Json | None, body: Json, *, existing: bool = False
+) -> Json:
+    """Return what the service would do, as its preview says it; name what falls back."""
     if present is None:
         made: Json = client.post("/stacks/preview", {"stack_name": name, **body})
         return made
-    changed: Json = client.put(f"{stacks.path_of(present)}/preview", body)
+    path = stacks.path_of(present)
+    ask = client.patch if existing else client.put
+    changed: Json = ask(f"{path}/preview", body)
+    if not existing:
+        for key in _defaulted(client.get(f"{path}/environment"), body):
+            line = f"{key} goes back to its default (keep it with --existing)"
+            click.echo(terminal.visible(line), err=True)
     return changed
+
+
+def _defaulted(stored: Json, body: Json) -> list[str]:
+    """Return the parameters that the template declares, the stack has, and no one says again."""
+    template = body["template"]
+    declared = template.get("parameters") or template.get("Parameters") or {}
+    texts = [json.loads(body["files"][each]) for each in body.get("environment_files", ())]
+    again = set(body.get("parameters", ())).union(*map(_values, texts))
+    return [key for key in declared if key in _values(stored) and key not in again]
+
+
+def _values(environment: Json) -> set[str]:
+    """Return the names of the parameters that an environment sets."""
+    sections = ("parameters", "parameter_defaults")
+    return {key for section in sections for key in environment.get(section) or {}}
 
 
 def _is_as_wanted(present: Json | None, preview: Json) -> bool:

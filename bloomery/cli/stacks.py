@@ -152,10 +152,11 @@ class StackRun:
         answer = self._client.post("/stacks", {"stack_name": self._name, **body})
         self._follow(f"/stacks/{self._name}/{answer['stack']['id']}")
 
-    def update(self, stack: Json, body: Json) -> None:
+    def update(self, stack: Json, body: Json, *, existing: bool = False) -> None:
+        """Order the change; ``existing``: what ``body`` does not say stays as it is."""
         self._follow(path_of(stack))
         self._log.skip()
-        self._client.put(self._path, body)
+        (self._client.patch if existing else self._client.put)(self._path, body)
 
     def delete(self, stack: Json) -> None:
         self._follow(path_of(stack))

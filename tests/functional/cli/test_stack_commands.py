@@ -54,6 +54,43 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
     assert "cannot find a stack called web" in run("stack show web").output
 
 
+JOINED = {"list_join": ["/", [{"get_param": "bmc"}, {"get_param": "turbo"}]]}
+TWO_PARAMETERS = template(
+    {"content": {"type": "OS::Heat::TestResource", "properties": {"value": JOINED}}},
+    parameters={
+        "bmc": {"type": "string", "default": "none", "hidden": True},
+        "turbo": {"type": "string", "default": "Disabled"},
+    },
+    outputs={"out": {"value": {"get_attr": ["content", "output"]}}},
+)
+FALLS_BACK = "bmc goes back to its default (keep it with --existing)"
+
+
+@pytest.mark.parametrize("keeps", ["--parameter bmc=b1", "-e {env}"])
+def test_a_parameter_that_falls_back_is_named_unless_it_is_kept(
+    run: Run, tmp_path: Path, keeps: str
+) -> None:
+    file = write(tmp_path, "two.yaml", TWO_PARAMETERS)
+    said = keeps.format(env=write(tmp_path, "env.yaml", {"parameters": {"bmc": "b1"}}))
+    made = run(f"stack up {file} {said} --yes")
+    assert (made.exit_code, "out: b1/Disabled" in made.output) == (0, True), made.output
+
+    assert FALLS_BACK not in run(f"stack plan {file} {said}").output
+    kept = run(f"stack plan {file} -P turbo=Enabled --existing")
+    assert kept.exit_code == 0, kept.output
+    assert FALLS_BACK not in kept.output
+    changed = run(f"stack up {file} -P turbo=Enabled --existing --yes")
+    assert "out: b1/Enabled" in changed.output, changed.output
+
+    assert FALLS_BACK in run(f"stack plan {file} -P turbo=Enabled").output
+    reset = run(f"stack up {file} -P turbo=Enabled --yes")
+    assert FALLS_BACK in reset.output
+    assert "turbo goes back" not in reset.output
+    assert "out: none/Enabled" in reset.output, reset.output
+    assert FALLS_BACK not in run(f"stack plan {file} -P turbo=Enabled").output
+    assert run("stack down two --yes").exit_code == 0
+
+
 def test_a_stack_that_is_as_wanted_is_left_alone(
     run: Run, site: Orchestration, tmp_path: Path
 ) -> None:
