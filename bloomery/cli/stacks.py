@@ -26,6 +26,7 @@ from bloomery.cli.client import ApiError, Client
 
 DEPTH: Final = 10  # of stacks below each other that are looked at
 NOT_BEGUN: Final = "INIT_COMPLETE"
+_CHANGED: Final = "state changed"  # the reason of whoever has none
 _NOT_FOUND, _SERVER_FAULT = 404, 500
 _PATH: Final = re.compile(r"resources\.\S+: ")  # before what a resource itself said
 _POLL_S: Final = 0.25
@@ -250,6 +251,8 @@ class StackRun:
         if state.endswith("FAILED") and not self.has_told(reason):
             self._told.append(_PATH.split(reason)[-1])
             why = f": {reason}"
+        elif _says_more(state, reason):
+            why = f": {reason}"
         took = time.monotonic() - self._began
         line = f"[{took:5.1f} s] {path}: {state}{why}"
         self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
@@ -284,14 +287,20 @@ def _add(tree: rich.tree.Tree, stack_id: str, below: dict[str, list[Json]]) -> N
 
 
 def _line(row: Json, *, says_why: bool) -> str:
-    failed = says_why and row["resource_status"].endswith("FAILED")
-    reason = row["resource_status_reason"] if failed else ""
+    state, reason = str(row["resource_status"]), str(row["resource_status_reason"] or "")
+    if not (says_why and state.endswith("FAILED")) and not _says_more(state, reason):
+        reason = ""
     needs = ", ".join(sorted(row.get("required_by") or ()))
     parts: Iterable[str] = (
         _plain(row["resource_name"]), _plain(row["resource_type"]), _state(row["resource_status"]),
         _plain(reason), f"for {_plain(needs)}" if needs else "",
     )  # fmt: skip
     return "  ".join(part for part in parts if part)
+
+
+def _says_more(state: str, reason: str) -> bool:
+    """Whether a reason tells more of what is under way, such as a pause, than its state does."""
+    return state.endswith("IN_PROGRESS") and reason not in ("", _CHANGED)
 
 
 def by_thing(rows: Iterable[Json]) -> dict[str, Json]:

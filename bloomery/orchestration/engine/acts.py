@@ -297,7 +297,8 @@ def _rest_while_busy(stack: EngineStack, row: Row, exc: machines.Busy) -> None:
     if exc.uuid is not None:
         ledger.wait(row, exc.uuid)
     ledger.schedule(row, ledger.now() + rest_s)
-    _explain(stack, row, str(exc))
+    if _explain(stack, row, str(exc)) and isinstance(exc, machines.Paused):
+        stack.tell(row, row.record.action, row.record.status, row.record.reason)
 
 
 def _note_free(stack: EngineStack, row: Row) -> None:
@@ -314,12 +315,14 @@ def _leave_queue(stack: EngineStack, row: Row) -> None:
         stack.ledger.wake(queue)
 
 
-def _explain(stack: EngineStack, row: Row, reason: str) -> None:
-    """Change the reason of a resource, without an event."""
+def _explain(stack: EngineStack, row: Row, reason: str) -> bool:
+    """Change the reason of a resource, without an event; False: it is this one already."""
     reason = stack.ledger.redaction.masked(reason)
-    if row.record.reason != reason:
-        row.record.reason = reason
-        stack.ledger.change_row(row)
+    if row.record.reason == reason:
+        return False
+    row.record.reason = reason
+    stack.ledger.change_row(row)
+    return True
 
 
 def _again(stack: EngineStack, row: Row, act: Act) -> None:

@@ -321,8 +321,8 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         """Wait for a signal."""
         if following := self._after_signal():
             return following
-        words = ", ".join(word for word in Signal if word is not Signal.PAUSE)
-        raise machines.Busy(
+        words = ", ".join(rollouts.ENDS_OF_PAUSE)
+        raise machines.Paused(
             f"roll-out paused {self._place()}: {self._rollout['reason']}; signal one of {words}",
             self.record.uuid,
             after_s=FAR_S,
@@ -485,6 +485,11 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
 
     def _of_each(self, attribute: str) -> list[Any]:
         return [member.attribute(attribute) for member in self.members().values()]
+
+
+def is_paused(data: Mapping[str, Any]) -> bool:
+    """Does a group with this data wait for a signal, as long as it is at work?"""
+    return (data.get(ROLLOUT) or {}).get("state") == PAUSED
 
 
 def _is_critical(member: ResourceView) -> bool:

@@ -45,6 +45,10 @@ class Busy(Exception):
         self.after_s = after_s
 
 
+class Paused(Busy):
+    """Nothing goes on before somebody says so: an event tells of it, with the reason."""
+
+
 class Queued(Busy):
     """As many are at it as may be; ``queue`` is called, and one of those in it asks again."""
 

@@ -42,6 +42,9 @@ class Signal(StrEnum):
     ROLLBACK = "rollback"
 
 
+ENDS_OF_PAUSE: Final = tuple(word for word in Signal if word is not Signal.PAUSE)
+
+
 class Deed(StrEnum):
     """What becomes of the members of a batch."""
 

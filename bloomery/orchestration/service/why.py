@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shlex
 from collections.abc import Mapping, Sequence
 from datetime import datetime
 from typing import Any, Final
@@ -12,6 +14,8 @@ from bloomery.db import resources, rows, stack_drift, stack_locks, stack_orders,
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Resource, Stack
 from bloomery.orchestration.engine.events import CHANGED
+from bloomery.orchestration.resources import machine_group, rollouts
+from bloomery.orchestration.resources.machine_group import ROLLOUT
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.service import acceptance, access
 from bloomery.orchestration.service.access import StackContext
@@ -117,6 +121,18 @@ def _hooks(resource: Resource) -> list[str]:
     return [hook for hook in HOOKS if resource.data.get(hook)]
 
 
+def _is_paused(resource: Resource) -> bool:
+    return resource.status == Status.IN_PROGRESS and machine_group.is_paused(resource.data)
+
+
+def _signal_advice(row: Stack, group: Resource) -> str:
+    """Say how a roll-out that is paused goes on; a stack below is named by its id."""
+    stack = row.name if group.stack_uuid == row.uuid else group.stack_uuid
+    words = [json.dumps({ROLLOUT: word}) for word in rollouts.ENDS_OF_PAUSE]
+    order = f"openstack stack resource signal {shlex.quote(stack)} {shlex.quote(group.name)}"
+    return f"{order} --data '{words[0]}'; or with {' or '.join(words[1:])}"
+
+
 def _failed(resource: Resource, below: Mapping[str, Stack]) -> Json:
     return {
         "resource": resource.name,
@@ -147,6 +163,8 @@ def _next_action(
     hooked = next((each for each in waiting if _hooks(each)), None)
     if hooked is not None:
         return f'signal {hooked.name} with {{"unset_hook": "{_hooks(hooked)[0]}"}} to let it go on'
+    if (paused := next(filter(_is_paused, waiting), None)) is not None:
+        return _signal_advice(row, paused)
     if row.status != Status.IN_PROGRESS:
         is_drifted = has_drifted and row.status == Status.COMPLETE
         return _DRIFTED if is_drifted else _ADVICE[Status(row.status)]

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.functional.orchestration.test_machines import CLASS, IMAGE, enrol, ironic
+from tests.functional.orchestration.test_machines import CLASS, IMAGE, enrol, ironic, why_of
 from tests.kit.orchestration import Orchestration, template
 from tests.kit.waiting import wait_for
 
@@ -48,6 +48,12 @@ def images(site: Orchestration) -> list[str]:
     return sorted(node["instance_info"]["image_source"] for node in nodes)
 
 
+def told(site: Orchestration, path: str) -> list[tuple[str, str]]:
+    """The events of the group, the oldest first."""
+    events = site.ask("GET", f"{path}/resources/workers/events?sort_dir=asc")[1]["events"]
+    return [(each["resource_status"], each["resource_status_reason"]) for each in events]
+
+
 def test_a_new_image_goes_to_a_canary_and_after_a_signal_to_all(site: Orchestration) -> None:
     for number in (1, 2):
         enrol(site, f"n{number}", ports=[{"address": f"52:54:00:00:01:0{number}"}])
@@ -68,9 +74,19 @@ def test_a_new_image_goes_to_a_canary_and_after_a_signal_to_all(site: Orchestrat
         "signal one of continue, abort, rollback"
     )
     assert images(site) == ["http://images/a.img", "http://images/b.img"]
+    assert told(site, path)[-1] == ("UPDATE_IN_PROGRESS", reason)
+    advice = why_of(site, path)["next_action"]
+    assert advice.startswith(
+        """openstack stack resource signal workers workers --data '{"rollout": "continue"}'; """
+    )
+    refused = site.ask("POST", f"{path}/resources/workers/signal", {"rollout": "kontinue"})
+    assert refused[0] == 400
 
     signal = {"rollout": "continue"}
     assert site.ask("POST", f"{path}/resources/workers/signal", signal)[0] == 200
     shown = outputs_of(site.wait_for(path, "UPDATE_COMPLETE"))
     assert shown["rollout"]["state"] == "complete"
     assert images(site) == ["http://images/b.img"] * 2
+    assert ("SIGNAL_COMPLETE", "Signal: roll-out: continue") in told(site, path)
+    assert [each for _state, each in told(site, path)].count(reason) == 1
+    assert site.ask("POST", f"{path}/resources/workers/signal", signal)[0] == 400

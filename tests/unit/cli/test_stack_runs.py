@@ -70,6 +70,14 @@ def test_the_end_of_a_replaced_resource_is_not_the_end_of_its_name(
     assert "── b  DELETE_COMPLETE" in shown
 
 
+def test_a_pause_is_shown_with_its_reason(capsys: pytest.CaptureFixture[str]) -> None:
+    began = event(1, "a", "UPDATE_IN_PROGRESS", "t") | {"resource_status_reason": "state changed"}
+    pause = event(2, "a", "UPDATE_IN_PROGRESS", "t") | {"resource_status_reason": "it is paused"}
+    shown = watch(Service(("UPDATE_COMPLETE", [began, pause], [])), capsys)
+    assert shown.count("a: UPDATE_IN_PROGRESS\n") == 1
+    assert shown.count("a: UPDATE_IN_PROGRESS: it is paused\n") == 1
+
+
 def test_a_service_that_is_away_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
     service = Service(
         refusal(None), refusal(503), refusal(None), ("UPDATE_IN_PROGRESS", [], []), refusal(None),
