@@ -15,8 +15,10 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Final
 
+from bloomery.orchestration.plan.builder import gone
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.printing import differences_of
+from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.template.functions.base import Function
 
 WORDS: Final[Mapping[Verb, str]] = {
@@ -102,7 +104,7 @@ class _Layout:
         stage = max((self.stages[need] for need in needs), default=0)
         median_s = max((self.ends[need][0] for need in needs), default=0.0)
         p95_s = max((self.ends[need][1] for need in needs), default=0.0)
-        if action is not None and action.verb is not Verb.UNCHANGED:
+        if action is not None and not _does_nothing(action):
             stage += 1
             times = self.times_of(key, action) if action.effect.verbs else None
             began_s = median_s
@@ -135,6 +137,14 @@ class _Layout:
             now += change
             most = max(most, now)
         return most
+
+
+def _does_nothing(action: Action) -> bool:
+    """Whether nothing happens: also where only the row ends of what failed before it was made."""
+    record = action.record
+    if action.verb is Verb.DELETE and record is not None:
+        return gone(record) or (record.physical_id is None and record.status is Status.FAILED)
+    return action.verb is Verb.UNCHANGED
 
 
 def _works_at(plan: Plan, key: Key) -> Key:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+import pytest
+
 from bloomery.orchestration.graph import Graph
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Plan, Verb
 from bloomery.orchestration.plan.schedule import Times, document, schedule_of
 from bloomery.orchestration.resources.effects import Effect, Impact
 from bloomery.orchestration.template.definitions import ResourceDefinition
-from tests.unit.orchestration.plan.kit import ref
+from tests.unit.orchestration.plan.kit import ref, row
 
 REBUILD = Effect(impact=Impact.REBUILD, verbs=("rebuild",), loses_data=True)
 TIMES = Times(median_s=600, p95_s=900, runs=40)
@@ -89,6 +91,24 @@ def test_machines_that_are_there_are_told_apart_by_their_nodes():
     both = dict.fromkeys([Key("a", MAKE), Key("b", MAKE)], "node-1")
     assert document(schedule, both)["machines"] == document(schedule, both)["machines_at_once"] == 1
     assert document(schedule, {})["machines"] == 2
+
+
+@pytest.mark.parametrize(
+    ("state", "physical_id", "steps"),
+    [
+        ("CREATE_FAILED", None, []),
+        ("CREATE_FAILED", "node-1", ["web"]),
+        ("CREATE_COMPLETE", None, ["web"]),  # many kinds have no id
+        ("INIT_COMPLETE", None, []),
+    ],
+)
+def test_what_was_never_made_is_not_deleted(state, physical_id, steps):
+    record = row("web", state=state)
+    record.physical_id = physical_id
+    plan = plan_of(("web", None), web=Action(verb=Verb.DELETE, type="T", record=record))
+    schedule = schedule_of(plan, lambda key, action: None)
+    assert [step.key.name for step in schedule.steps] == steps
+    assert document(schedule, {})["summary"] == ({"delete": 1} if steps else {})
 
 
 def test_a_member_works_at_the_machine_of_its_own_stack():
