@@ -34,6 +34,7 @@ RETAIN: Final = "retain"  # what is deleted is kept by the real service
 UNWANTED: Final = "unwanted"  # a later order wants something else of the resource
 REPLACED: Final = "prepare_for_replace"  # what is deleted makes room for its replacement
 MARK: Final = "mark"  # what is another's bears our mark while we use it
+BEGAN_AT: Final = "began_at"  # when the act was opened
 LEFT: Final = "adopt"  # what an abandoned stack has left of a resource
 
 
@@ -167,6 +168,7 @@ def replace(stack: EngineStack, row: Row) -> None:
 
 def _open(stack: EngineStack, row: Row, act: Act) -> None:
     row.act = act
+    act.arguments[BEGAN_AT] = stack.ledger.runtime.utc().isoformat()
     if row.state_before is None:
         row.state_before = f"{row.record.action}_{row.record.status}"
     stack.open_rows[row.uuid] = row

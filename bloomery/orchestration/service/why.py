@@ -10,9 +10,18 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
-from bloomery.db import resources, rows, stack_drift, stack_locks, stack_orders, stacks
+from bloomery.db import (
+    resources,
+    rows,
+    stack_drift,
+    stack_events,
+    stack_locks,
+    stack_orders,
+    stacks,
+)
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Resource, Stack
+from bloomery.orchestration.engine.acts import BEGAN_AT
 from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.resources import machine_group, rollouts
 from bloomery.orchestration.resources.machine_group import ROLLOUT
@@ -40,12 +49,12 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         orders = list(stack_orders.list_rows(conn, row.root_uuid))
         engine = stack_locks.find_engine(conn, row.root_uuid)
         drifted = list(stack_drift.list_of_tree(conn, row.root_uuid))
+        since = _in_state_since(conn, row)
     held = [each for each in held if each.stack_uuid in below]
     things = _Things(below, held)
     waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in held if each.status == Status.FAILED]
     drifted = [each for each in drifted if each.stack_uuid in below]
-    since = row.updated_at or row.created_at
     return {
         "id": row.uuid,
         "stack_name": row.name,
@@ -66,6 +75,14 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         "drifted": [_drifted(each, below) for each in drifted[:_MOST]],
         "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
+
+
+def _in_state_since(conn: sa.Connection, row: Stack) -> datetime:
+    """Return when an event told of the present state; old events may be gone."""
+    states = {"physical_id": [row.uuid], "action": [row.action], "status": [row.status]}
+    query = stack_events.Query(stacks=[row.uuid], equal=states, limit=1)
+    newest = next(iter(stack_events.list_page(conn, query)), None)
+    return row.updated_at or row.created_at if newest is None else newest.created_at
 
 
 def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
@@ -103,7 +120,7 @@ class _Things:
 
 
 def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
-    since = resource.updated_at or resource.created_at
+    since = _began_at(resource)
     return {
         "resource": resource.name,
         "stack": things.stacks[resource.stack_uuid].name,
@@ -115,6 +132,14 @@ def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
         "due_at": _iso(resource.due_at),
         "attempt": resource.attempt,
     }
+
+
+def _began_at(resource: Resource) -> datetime:
+    """Return when what is under way began; of what rests before a hook, when it last changed."""
+    began_at = (resource.act or {}).get("arguments", {}).get(BEGAN_AT)
+    if began_at is not None:
+        return datetime.fromisoformat(began_at)
+    return resource.updated_at or resource.created_at
 
 
 def _hooks(resource: Resource) -> list[str]:

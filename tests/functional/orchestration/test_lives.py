@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from datetime import UTC, datetime, timedelta
 
 import pytest
 import sqlalchemy as sa
@@ -104,6 +105,31 @@ def test_a_failed_create_is_told_and_taken_back_where_it_was_asked(face):
     assert ended(face.work(gone)) == "ROLLBACK_COMPLETE"
     assert states(face, gone) == {}
     assert ("gone", "CREATE_FAILED") in told(face, gone)
+
+
+@pytest.mark.parametrize("action", ["update", "delete"])
+def test_what_is_under_way_is_since_its_action_began(face, action):
+    slow = {"type": TEST, "properties": {"value": "x", "action_wait_secs": {action: -1}}}
+    web = face.create(resources={"a": slow})
+    face.work(web)
+    long_ago = datetime.now(UTC) - timedelta(days=2)
+    for table in (tables.STACKS, tables.RESOURCES, tables.STACK_EVENTS):
+        columns = {"created_at": long_ago, "updated_at": None}
+        change = sa.update(table).values({n: at for n, at in columns.items() if n in table.c})
+        face.db.transact(lambda conn, change=change: conn.execute(change))
+    assert face.engine.explain_stack(face.member, web)["since"] == long_ago.isoformat()
+    ordered_at = datetime.now(UTC)
+    if action == "update":
+        changed = {**slow, "properties": {**slow["properties"], "value": "y"}}
+        update(face, web, resources={"a": changed})
+    else:
+        face.engine.delete_stack(face.member, web)
+    assert ended(face.work(web, patient=False)) == f"{action.upper()}_IN_PROGRESS"
+    why = face.engine.explain_stack(face.member, web)
+    (waiting,) = why["waiting"]
+    for each in (why, waiting):
+        assert datetime.fromisoformat(each["since"]) >= ordered_at
+        assert 0 <= each["age_s"] < timedelta(days=1).total_seconds()
 
 
 def test_hidden_values_stay_hidden_to_the_end(face, tmp_path):
