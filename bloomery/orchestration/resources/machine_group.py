@@ -97,17 +97,21 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
         definition = {"type": MEMBER_TYPE, "properties": values}
         return groups.member(definition, name, properties.get("index_var") or "%index%")
 
-    def steps_from(self, present: groups.Members) -> list[rollouts.Step]:
+    def steps_from(
+        self, present: groups.Members, states: Mapping[str, Status] | None = None
+    ) -> list[rollouts.Step]:
         """Tell the batches in which the group would come to its properties from these members.
 
-        Members count as ready, where no child tells otherwise.  Nothing is ordered.
+        ``states``: of members; those of the child where none are known.  Who has none counts as
+        ready.  Nothing is ordered.
         """
         make = rollouts.Pace.of if present else rollouts.Pace.of_creation
         pace, skipped = make(self.update_policy, self.count()), set(self.skip_list())
         names = groups.names(self.count(), skipped)
         surge_names = groups.names(self.count() + pace.max_surge, skipped)
         child, staying = self.child(), set(surge_names)
-        states = {} if child is None else child.statuses()
+        if states is None:
+            states = {} if child is None else child.statuses()
         members = [
             rollouts.Member(
                 name=name,

@@ -12,6 +12,7 @@ from bloomery import errors
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
 from bloomery.orchestration.resources import composite, groups, rolling, rollouts
+from bloomery.orchestration.resources.states import Status
 
 SKIPPED: Final = "skipped"
 REFS_MAP: Final = "refs_map"
@@ -111,7 +112,9 @@ class Indexed(composite.Membered):
     def member(self, name: str) -> dict[str, Any]:
         raise NotImplementedError
 
-    def steps_from(self, present: groups.Members) -> list[rollouts.Step] | None:
+    def steps_from(
+        self, present: groups.Members, states: Mapping[str, Status] | None = None
+    ) -> list[rollouts.Step] | None:
         """Tell the batches of a roll-out from these members, where the kind has roll-outs."""
         return None
 

@@ -132,10 +132,10 @@ def test_the_update_does_what_was_said(site: Orchestration, web: str) -> None:
     assert planned(site, web, stack(image=image))["steps"] == []
 
 
-def group(count: int, image: str) -> dict[str, Any]:
+def group(count: int, image: str, resource_class: str = "bm.group") -> dict[str, Any]:
     rolling = {"batch_size": 1, "max_unavailable": 1, "health_gate": {"settle_seconds": 0}}
     member = {
-        "name": "m-%index%", "selector": {"resource_class": "bm.group"},
+        "name": "m-%index%", "selector": {"resource_class": resource_class},
         "image": {**IMAGE, "source": image},
     }  # fmt: skip
     workers = {
@@ -226,3 +226,16 @@ def test_an_instance_whose_node_was_never_prepared_is_planned_as_it_is_then_done
 def events_of(site: Orchestration, path: str) -> list[dict[str, Any]]:
     events: list[dict[str, Any]] = site.ask("GET", f"{path}/events")[1]["events"]
     return events
+
+
+def test_the_retry_of_a_group_that_failed_goes_in_batches(site: Orchestration) -> None:
+    path = site.create("none-free", group(2, "http://images/a.img", "bm.none"))
+    site.wait_for(path, "CREATE_FAILED")
+    plan = planned(site, path, group(2, "http://images/a.img", "bm.none"))
+    assert [(step["resource"], step["action"], step["stage"]) for step in plan["steps"]] == [
+        ("workers/1", "replace", 1), ("workers", "wait", 2), ("workers/0", "replace", 3),
+        ("workers", "patch", 4),
+    ]  # fmt: skip
+    assert (plan["machines_at_once"], plan["summary"]["replace"]) == (1, 2)
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")

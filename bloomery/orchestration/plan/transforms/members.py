@@ -25,6 +25,7 @@ from bloomery.orchestration.plan.plans import (
 from bloomery.orchestration.resources import groups
 from bloomery.orchestration.resources.resource_group import Indexed, ResourceGroup
 from bloomery.orchestration.resources.rollouts import Deed, Step
+from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.stack import Stack
 
 MADE: Final = frozenset({Verb.CREATE, Verb.RECREATE, Verb.REPLACE})
@@ -103,7 +104,7 @@ def batch_members(builder: PlanBuilder) -> None:
         if not isinstance(group, Indexed):
             continue
         present = _present(nested_plan)
-        steps = group.steps_from(present)
+        steps = group.steps_from(present, _states(builder, name))
         if steps is not None:
             batches = _Batches(builder, name, group.member, present)
             batches.lay_out(_of_rollout(batches, steps))
@@ -127,6 +128,14 @@ def _present(nested_plan: NestedPlan) -> groups.Members:
     return (
         {} if nested_plan.before is None else groups.members_of(nested_plan.before.child_document())
     )
+
+
+def _states(builder: PlanBuilder, name: str) -> Mapping[str, Status] | None:
+    """Return how the members of a group that exists are, where that is known."""
+    below = builder.present.below(name)
+    if below is None or below.records is None:
+        return None
+    return {member: record.status for member, record in below.records.items()}
 
 
 class _Batch(NamedTuple):
