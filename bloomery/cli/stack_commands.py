@@ -162,7 +162,8 @@ def plan(
     """
     client, body = find().orchestration, _body(file, environments, parameters)
     named = _stack_name(file, name)
-    document = _preview(client, named, stacks.find(client, named), body, existing=existing)
+    present = _find_updatable(client, named)
+    document = _preview(client, named, present, body, existing=existing)
     click.echo(json.dumps(document, indent=2) if as_json else plan_text.text(document["plan"]))
 
 
@@ -194,7 +195,7 @@ def up(
     """
     client, body = find().orchestration, _body(file, environments, parameters)
     named = _stack_name(file, name)
-    present = stacks.find(client, named)
+    present = _find_updatable(client, named)
     document = _preview(client, named, present, body, existing=existing)
     click.echo(plan_text.text(document["plan"]))
     if _is_as_wanted(present, document):
@@ -245,6 +246,19 @@ def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...])
 
 def _stack_name(file: str, name: str | None) -> str:
     return loader.checked_name(loader.Source(file=file, name=name).stack_name)
+
+
+def _find_updatable(client: Any, name: str) -> Json | None:
+    """Return the stack, or None; refuse one that takes no update, before a plan is shown."""
+    present = stacks.find(client, name)
+    state = "" if present is None else present["stack_status"]
+    ways_out = {
+        "DELETE_IN_PROGRESS": f"look on with: bloomery stack events {name} --follow",
+        "DELETE_FAILED": f"delete it again: bloomery stack down {name}",
+    }
+    if way_out := ways_out.get(state):
+        raise click.ClickException(f"cannot update stack {name}: it is {state}; {way_out}")
+    return present
 
 
 def _preview(

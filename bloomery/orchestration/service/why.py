@@ -25,13 +25,19 @@ from bloomery.orchestration.engine.acts import BEGAN_AT
 from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.resources import machine_group, rollouts
 from bloomery.orchestration.resources.machine_group import ROLLOUT
-from bloomery.orchestration.resources.states import Status
+from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.service import acceptance, access
 from bloomery.orchestration.service.access import StackContext
 from bloomery.orchestration.template.resource_rules import HOOKS
 
 _MOST: Final = 200  # resources that are named
 _DRIFTED: Final = "mend the machines that differ, or let the template say what they are"
+_DELETE_FAILED: Final = (
+    "read the reasons of the resources that failed, mend what stands in the way (of a machine, "
+    "/ext/v1/nodes/{node}/why says what), and delete the stack again"
+)
+_ENDS: Final = {Action.CREATE: "; or cancel, or delete", Action.UPDATE: "; or cancel, or delete",
+                Action.DELETE: ""}  # fmt: skip
 _ADVICE: Final = {
     Status.COMPLETE: "nothing: the stack is as it was ordered",
     Status.FAILED: "read the reasons of the resources that failed, mend them, and update or delete "
@@ -191,12 +197,15 @@ def _next_action(
     if (paused := next(filter(_is_paused, waiting), None)) is not None:
         return _signal_advice(row, paused)
     if row.status != Status.IN_PROGRESS:
+        if (row.action, row.status) == (Action.DELETE, Status.FAILED):
+            return _DELETE_FAILED
         is_drifted = has_drifted and row.status == Status.COMPLETE
         return _DRIFTED if is_drifted else _ADVICE[Status(row.status)]
     if engine is None and has_orders:
         return "wait: no engine has taken the order yet; look whether one runs"
     if waiting:
-        return f"wait for {waiting[0].name}: {things.awaited(waiting[0])}; or cancel, or delete"
+        ends = _ENDS.get(Action(row.action), "; or delete")
+        return f"wait for {waiting[0].name}: {things.awaited(waiting[0])}{ends}"
     return "wait: the engine is at work"
 
 

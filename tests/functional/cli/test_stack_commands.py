@@ -128,6 +128,21 @@ def test_a_stack_that_fails_ends_the_command_with_its_reason(run: Run, tmp_path:
     assert run("stack down broken --yes").exit_code == 0
 
 
+@pytest.mark.parametrize("command", ["plan", "up --yes"])
+def test_a_stack_that_could_not_be_deleted_is_refused_before_a_plan(
+    run: Run, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, command: str
+) -> None:
+    file = write(tmp_path, "halfway.yaml", web())
+    state = {"stack_name": "halfway", "id": "S", "stack_status": "DELETE_FAILED"}
+    monkeypatch.setattr(stacks, "find", lambda client, name: state)
+    result = run(f"stack {command} {file}")
+    assert result.exit_code == 1
+    assert result.output == (
+        "Error: cannot update stack halfway: it is DELETE_FAILED; delete it again: "
+        "bloomery stack down halfway\n"
+    )
+
+
 def test_ctrl_c_leaves_the_stack_running_and_says_how_to_look_on(
     run: Run, site: Orchestration, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

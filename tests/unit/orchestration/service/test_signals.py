@@ -214,6 +214,26 @@ def test_why_names_the_stack_below_that_is_waited_for(face, web):
     assert [each["for"] for each in waiting] == ["stack below below it"]
 
 
+@pytest.mark.parametrize(
+    ("action", "ends"),
+    [
+        ("CREATE", "; or cancel, or delete"), ("UPDATE", "; or cancel, or delete"),
+        ("CHECK", "its engine; or delete"), ("DELETE", "its engine"),
+    ],
+)  # fmt: skip
+def test_why_advises_only_what_the_service_takes(face, web, action, ends):
+    face.change(web, action=action, status="IN_PROGRESS")
+    face.add_resource(web, "a", {"value": 1}, action=action, status="IN_PROGRESS")
+    assert face.engine.explain_stack(face.member, web)["next_action"].endswith(ends)
+
+
+def test_why_advises_to_delete_again_what_could_not_be_deleted(face, web):
+    face.change(web, action="DELETE", status="FAILED")
+    advice = face.engine.explain_stack(face.member, web)["next_action"]
+    assert advice.endswith("and delete the stack again")
+    assert "update" not in advice
+
+
 def test_why_says_what_to_do(face, web):
     assert face.engine.explain_stack(face.member, web)["next_action"].startswith("nothing")
     face.add_resource(web, "a", action="INIT", data={"pre-create": True})
