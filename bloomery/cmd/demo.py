@@ -47,10 +47,10 @@ def demo(once: bool, port: int) -> None:
         StateDir(Path(folder)) as home,
         _service(home, port) as service,
     ):
-        _job(service, servers)
+        deployed = _job(service, servers)
         if once:
             return
-        click.echo(_told(service, home))
+        click.echo(_told(service, home, deployed))
         shutdown.requested.wait()
         click.echo("stopping")
 
@@ -69,8 +69,8 @@ def _service(home: StateDir, port: int) -> Iterator[Service]:
         yield service
 
 
-def _job(service: Service, servers: rack.Rack) -> None:
-    """Take every node to available and some of them to active, live."""
+def _job(service: Service, servers: rack.Rack) -> str:
+    """Take every node to available and some of them to active, live; return one of those."""
     began = time.monotonic()
     machines = [_enrolled(number, one) for number, one in enumerate(servers.machines, 1)]
     fleet = Fleet(Client(service.url), machines)
@@ -84,9 +84,11 @@ def _job(service: Service, servers: rack.Rack) -> None:
     stack = StackRun(Client(f"{service.orchestration_url}/v1/{_PROJECT}"), _STACK)
     stack.create({"template": _template()})
     stack.watch("CREATE_COMPLETE")
-    for name, value in sorted(stack.outputs().items()):
+    outputs = sorted(stack.outputs().items())
+    for name, value in outputs:
         click.echo(f"{name} runs on {value}")
     click.echo(f"done in {time.monotonic() - began:.1f} s")
+    return str(outputs[0][1])
 
 
 def _template() -> dict[str, Any]:
@@ -125,17 +127,17 @@ def _enrolled(number: int, server: rack.Machine) -> Machine:
     )
 
 
-def _told(service: Service, home: StateDir) -> str:
-    """Where it is, and some commands to try."""
+def _told(service: Service, home: StateDir, node: str) -> str:
+    """Where it is, and some commands to try; ``node`` is one that was deployed."""
     return "\n".join(
         (
             "",
             f"The API is at {service.url}. In another terminal:",
             f"  export OS_CLIENT_CONFIG_FILE={home.clouds} OS_CLOUD={CLOUD}",
             "  baremetal node list",
-            "  baremetal node show rack-1-u1 --fields provision_state power_state instance_info",
-            "  baremetal node history list rack-1-u1",
-            "  baremetal node power off rack-1-u1",
+            f"  baremetal node show {node} --fields provision_state power_state instance_info",
+            f"  baremetal node history list {node}",
+            f"  baremetal node power off {node}",
             f"Stacks are at {service.orchestration_url}:",
             f"  openstack stack resource list {_STACK}",
             f"  openstack stack delete {_STACK}",

@@ -35,7 +35,10 @@ _UNFIT = sa.case(
     (_N.instance_uuid.is_not(None), "with an instance"),
     (_N.provision_state != State.AVAILABLE, "in a provision state other than available"),
     (_N.maintenance.is_(sa.true()), "in maintenance"),
-    (_N.power_state.is_(None), "whose power state is not known"),
+    (
+        _N.power_state.is_(None),
+        "whose power state is not known: baremetal node power on/off tells it",
+    ),
 ).label("unfit")  # the first of what ``_FREE`` misses in a node of the class; NULL: nothing
 
 

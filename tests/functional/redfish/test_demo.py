@@ -25,7 +25,7 @@ def test_a_stack_deploys_servers_of_the_rack(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with rack.Rack(demo.NODES, power_s=0.02) as servers, Orchestration(tmp_path / "s") as site:
-        demo._job(site.service, servers)
+        deployed = demo._job(site.service, servers)
         api = Client(site.service.url)
         nodes = api.get("/v1/nodes/detail")["nodes"]
         [stack] = site.ask("GET", "/stacks")[1]["stacks"]
@@ -37,6 +37,7 @@ def test_a_stack_deploys_servers_of_the_rack(
     for node in idle:
         assert (node["instance_uuid"], node["instance_info"], node["lessee"]) == (None, {}, None)
     active = [node for node in nodes if node["provision_state"] == "active"]
+    assert deployed in [node["name"] for node in active]
     assert sorted(node["instance_name"] for node in active) == ["server-1", "server-2", "server-3"]
     assert {node["power_state"] for node in active} == {"power on"}
     assert len(nodes) == demo.NODES

@@ -82,7 +82,10 @@ def test_free_node_is_taken(stage):
     ("unfit", "told"),
     [
         ({"maintenance": True}, " (1 in maintenance)"),
-        ({"power_state": None}, " (1 whose power state is not known)"),
+        (
+            {"power_state": None},
+            " (1 whose power state is not known: baremetal node power on/off tells it)",
+        ),
         ({"provision_state": "active"}, " (1 in a provision state other than available)"),
         ({"resource_class": "small"}, ""),
         ({"instance_uuid": "5c0fdd3a-7e3a-4d0e-9e63-2a8d2f4e6c11"}, " (1 with an instance)"),
