@@ -95,7 +95,7 @@ SUITES: Final = (
     Suite("lint", STYLE, 60),
     Suite("types", "mypy", 240),
     Suite("floors", "lint-imports --no-logo --cache-dir build/imports", 60),
-    Suite("functional", FUNCTIONAL, 1000, "SQLite", uses=("rabbitmq",), tools=("ipmi", "curl")),
+    Suite("functional", FUNCTIONAL, 1300, "SQLite", uses=("rabbitmq",), tools=("ipmi", "curl")),
     Suite("unit", f"{PYTEST} tests/unit", 600, "no database"),
     Suite(
         "on-mariadb", FIRST_STORIES, 600, needs=("quick mariadb", "rabbitmq"),
