@@ -65,6 +65,11 @@ def test_older_client_is_kept_out(world, method, path, endpoint):
     assert answer.status == endpoint.too_old.value[0]
 
 
+def test_an_older_client_is_kept_out_before_it_has_named_a_node(api):
+    named_elsewhere = {"node_ident": "web-1", "callback_url": "http://agent"}  # as Tempest does
+    assert api.post("/v1/heartbeat", named_elsewhere, version=21).status == 404
+
+
 @pytest.mark.parametrize(("method", "path", "endpoint"), ENDPOINTS, ids=IDS)
 def test_unknown_things_are_refused_politely(api, method, path, endpoint):
     for ident in (str(uuids.uuid4()), "unknown"):
