@@ -192,6 +192,7 @@ class Update:
         self.plan: Plan = plans.plan(
             present.first, new, Present(records=records, live=present.current_rows)
         )
+        self._steps = list(schedule_of(self.plan, lambda key, action: None).steps)
         machines.refuses = False
         orders, events = len(machines.orders), len(life.simulation.events)
         self.result = life.update(new)
@@ -205,7 +206,8 @@ class Update:
         }
 
     def steps(self) -> list[Step]:
-        return list(schedule_of(self.plan, lambda key, action: None).steps)
+        """Return what the plan said before anything was done: its rows live on."""
+        return self._steps
 
     def acts_of(self, name: str) -> set[str]:
         return {act for who, act in self.acts if who == name}
