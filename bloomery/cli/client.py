@@ -25,7 +25,7 @@ class ApiError(errors.Failure):
     """The API said no, or did not answer; ``facts["answer"]``: the status, None without one."""
 
     code = "client.api"
-    text = "{method} {path}: {reason}"
+    text = "{reason}"
 
 
 class Client:
@@ -66,19 +66,19 @@ class Client:
     def stream(self, path: str, headers: Mapping[str, str]) -> Iterator[bytes]:
         """Yield the lines of an answer as they come; it ends when the server ends it."""
         request = self._request("GET", path, None, headers)
-        with self._answer(request, path, _MOST_SILENT_S) as answer:
+        with self._answer(request, _MOST_SILENT_S) as answer:
             try:
                 yield from answer
             except (OSError, http.client.HTTPException) as exc:
-                raise _unanswered("GET", path, exc) from exc
+                raise self._unanswered(exc) from exc
 
     def _ask(self, method: str, path: str, body: Any = None) -> Any:
         request = self._request(method, path, body, {})
-        with self._answer(request, path, _TIMEOUT_S) as answer:
+        with self._answer(request, _TIMEOUT_S) as answer:
             try:
                 content = answer.read()
             except (OSError, http.client.HTTPException) as exc:
-                raise _unanswered(method, path, exc) from exc
+                raise self._unanswered(exc) from exc
         is_json = "json" in (answer.headers.get("Content-Type") or "")
         return json.loads(content) if content and is_json else None
 
@@ -94,9 +94,8 @@ class Client:
         )
 
     def _answer(
-        self, request: urllib.request.Request, path: str, timeout_s: float
+        self, request: urllib.request.Request, timeout_s: float
     ) -> http.client.HTTPResponse:
-        method = request.get_method()
         try:
             answer: http.client.HTTPResponse = urllib.request.urlopen(  # noqa: S310
                 request, timeout=timeout_s, context=self._tls
@@ -104,17 +103,16 @@ class Client:
         except urllib.error.HTTPError as exc:
             with exc:
                 reason = _reason(exc.read())
-            raise ApiError(
-                method=method, path=path, reason=f"{exc.code} {reason}", answer=exc.code
-            ) from exc
+            raise ApiError(reason=f"{reason} (HTTP {exc.code})", answer=exc.code) from exc
         except (OSError, http.client.HTTPException) as exc:
-            raise _unanswered(method, path, exc) from exc
+            raise self._unanswered(exc) from exc
         return answer
 
-
-def _unanswered(method: str, path: str, exc: Exception) -> ApiError:
-    reason = getattr(exc, "reason", None) or exc
-    return ApiError(method=method, path=path, reason=str(reason), answer=None)
+    def _unanswered(self, exc: Exception) -> ApiError:
+        reason = getattr(exc, "reason", None) or exc
+        return ApiError(
+            reason=f"cannot reach {self._url}: {reason}; is the service running?", answer=None
+        )
 
 
 def _reason(body: bytes) -> str:
@@ -125,7 +123,10 @@ def _reason(body: bytes) -> str:
         if "error_message" not in document:
             return str(document["error"]["message"])
         fault = document["error_message"]
-        fault = json.loads(fault) if isinstance(fault, str) else fault
+        if isinstance(fault, str):
+            if not fault.startswith("{"):
+                return fault
+            fault = json.loads(fault)
         return str(fault.get("faultstring") or fault.get("description"))
     except (ValueError, KeyError, TypeError, AttributeError):
         return text

@@ -155,7 +155,9 @@ def _login(settings: Json) -> _Login:
         return _Login(headers=dict, endpoint=lambda service: auth.get("endpoint"))
     if kind == "http_basic":
         if not (auth.get("username") and auth.get("password")):
-            raise CloudNotUsable(reason="a name and a password are needed: set OS_PASSWORD")
+            raise CloudNotUsable(
+                reason="a name and a password are needed: set OS_USERNAME and OS_PASSWORD"
+            )
         pair = f"{auth['username']}:{auth['password']}".encode()
         header = {"Authorization": f"Basic {base64.b64encode(pair).decode()}"}
         return _Login(headers=lambda: header, endpoint=lambda service: auth.get("endpoint"))

@@ -36,7 +36,7 @@ class Server:
 
 
 def refusal(status: int | None) -> ApiError:
-    return ApiError(method="GET", path="/", reason="no", answer=status)
+    return ApiError(reason="no", answer=status)
 
 
 def follow(server: Any, count: int, since: int | None = None) -> list[int]:

@@ -24,7 +24,7 @@ def resource(name: str, state: str, thing: str) -> dict[str, Any]:
 
 
 def refusal(answer: int | None) -> ApiError:
-    return ApiError(method="GET", path="/", reason="Connection refused", answer=answer)
+    return ApiError(reason="Connection refused", answer=answer)
 
 
 class Service:
