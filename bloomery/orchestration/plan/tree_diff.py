@@ -43,9 +43,10 @@ def unresolved(tree: Any, view: Forecast, judge: Judge) -> list[Reference]:
 
 
 def known_after(builder: PlanBuilder, references: Iterable[Reference]) -> Unknown:
-    """Say what must be done before the value is known."""
-    names = dict.fromkeys(each.resource for each in references)
-    ends = (f"{name} is {builder.actions[Key(name, MAKE)].verb.done}" for name in names)
+    """Say what must be done before the value is known; nothing, where no more is planned."""
+    keys = dict.fromkeys(Key(each.resource, MAKE) for each in references)
+    ends = (f"{key.name} is {builder.actions[key].verb.done}" for key in keys
+            if key in builder.actions)  # fmt: skip
     return Unknown(" and ".join(ends))
 
 

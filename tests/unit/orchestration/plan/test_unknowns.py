@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
 
 from bloomery import errors
 from bloomery.orchestration import plan
-from bloomery.orchestration.plan import Present, printing
+from bloomery.orchestration.plan import Present, printing, tree_diff
 from bloomery.orchestration.plan.differences import NOT_SET, Unknown
 from bloomery.orchestration.plan.plans import MAKE, Action, Key, Verb
 from bloomery.orchestration.resources.base import Record
@@ -292,3 +293,8 @@ def test_a_cycle_is_named() -> None:
 
 def _of(old: Template, new: Template, *records: Record, name: str = "b") -> Action:
     return plan.plan(old, new, rows(*records)).actions[Key(name, MAKE)]
+
+
+def test_a_walk_plans_nothing_that_a_value_could_wait_for():
+    walk = SimpleNamespace(actions={})  # it compares one resource, whose turn has come
+    assert tree_diff.known_after(walk, [Reference("r1", None)]) == Unknown()
