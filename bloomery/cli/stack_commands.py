@@ -61,11 +61,15 @@ def list_(find: Find, as_json: bool) -> None:
     if as_json:
         click.echo(json.dumps(listed, indent=2))
         return
-    _echo_rows(
+    if not listed:
+        click.echo("no stacks in this project; bloomery stack up FILE makes one", err=True)
+        return
+    rows = [
         (each["stack_name"], each["stack_status"], each["updated_time"] or each["creation_time"],
          each["id"])
         for each in listed
-    )  # fmt: skip
+    ]  # fmt: skip
+    _echo_rows([("NAME", "STATUS", "CHANGED", "ID"), *rows])
 
 
 @stack.command()

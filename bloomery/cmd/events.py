@@ -58,6 +58,8 @@ def sinks(state_dir: Path, config_files: tuple[str, ...]) -> None:
     with _database(state_dir, config_files).read() as conn:
         last_id = db.last_id(conn)
         cursors = event_cursors.list_all(conn)
+    if not cursors:
+        click.echo("no sinks: nobody is told of events, and none are kept for anybody", err=True)
     for cursor in cursors:
         moved = f"{cursor.updated_at:%Y-%m-%d %H:%M:%SZ}" if cursor.updated_at else "never"
         holder = cursor.holder or "nobody"

@@ -32,14 +32,19 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
     file = write(tmp_path, "web.yaml", web())
     planned = run(f"stack plan {file}")
     assert (planned.exit_code, "2 to create." in planned.output) == (0, True), planned.output
-    assert run("stack list").output == ""
+    empty = run("stack list")
+    assert (empty.stdout, empty.stderr.startswith("no stacks in this project; ")) == ("", True)
+    assert run("stack list --json").output == "[]\n"
 
     made = run(f"stack up {file} -P text=hello --yes")
     assert made.exit_code == 0, made.output
     assert "copy: CREATE_COMPLETE" in made.output
     assert "web  CREATE_COMPLETE" in made.output
     assert "out: hello" in made.output
-    assert "web  CREATE_COMPLETE" in run("stack list").output
+    header, line = run("stack list").output.splitlines()
+    assert header.split() == ["NAME", "STATUS", "CHANGED", "ID"]
+    assert line.startswith("web   CREATE_COMPLETE")
+    assert header.index("ID") == line.rindex(" ") + 1
 
     changed = run(f"stack up {file} web -P text=bye --yes")
     assert changed.exit_code == 0, changed.output
