@@ -236,8 +236,8 @@ def down(find: Find, name: str, yes: bool) -> None:
 def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...]) -> Json:
     """Return what a request says of a stack: template, files, environments, parameters."""
     bundle = files.FileBundle()
-    template = bundle.template(file)
-    texts = {each: json.dumps(bundle.environment(each)) for each in environments}
+    template = _read(bundle.template, file)
+    texts = {each: json.dumps(_read(bundle.environment, each)) for each in environments}
     for key, reason in bundle.unread.items():
         click.echo(terminal.visible(f"{file}: hint: cannot read {key}: {reason}"), err=True)
     return {
@@ -246,6 +246,16 @@ def _body(file: str, environments: tuple[str, ...], parameters: tuple[str, ...])
         "environment_files": list(environments),
         "parameters": loader.parameters(parameters),
     }
+
+
+def _read(document: Callable[[str], Json], file: str) -> Json:
+    """Return the document of ``file``; what is wrong with it is told with its name."""
+    try:
+        return document(file)
+    except (errors.TemplateUnreadable, errors.RequestLimitExceeded) as exc:
+        if file in str(exc):
+            raise
+        raise click.ClickException(terminal.visible(f"cannot read {file}: {exc}")) from exc
 
 
 def _stack_name(file: str, name: str | None) -> str:

@@ -59,6 +59,34 @@ def test_a_stack_is_planned_made_changed_and_deleted(run: Run, tmp_path: Path) -
     assert "cannot find a stack called web" in run("stack show web").output
 
 
+UNREADABLE = "a: 1\nb: [\nc: }\n"
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "stack plan {bad}",
+        "stack up {bad} --yes",
+        "stack up {good} -e {bad} --yes",
+    ],
+)
+def test_a_file_that_cannot_be_read_is_named_with_the_line(
+    run: Run, tmp_path: Path, line: str
+) -> None:
+    bad = tmp_path / "bad.yaml"
+    bad.write_text(UNREADABLE, encoding="utf-8")
+    result = run(line.format(good=write(tmp_path, "good.yaml", web()), bad=bad))
+    assert (result.exit_code, result.stdout) == (1, "")
+    assert f"Error: cannot read {bad}: line 3, column 4: " in result.stderr
+    assert result.stderr.count("bad.yaml") == 1
+
+
+def test_a_file_that_is_not_there_is_named_once(run: Run, tmp_path: Path) -> None:
+    result = run(f"stack plan {tmp_path / 'none.yaml'}")
+    assert result.exit_code == 1
+    assert result.stderr.count("none.yaml") == 1
+
+
 JOINED = {"list_join": ["/", [{"get_param": "bmc"}, {"get_param": "turbo"}]]}
 TWO_PARAMETERS = template(
     {"content": {"type": "OS::Heat::TestResource", "properties": {"value": JOINED}}},
