@@ -100,6 +100,7 @@ class _Update:
     ``done``: how many components are, ``until``: when the one under way must be; ``now``: of that
     one, None before it begins: its version ``before``, the ``tasks`` that the BMC had then, how
     many ``orders`` it may have heard, the ``monitor`` of its task, and the ``stage`` that is next.
+    What another ``flow`` has left is gone on with as long as its time lasts.
     """
 
     def __init__(
@@ -109,11 +110,13 @@ class _Update:
         self._entries = entries
         digest = hashlib.sha256(json.dumps(entries, sort_keys=True).encode()).hexdigest()[:16]
         memory = task.node.driver_internal_info.get(_MEMORY)
-        is_left = memory is not None and not task.turn and _is_past(memory["until"])
+        flow = str(task.node.provision_updated_at)  # stays while a flow runs, whoever runs it
+        is_left = memory is not None and memory.get("flow") != flow and _is_past(memory["until"])
         if memory is None or memory["asked"] != digest or is_left:
             until = _later(self._conf.firmware_update_overall_timeout)
             memory = {"asked": digest, "done": 0, "now": None, "until": until}
             task.node.driver_internal_info[_MEMORY] = memory
+        memory["flow"] = flow
         self._memory: Json = memory
 
     def take_turn(self) -> Outcome:
@@ -201,10 +204,10 @@ class _Update:
         monitor, now = self._now["monitor"], self._now
         try:
             state = tasks.COMPLETED if monitor is None else self._state(monitor)
-        except errors.BmcUnreachable as silent:
-            if self._component != "bmc" or _is_past(self._memory["until"]):
+        except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+            if self._component != "bmc":
                 raise
-            return self._again("it does not answer", silent.facts.get("retry_after_s") or 0)
+            return self._bear(exc)
         if state == tasks.COMPLETED:
             is_new = self._component == "bmc" or now.get("restarted") or self._reads_new()
             now.update(stage="settle" if is_new else "restart", settles_by=None)
@@ -239,15 +242,21 @@ class _Update:
         now["settles_by"] = now["settles_by"] or _later(self._conf.firmware_update_reboot_delay)
         try:
             is_new = self._reads_new()
-        except errors.BmcUnreachable as silent:
-            if _is_past(self._memory["until"]):
+        except (errors.BmcUnreachable, errors.BmcRefused) as exc:
+            if self._component != "bmc" and isinstance(exc, errors.BmcRefused):
                 raise
-            return self._again("it does not answer", silent.facts.get("retry_after_s") or 0)
+            return self._bear(exc)
         if not is_new and not _is_past(now["settles_by"]):
             return self._again("its new version does not show yet")
         now["stage"] = "switch off" if now["was_off"] else "wait"
         now["waits_until"] = _later(self._entry.get("wait", 0))
         return None
+
+    def _bear(self, exc: errors.Failure) -> Again:
+        """Wait for a BMC that starts: it is silent, then it lacks documents.  Raises ``exc``."""
+        if isinstance(exc, errors.BmcLoginRefused) or _is_past(self._memory["until"]):
+            raise exc
+        return self._again("it does not answer as it did", exc.facts.get("retry_after_s") or 0)
 
     def _reads_new(self) -> bool:
         """Tell whether another version runs; what told none before is taken at its word."""

@@ -35,7 +35,9 @@ def state(system: Any, path: str, what: str, hidden: tuple[str, ...] = ()) -> st
 
     try:
         answer = system.root._conn.get(path)  # noqa: SLF001  sushy's monitors repeat and wait
-    except sushy.exceptions.ResourceNotFoundError:
+    except sushy.exceptions.HTTPError as no:
+        if no.status_code not in reading.ABSENT:
+            raise
         return COMPLETED  # BMCs forget tasks that have ended
     task = answer.json() if answer.content else {}
     word = str(task.get("TaskState") or (COMPLETED if answer.status_code != 202 else "Running"))

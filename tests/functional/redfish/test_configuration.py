@@ -7,9 +7,11 @@ import dataclasses
 import hashlib
 import http.server
 import threading
+from datetime import timedelta
 
 import pytest
 
+from bloomery import clock
 from bloomery.conductor import recovery
 from bloomery.conf.redfish import BmcOptions, Redfish
 from bloomery.drivers import registry
@@ -288,6 +290,36 @@ def test_an_update_that_a_crash_cut_off_goes_on(flashing, make_rack) -> None:
             assert isinstance(task.driver.firmware.update(task, settings), Again)
         del task.save
     assert len(machine.bmc.tasks) == 1
+
+
+def test_a_rest_that_a_crash_cut_off_flashes_nothing_again(flashing, target, monkeypatch) -> None:
+    node = manageable(flashing, target)
+    settings = [{"component": "bios", "url": f"{FILES}/2.1", "wait": 9000}]
+    with flashing.site.acquire(node) as task:
+
+        def rests():
+            reason = task.driver.firmware.update(task, settings).reason
+            task.turn += 1
+            return reason == "bios is updated; it is to rest"
+
+        wait_for(rests, "the update to be done")
+        now = clock.now
+        monkeypatch.setattr(clock, "now", lambda: now() + timedelta(seconds=8000))
+        task.turn = 0
+        assert rests()
+        monkeypatch.setattr(task.node, "provision_updated_at", now())  # by another flow
+        assert not rests()
+
+
+@pytest.mark.parametrize(
+    ("path", "status", "skip"), [("TaskMonitors/", 410, 0), ("/Systems/[^/]+$", 404, 3)]
+)
+def test_a_bmc_that_starts_anew_may_lack_documents(flashing, target, path, status, skip) -> None:
+    node = manageable(flashing, target)
+    target.bmc.faults.add(method="GET", path=path, kind="status", status=status, skip=skip, times=2)
+    assert clean(flashing, node, update(("bmc", f"{FILES}/bmc-1.1")))["last_error"] is None
+    assert target.system.firmware["BMC"] == "bmc-1.1"
+    assert all(fault["hits"] for fault in target.bmc.faults.shown())
 
 
 def test_a_file_is_flashed_that_has_its_checksum(flashing, target, files) -> None:
