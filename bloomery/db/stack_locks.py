@@ -161,13 +161,6 @@ def list_orphans(conn: sa.Connection, live: Collection[str]) -> list[str]:
     return list(conn.execute(query.order_by(_T.root_uuid)).scalars())
 
 
-def count_by_engine(conn: sa.Connection) -> dict[str, int]:
-    """How many trees each engine works on."""
-    counted = sa.select(_T.engine_id, sa.func.count()).where(_T.engine_id.is_not(None))
-    rows_of = conn.execute(counted.group_by(_T.engine_id))
-    return {row[0]: row[1] for row in rows_of}
-
-
 def _proof(guard: Guard) -> dict[str, Any]:
     return {
         "root": guard.root_uuid,

@@ -232,8 +232,3 @@ def encode_snapshot_end(snapshot: Snapshot, sealer: Sealer) -> Row:
         "to_reason": storable(snapshot.reason),
         "to_data": sealer.seal_text(rows.dump_document(snapshot.data)),
     }
-
-
-def decode_snapshot_data(sealed: str | None, sealer: Sealer) -> Any:
-    """Return the data of a snapshot; none before it has ended."""
-    return None if sealed is None else rows.load_document(sealer.open_text(sealed))

@@ -190,10 +190,6 @@ class Ring:
             registered = read(conn)
         return self.liveness.judge(registered, asked_at)
 
-    def list_dead(self) -> list[Conductor]:
-        """Return those whose counter stood still for the time-out, on line or not."""
-        return [each for each in self.list_conductors() if self.liveness.is_dead(each)]
-
     def leads(self, host: str) -> bool:
         """Is ``host`` the one that does, for all, what needs doing once?
 

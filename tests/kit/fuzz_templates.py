@@ -41,7 +41,6 @@ from tests.kit.template_strategy import SECRET, SECRET_NUMBER, Case, cases
 CPU_S: Final = 8.0  # of one case, all that is done with it
 MEMORY_MIB: Final = 300
 BATCH: Final = 250  # cases between two looks at the clock
-CONTROL: Final = re.compile("[\0\ud800-\udfff]")
 
 T = TypeVar("T")
 

@@ -75,7 +75,6 @@ BAD_CONSTRAINTS: Final[tuple[Any, ...]] = (
     {"length": {}}, {"range": {"min": "a"}}, {},
 )  # fmt: skip
 NESTED: Final = "child.yaml"
-LOOPS: Final = ("loop.yaml", "other.yaml")
 CHILD: Final = """\
 heat_template_version: 2018-08-31
 parameters:

@@ -9,7 +9,6 @@ from tests.unit.orchestration.service.test_locks import (  # noqa: F401  run her
     test_an_engine_beats_until_it_retires,
     test_an_engine_that_is_alone_retires_all_others,
     test_an_engine_that_lost_the_answer_to_its_acquisition_takes_the_tree_anew,
-    test_locks_are_counted_by_engine,
     test_of_many_who_steal_at_once_one_wins,
     test_only_the_generation_that_was_seen_is_stolen,
     test_retired_engines_are_purged,

@@ -51,12 +51,6 @@ class BadAttribute(errors.Invalid):
     code, wire_type = "request.attribute", "AttributeError"
 
 
-class NothingThere(errors.NotFound):
-    """What the API itself looks for in vain; the engine's own are EntityNotFound."""
-
-    code, wire_type = "request.not_found", "HTTPNotFound"
-
-
 class OtherProject(errors.NotAuthorized):
     code, wire_type = "request.project", "HTTPForbidden"
     text = "cannot use project {project} here: the login is one of another project"

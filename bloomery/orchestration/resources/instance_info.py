@@ -35,7 +35,7 @@ DRIVE: Final = ("configdrive", "user_data", "meta_data", "network_data", "ssh_ke
 ON_DISK: Final = (*PLAIN, *BOOT, "capabilities", "deploy_steps", "custom_deploy")
 PLACES: Final = ("allocation", "node", "selector")
 PINNED: Final = ("allocation", "node")  # these have one machine
-REBUILD, REPLACE, IGNORE = "rebuild", "replace", "ignore"
+REBUILD, REPLACE = "rebuild", "replace"
 PRESERVE: Final = "rebuild_preserve_ephemeral"
 CREATE_FIRST, DELETE_FIRST = "create_first", "delete_first"
 

@@ -11,7 +11,7 @@ import pytest
 from bloomery.conf import Conf
 from bloomery.conf.default import Default
 from bloomery.conf.engine import Engine as Options
-from bloomery.db import engines, stack_locks, tables
+from bloomery.db import engines, tables
 from bloomery.db.engine import Database
 from bloomery.model.stacks import OrderKind, Tree
 from bloomery.orchestration.service.engine_service import EngineService
@@ -45,10 +45,10 @@ class Engine:
 
     def wait_for_rest(self) -> None:
         def rests() -> bool:
-            with self.db.read() as conn:
-                return not stack_locks.count_by_engine(conn) and not trees.rows_of(
-                    self.db, tables.STACK_ORDERS
-                )
+            locks = trees.rows_of(self.db, tables.STACK_LOCKS)
+            return not trees.rows_of(self.db, tables.STACK_ORDERS) and not any(
+                lock.engine_id for lock in locks
+            )
 
         wait_for(rests, "all trees to rest")
 

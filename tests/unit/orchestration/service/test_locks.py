@@ -115,12 +115,6 @@ def test_a_tree_that_is_gone_cannot_be_locked(db: Database):
     assert not db.transact(lambda conn: stack_locks.hold(conn, ident("nothing")))
 
 
-def test_locks_are_counted_by_engine(db: Database):
-    acquire(db, "engine-1")
-    with db.read() as conn:
-        assert stack_locks.count_by_engine(conn) == {"engine-1": 1}
-
-
 # --------------------------------------------------------------------------------------- engines
 
 
