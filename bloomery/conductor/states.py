@@ -368,3 +368,32 @@ def events_from(state: str | None) -> list[str]:
 def verbs_from(state: str | None) -> list[str]:
     """Return the verbs that a client may ask for in ``state``."""
     return [verb for verb, event in VERBS.items() if (state, event) in DRAWN]
+
+
+# ------------------------------------------------------------------------ what is to be done
+
+
+ADVICE: Final[dict[State, str]] = {
+    State.ENROLL: "ask for manage: the node is known but was not checked yet",
+    State.MANAGEABLE: "ask for provide, inspect, clean or adopt",
+    State.AVAILABLE: "nothing: it waits for a user to deploy it",
+    State.ACTIVE: "nothing: it runs its user's system",
+    State.RESCUE: "ask for unrescue when the rescue work is done",
+    State.ERROR: "read last_error, set it right, and ask for deleted again",
+    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted",
+    State.CLEANFAIL: "read last_error, set it right, end maintenance, and ask for manage and then "
+    "for provide (baremetal node manage, baremetal node provide)",
+    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage",
+    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage",
+    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted",
+    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
+    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
+}  # of a state: what its operator may do next
+
+
+def advice(state: str | None, *, maintenance: bool) -> str:
+    """Return what brings a node on that rests in a state; a state that ends by itself: wait."""
+    if state is None:
+        return "ask for manage"
+    words = ADVICE.get(State(state), "wait")
+    return words if maintenance else words.replace(" end maintenance,", "")

@@ -364,29 +364,11 @@ def _state_says_all(s: Standing) -> Cause:
     return Cause(f"it is in {state}", node.provision_updated_at, _action_by_state(s))
 
 
-_BY_STATE: Final[dict[State, str]] = {
-    State.ENROLL: "ask for manage: the node is known but was not checked yet",
-    State.MANAGEABLE: "ask for provide, inspect, clean or adopt",
-    State.AVAILABLE: "nothing: it waits for a user to deploy it",
-    State.ACTIVE: "nothing: it runs its user's system",
-    State.RESCUE: "ask for unrescue when the rescue work is done",
-    State.ERROR: "read last_error, set it right, and ask for deleted again",
-    State.DEPLOYFAIL: "read last_error, set it right, and ask for active, or for deleted",
-    State.CLEANFAIL: "read last_error, set it right, end maintenance, and ask for manage",
-    State.INSPECTFAIL: "read last_error, set it right, and ask for inspect, or for manage",
-    State.ADOPTFAIL: "read last_error, set it right, and ask for adopt, or for manage",
-    State.RESCUEFAIL: "read last_error, and ask for rescue, unrescue or deleted",
-    State.UNRESCUEFAIL: "read last_error, and ask for unrescue, rescue or deleted",
-    State.SERVICEFAIL: "read last_error, end maintenance, and ask for service or abort",
-}
-
-
 def _action_by_state(s: Standing) -> str:
     state = s.node.provision_state
     if state == State.ENROLL and s.node.last_error is not None:
         return "read last_error, set it right, and ask for manage again"
-    advice = _BY_STATE.get(State(str(state)), "wait") if state else "ask for manage"
-    return advice if s.node.maintenance else advice.replace(" end maintenance,", "")
+    return states.advice(state, maintenance=bool(s.node.maintenance))
 
 
 def _time(text: str | None) -> datetime | None:

@@ -10,6 +10,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 from bloomery import errors
+from bloomery.conductor import states
 from bloomery.conductor.states import Power, State
 from bloomery.orchestration.resources import (
     allocation,
@@ -20,6 +21,7 @@ from bloomery.orchestration.resources import (
     stepwise,
 )
 from bloomery.orchestration.resources.machines import Json
+from bloomery.orchestration.resources.states import Action
 
 UNDEPLOYABLE: Final = frozenset({
     State.ACTIVE, State.DEPLOYFAIL, State.DEPLOYWAIT, State.ERROR, State.RESCUE, State.RESCUEFAIL,
@@ -140,8 +142,18 @@ class Teardown(instance_preparation.Preparation):
     def _waits_for_teardown(self, node: Json) -> bool:
         """Is the instance still there?  Raises MachineFailed where it could not be taken away."""
         if node["provision_state"] == State.ERROR:
-            raise stepwise.MachineFailed(str(node["last_error"]))
+            raise self._failure_of(node)
         return node["provision_state"] == State.DELETING or self.is_ours(node["instance_info"])
+
+    def _failure_of(self, node: Json) -> stepwise.MachineFailed:
+        """Return what keeps the instance, in the words of the node, and the way out."""
+        state = node["provision_state"]
+        way_out = states.advice(state, maintenance=bool(node["maintenance"]))
+        if self.record.action is Action.DELETE:
+            way_out += "; then delete the stack again"
+        return stepwise.MachineFailed(
+            f"node {node['name'] or node['uuid']} is {state}: {node['last_error']}; {way_out}"
+        )
 
     def step_cleaned(self) -> str | None:
         node = self.get_node()
@@ -153,7 +165,7 @@ class Teardown(instance_preparation.Preparation):
             )
         another = self.record.data.get(REPLACED) and self.properties["selector"]
         if node["provision_state"] == State.CLEANFAIL and not another:
-            raise stepwise.MachineFailed(str(node["last_error"]))
+            raise self._failure_of(node)
         return "free"
 
     def step_free(self) -> str | None:

@@ -280,6 +280,8 @@ def test_a_node_that_could_not_be_cleaned(waits: bool, status: str, tmp_path: Pa
     tree = site.tree()
     assert tree.stacks[0].status == status
     assert waits is any("no agent" in row.reason for row in tree.resources)
+    way_out = "(baremetal node manage, baremetal node provide); then delete the stack again"
+    assert waits is any(row.reason.endswith(way_out) for row in tree.resources)
 
 
 def test_a_rollback_says_that_what_was_on_the_disk_is_lost(tmp_path: Path) -> None:

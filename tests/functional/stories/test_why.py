@@ -107,13 +107,17 @@ def test_node_whose_cleaning_failed_in_a_step(stage):
     stage.wait_for(node, "clean failed")
     told = why(stage, node)
     assert told["next_action"] == (
-        "read last_error, set it right, end maintenance, and ask for manage"
+        "read last_error, set it right, end maintenance, and ask for manage and then for provide "
+        "(baremetal node manage, baremetal node provide)"
     )
     assert told["maintenance"]["fault"] == "clean failure"
     assert told["maintenance"]["reason"] == told["last_error"]["now"]
     assert stage.api.delete(f"/v1/nodes/{node}/maintenance").status == 202
     told = why(stage, node)
-    assert told["next_action"] == "read last_error, set it right, and ask for manage"
+    assert told["next_action"] == (
+        "read last_error, set it right, and ask for manage and then for provide "
+        "(baremetal node manage, baremetal node provide)"
+    )
 
 
 def test_node_whose_bmc_fell_silent(watched, bmc):

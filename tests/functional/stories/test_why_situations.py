@@ -310,7 +310,8 @@ def maintenance_by_hand(scene):
 
 @situation(
     "it is in maintenance for clean failure: .*vendor",
-    "read last_error, set it right, end maintenance, and ask for manage",
+    "read last_error, set it right, end maintenance, and ask for manage and then for provide "
+    r"\(baremetal node manage, baremetal node provide\)",
     since=0,
 )
 def maintenance_by_fault(scene):
