@@ -146,26 +146,32 @@ class Sealer:
 
         return Fernet(self._key)
 
-    def seal(self, value: Any) -> Any:
+    def seal(self, value: Any, *, addresses: bool = False) -> Any:
         """Return ``value`` with each secret in it sealed; what is sealed already stays.
 
+        ``addresses``: those with a login or a signature are secrets, too, whatever they are called.
         Asked of what a client sends only after ``attributes.refuse_sealed``.  Raises
         InvalidParameterValue for a mask that came back: it would replace the real secret.
         """
         if isinstance(value, dict):
-            return {name: self.seal_under(name, inner) for name, inner in value.items()}
+            return {
+                name: self.seal_under(name, inner, addresses=addresses)
+                for name, inner in value.items()
+            }
         if isinstance(value, list):
-            return [self.seal(inner) for inner in value]
+            return [self.seal(inner, addresses=addresses) for inner in value]
+        if addresses and isinstance(value, str) and "://" in value and in_address(value):
+            return self.seal_whole(value)
         return value
 
-    def seal_under(self, name: str, value: Any) -> Any:
+    def seal_under(self, name: str, value: Any, *, addresses: bool = False) -> Any:
         """Return ``value`` as it is stored under the key ``name``."""
         if value is None:
             return value
         if isinstance(value, dict) and SEALED in value:
             return {part: value[part] for part in (SEALED, "token") if part in value}
         if not is_secret_key(name):
-            return self.seal(value)
+            return self.seal(value, addresses=addresses)
         if value == MASK:
             raise errors.InvalidParameterValue(
                 reason=f"the value of {attributes.shortened(name)} is the mask that answers show "

@@ -16,8 +16,11 @@ BMC_PASSWORD = "hunter2-bmc"
 RESCUE_PASSWORD = "hunter2-rescue"
 STEP_PASSWORD = "hunter2-step"
 DRIVE = "aHVudGVyMi1kcml2ZQ=="
-SECRETS = (BMC_PASSWORD, RESCUE_PASSWORD, STEP_PASSWORD, DRIVE)
-WASH = {"interface": "deploy", "step": "wash", "args": {"admin_password": STEP_PASSWORD}}
+URL_PASSWORD = "hunter2-url"
+SECRETS = (BMC_PASSWORD, RESCUE_PASSWORD, STEP_PASSWORD, DRIVE, URL_PASSWORD)
+SOAP = [{"url": f"https://alice:{URL_PASSWORD}@files.test/soap"}]
+ARGS = {"admin_password": STEP_PASSWORD, "soap": SOAP}
+WASH = {"interface": "deploy", "step": "wash", "args": ARGS}
 
 
 @pytest.fixture
@@ -102,7 +105,7 @@ def traces(text):
 def life(stage, script, answers, caplog):
     """A node that has lived, with everything that was said meanwhile."""
     caplog.set_level(logging.DEBUG)
-    given = {"admin_password": {"description": "for the soap", "required": False}}
+    given = {name: {"description": "for the soap", "required": False} for name in ARGS}
     script.add("service", "wash", in_turn(WaitForCall(reason="soaking")), argsinfo=given)
     script.add("deploy", "deploy")
     node = enrol(stage)
@@ -170,7 +173,7 @@ def test_patch_of_the_secret_itself_is_what_counts_next(stage, heard):
 
 def test_step_reads_its_secret_argument(stage, script):
     read = []
-    given = {"admin_password": {"description": "for the soap", "required": True}}
+    given = {name: {"description": "for the soap", "required": True} for name in ARGS}
     script.add("service", "wash", argsinfo=given)
     steps = stage.site.runtime.registry.interfaces["deploy"]["fake"]
     play = steps.run_step
@@ -178,7 +181,7 @@ def test_step_reads_its_secret_argument(stage, script):
     node = stage.bring_to("active")
     stage.ask(node, "service", service_steps=[WASH])
     stage.wait_for(node, "active")
-    assert {"admin_password": STEP_PASSWORD} in read
+    assert ARGS in read
 
 
 def test_step_that_waits_shows_stars(stage, script):
@@ -186,7 +189,8 @@ def test_step_that_waits_shows_stars(stage, script):
     node = stage.bring_to("active")
     stage.ask(node, "service", service_steps=[WASH])
     shown = stage.wait_for(node, "service wait")
-    assert shown["service_step"]["args"] == {"admin_password": "******"}
+    stars = {"admin_password": "******", "soap": [{"url": "******"}]}
+    assert shown["service_step"]["args"] == stars
     [step] = shown["driver_internal_info"]["service_steps"]
-    assert step["args"] == {"admin_password": "******"}
+    assert step["args"] == stars
     stage.let_agents_call(node, "active")
