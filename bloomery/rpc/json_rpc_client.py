@@ -1,18 +1,20 @@
 """Calls to conductors over HTTP: kept-alive connections, one pool for each host.
 
 A conductor's name is its address, with the port unless that is the usual one.  A connection that
-breaks under a call leaves open what became of it: the call is sent once more with the same id and
-the instance of the process that has had it, which answers from memory; no other process does.
+was idle for a while is not used again: its server may be about to close it.  One that breaks under
+a call leaves open what became of it: the call is sent once more with the same id and the instance
+of the process that has had it, which answers from memory; no other process does.
 """
 
 from __future__ import annotations
 
 import threading
-from collections.abc import Mapping
+import time
+from collections.abc import Callable, Mapping
 from typing import Any, Final
 
 import urllib3
-from urllib3 import exceptions
+from urllib3 import connection, exceptions
 
 from bloomery import errors
 from bloomery.conf import Conf, rpc
@@ -22,6 +24,7 @@ from bloomery.rpc.json_rpc_server import (
     HOST_KEY,
     INSTANCE_HEADER,
     INSTANCE_KEY,
+    REUSED_WITHIN_S,
     VERSION_KEY,
 )
 
@@ -34,12 +37,34 @@ _NOT_SENT: Final = (
 )
 
 
+class _Connection(connection.HTTPConnection):
+    def __init__(self, *args: Any, clock: Callable[[], float], **named: Any) -> None:
+        super().__init__(*args, **named)
+        self._clock = clock
+        self._answered_at = clock()
+
+    def getresponse(self) -> urllib3.HTTPResponse:  # type: ignore[override]  # as urllib3 has it
+        response = super().getresponse()
+        self._answered_at = self._clock()
+        return response
+
+    @property
+    def is_connected(self) -> bool:
+        """Whether it may be used once more; if not, it is closed and opened anew."""
+        is_fresh = self._clock() - self._answered_at < REUSED_WITHIN_S
+        return is_fresh and super().is_connected
+
+
+class _SecureConnection(_Connection, connection.HTTPSConnection):
+    """The same over TLS."""
+
+
 class JsonRpcChannel:
     """Safe to use from any thread."""
 
-    def __init__(self, conf: Conf) -> None:
+    def __init__(self, conf: Conf, clock: Callable[[], float] = time.monotonic) -> None:
         ours = conf.json_rpc
-        self._conf = ours
+        self._conf, self._clock = ours, clock
         self._headers = {"Content-Type": "application/json", "Accept": "application/json"}
         if ours.username is not None:
             login = f"{ours.username}:{ours.password or ''}"
@@ -108,11 +133,17 @@ class JsonRpcChannel:
 
     def _new_pool(self, name: str, port: int) -> urllib3.HTTPConnectionPool:
         if not self._conf.client_use_ssl:
-            return urllib3.HTTPConnectionPool(name, port, maxsize=self._connections)
-        return urllib3.HTTPSConnectionPool(
-            name, port, maxsize=self._connections, ca_certs=self._conf.cafile,
+            plain = urllib3.HTTPConnectionPool(
+                name, port, maxsize=self._connections, clock=self._clock
+            )
+            plain.ConnectionCls = _Connection
+            return plain
+        secure = urllib3.HTTPSConnectionPool(
+            name, port, maxsize=self._connections, ca_certs=self._conf.cafile, clock=self._clock,
             cert_reqs="CERT_NONE" if self._conf.insecure else "CERT_REQUIRED",
         )  # fmt: skip
+        secure.ConnectionCls = _SecureConnection
+        return secure
 
     def _refusal(self, status: int) -> str:
         """Return why a conductor did not look at the call."""

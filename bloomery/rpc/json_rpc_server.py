@@ -5,6 +5,9 @@
 
 A failure is {"error": {"code": status, "message": text, "data": {"class": ..., "facts": ...}}}.
 Batches are refused, and a message without an id is run without an answer (204).
+
+A server that stops loses no call: callers use no connection that was idle for ``REUSED_WITHIN_S``,
+and the server closes those that were idle for ``_CLOSED_AFTER_S``; each answer ends its own.
 """
 
 from __future__ import annotations
@@ -14,11 +17,12 @@ import logging
 import socket
 import ssl
 import threading
+import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import Any, Final
 
-from cheroot import makefile, wsgi
+from cheroot import connections, makefile, wsgi
 from cheroot.ssl import Adapter
 
 from bloomery import errors, htpasswd
@@ -36,7 +40,10 @@ INVALID_PARAMS: Final = -32602
 VERSION_KEY, HOST_KEY, INSTANCE_KEY = "rpc.version", "rpc.host", "rpc.instance"
 INSTANCE_HEADER: Final = "Bloomery-Instance"
 CLASSES: Final = "bloomery.errors."
+REUSED_WITHIN_S: Final = 1.0  # of its last answer, by a caller
+_CLOSED_AFTER_S: Final = 2.0  # of its last answer, by a server that stops
 _IDLE_S: Final = 75  # that a connection is kept between two calls
+_LOOK_S: Final = 0.01
 _BACKLOG: Final = 128
 _MIB: Final = 1024 * 1024
 _PROTOCOL_CODES: Final = {"CallMalformed": INVALID_PARAMS, "MethodUnknown": METHOD_NOT_FOUND}
@@ -73,7 +80,10 @@ class JsonRpcServer:
         self._thread.start()
 
     def stop(self, within_s: float | None = None, *, returns: bool = False) -> None:
-        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``."""
+        """Take no more calls, and let those that run end: as long as it takes, or ``within_s``.
+
+        Before that, calls are taken for ``_CLOSED_AFTER_S`` at most, until no connection is kept.
+        """
         self._server.shutdown_timeout = within_s
         self._server.stop()
         if self._thread.ident is not None:
@@ -217,6 +227,24 @@ def _is_loopback(host: str) -> bool:
 
 
 class _HttpServer(wsgi.Server):
+    """``closed_after_s``: how long a kept connection may be idle while the server stops."""
+
+    closed_after_s = _CLOSED_AFTER_S
+    _connections: Any
+
+    def prepare(self) -> None:
+        super().prepare()
+        self._connections.close()
+        self._connections = _Connections(self)
+
+    def stop(self) -> None:
+        """Part with the callers, close the listener, and let calls that run end."""
+        self.keep_alive_conn_limit = -1  # each answer ends its own
+        self.timeout = self.closed_after_s
+        while self._connections.has_kept:
+            time.sleep(_LOOK_S)
+        super().stop()
+
     @staticmethod
     def bind_socket(socket_: socket.socket, bind_addr: tuple[str, int]) -> socket.socket:
         """Bind; a socket that cannot be bound is closed, which cheroot leaves to chance."""
@@ -226,6 +254,33 @@ class _HttpServer(wsgi.Server):
             socket_.close()
             raise
         return socket_
+
+
+class _Connections(connections.ConnectionManager):
+    _selector: Any
+    _num_connections: int
+    _from_server_socket: Any
+
+    @property
+    def has_kept(self) -> bool:
+        """Is a connection between two calls?"""
+        return self._num_connections > 0
+
+    def stop(self) -> None:
+        """End the loop and the listener; who was let in by then is heard."""
+        super().stop()
+        while ready := list(self._selector.select(0)):
+            for number, connection in ready:
+                self._hear(number, connection)
+        self.server.socket.close()
+
+    def _hear(self, number: int, connection: Any) -> None:
+        if connection is self.server:
+            connection = self._from_server_socket(self.server.socket)
+        else:
+            self._selector.unregister(number)
+        if connection is not None:
+            self.server.process_conn(connection)
 
 
 class _Tls(Adapter):

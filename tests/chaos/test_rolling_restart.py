@@ -17,12 +17,11 @@ from bloomery.db import schema
 from bloomery.db.tables import EVENTS, NODES
 from tests.chaos import newer_release
 from tests.chaos.members import Member
-from tests.chaos.site import Refusal, Site, in_use, on_servers_of_the_test, opened
+from tests.chaos.site import Site, in_use, on_servers_of_the_test, opened
 from tests.kit.waiting import wait_for
 
 VERBS: Final = {"available": ("active",), "active": ("rebuild", "deleted")}
 RESTS_WITHIN_S: Final = 120
-CLOSED: Final = "the connection broke"
 OPTIONS: Final = {
     # A conductor may take long to start anew: calls over a broker wait for it, as by default.
     "DEFAULT": {"hash_ring_reset_interval": 2, "rpc_response_timeout": 60},
@@ -58,7 +57,7 @@ def wait_for_orders(site: Site, count: int) -> None:
 def check(site: Site) -> None:
     wait_for(lambda: not site.unrest(), "rest", timeout_s=RESTS_WITHIN_S, every_s=0.5)
     assert site.faults == []
-    assert [refusal for refusal in site.unavailable if not _is_bearable(refusal)] == []
+    assert [refusal for refusal in site.unavailable if not refusal.says_when] == []
     events = site.rows(sa.select(EVENTS).where(EVENTS.c.action == "provision_set"))
     assert [event for event in events if event["status"] == "error"] == []
     ended = {event["request_id"] for event in events if event["status"] != "start"}
@@ -67,15 +66,6 @@ def check(site: Site) -> None:
     assert {node["provision_state"] for node in nodes} <= {"available", "active"}
     assert {node["last_error"] for node in nodes} == {None}
     assert site.witness.faults == []
-
-
-def _is_bearable(refusal: Refusal) -> bool:
-    """Does it say when to come again?
-
-    HTTP cannot tell a caller whether a server took what it sent into a connection that the server
-    was closing: of such a call we say that it may have been done.
-    """
-    return refusal.says_when or CLOSED in refusal.text
 
 
 def restart_all(site: Site, restart: Callable[[Member], None]) -> None:

@@ -57,7 +57,7 @@ class TcpProxy:
     """Listens on a free port of the loopback, or at ``at``, and forwards to ``target``."""
 
     def __init__(self, target: tuple[str, int], at: tuple[str, int] = ("127.0.0.1", 0)) -> None:
-        self._target = target
+        self.target = target
         self._listener = socket.create_server(at)
         self._mutex = threading.Lock()
         self._pairs: list[_Pair] = []
@@ -66,6 +66,11 @@ class TcpProxy:
         self.exchanges = 0
         self.on_request: Callable[[bytes], Cut] = lambda data: Cut.NOT
         self.is_open = True  # False: new connections are ended at once
+
+    @property
+    def connections(self) -> int:
+        """How many clients have come."""
+        return len(self._pairs)
 
     def __enter__(self) -> Self:
         self._acceptor.start()
@@ -106,7 +111,7 @@ class TcpProxy:
                 client.close()
                 continue
             try:
-                server = socket.create_connection(self._target)
+                server = socket.create_connection(self.target)
             except OSError:
                 client.close()
                 continue

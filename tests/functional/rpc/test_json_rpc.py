@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import functools
 import json
 import socket
 import ssl
@@ -20,7 +22,10 @@ from bloomery.conf.default import Default
 from bloomery.conf.rpc import JsonRpc
 from bloomery.model.request import Request
 from bloomery.rpc import json_rpc_client, transports
+from bloomery.rpc.transports import Server
 from tests.kit import rpc, tls
+from tests.kit.clock import HandClock
+from tests.kit.tcp_proxy import Cut, TcpProxy
 from tests.kit.waiting import wait_for
 
 CALL = {
@@ -38,7 +43,7 @@ def link() -> Iterator[rpc.Link]:
 
 def post(link: rpc.Link, body: Any, **more: Any) -> urllib3.BaseHTTPResponse:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    headers = {"Content-Type": "application/json"} | more.pop("headers", {})
+    headers = {"Content-Type": "application/json", "Connection": "close"} | more.pop("headers", {})
     url = f"http://127.0.0.1:{link.conf.json_rpc.port}/"
     return urllib3.request(more.pop("verb", "POST"), url, body=data, headers=headers, **more)
 
@@ -148,6 +153,7 @@ def test_a_login_that_is_right_may_call_and_others_may_not(passwords):
         )
         with pytest.raises(errors.ConductorUnreached, match=r"\[json_rpc\]username"):
             stranger.proxy(link.host).inject_nmi(Request.new(), "a")
+        stranger.close()
         assert [method for method, _, _ in link.endpoint.calls] == ["inject_nmi", "vif_list"]
 
 
@@ -320,3 +326,93 @@ def test_calls_that_run_are_answered_before_the_end():
         assert results == [True]
         with pytest.raises(errors.ConductorUnreached):
             link.conductor.inject_nmi(Request.new(), "a")
+
+
+# -------------------------------------------------------------------------- the end of a server
+
+
+@pytest.fixture
+def proxied() -> Iterator[tuple[TcpProxy, Any, Server]]:
+    """A wire, the conductor behind it as its callers know it, and its server."""
+    conf = rpc.conf_of("json-rpc")
+    with TcpProxy(("127.0.0.1", conf.json_rpc.port)) as wire:
+        name = f"{wire.host}:{wire.port}"
+        server = transports.build_server(conf, name, rpc.Endpoint())
+        server._server.expiration_interval = 0.01
+        server.start()
+        client = transports.build_client(conf)
+        yield wire, client.proxy(name), server
+        client.close()
+        server.stop(5)
+
+
+def says_goodbye(address: tuple[str, int]) -> bool:
+    """Does an answer of the server end its connection?"""
+    try:
+        answer = urllib3.request("GET", "http://{}:{}/".format(*address), retries=False)
+    except urllib3.exceptions.HTTPError:
+        return False
+    return answer.headers.get("Connection") == "close"
+
+
+def test_a_call_into_a_kept_connection_is_answered_by_a_server_that_stops(proxied):
+    """The stop begins when the caller has chosen the connection, before its call arrives."""
+    wire, conductor, server = proxied
+    conductor.inject_nmi(Request.new(), "a")
+    ending = threading.Thread(target=server.stop, args=(10,))
+
+    def stop(_request: bytes) -> Cut:
+        if ending.ident is None:
+            ending.start()
+            wait_for(lambda: says_goodbye(wire.target) or not ending.is_alive(), "the stop")
+        return Cut.NOT
+
+    wire.on_request = stop
+    conductor.inject_nmi(Request.new(), "a")
+    ending.join()
+
+
+def test_who_was_let_in_is_answered_by_a_server_that_stops():
+    """Callers that wait in the listener's queue when it is closed."""
+    conf = rpc.conf_of("json-rpc")
+    server = transports.build_server(conf, "h", rpc.Endpoint())
+    with contextlib.ExitStack() as until_done:
+        callers = [
+            until_done.enter_context(socket.create_connection(("127.0.0.1", conf.json_rpc.port)))
+            for _ in range(3)
+        ]
+        for caller in callers:
+            caller.sendall(b"GET / HTTP/1.1\r\nHost: h\r\n\r\n")
+        server.stop(5)
+        answers = [b"".join(iter(functools.partial(each.recv, 4096), b"")) for each in callers]
+    assert [answer.splitlines()[0] for answer in answers] == [
+        b"HTTP/1.1 405 Method Not Allowed"
+    ] * 3
+    assert all(b"Connection: close" in answer for answer in answers)
+
+
+def test_a_server_that_stops_waits_for_no_connection_that_nobody_uses_any_more(proxied):
+    wire, conductor, server = proxied
+    conductor.inject_nmi(Request.new(), "a")
+    server._server.closed_after_s = 0.0
+    server.stop(5)
+    with pytest.raises(ConnectionRefusedError):
+        socket.create_connection(wire.target)
+
+
+def test_a_caller_uses_no_connection_that_was_idle_for_a_while(proxied):
+    wire, _, _ = proxied
+    clock = HandClock()
+    channel = json_rpc_client.JsonRpcChannel(rpc.conf_of("json-rpc"), clock)
+    name = f"{wire.host}:{wire.port}"
+    call = {
+        "method": "inject_nmi", "version": "1.0", "call_id": "1", "host": name,
+        "context": {"request_id": "r"}, "arguments": {"node_uuid": "a"},
+    }  # fmt: skip
+    connections = []
+    for idle_s in (0, 0.9, 0.9, 1):
+        clock.turn(idle_s)
+        channel.call(name, call, 5)
+        connections.append(wire.connections)
+    channel.close()
+    assert connections == [1, 1, 1, 2]
