@@ -113,6 +113,10 @@ def why(find: Find, name: str, as_json: bool) -> None:
         click.echo(terminal.visible(f"  {line}"))
     for each in document["failed"]:
         click.echo(terminal.visible(f"  {each['resource']} is {each['state']}: {each['reason']}"))
+        node = each["node"]
+        if node and node["next_action"] not in each["reason"]:
+            line = f"node {node['name'] or node['uuid']} is {node['provision_state']}; "
+            click.echo(terminal.visible(f"    {line}{node['next_action']}"))
     for each in document["drifted"]:
         differences = "; ".join(each["differences"].values())
         line = f"{each['resource']} differs from its machine since {each['since']}: {differences}"

@@ -21,6 +21,7 @@ from bloomery.operations.context import Context
 
 Json = dict[str, Any]
 
+_RULE: Final = "baremetal:node:history:get"
 _DEPLOYING: Final = (State.DEPLOYING, State.DEPLOYWAIT)
 _CLEANING: Final = (State.DELETING, State.CLEANING, State.CLEANWAIT)
 
@@ -31,7 +32,7 @@ def explain(ctx: Context, ident: str) -> Json:
     Times are ISO 8601, ages in seconds.  ``contact`` is null where no agent or BMC was heard of;
     ``bmc`` is what the node's conductor remembers of it, null when that one cannot be asked.
     """
-    policy.authorize_node(ctx, ident, "baremetal:node:history:get")
+    policy.authorize_node(ctx, ident, _RULE)
     uuid = lookup.uuid_of(ctx, ident)
     now = datetime.now(UTC)
     with ctx.services.db.read() as conn:
@@ -39,7 +40,7 @@ def explain(ctx: Context, ident: str) -> Json:
         runs = steps.list_open(conn, uuid)
         failed = history.find_last_error(conn, uuid)
         counts = _counts(ctx, conn, node)
-    standing = _standing(ctx, node, runs, counts, now)
+    standing = _standing(ctx, node, runs, counts, now, _ask_conductor(ctx, node))
     run, cause = standing.run, causes.find(standing)
     return {
         "uuid": node.uuid,
@@ -61,6 +62,27 @@ def explain(ctx: Context, ident: str) -> Json:
     }
 
 
+def outline(ctx: Context, uuid: str) -> Json:
+    """Return name, state, cause and next action of a node, by what the rows tell of it.
+
+    Its conductor is not asked, so that many nodes cost little.  Raises NodeNotFound.
+    """
+    policy.authorize_node(ctx, uuid, _RULE)
+    with ctx.services.db.read() as conn:
+        node = nodes.get(conn, uuid)
+        runs = steps.list_open(conn, uuid)
+        counts = _counts(ctx, conn, node)
+    serving = _serving_host(ctx, node)
+    cause = causes.find(_standing(ctx, node, runs, counts, datetime.now(UTC), serving))
+    return {
+        "uuid": node.uuid,
+        "name": node.name,
+        "provision_state": node.provision_state,
+        "cause": cause.cause,
+        "next_action": cause.next_action,
+    }
+
+
 def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
     """How many other nodes are deploying, and cleaning: only where a limit could matter."""
     states_of = {State.AVAILABLE: _DEPLOYING, State.ACTIVE: _CLEANING, State.MANAGEABLE: _CLEANING}
@@ -74,9 +96,14 @@ def _counts(ctx: Context, conn: Any, node: Node) -> tuple[int, int]:
 
 
 def _standing(
-    ctx: Context, node: Node, runs: list[StepRun], counts: tuple[int, int], now: datetime
+    ctx: Context,
+    node: Node,
+    runs: list[StepRun],
+    counts: tuple[int, int],
+    now: datetime,
+    facts: Json,
 ) -> Standing:
-    ring, facts = ctx.services.rpc.ring, _ask_conductor(ctx, node)
+    ring = ctx.services.rpc.ring
     return Standing(
         node=node, runs=runs, run=_standing_at(runs), bmc=facts.get("bmc"),
         host=facts.get("host"), nobody=facts.get("nobody"), unreachable=facts.get("unreachable"),
@@ -86,13 +113,20 @@ def _standing(
     )  # fmt: skip
 
 
-def _ask_conductor(ctx: Context, node: Node) -> Json:
-    """Ask who serves the node what it remembers of the BMC; or say why that cannot be asked."""
+def _serving_host(ctx: Context, node: Node) -> Json:
+    """Say who serves the node, or why nobody does."""
     place = {"driver": node.driver, "group": node.conductor_group, "uuid": node.uuid}
     try:
-        host = ctx.services.rpc.ring.host_of_node(**place)
+        return {"host": ctx.services.rpc.ring.host_of_node(**place)}
     except errors.Failure as exc:
         return {"nobody": _reason(exc)}
+
+
+def _ask_conductor(ctx: Context, node: Node) -> Json:
+    """Ask who serves the node what it remembers of the BMC; or say why that cannot be asked."""
+    serving = _serving_host(ctx, node)
+    if (host := serving.get("host")) is None:
+        return serving
     try:
         return {"host": host, "bmc": lookup.conductor_of(ctx, node).describe_bmc(
             ctx.request, node.uuid

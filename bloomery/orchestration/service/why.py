@@ -10,6 +10,7 @@ from typing import Any, Final
 
 import sqlalchemy as sa
 
+from bloomery import errors
 from bloomery.db import (
     resources,
     rows,
@@ -21,6 +22,7 @@ from bloomery.db import (
 )
 from bloomery.model.stack_views import Json, StackIdentity
 from bloomery.model.stacks import Resource, Stack
+from bloomery.operations import why as nodes_why
 from bloomery.orchestration.engine.acts import BEGAN_AT
 from bloomery.orchestration.engine.events import CHANGED
 from bloomery.orchestration.resources import machine_group, rollouts
@@ -57,7 +59,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
         drifted = list(stack_drift.list_of_tree(conn, row.root_uuid))
         since = _in_state_since(conn, row)
     held = [each for each in held if each.stack_uuid in below]
-    things = _Things(below, held)
+    things = _Things(ctx, below, held)
     waiting = [each for each in held if each.status == Status.IN_PROGRESS or _hooks(each)]
     failed = [each for each in held if each.status == Status.FAILED]
     drifted = [each for each in drifted if each.stack_uuid in below]
@@ -77,7 +79,7 @@ def explain_stack(ctx: StackContext, identity: StackIdentity) -> Json:
             if each.stack_uuid in below
         ],
         "waiting": [_waiting(each, things, now) for each in waiting[:_MOST]],
-        "failed": [_failed(each, below) for each in failed[:_MOST]],
+        "failed": [_failed(each, things) for each in failed[:_MOST]],
         "drifted": [_drifted(each, below) for each in drifted[:_MOST]],
         "next_action": _next_action(row, waiting, things, bool(orders), engine, bool(drifted)),
     }
@@ -102,7 +104,10 @@ def _subtree(conn: sa.Connection, row: Stack) -> list[Stack]:
 class _Things:
     """What resources of a tree may wait for, in words."""
 
-    def __init__(self, below: Mapping[str, Stack], held: Sequence[Resource]) -> None:
+    def __init__(
+        self, ctx: StackContext, below: Mapping[str, Stack], held: Sequence[Resource]
+    ) -> None:
+        self._ctx = ctx
         self.stacks = below
         self._resources = {each.uuid: each for each in held}
 
@@ -118,11 +123,24 @@ class _Things:
         if uuid in self._resources:
             other = self._resources[uuid]
             return f"resource {other.name} ({other.type}), such as a signal to it"
+        if uuid and (node := self.node(uuid)):
+            return f"{_name_of(node)}: {node['cause']}"
         if uuid:
             return f"what is called {uuid}"
         if resource.attempt:
             return f"its next attempt, after {resource.attempt} that failed"
         return "its next look" if resource.due_at else "its engine"
+
+    def node(self, uuid: str | None) -> Json | None:
+        """Return how a node stands; None: there is none, or none that the caller may ask about."""
+        try:
+            return nodes_why.outline(self._ctx, uuid) if uuid else None
+        except errors.Failure:
+            return None
+
+
+def _name_of(node: Json) -> str:
+    return f"node {node['name'] or node['uuid']}"
 
 
 def _waiting(resource: Resource, things: _Things, now: datetime) -> Json:
@@ -164,12 +182,13 @@ def _signal_advice(row: Stack, group: Resource) -> str:
     return f"{order} --data '{words[0]}'; or with {' or '.join(words[1:])}"
 
 
-def _failed(resource: Resource, below: Mapping[str, Stack]) -> Json:
+def _failed(resource: Resource, things: _Things) -> Json:
     return {
         "resource": resource.name,
-        "stack": below[resource.stack_uuid].name,
+        "stack": things.stacks[resource.stack_uuid].name,
         "state": f"{resource.action}_{resource.status}",
         "reason": resource.reason,
+        "node": things.node(resource.physical_id),
     }
 
 

@@ -11,6 +11,7 @@ import pytest
 from bloomery.cli import stacks
 from tests.functional.cli.conftest import Run, write
 from tests.kit.orchestration import Orchestration, template
+from tests.kit.waiting import wait_for
 
 PARAMETERS = {"text": {"type": "string", "default": "first"}}
 
@@ -229,6 +230,46 @@ def test_the_machines_that_lose_their_data_are_named(
     gone = run("stack down rack --yes")
     assert gone.exit_code == 0, gone.output
     assert gone.output.startswith("node n1: undeployed, and its data is lost (machine)\n")
+
+
+def one_machine(driver_info: dict[str, Any], **more: Any) -> dict[str, Any]:
+    node = {
+        "type": "OS::Ironic::Node",
+        "properties": {
+            "name": "n2", "driver": "fake-hardware", "resource_class": "bm",
+            "driver_info": {"fake": driver_info},
+        },
+    }  # fmt: skip
+    machine = {
+        "type": "OS::Ironic::Instance",
+        "properties": {
+            "node": {"get_resource": "node"}, "image": {"boot_iso": "http://a.iso"}, **more,
+        },
+    }  # fmt: skip
+    return template({"node": node, "machine": machine})
+
+
+def test_why_names_the_node_that_is_waited_for_and_what_it_does(
+    run: Run, site: Orchestration
+) -> None:
+    path = site.create("slow", one_machine({"wait": {"deploy.deploy": -1}}))
+    wait_for(lambda: "deploy.deploy" in run("stack why slow").output, "the deployment")
+    assert (
+        "  machine waits for node n2: step deploy.deploy of deploy waits for a call of the agent"
+    ) in run("stack why slow").output
+    assert site.ask("DELETE", path)[0] == 204
+    site.wait_for(path, "DELETE_COMPLETE")
+
+
+def test_why_names_the_node_of_what_failed_and_its_way_out(run: Run, tmp_path: Path) -> None:
+    broken = one_machine({"fail": ["deploy.deploy"]}, retry={"attempts": 1})
+    assert run(f"stack up {write(tmp_path, 'unlucky.yaml', broken)} --yes").exit_code == 1
+    lines = run("stack why unlucky").output.splitlines()
+    assert (
+        "    node n2 is deploy failed; read last_error, set it right, and ask for active, or "
+        in (lines[2])
+    )
+    assert run("stack down unlucky --yes").exit_code == 0
 
 
 def test_events_of_the_service_are_followed(

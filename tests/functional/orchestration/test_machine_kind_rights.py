@@ -478,4 +478,5 @@ def told_by_a_stack(site: Site, resource: Json) -> str:
     reasons += [str(each.reason) for each in engine.list_events(caller, identity, EventQuery())]
     shown = engine.explain_stack(caller, identity)
     reasons += [shown["stack_status_reason"], *(each["reason"] for each in shown["failed"])]
+    reasons += [str(each["node"]) for each in shown["failed"]]
     return "\n".join(sorted(set(reasons)))

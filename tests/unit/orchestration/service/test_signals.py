@@ -187,7 +187,13 @@ def test_why_names_what_waits_for_what(face, web):
         },
     ]  # fmt: skip
     assert why["failed"] == [
-        {"resource": "h", "stack": "web", "state": "CREATE_FAILED", "reason": "it broke"}
+        {
+            "resource": "h",
+            "stack": "web",
+            "state": "CREATE_FAILED",
+            "reason": "it broke",
+            "node": None,
+        }
     ]
     assert why["next_action"].startswith("wait for a: resource h")
 
