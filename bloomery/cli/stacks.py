@@ -200,7 +200,18 @@ class StackRun:
                 time.sleep(_POLL_S)
         if live is None:
             self._console.print(self._tree(stack))
+        if stack["stack_status"].endswith("COMPLETE"):
+            self._print_failures(stack)
         return stack
+
+    def _print_failures(self, stack: Json) -> None:
+        """Name what failed in a stack that is complete all the same: members of a group, say."""
+        owners = by_thing(self._rows.values())
+        for row in self._rows.values():
+            if row["resource_status"].endswith("FAILED"):
+                thing, why = path_of_resource(owners, row), row["resource_status_reason"]
+                line = f"{stack['stack_name']} is complete, but {thing} failed: {why}"
+                self._console.print(terminal.visible(line), markup=False, soft_wrap=True)
 
     def outputs(self) -> Json:
         """Return the outputs by name."""

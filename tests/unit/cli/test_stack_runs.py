@@ -78,6 +78,18 @@ def test_a_pause_is_shown_with_its_reason(capsys: pytest.CaptureFixture[str]) ->
     assert shown.count("a: UPDATE_IN_PROGRESS: it is paused\n") == 1
 
 
+def test_what_failed_in_a_complete_stack_is_named_at_the_end(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
+    member = resource("1", "CREATE_FAILED", "t") | {
+        "links": [{"rel": "stack", "href": "http://h/v1/p/stacks/web-g/B"}],
+        "resource_status_reason": "no agent",
+    }
+    rows = [resource("g", "UPDATE_COMPLETE", "B"), member]
+    shown = watch(Service(("UPDATE_COMPLETE", [], rows)), capsys)
+    assert shown.splitlines()[-1] == "web is complete, but g/1 failed: no agent"
+
+
 def test_a_service_that_is_away_is_waited_for(capsys: pytest.CaptureFixture[str]) -> None:
     service = Service(
         refusal(None), refusal(503), refusal(None), ("UPDATE_IN_PROGRESS", [], []), refusal(None),
