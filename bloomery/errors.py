@@ -125,8 +125,8 @@ class InvalidStateRequested(Invalid):
 class NodeInMaintenance(Invalid):
     code = "node.in_maintenance"
     text = (
-        "cannot {action} node {node}: it is in maintenance mode; "
-        "end it with DELETE /v1/nodes/{node}/maintenance first"
+        "cannot {action} node {node}: it is in maintenance mode; end that first with "
+        "baremetal node maintenance unset {node} (DELETE /v1/nodes/{node}/maintenance)"
     )
 
 

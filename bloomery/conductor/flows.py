@@ -191,9 +191,10 @@ def abort(task: TaskManager, slot: Slot) -> None:
     node = task.node
     row = ABORTS[State(str(node.provision_state))]
     if node.provision_state == State.SERVICEFAIL and node.maintenance:
+        name = node.name or node.uuid
         raise errors.Conflict(
-            reason=f"cannot abort the service of node {node.uuid} in maintenance: "
-            "end maintenance first",
+            reason=f"cannot abort the service of node {name} in maintenance: end that first with "
+            f"baremetal node maintenance unset {name} (DELETE /v1/nodes/{name}/maintenance)",
         )
     run = find_parked(open_runs(task))
     if run is not None and not run.step.internal and not _may_stop(run):

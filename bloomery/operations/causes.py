@@ -289,7 +289,7 @@ def _is_in_maintenance(s: Standing) -> Cause | None:
     reason = secrets.mask(s.node.maintenance_reason)
     return Cause(
         "an operator has set maintenance" + (f": {reason}" if reason else ""), None,
-        "end maintenance when the work on the machine is done",
+        "end maintenance when the work on the machine is done (baremetal node maintenance unset)",
     )  # fmt: skip
 
 

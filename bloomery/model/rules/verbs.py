@@ -40,7 +40,7 @@ def refused(node: Node, verb: str | None) -> errors.InvalidStateRequested:
 def refuse_in_maintenance(node: Node, verb: str) -> None:
     """Raise NodeInMaintenance; it speaks of the event, as ``active`` is no verb."""
     if node.maintenance:
-        raise errors.NodeInMaintenance(node=node.uuid, action=states.VERBS[verb])
+        raise errors.NodeInMaintenance(node=node.name or node.uuid, action=states.VERBS[verb])
 
 
 def refuse_disallowed(steps: Iterable[Any], disallowed: Collection[str]) -> None:

@@ -193,7 +193,8 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
 
     def _check_usable(self, node: Json) -> None:
         """Raise MachineRefused for a node that is not free for this very resource."""
-        thing = f"node {node['name'] or node['uuid']}"
+        name = node["name"] or node["uuid"]
+        thing = f"node {name}"
         self.check_unmarked(node["instance_info"], thing)
         if node["instance_uuid"] not in (None, self.record.data["instance"]):
             raise stepwise.MachineRefused(f"cannot use {thing}: another instance has it")
@@ -201,12 +202,16 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
             raise stepwise.MachineRefused(
                 f"cannot use {thing}: it is {node['provision_state']}, not available"
             )
-        for flag in ("maintenance", "retired", "protected"):
+        in_maintenance = ("in maintenance", f"; baremetal node maintenance unset {name} ends that")
+        flags = {"maintenance": in_maintenance, "retired": ("retired", ""),
+                 "protected": ("protected", "")}  # fmt: skip
+        for flag, (state, way_out) in flags.items():
             if node[flag]:
                 reason = node.get(f"{flag}_reason")
                 because = f" ({reason})" if reason else ""
-                state = "in maintenance" if flag == "maintenance" else flag
-                raise stepwise.MachineRefused(f"cannot use {thing}: it is {state}{because}")
+                raise stepwise.MachineRefused(
+                    f"cannot use {thing}: it is {state}{because}{way_out}"
+                )
 
     def step_deploy(self) -> str | None:
         return self._order_system("active")

@@ -100,9 +100,10 @@ def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
     if not node["maintenance"] or "rebuild" not in verbs:
         return ""
     because = f" ({node['maintenance_reason']})" if node.get("maintenance_reason") else ""
+    name = node["name"] or node["uuid"]
     return (
-        f"node {node['name'] or node['uuid']} is in maintenance{because}: rebuild is refused until "
-        "that ends"
+        f"node {name} is in maintenance{because}: rebuild is refused until that ends "
+        f"(baremetal node maintenance unset {name})"
     )
 
 

@@ -84,10 +84,14 @@ def hold_for_ever(site: Site) -> None:
 MISFORTUNES: dict[str, tuple[Callable[[Site], bool], Callable[[Site], Any], str]] = {
     "no call-back": (is_deploying, fail_deploy, "no call-back"),
     "deleted by hand": (is_deploying, vanish, "could not be found"),
-    "maintenance set by hand": (is_reserved, maintain, r"it is in maintenance \(smoke\)"),
+    "maintenance set by hand": (
+        is_reserved,
+        maintain,
+        r"it is in maintenance \(smoke\); baremetal node maintenance unset",
+    ),
     "the node is taken": (is_reserved, take_the_node, "another instance has it"),
     "held for longer than its time": (is_deploying, hold_for_ever, "cannot wait longer than 600 s"),
-}
+}  # fmt: skip
 
 
 @pytest.mark.parametrize("name", MISFORTUNES)

@@ -189,7 +189,10 @@ def test_a_rebuild_that_maintenance_would_refuse_is_not_certain(
     maintain(site, "n1")
     [step] = planned(site, web, stack(image=image))["steps"]
     assert (step["action"], step["certain"], step["loses_data"]) == ("rebuild", False, True)
-    assert "node n1 is in maintenance (smoke): rebuild is refused until that ends" in step["reason"]
+    assert step["reason"].endswith(
+        "node n1 is in maintenance (smoke): rebuild is refused until that ends "
+        "(baremetal node maintenance unset n1)"
+    )
     same = {**IMAGE, "source": node_of(site)["instance_info"]["image_source"]}
     [step] = planned(site, web, stack(image=same, name="other"))["steps"]
     assert (step["action"], step["certain"]) == ("patch", True)

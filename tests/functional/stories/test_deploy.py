@@ -173,7 +173,9 @@ def test_maintenance_refuses_a_deployment(stage, node):
     for verb in ("active", "deploy"):
         answer = stage.try_to(node, verb)
         assert answer.status == 400, verb
-        assert "maintenance" in answer.said
+        assert f"baremetal node maintenance unset {node} (DELETE /v1/nodes/" in answer.said
+    stage.patch(node, name="web-1")
+    assert "node maintenance unset web-1 (DELETE" in stage.try_to(node, "active").said
 
 
 def test_limit_on_deployments_is_told_and_nothing_is_written(make_stage):

@@ -55,7 +55,7 @@ def test_failed_service_is_left_after_maintenance_only(stage, node):
     service(stage, node, WASH, state="service failed")
     answer = stage.try_to(node, "abort")
     assert answer.status == 409
-    assert "maintenance" in answer.said
+    assert f"baremetal node maintenance unset {node} (DELETE /v1/" in answer.said
     assert stage.try_to(node, "service", service_steps=[LOG]).status == 400
     assert stage.try_to(node, "rescue", rescue_password="s3cr3t").status == 400
     assert stage.api.delete(f"/v1/nodes/{node}/maintenance").status == 202

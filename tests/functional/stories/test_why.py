@@ -145,7 +145,9 @@ def test_node_that_an_operator_works_on(stage):
     node = stage.bring_to("active", **SECRET)
     stage.api.put(f"/v1/nodes/{node}/maintenance", {"reason": f"password={PASSWORD}"})
     told = why(stage, node)
-    assert told["next_action"] == "end maintenance when the work on the machine is done"
+    assert told["next_action"] == (
+        "end maintenance when the work on the machine is done (baremetal node maintenance unset)"
+    )
 
 
 def test_node_whose_deployment_failed(stage):
