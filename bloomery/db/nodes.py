@@ -37,6 +37,9 @@ _BY_UUID_FOR_UPDATE = (
     .with_for_update()
 )  # built once: a new one has its key worked out anew
 _RING_KEY = (_T.uuid, _T.driver, _T.conductor_group)
+_HELD_BY_NOBODY = (
+    sa.func.coalesce(_T.reservation, "") == ""
+)  # without the index on reservations, in which nearly all nodes are
 _INSERT = sa.insert(NODES)
 _COUNT_OTHERS = (
     sa.select(sa.func.count())
@@ -385,7 +388,7 @@ def list_unattended(conn: sa.Connection, states: Iterable[State]) -> list[RingKe
     return _list_keys(
         conn,
         _T.provision_state.in_(list(states)),
-        _T.reservation.is_(None),
+        _HELD_BY_NOBODY,
         order=(_T.provision_updated_at, _T.id),
     )
 
@@ -423,7 +426,7 @@ def list_of_interface(
     query = sa.select(*_RING_KEY, _T.updated_at, _T.provision_updated_at).where(
         _T.provision_state.in_(list(states)),
         _T[column] == name,
-        _T.reservation.is_(None),
+        _HELD_BY_NOBODY,
         _T.maintenance.is_(sa.false()),
     )
     size = len(_RING_KEY)

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import itertools
 import uuid
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -223,3 +224,35 @@ def test_a_row_is_locked_with_the_same_statement_each_time(db: engine.Database, 
     db.transact(lock)
     assert len(statements) == 2
     assert statements[0] is statements[1]
+
+
+@pytest.mark.parametrize(
+    "find",
+    [
+        lambda conn: nodes.list_unattended(conn, [State.DEPLOYING, State.CLEANING]),
+        lambda conn: nodes.list_of_interface(
+            conn, "deploy_interface", "fake", [State.DEPLOYWAIT, State.CLEANWAIT]
+        ),
+    ],
+)
+def test_a_look_at_nodes_in_some_states_costs_the_same_however_many_are_in_others(
+    db: engine.Database, add_node, find
+):
+    def steps() -> int:
+        """How many instructions of SQLite's the look takes."""
+        count = itertools.count()
+        with db.read() as conn:
+            raw: Any = conn.connection.dbapi_connection
+            raw.set_progress_handler(lambda: next(count) < 0, 1)
+            find(conn)
+            raw.set_progress_handler(None, 1)
+        return next(count)
+
+    def add(count: int) -> None:
+        for _ in range(count):
+            db.transact(lambda conn: add_node(conn, provision_state=State.ACTIVE))
+
+    add(3)
+    few = steps()
+    add(30)
+    assert 0 < steps() == few
