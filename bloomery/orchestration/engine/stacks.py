@@ -438,9 +438,12 @@ class Neighbours:
         return None
 
     def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
-        resources = []
-        for row in self._stack.current_rows.values():
-            if row.record.physical_id == physical_id and row.kind is kind and row.ready:
+        resources, rows = [], self._stack.current_rows
+        for name in self._stack.first.names_by_kind.get(kind, ()):
+            row = rows.get(name)
+            if row is None or row.record.physical_id != physical_id:
+                continue
+            if row.kind is kind and row.ready:
                 self._stack.ledger.lend(row)
                 resources.append(row.resource())
         return resources  # type: ignore[return-value]  # mypy does not see that kind is theirs

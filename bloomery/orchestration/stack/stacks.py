@@ -100,6 +100,14 @@ class Stack:
             self.tree.timeout_mins = max(self.tree.timeout_mins, kind.default_timeout_mins or 0)
         return self._kinds[name]
 
+    @functools.cached_property
+    def names_by_kind(self) -> Mapping[type[Resource], Sequence[str]]:
+        """The resources of each kind.  Raises as ``kind`` does."""
+        names: dict[type[Resource], list[str]] = {}
+        for name in self.definitions:
+            names.setdefault(self.kind(name), []).append(name)
+        return names
+
     def kind_of_type(self, name: str, type_name: str) -> type[Resource]:
         """What a type means for a resource of that name, whether it is in the template or not.
 

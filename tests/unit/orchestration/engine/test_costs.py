@@ -91,6 +91,34 @@ def test_each_end_costs_the_same_however_many_wait(count, steps):
     assert len(steps) == 2 * count
 
 
+class Looks(dict):
+    """Rows by name that count how many of them were looked at."""
+
+    count = 0
+
+    def values(self):
+        self.count += len(self)
+        return super().values()
+
+    def get(self, *key):
+        self.count += 1
+        return super().get(*key)
+
+
+def test_a_look_at_the_neighbours_of_one_kind_looks_at_no_others():
+    world = World()
+    world.create(flat(50) + "\n  thing: {type: Test::Thing, properties: {wait_s: 50}}")
+    world.run(before_s=10)
+    stack = world.tree.stacks[ROOT]
+    row = stack.rows["thing"]
+    row.record.physical_id = "machine"
+    stack.current_rows = rows = Looks(stack.current_rows)
+    (neighbour,) = stack.context().siblings.list(row.kind, "machine")
+    assert neighbour.record is row.record
+    assert rows.count == 1
+    assert stack.context().siblings.list(row.kind, "another machine") == []
+
+
 HOUR_S = 3600
 
 
