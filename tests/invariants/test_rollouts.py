@@ -8,7 +8,9 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+import sqlalchemy as sa
 
+from bloomery.db.tables import STACK_EVENTS
 from bloomery.model.stacks import Order, OrderKind, Template
 from bloomery.orchestration.resources.states import Status
 from bloomery.orchestration.simulation.machines import SimulatedMachines
@@ -99,7 +101,17 @@ class Rack:
         if rollout.get("state") != "paused" or pause in self.pauses:
             return
         self.pauses.append(pause)
-        word = self.signals.pop(0) if self.signals else "abort"
+        self.signal(self.signals.pop(0) if self.signals else "abort")
+
+    def told_pauses(self) -> list[str]:
+        """The reasons of the events that tell of a pause."""
+        query = sa.select(STACK_EVENTS.c.reason).where(
+            STACK_EVENTS.c.reason.startswith("roll-out paused")
+        )
+        with self.site.db.read() as conn:
+            return list(conn.execute(query).scalars())
+
+    def signal(self, word: str) -> None:
         details = {"resource": self.group().uuid, "details": {"rollout": word}}
         trees.accept(
             self.site.db,
@@ -149,6 +161,29 @@ def test_a_failure_in_the_second_batch_pauses_it_and_a_signal_ends_it(make_rack:
     assert [batch for batch, _ in rack.pauses] == [1]
     assert rack.site.stack().status == Status.COMPLETE, rack.site.stack().reason
     assert rack.machines.images() == [NEW] * 4
+
+
+def test_a_pause_that_comes_again_at_once_is_told_of_again(make_rack: Make) -> None:
+    """The canary is in a critical state after it was judged: no other may be taken down."""
+    canary = {"size": 1, "require_signal": True}
+    rack = make_rack(3, canary=canary, policy={"order": "unhealthy_first"})
+    rack.update()
+    words, answered = ["continue", "continue", "abort"], 0
+
+    def answer(_commits: int) -> None:
+        nonlocal answered
+        if words and len(rack.told_pauses()) > answered:
+            answered += 1
+            for node in rack.machines.nodes.values():
+                if node["instance_info"].get("image_source") == NEW:
+                    node["health"] = "critical"
+            rack.signal(words.pop(0))
+
+    Engine(rack.site.db, rack.site.runtime(), None, answer).run(rack.site.root)
+    _canary, *pauses = rack.told_pauses()
+    assert len(pauses) == 2
+    assert "too few members are ready" in pauses[0] == pauses[1]
+    assert "aborted by a signal" in rack.group().reason
 
 
 def test_who_failed_is_left_alone_until_the_next_update(make_rack: Make) -> None:

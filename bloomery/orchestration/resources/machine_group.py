@@ -1,7 +1,7 @@
 """OS::Ironic::InstanceGroup: machines that are alike, and roll-outs over them.
 
     choose -> change -> settle -> judge -> rest -> choose ... -> None
-                                  judge -> pause -> choose       when a signal has come
+                                  judge -> pause -> resume -> choose     when a signal has come
                                   judge -> revert -> reverted -> revert ...    and it has failed
 
 Each is a step of ``stepwise``; what a roll-out has come to is in ``data``, so that another engine
@@ -51,6 +51,7 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
     update_policy_schema: ClassVar[Mapping[str, Schema]] = machine_group_schema.UPDATE_POLICY
     attributes_schema: ClassVar[Mapping[str, Attribute]] = machine_group_schema.ATTRIBUTES
 
+    ordering_steps: ClassVar[frozenset[str]] = frozenset({"resume"})
     counts_below: ClassVar[bool] = False
     compares: ClassVar[bool] = False  # its members are, in its stack
 
@@ -348,8 +349,12 @@ class InstanceGroup(resource_group.Indexed, stepwise.Stepwise):
             rollout["excused"] = rollout["failed"]  # they are tried once more, and that is all
             rollout["left"] = list(dict.fromkeys([*rollout["left"], *rollout["failed"]]))
             rollout["canary"] = DUE if rollout["canary"] == DUE else DONE
-            return "choose"
+            return "resume"
         return None
+
+    def step_resume(self) -> str | None:
+        """Go on in a turn of its own: a pause that follows at once is told of, too."""
+        return "choose"
 
     def step_revert(self) -> str | None:
         """Give the next members what they had; those that were new leave; then it has failed."""
