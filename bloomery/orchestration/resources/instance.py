@@ -365,11 +365,6 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         except errors.NotFound:
             return f"node {self.record.physical_id} is gone"
 
-    def reason_to_refuse(self, verbs: Collection[str]) -> str:
-        if self.context.machines is None or self.record.physical_id is None:
-            return ""
-        return instance_info.reason_to_refuse(self.get_node(), verbs)
-
     def _resume_preparation(self, node: Json) -> str:
         """Go on with a node that was claimed, and on which nothing was deployed yet."""
         self.record.data.pop(instance_preparation.BEFORE, None)

@@ -95,18 +95,6 @@ def reason_to_replace(node: Mapping[str, Any], *, is_ours: bool) -> str:
     return ""
 
 
-def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
-    """Say what refuses a node in maintenance to be written."""
-    if not node["maintenance"] or "rebuild" not in verbs:
-        return ""
-    because = f" ({node['maintenance_reason']})" if node.get("maintenance_reason") else ""
-    name = node["name"] or node["uuid"]
-    return (
-        f"node {name} is in maintenance{because}: rebuild is refused until that ends "
-        f"(baremetal node maintenance unset {name})"
-    )
-
-
 def effect_of_create(properties: Mapping[str, Any]) -> Effect:
     before = ("manage", "clean", "provide") if properties.get("runbook_before") else ()
     verbs = (*before, "active", *_after_writing(properties))

@@ -88,6 +88,11 @@ class Node(stepwise.OnNode):
     def needs_replace_failed(cls) -> bool:
         return False
 
+    def reason_to_refuse(self, verbs: Collection[str]) -> str:
+        """Maintenance that the template has set may end with the template."""
+        is_ours = (self.record.properties.get("maintenance") or {}).get("enabled")
+        return "" if is_ours else super().reason_to_refuse(verbs)
+
     # --------------------------------------------------------------------------------- create
 
     def handle_create(self) -> Any:

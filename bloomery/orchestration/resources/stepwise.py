@@ -22,7 +22,7 @@ and orders nothing twice.
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from typing import Any, ClassVar, Final, NoReturn
 
 from bloomery import errors
@@ -31,6 +31,7 @@ from bloomery.orchestration.resources.machines import MARK, Busy, Json, Machines
 
 STEP: Final = "step"
 SINCE: Final = "since"  # when the node moved last, before it is ordered to
+REFUSED_IN_MAINTENANCE: Final = frozenset({"active", "rebuild", "clean", "service"})
 UNTIL: Final = "until"  # when the present step gives up, in seconds since the epoch
 
 
@@ -210,6 +211,11 @@ class OnNode(Stepwise):
     def real(self) -> Json:
         return self.get_node()
 
+    def reason_to_refuse(self, verbs: Collection[str]) -> str:
+        if self.context.machines is None or self.record.physical_id is None:
+            return ""
+        return reason_to_refuse(self.get_node(), verbs)
+
     def console_url(self) -> str | None:
         """Return where the console of the node is, if it is on."""
         node = self.get_node()
@@ -248,6 +254,19 @@ class OnNode(Stepwise):
         except errors.InvalidStateRequested:
             if self.get_node()["provision_updated_at"] == self.record.data.get(SINCE):
                 raise
+
+
+def reason_to_refuse(node: Mapping[str, Any], verbs: Collection[str]) -> str:
+    """Say which of the verbs a node in maintenance refuses first; empty: none."""
+    refused = next((verb for verb in verbs if verb in REFUSED_IN_MAINTENANCE), None)
+    if refused is None or not node["maintenance"]:
+        return ""
+    because = f" ({node['maintenance_reason']})" if node.get("maintenance_reason") else ""
+    name = node["name"] or node["uuid"]
+    return (
+        f"node {name} is in maintenance{because}: {refused} is refused until that ends "
+        f"(baremetal node maintenance unset {name})"
+    )
 
 
 def if_told(ask: Callable[[], Any]) -> Any:

@@ -201,6 +201,21 @@ def test_a_rebuild_that_maintenance_would_refuse_is_not_certain(
     assert step["certain"]
 
 
+def test_steps_that_maintenance_would_refuse_are_not_certain(site: Orchestration, web: str) -> None:
+    again = {**RUN, "properties": {**RUN["properties"], "triggers": {"n": 9}}}
+
+    def run() -> dict[str, Any]:
+        steps = planned(site, web, stack(again))["steps"]
+        return next(step for step in steps if step["resource"] == "run")
+
+    maintain(site, "n1")
+    step = run()
+    assert (step["verbs"], step["certain"]) == (["service"], False)
+    assert "n1 is in maintenance (smoke): service is refused until that ends" in step["reason"]
+    maintain(site, "n1", on=False)
+    assert run()["certain"]
+
+
 def test_an_instance_whose_node_was_never_prepared_is_planned_as_it_is_then_done(
     site: Orchestration,
 ) -> None:

@@ -7,6 +7,7 @@ import pytest
 from bloomery.orchestration.resources.effects import NO_EFFECT, Impact
 from bloomery.orchestration.resources.node import Node
 from bloomery.orchestration.resources.step_run import HardwareConfiguration, RunbookExecution
+from bloomery.orchestration.resources.stepwise import reason_to_refuse
 
 NODE = {"target_state": "available", "inspect": "once", "on_delete": "delete",
         "driver": "redfish", "resource_class": "bm"}  # fmt: skip
@@ -84,3 +85,23 @@ def test_only_what_is_to_be_reset_is_at_the_end():
     assert HardwareConfiguration.effect_of_delete(CONFIG) == NO_EFFECT
     effect = HardwareConfiguration.effect_of_delete({**CONFIG, "on_delete": "reset"})
     assert (effect.verbs, effect.loses_data) == (("clean",), False)
+
+
+@pytest.mark.parametrize(
+    ("verbs", "refused"),
+    [
+        (("manage", "inspect", "clean", "provide"), "clean"),
+        (("rebuild", "service", "power off"), "rebuild"),
+        (("service",), "service"),
+        (("manage", "provide"), ""),
+        (("power on",), ""),
+    ],
+)
+def test_maintenance_refuses_what_would_write_clean_or_service_a_node(verbs, refused):
+    node = {"uuid": "u", "name": "n", "maintenance": True, "maintenance_reason": "smoke"}
+    because = (
+        "node n is in maintenance (smoke): {} is refused until that ends "
+        "(baremetal node maintenance unset n)"
+    )
+    assert reason_to_refuse(node, verbs) == (because.format(refused) if refused else "")
+    assert reason_to_refuse({**node, "maintenance": False}, verbs) == ""
