@@ -257,7 +257,9 @@ class Walk:
         if row.kind.always_updated and _files(builder.old) != _files(builder.new):
             return True
         before = row.acting().properties
-        names = values.differences(row.kind.properties_schema, before, after).changed
+        changed = values.differences(row.kind.properties_schema, before, after).changed
+        same = row.kind.is_same_thing
+        names = [name for name, value in changed.items() if not same(row.record, name, value)]
         return row.kind.preempted_by(before, after, names)
 
     def _is_refused(self, row: Row) -> bool:

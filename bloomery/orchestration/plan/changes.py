@@ -40,6 +40,7 @@ def compare(builder: PlanBuilder, name: str) -> Change:
     """Compare what exists of ``name`` with what its new definition says."""
     try:
         change = _compare_properties(builder, name)
+        _pass_over_names(builder, name, change)
         change.template = _compare_template(builder, name)
     except errors.Misplaced as exc:
         raise exc.under("resources", name) from exc
@@ -66,6 +67,17 @@ def _compare_properties(builder: PlanBuilder, name: str) -> Change:
     return Change(
         properties=changed, before=before, after=after, known_before=True, known_after=True
     )
+
+
+def _pass_over_names(builder: PlanBuilder, name: str, change: Change) -> None:
+    """Leave out what only has another name of the thing that a resource has already."""
+    record, kind = builder.records[name], builder.new.kind(name)
+    if record is not None:
+        change.properties = {
+            key: each
+            for key, each in change.properties.items()
+            if not kind.is_same_thing(record, key, each.after)
+        }
 
 
 def _evidently_same(builder: PlanBuilder, name: str) -> bool:

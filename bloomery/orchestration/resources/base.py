@@ -294,6 +294,11 @@ class Resource:
         return False
 
     @classmethod
+    def is_same_thing(cls, record: Record, name: str, value: Any) -> bool:
+        """Whether another value of a property names what a resource has already: no change."""
+        return False
+
+    @classmethod
     def deletes_first(cls, before: Mapping[str, Any], after: Mapping[str, Any]) -> bool:
         """Whether a replacement begins with the end of the old one (handle_prepare_for_replace).
 

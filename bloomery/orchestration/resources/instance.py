@@ -136,6 +136,12 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
                 )
 
     @classmethod
+    def is_same_thing(cls, record: base.Record, name: str, value: Any) -> bool:
+        """Another name of the node that it runs on, or of its allocation, is no other place."""
+        places = {"node": record.physical_id, "allocation": record.data.get("instance")}
+        return value is not None and value == places.get(name)
+
+    @classmethod
     def needs_replace(
         cls, before: Mapping[str, Any], after: Mapping[str, Any], prop_diff: Mapping[str, Any]
     ) -> bool:

@@ -91,6 +91,17 @@ def test_a_named_node_is_given_back_first(tmp_path: Path) -> None:
     assert node["instance_info"]["image_source"] == "http://images/b"
 
 
+def test_the_uuid_of_a_node_that_was_named_is_no_other_place(tmp_path: Path) -> None:
+    site = made(tmp_path, web=web(node="p2"))
+    uuid = site.machines.get_node("p2")["uuid"]
+    site.update(template({"web": web(node=uuid)}, "second"))
+    assert run(site) == "UPDATE_COMPLETE"
+    assert [verb for _, verb in site.machines.orders] == ["active"]
+    site.update(template({"web": web(node=site.machines.get_node("p1")["uuid"])}, "third"))
+    assert run(site) == "UPDATE_COMPLETE"
+    assert node_of(site) == "p1"
+
+
 def test_an_allocation_outlives_the_instance_that_is_replaced_on_it(tmp_path: Path) -> None:
     """It goes with the instance in the bare-metal API, and is asked for again as it was."""
     on_it = {"allocation": {"get_resource": "slot"}}

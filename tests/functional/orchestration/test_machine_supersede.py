@@ -115,6 +115,25 @@ def test_a_deployment_that_nobody_wants_any_more_is_aborted(
     assert image_of(site) == image
 
 
+def test_the_uuid_of_its_node_is_no_reason_to_abort_a_deployment(tmp_path: Path) -> None:
+    site = make_site(trees.database(tmp_path), pool=1)
+    uuid = site.machines.get_node("p1")["uuid"]
+    by_name, by_uuid = web(node="p1"), web(node=uuid)
+    for resources in (by_name, by_uuid):
+        del resources["web"]["properties"]["selector"]
+    site.create(template(by_name, "first"))
+    wait_for_agent(site)
+    site.update(template(by_uuid, "second"))
+
+    def look(commits: int) -> None:
+        if commits == 1:
+            call_back(site)
+
+    Engine(site.db, site.runtime(), on_commit=look).run(site.root)
+    assert verbs(site) == ["active"]
+    assert (site.stack().action, site.stack().status) == ("UPDATE", "COMPLETE")
+
+
 @every_nesting
 @pytest.mark.parametrize("name", ENDS)
 def test_an_engine_that_dies_while_it_aborts_is_succeeded(
