@@ -166,8 +166,7 @@ class Endpoint:
     def answer(self, method: Callable[..., Any], owner: Any, call: Call) -> webob.Response:
         """Check the call against the declaration, call the method, shape its answer."""
         is_too_old = call.version < self.since and call.version not in self.also_in
-        is_whole = len(call.idents) >= len(self.idents) - self.optional_idents  # is its path?
-        if is_too_old and not (is_whole and self.too_old is TooOld.NOT_FOUND_AFTER_ARGUMENTS):
+        if is_too_old and self.too_old is not TooOld.NOT_FOUND_AFTER_ARGUMENTS:
             if self.rule_first:
                 policy.authorize_node(call.context, call.idents[0], self.rule)
             raise self._too_old(call)

@@ -29,8 +29,9 @@ METHODS: Final = ("DELETE", "GET", "PATCH", "POST", "PUT")
 class Rest(rest.RestController):
     """A controller: one path, or a collection and its items.
 
-    Its methods are get (or get_all and get_one), post, put, patch and delete.  To clients older
-    than ``unknown_before`` none of them is there, whatever each says itself.
+    Its methods are get (or get_all and get_one), post (and post_one, where the path has an
+    ident), put, patch and delete.  To clients older than ``unknown_before`` none of them is there,
+    whatever each says itself.
     """
 
     unknown_before: ClassVar[int] = versions.MIN
@@ -90,9 +91,12 @@ def _first_version(controller: Rest) -> int:
 
 
 def _names(method: str, has_ident: bool) -> tuple[str, ...]:
+    name = method.lower()
     if method == "GET":
-        return ("get_one", "get") if has_ident else ("get_all", "get")
-    return (method.lower(),) if method in METHODS else ()
+        return ("get_one", name) if has_ident else ("get_all", name)
+    if method not in METHODS:
+        return ()
+    return (f"{name}_one", name) if has_ident else (name,)
 
 
 def _admit_version(endpoint: Endpoint, call: Call, controller: Rest) -> None:
@@ -115,7 +119,7 @@ def declared(controller: Rest) -> dict[str, Endpoint]:
     }
 
 
-_ALL_NAMES: Final = ("get", "get_all", "get_one", "post", "put", "patch", "delete")
+_ALL_NAMES: Final = ("get", "get_all", "get_one", "post", "post_one", "put", "patch", "delete")
 
 
 def allowed(controller: Rest) -> list[str]:

@@ -39,13 +39,17 @@ class Agent:
         self.node, self.config = answer.json["node"], answer.json["config"]
 
     def call(self, **changes: Any) -> Answer:
-        """Send a heartbeat; ``changes``: what differs, None: left out."""
+        """Send a heartbeat; ``changes``: what differs, None: left out.
+
+        With ``node_ident`` it names its node so, and not in its path.
+        """
         body = {
             "callback_url": URL, "agent_version": "11.0.0",
             "agent_token": self.config.get("agent_token"), "agent_verify_ca": CERTIFICATE,
         } | changes  # fmt: skip
         sent = {name: value for name, value in body.items() if value is not None}
-        return self.api.post(f"/v1/heartbeat/{self.node['uuid']}", sent, version=self.version)
+        path = "" if "node_ident" in sent else f"/{self.node['uuid']}"
+        return self.api.post(f"/v1/heartbeat{path}", sent, version=self.version)
 
     def inventory(self, **more: Any) -> dict[str, Any]:
         """Return what this machine is made of, as ironic-python-agent has it."""

@@ -212,6 +212,23 @@ def test_a_call_lets_the_flow_go_on(stage, node, agent):
     assert not {"agent_secret_token", "agent_url", "agent_verify_ca"} & left.keys()
 
 
+def test_a_call_may_name_its_node_in_the_body(stage, node, agent):
+    agent.look_up()
+    assert agent.call(node_ident="nobody").status == 404
+    assert agent.call(node_ident="no name").status == 400
+    assert agent.call(node_ident=node, agent_token="another").status == 400
+    assert agent.call(node_ident=node).status == 202
+    stage.wait_for(node, "active")
+
+
+def test_older_agents_name_no_node_in_the_body_either(stage, node):
+    agent = Agent(stage.api, version="1.21")
+    assert agent.call(node_ident=node).status == 404
+    assert agent.call(node_ident="no name").status == 400
+    callback = {"callback_url": kit.URL}
+    assert stage.api.post("/v1/heartbeat", callback, version="1.21").status == 400
+
+
 def test_what_an_agent_says_stands_on_its_node(stage, node, agent):
     agent.version = "1.72"
     agent.look_up()

@@ -1,6 +1,6 @@
 """What agents in ramdisks ask: /v1/lookup, /v1/heartbeat/<node>, /v1/continue_inspection.
 
-No login is asked for.
+No login is asked for, but for a heartbeat that names its node in the body.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ LOOKUP: Final[arguments.Args] = {
     "addresses": Arg(arguments.words),
     "node_uuid": Arg(arguments.uuid),
 }
-HEARTBEAT: Final[arguments.Args] = {
+HEARTBEAT: Final[dict[str, Arg]] = {
     "callback_url": Arg(arguments.text, required=True),
     "agent_version": Arg(arguments.text_or_null),
     "agent_token": Arg(arguments.text_or_null),
@@ -86,15 +86,28 @@ class Heartbeats(Rest):
     since: ClassVar[int] = SINCE
 
     @endpoint(
+        rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202,
+        named=HEARTBEAT | {"node_ident": Arg(arguments.ident, required=True)},
+        too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
+    )  # fmt: skip
+    def post(self, call: Call, *, node_ident: str, **fields: str | None) -> None:
+        """Hear that the agent of the node in the body runs, and where its own API is."""
+        _hear(call, node_ident, fields)
+
+    @endpoint(
         rule="baremetal:node:ipa_heartbeat", since=SINCE, status=202, named=HEARTBEAT,
         too_old=TooOld.NOT_FOUND_AFTER_ARGUMENTS,
     )  # fmt: skip
-    def post(self, call: Call, node: str, **fields: str | None) -> None:
+    def post_one(self, call: Call, node: str, **fields: str | None) -> None:
         """Hear that an agent runs, and where its own API is."""
-        for name, since in FIELDS_SINCE.items():
-            if fields.get(name) and call.version < since:
-                raise errors.InvalidParameterValue(reason=f'Field "{name}" not recognised')
-        agents.heartbeat(call.context, node, agents.HeartbeatRequest(**fields))  # type: ignore[arg-type]
+        _hear(call, node, fields)
+
+
+def _hear(call: Call, node: str, fields: Mapping[str, str | None]) -> None:
+    for name, since in FIELDS_SINCE.items():
+        if fields.get(name) and call.version < since:
+            raise errors.InvalidParameterValue(reason=f'Field "{name}" not recognised')
+    agents.heartbeat(call.context, node, agents.HeartbeatRequest(**fields))  # type: ignore[arg-type]
 
 
 class ContinueInspection(Rest):
