@@ -11,7 +11,7 @@ from bloomery.db.tables import BIOS_SETTINGS, FIRMWARE, NODE_INVENTORY
 from bloomery.model import hardware as model
 
 _B, _F, _I = BIOS_SETTINGS.c, FIRMWARE.c, NODE_INVENTORY.c
-_SETTING = sa.select(*(_B[name] for name in model.BIOS))
+_SETTING = sa.select(_B.node_uuid, *(_B[name] for name in model.BIOS))
 _COMPONENT = sa.select(*(_F[name] for name in model.FIRMWARE))
 
 
@@ -28,7 +28,8 @@ def find_bios(conn: sa.Connection, node_uuid: str, name: str) -> dict[str, Any] 
 
 
 def _setting(row: Any) -> dict[str, Any]:
-    return dict(row) | {"allowable_values": rows.load(row["allowable_values"])}
+    """A setting without a list of values has an empty one, as in Ironic."""
+    return dict(row) | {"allowable_values": rows.load(row["allowable_values"]) or []}
 
 
 def list_firmware(conn: sa.Connection, node_uuid: str) -> list[dict[str, Any]]:

@@ -36,7 +36,7 @@ def history_page(
     detail: bool | None,
 ) -> Json:
     """Return the document of a page of history."""
-    entries = [history_entry(call, ident, row, detail=bool(detail)) for row in rows]
+    entries = [history_entry(call, row, detail=bool(detail)) for row in rows]
     answer: Json = {"history": entries}
     if page.is_full(rows):
         answer["next"] = pagination.next_url(
@@ -50,12 +50,12 @@ def history_page(
     return answer
 
 
-def history_entry(call: Call, ident: str, row: sa.RowMapping, *, detail: bool = True) -> Json:
+def history_entry(call: Call, row: sa.RowMapping, *, detail: bool = True) -> Json:
     names = names_in(history.FIELDS, call.version)
     entry = {name: row[name] for name in names if detail or name in HISTORY_SHORT}
     if not detail:
         entry["event"] = _short(entry["event"])
-    href = call.at(f"nodes/{ident}/history/{row['uuid']}")
+    href = call.at(f"nodes/{row['node_uuid']}/history/{row['uuid']}")
     return entry | {"links": [{"href": href, "rel": "self"}]}
 
 

@@ -117,6 +117,16 @@ def test_history_has_pages(world, node, history):
     assert down[0]["uuid"] == history[2].uuid
 
 
+def test_links_to_what_is_of_a_node_name_it_by_uuid(world, node, history, found_out):
+    world.api.patch(f"/v1/nodes/{node}", [{"op": "add", "path": "/name", "value": "web-1"}])
+    path = f"history/{history[0].uuid}"
+    by_name = world.api.get("/v1/nodes/web-1/history").json["history"][0]
+    assert by_name["links"][0]["href"] == f"http://api.test/v1/nodes/{node}/{path}"
+    assert world.api.get(f"/v1/nodes/web-1/{path}").json["links"] == by_name["links"]
+    setting = world.api.get("/v1/nodes/web-1/bios/Boot").json["Boot"]
+    assert setting["links"][0]["href"] == f"http://api.test/v1/nodes/{node}/bios/Boot"
+
+
 def test_history_is_checked(world, node):
     path = f"/v1/nodes/{node}/history"
     assert world.api.get(f"{path}?fields=uuid").status == 400
@@ -140,7 +150,7 @@ def found_out(world, node):
                 | {
                     "name": name,
                     "value": "on",
-                    "allowable_values": '["on","off"]',
+                    "allowable_values": '["on","off"]' if name == "Boot" else "null",
                     "read_only": False,
                 },
             )
@@ -166,6 +176,8 @@ def test_bios_settings_are_listed_by_name(world, node, found_out):
     whole = world.api.get(f"/v1/nodes/{node}/bios?detail=true").json["bios"][0]
     assert whole["allowable_values"] == ["on", "off"]
     assert len(whole) == 14
+    free = world.api.get(f"/v1/nodes/{node}/bios/Virtualization").json["Virtualization"]
+    assert free["allowable_values"] == []
 
 
 def test_one_bios_setting_stands_under_its_name(world, node, found_out):

@@ -38,7 +38,7 @@ class History(Rest):
     @endpoint(rule="baremetal:node:history:get", since=HISTORY_SINCE)
     def get_one(self, call: Call, node: str, entry: str) -> dict[str, Any]:
         row = node_facts.get_history_entry(call.context, node, entry)
-        return views.history_entry(call, node, row)
+        return views.history_entry(call, row)
 
 
 class Bios(Rest):
@@ -62,7 +62,7 @@ class Bios(Rest):
     def get_one(self, call: Call, node: str, setting: str) -> dict[str, Any]:
         document = node_facts.get_bios_setting(call.context, node, setting)
         names = views.names_in(model.BIOS, call.version)
-        return {setting: views.bios_setting(call, node, document, names)}
+        return {setting: views.bios_setting(call, document["node_uuid"], document, names)}
 
 
 class Firmware(Rest):
