@@ -23,7 +23,8 @@ _ARCHITECTURES: Final = {"x86": "x86_64", "x86-64": "x86_64", "ARM": "aarch64"}
 _LEAST_DISK: Final = 4 << 30  # what is smaller is a boot stick
 _PCI_HOOKS: Final = frozenset({"pci-devices", "accelerators"})
 _LLDP_HOOKS: Final = frozenset({"parse-lldp", "local-link-connection"})
-_REQUIRED: Final = ("memory_mb", "local_gb", "cpu_arch")
+_REQUIRED: Final = ("memory_mb", "cpu_arch")
+_DISKLESS: Final[Json] = {"local_gb": 0}
 
 
 class RedfishInspect(RedfishInterface, base.Inspect):
@@ -34,8 +35,9 @@ class RedfishInspect(RedfishInterface, base.Inspect):
     def inspect_hardware(self, task: base.DriverTask) -> Done:
         """Read the system in one call.
 
-        What the operator has set in properties counts where the BMC does not tell.  Raises
-        HardwareInspectionFailure for what must be there and neither says.
+        What the operator has set in properties counts where the BMC does not tell; a machine of
+        whose disks neither tells has none.  Raises HardwareInspectionFailure for what must be there
+        and neither says.
         """
         inventory = self.access.read(task, look)
         facts = _properties(inventory)
@@ -77,6 +79,7 @@ def look(system: Any) -> Json:
             "manufacturer": system.manufacturer,
             "product_name": system.model,
             "serial_number": system.serial_number,
+            "system_uuid": system.uuid,
         },
         "memory": {"physical_mb": _memory_mb(system)},
         "cpu": reading.optional(_cpu, system) or {"count": None, "architecture": None},
@@ -130,6 +133,7 @@ def _disk(disk: Any) -> Json:
     return {
         "name": disk.name,
         "size": disk.capacity_bytes,
+        "vendor": getattr(disk, "manufacturer", None),
         "model": getattr(disk, "model", None),
         "serial": getattr(disk, "serial_number", None),
         "rotational": getattr(disk, "media_type", None) == "HDD",
@@ -167,7 +171,7 @@ def _properties(inventory: Json) -> Json:
 
 
 def _merged(properties: Mapping[str, Any], facts: Json, inventory: Json) -> Json:
-    merged = dict(properties) | facts
+    merged = _DISKLESS | dict(properties) | facts
     mode = inventory["boot"]["current_boot_mode"]
     if mode is not None:
         merged["capabilities"] = with_boot_mode(properties.get("capabilities"), mode)

@@ -10,7 +10,6 @@ from tests.kit.stories import Stage
 
 UNTOLD = {  # what the operator has to set, as the BMC does not tell it
     "supermicro-x10": {"properties.memory_mb": 32768, "properties.local_gb": 100},
-    "openbmc-gb300": {"properties.local_gb": 900},
 }
 
 

@@ -123,7 +123,10 @@ class Bench:
             f"  cpu: {cpu['count']} of {cpu['architecture']}",
             f"  memory: {found['memory']['physical_mb']}",
             *(f"  nic {n['name']}: {n['mac_address']}" for n in found["interfaces"]),
-            *(f"  disk {d['name']}: {d['size']}, {d['model']}" for d in found["disks"]),
+            *(
+                f"  disk {d['name']}: {d['size']}, {d['vendor']} {d['model']}"
+                for d in found["disks"]
+            ),
         ]
         return "\n".join(lines)
 
