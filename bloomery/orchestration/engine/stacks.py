@@ -425,17 +425,34 @@ class EngineStack:
 class Neighbours:
     """The resources of one stack as one of them may ask for them (``base.Siblings``)."""
 
-    __slots__ = ("_stack",)
+    __slots__ = ("_names", "_stack")
 
     def __init__(self, stack: EngineStack) -> None:
         self._stack = stack
+        self._names: dict[str, str] = {}  # by reference id, as they were at the last search
 
     def find(self, reference_id: Any) -> base.Resource | None:
-        for row in self._stack.current_rows.values():
-            if row.ready and row.reference_id() == reference_id:
-                self._stack.ledger.lend(row)
-                return row.resource()
-        return None
+        """Go through all resources where the names of the last search do not tell."""
+        row = self._named(reference_id)
+        if row is None:
+            self._search()
+            row = self._named(reference_id)
+        if row is None:
+            return None
+        self._stack.ledger.lend(row)
+        return row.resource()
+
+    def _named(self, reference_id: Any) -> Row | None:
+        row = self._stack.current_rows.get(self._names.get(str(reference_id), ""))
+        is_it = row is not None and row.ready and row.reference_id() == reference_id
+        return row if is_it else None
+
+    def _search(self) -> None:
+        """Note what each resource is called; the first one counts where two are called alike."""
+        self._names = {}
+        for name, row in self._stack.current_rows.items():
+            if row.ready:
+                self._names.setdefault(str(row.reference_id()), name)
 
     def list(self, kind: type[base.R], physical_id: str) -> list[base.R]:
         resources, rows = [], self._stack.current_rows

@@ -100,6 +100,10 @@ class Looks(dict):
         self.count += len(self)
         return super().values()
 
+    def items(self):
+        self.count += len(self)
+        return super().items()
+
     def get(self, *key):
         self.count += 1
         return super().get(*key)
@@ -117,6 +121,21 @@ def test_a_look_at_the_neighbours_of_one_kind_looks_at_no_others():
     assert neighbour.record is row.record
     assert rows.count == 1
     assert stack.context().siblings.list(row.kind, "another machine") == []
+
+
+def test_neighbours_are_found_by_one_look_at_all():
+    world = World()
+    world.create(flat(50) + "\n  thing: {type: Test::Thing, properties: {wait_s: 50}}")
+    world.run(before_s=10)
+    stack = world.tree.stacks[ROOT]
+    names, siblings = [f"r{number}" for number in range(50)], stack.context().siblings
+    stack.current_rows = rows = Looks(stack.current_rows)
+    for name in names:
+        assert siblings.find(rows[name].reference_id()).record.name == name
+    assert rows.count < 3 * 50
+    rows["r7"], rows["r8"] = rows["r8"], rows["r7"]  # another one is called so now
+    assert siblings.find(rows["r7"].reference_id()).record.name == "r8"
+    assert siblings.find("nobody") is None
 
 
 HOUR_S = 3600
