@@ -4,16 +4,16 @@ import contextlib
 import dataclasses
 import os
 import uuid
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from typing import Any
 
 import pytest
 import sqlalchemy as sa
 
 from bloomery.conf.database import Database as Settings
-from bloomery.db import engine, nodes, rows, schema, tables
-from bloomery.model import node as model
+from bloomery.db import engine, schema, tables
 from tests.kit.tcp_proxy import TcpProxy
+from tests.unit.db.conftest import add_node  # noqa: F401  the same fixture
 
 SERVERS = {"postgresql": "BLOOMERY_TEST_POSTGRESQL", "mariadb": "BLOOMERY_TEST_MARIADB"}
 
@@ -151,22 +151,3 @@ def far(db: engine.Database, proxy: TcpProxy) -> Iterator[engine.Database]:
     database = engine.Database(url, Settings(connect_timeout=2, lock_timeout=2))
     yield database
     database.close()
-
-
-AddNode = Callable[..., str]
-
-
-@pytest.fixture
-def add_node() -> AddNode:
-    """Insert a node with these attributes on a connection; return its UUID."""
-
-    def add(conn: sa.Connection, **values: Any) -> str:
-        values = {"uuid": str(uuid.uuid4()), "driver": "fake-hardware"} | values
-        node = model.Node(created_at=rows.now(), **values)
-        columns = dataclasses.asdict(node)
-        for name in ("id", "traits", "updated_at"):
-            del columns[name]
-        nodes.insert(conn, rows.encode(columns, model.OBJECTS))
-        return node.uuid
-
-    return add

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 import pytest
 
 from bloomery import errors
@@ -12,25 +10,18 @@ from bloomery.conf import Conf
 from bloomery.conf.conductor import Conductor
 from bloomery.conf.redfish import Redfish
 from bloomery.drivers.base import WRITE_BUDGET_S
-
-
-@dataclass
-class Clock:
-    now: float = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+from tests.kit.clock import HandClock
 
 
 def test_a_conductor_that_was_heard_of_may_write() -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(60, clock)
     clock.now += 60 - WRITE_BUDGET_S
     lease.require("node", "host")
 
 
 def test_a_conductor_that_was_silent_for_too_long_may_not() -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(60, clock)
     clock.now += 60 - WRITE_BUDGET_S + 0.1
     with pytest.raises(errors.LockLost):
@@ -38,7 +29,7 @@ def test_a_conductor_that_was_silent_for_too_long_may_not() -> None:
 
 
 def test_a_sign_of_life_renews_it() -> None:
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(60, clock)
     clock.now += 59
     lease.renew()
@@ -46,7 +37,7 @@ def test_a_sign_of_life_renews_it() -> None:
 
 
 def test_a_revoked_lease_is_never_renewed() -> None:
-    lease = Lease(60, Clock())
+    lease = Lease(60, HandClock())
     lease.revoke()
     lease.renew()
     with pytest.raises(errors.LockLost):
@@ -75,7 +66,7 @@ def test_a_bmc_that_is_long_connected_to_needs_a_longer_time_out() -> None:
     slow = Conf(conductor=conductor, redfish=Redfish(connect_timeout=21))
     with pytest.raises(errors.CannotStart, match=r"62, .* twice \[redfish\]connect_timeout \(21\)"):
         check(slow)
-    clock = Clock()
+    clock = HandClock()
     lease = Lease(60, clock, budget_s=write_budget_s(slow))
     clock.now += 60 - 2 * 21 + 0.1
     with pytest.raises(errors.LockLost):

@@ -10,22 +10,16 @@ import pytest
 from bloomery import errors
 from bloomery.rpc import call_limits
 from bloomery.rpc.call_limits import CallLimits
+from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
 
-class Clock:
-    now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
+def clock() -> HandClock:
+    return HandClock()
 
 
-def silent(limits: CallLimits, clock: Clock, host: str, calls: int) -> contextlib.ExitStack:
+def silent(limits: CallLimits, clock: HandClock, host: str, calls: int) -> contextlib.ExitStack:
     """Let so many wait for a host that answers nobody any more."""
     waiting = contextlib.ExitStack()
     for _ in range(calls):

@@ -17,6 +17,7 @@ from bloomery.model.conductor import EnabledInterface
 from bloomery.model.node import RingKey
 from bloomery.rpc.ring import Ring
 from tests.kit import databases, peers
+from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
 NODES = [str(uuids.UUID(int=n)) for n in range(300)]
@@ -172,16 +173,9 @@ def test_only_those_on_line_are_alive(db):
 # ------------------------------------------------------------------------- those that fell silent
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return HandClock()
 
 
 def watch(ring, clock, seconds, step_s=10.0, beating=(), db=None):

@@ -18,18 +18,12 @@ from bloomery.db import conductors, locks
 from bloomery.outcome import Again
 from bloomery.rpc.ring import Ring
 from tests.kit import peers
+from tests.kit.clock import HandClock
 from tests.kit.scripted import Script, in_turn
 from tests.kit.waiting import wait_for
 
 PEER = "host-b"
 TIMEOUT_S = 60
-
-
-class Clock:
-    now = 1000.0
-
-    def __call__(self):
-        return self.now
 
 
 class Later:
@@ -54,7 +48,7 @@ def site(make_site, script):
 
 @pytest.fixture
 def clock():
-    return Clock()
+    return HandClock()
 
 
 class Looks:

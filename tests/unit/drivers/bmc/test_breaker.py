@@ -3,21 +3,14 @@ from __future__ import annotations
 import pytest
 
 from bloomery.drivers.bmc.state import Breaker
+from tests.kit.clock import HandClock
 
 NO = RuntimeError("no")
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return HandClock()
 
 
 @pytest.fixture

@@ -12,6 +12,7 @@ from bloomery.conf.redfish import BmcOptions
 from bloomery.drivers.bmc import gateway
 from bloomery.drivers.bmc.gateway import Gateway
 from bloomery.drivers.bmc.state import Latency, Slots
+from tests.kit.clock import HandClock
 from tests.kit.driver_task import FakeTask
 
 ADDRESS = "https://bmc-1"
@@ -19,17 +20,9 @@ SILENT = errors.BmcUnreachable(node="n", address=ADDRESS, reason="no route")
 REFUSED = errors.BmcRefused(node="n", address=ADDRESS, reason="not now")
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 0.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def clock():
-    return Clock()
+    return HandClock()
 
 
 @pytest.fixture

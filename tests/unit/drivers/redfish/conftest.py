@@ -6,7 +6,9 @@ import pytest
 
 from bloomery.conf import Conf
 from bloomery.conf.redfish import Redfish
+from bloomery.drivers.redfish import access
 from bloomery.lab.rack import Rack
+from tests.kit.clock import HandClock
 from tests.kit.driver_task import FakeTask
 
 
@@ -34,3 +36,14 @@ def conf():
         Conf(),
         redfish=Redfish(power_on_conflict_retry_interval=1, connect_timeout=1, read_timeout=1),
     )
+
+
+@pytest.fixture
+def way(conf):
+    return access.of(conf)
+
+
+@pytest.fixture
+def clock(way):
+    way.gateway.clock = HandClock()
+    return way.gateway.clock

@@ -17,25 +17,6 @@ from tests.kit.tls import certificate
 from tests.kit.waiting import wait_for
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
-@pytest.fixture
-def way(conf):
-    return access.of(conf)
-
-
-@pytest.fixture
-def clock(way):
-    way.gateway.clock = Clock()
-    return way.gateway.clock
-
-
 def power(system):
     return system.power_state.value
 

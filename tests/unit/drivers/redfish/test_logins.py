@@ -21,30 +21,11 @@ from tests.kit.driver_task import FakeTask
 SESSIONS = "Sessions$"
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
-
-
 @pytest.fixture
 def conf():
     return dataclasses.replace(
         Conf(), redfish=Redfish(connect_timeout=1, read_timeout=1), bmc=BmcOptions(login_pause=60)
     )
-
-
-@pytest.fixture
-def way(conf):
-    return access.of(conf)
-
-
-@pytest.fixture
-def clock(way):
-    way.gateway.clock = Clock()
-    return way.gateway.clock
 
 
 def power(system):

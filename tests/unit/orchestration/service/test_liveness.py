@@ -14,6 +14,7 @@ from bloomery.db import engines
 from bloomery.db.engine import Database
 from bloomery.orchestration.service.liveness import Liveness, check
 from tests.kit import trees
+from tests.kit.clock import HandClock
 
 TIMES = Options(engine_heartbeat_interval=2, engine_life_check_timeout=10)
 Make = Callable[..., Liveness]
@@ -26,20 +27,13 @@ def db(tmp_path: Path) -> Iterator[Database]:
     database.close()
 
 
-class Clock:
-    now = 1000.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def make(db: Database, clock: Clock) -> Make:
+def make(db: Database, clock: HandClock) -> Make:
     def made(**more: Any) -> Liveness:
         said: dict[str, Any] = {"host": "h", "alone": False, "clock": clock} | more
         engine = Liveness(db, TIMES, **said)
@@ -50,7 +44,7 @@ def make(db: Database, clock: Clock) -> Make:
 
 
 def test_an_engine_whose_counter_moves_lives_and_one_that_stands_still_is_dead(
-    make: Make, clock: Clock
+    make: Make, clock: HandClock
 ) -> None:
     deaths: list[str] = []
     ours, beating, silent = make(on_death=lambda: deaths.append("one")), make(), make()
@@ -66,7 +60,7 @@ def test_an_engine_whose_counter_moves_lives_and_one_that_stands_still_is_dead(
     assert deaths == ["one"]
 
 
-def test_an_engine_that_was_never_seen_has_its_time(make: Make, clock: Clock) -> None:
+def test_an_engine_that_was_never_seen_has_its_time(make: Make, clock: HandClock) -> None:
     ours = make()
     other = make()
     assert ours.is_live(other.engine_id)
@@ -88,7 +82,7 @@ def test_an_engine_that_retires_is_dead_at_once(make: Make) -> None:
 
 
 def test_an_engine_that_cannot_write_does_not_act_when_it_may_be_taken_for_dead(
-    make: Make, clock: Clock
+    make: Make, clock: HandClock
 ) -> None:
     ours = make()
     clock.now += 7.9
@@ -128,7 +122,7 @@ def test_times_by_which_a_living_engine_is_taken_for_dead_are_refused() -> None:
 
 
 def test_an_engine_that_gives_a_sign_of_life_while_it_is_declared_dead_lives_on(
-    db: Database, make: Make, clock: Clock, monkeypatch: pytest.MonkeyPatch
+    db: Database, make: Make, clock: HandClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     ours, late = make(), make()
     ours.observe()

@@ -9,24 +9,17 @@ import pytest
 
 from bloomery import errors
 from bloomery.orchestration.service.threads import NEVER, ThreadGroupManager
+from tests.kit.clock import HandClock
 from tests.kit.waiting import wait_for
 
 
-class Clock:
-    def __init__(self) -> None:
-        self.now = 100.0
-
-    def __call__(self) -> float:
-        return self.now
+@pytest.fixture
+def clock() -> HandClock:
+    return HandClock()
 
 
 @pytest.fixture
-def clock() -> Clock:
-    return Clock()
-
-
-@pytest.fixture
-def groups(clock: Clock) -> Iterator[ThreadGroupManager]:
+def groups(clock: HandClock) -> Iterator[ThreadGroupManager]:
     manager = ThreadGroupManager(2, clock=clock)
     yield manager
     manager.stop(grace_s=10)
@@ -66,15 +59,15 @@ def test_a_group_is_stepped_until_it_ends(groups: ThreadGroupManager) -> None:
 
 
 def test_a_group_that_waits_is_stepped_when_its_time_has_come(
-    groups: ThreadGroupManager, clock: Clock
+    groups: ThreadGroupManager, clock: HandClock
 ) -> None:
-    step = Script(160.0, None)
+    step = Script(1060.0, None)
     groups.start("tree", step)
     wait_for(lambda: step.calls and at_rest(groups), "it to wait")
-    clock.now = 159.0
+    clock.now = 1059.0
     run_what_is_due(groups)
     assert groups.roots() == ["tree"]
-    clock.now = 160.0
+    clock.now = 1060.0
     run_what_is_due(groups)
     wait_for(lambda: "tree" not in groups, "its end")
 
@@ -141,7 +134,7 @@ def test_a_group_is_never_stepped_by_two(groups: ThreadGroupManager) -> None:
 
 
 def test_a_step_that_fails_is_tried_again_later_and_later_and_ends_no_worker(
-    groups: ThreadGroupManager, clock: Clock, caplog: pytest.LogCaptureFixture
+    groups: ThreadGroupManager, clock: HandClock, caplog: pytest.LogCaptureFixture
 ) -> None:
     def fails(_woken: bool) -> float | None:
         raise ZeroDivisionError
@@ -158,7 +151,7 @@ def test_a_step_that_fails_is_tried_again_later_and_later_and_ends_no_worker(
     assert "step failed" in caplog.text
 
 
-def test_a_stop_lets_a_step_end_and_begins_no_other(clock: Clock) -> None:
+def test_a_stop_lets_a_step_end_and_begins_no_other(clock: HandClock) -> None:
     groups = ThreadGroupManager(1, clock=clock)
     begun, go_on, waiting = threading.Event(), threading.Event(), Script(None)
 
@@ -178,21 +171,21 @@ def test_a_stop_lets_a_step_end_and_begins_no_other(clock: Clock) -> None:
 
 
 def test_a_woken_group_leaves_no_trail_in_the_heap(
-    groups: ThreadGroupManager, clock: Clock
+    groups: ThreadGroupManager, clock: HandClock
 ) -> None:
-    step = Script(*[1000.0 + number for number in range(50)])
+    step = Script(*[2000.0 + number for number in range(50)])
     groups.start("tree", step)
     wait_for(lambda: step.calls and at_rest(groups), "it to wait")
     for number in range(1, 50):
         groups.wake("tree")
         wait_for(lambda n=number: len(step.calls) > n and at_rest(groups), "a step")
     assert len(groups._due) == 1
-    clock.now = 1049.0 - 0.5  # the entry is older than the time that counts
+    clock.now = 2049.0 - 0.5  # the entry is older than the time that counts
     run_what_is_due(groups)
     assert len(step.calls) == 50
 
 
-def test_timers_are_called_again_and_again(groups: ThreadGroupManager, clock: Clock) -> None:
+def test_timers_are_called_again_and_again(groups: ThreadGroupManager, clock: HandClock) -> None:
     calls: list[float] = []
     groups.add_timer("sweep", 60.0, lambda: calls.append(clock.now))
     for _ in range(3):
@@ -200,7 +193,7 @@ def test_timers_are_called_again_and_again(groups: ThreadGroupManager, clock: Cl
         clock.now += 60
         run_what_is_due(groups)
     wait_for(lambda: len(calls) == 3, "three calls")
-    assert calls == [160.0, 220.0, 280.0]
+    assert calls == [1060.0, 1120.0, 1180.0]
 
 
 class Lock:
@@ -237,7 +230,7 @@ def test_a_tree_of_a_live_engine_is_left_alone(groups: ThreadGroupManager) -> No
 
 
 def test_a_group_that_has_failed_a_thousand_times_is_stepped_again(
-    groups: ThreadGroupManager, clock: Clock
+    groups: ThreadGroupManager, clock: HandClock
 ) -> None:
     calls: list[bool] = []
 
