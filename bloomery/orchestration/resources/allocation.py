@@ -93,9 +93,6 @@ class Allocation(stepwise.Stepwise):
         self.record.data["give_up_at"] = self.context.utc() + float(self.properties["timeout"])
         self.begin("post")
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_post(self) -> str | None:
         try:
             fields = request_of(self.machines, self.properties)
@@ -144,9 +141,6 @@ class Allocation(stepwise.Stepwise):
         self.record.data[CHANGED] = [name for name in IN_PLACE if name in prop_diff]
         self.begin("update")
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_update(self) -> str | None:
         changes = {name: self.properties[name] for name in self.record.data.get(CHANGED, ())}
         stepwise.write_changes(self, machines.ALLOCATION, changes)
@@ -157,9 +151,6 @@ class Allocation(stepwise.Stepwise):
 
     def handle_delete(self) -> Any:
         self.begin("delete")
-
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.advance()
 
     def step_delete(self) -> str | None:
         uuid = self.record.physical_id

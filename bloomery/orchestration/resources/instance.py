@@ -177,9 +177,6 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         self.first_attempt()
         self.begin("reserve")
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_prepare(self) -> str | None:
         """Claim the node, and write on it what it is to run."""
         node = self.get_node()
@@ -326,9 +323,6 @@ class Instance(instance_placement.Placement, instance_retry.Retry):
         data["rebuilds"], data["patches"] = change.rebuilds, change.patches
         data["networks"] = change.networks
         self.begin("renew")
-
-    def check_update_complete(self, token: Any) -> bool:
-        return self.advance()
 
     def step_renew(self) -> str | None:
         """Write what has changed, and find out whether the disk is to be written anew."""

@@ -39,9 +39,6 @@ class Teardown(instance_preparation.Preparation):
         self.record.data.pop(REPLACED, None)
         self.begin("release")
 
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def handle_prepare_for_replace(self) -> Any:
         """Give the machine back, so that its replacement can have it."""
         self.record.data[REPLACED] = True

@@ -33,9 +33,6 @@ class MachineRecord(stepwise.Stepwise):
         self.resource_id_set(self.derived_id(self.noun))
         self.begin("create")
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_create(self) -> str | None:
         uuid = str(self.record.physical_id)
         values = {name: v for name, v in self.values().items() if v is not None}
@@ -54,9 +51,6 @@ class MachineRecord(stepwise.Stepwise):
         self.record.data[CHANGED] = [name for name in self.fields if name in prop_diff]
         self.begin("update")
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_update(self) -> str | None:
         values, names = self.values(), self.record.data.get(CHANGED, ())
         changes = {self.fields[name]: values[self.fields[name]] for name in names}
@@ -66,9 +60,6 @@ class MachineRecord(stepwise.Stepwise):
 
     def handle_delete(self) -> Any:
         self.begin("delete")
-
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.advance()
 
     def step_delete(self) -> str | None:
         """Delete the record; one that is gone, or that another has, is left alone."""

@@ -99,9 +99,6 @@ class Node(stepwise.OnNode):
         self.resource_id_set(self.derived_id("node"))
         self.begin("enroll")
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_enroll(self) -> str | None:
         uuid = self.node_uuid()
         fields = {name: value for name, value in self._fields().items() if value is not None}
@@ -268,9 +265,6 @@ class Node(stepwise.OnNode):
         self.record.data.pop("ordered", None)
         self.begin("patch")
 
-    def check_update_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_patch(self) -> str | None:
         """Write what has changed; each part lands in the same place when it is written again."""
         try:
@@ -386,9 +380,6 @@ class Node(stepwise.OnNode):
     def handle_delete(self) -> Any:
         self.record.data.pop("ordered", None)
         self.begin("leave")
-
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.advance()
 
     def step_leave(self) -> str | None:
         """Bring the node to where it may be deleted; one that is used, or not ours, stays."""

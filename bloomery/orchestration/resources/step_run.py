@@ -77,12 +77,6 @@ class StepRun(stepwise.OnNode):
         if self.arguments():
             self.begin("look")
 
-    def check_create_complete(self, token: Any) -> bool:
-        return self.advance()
-
-    def check_update_complete(self, token: Any) -> bool:
-        return self.advance()
-
     def step_look(self) -> str | None:
         node, mode = self.machines.get_node(self.node_ident()), self.mode()
         self.resource_id_set(node["uuid"])
@@ -255,9 +249,6 @@ class RunbookExecution(StepRun):
         self.record.data.pop(stepwise.STEP, None)
         if self.record.physical_id is not None:
             self._start_on(Action.DELETE)
-
-    def check_delete_complete(self, token: Any) -> bool:
-        return self.advance()
 
 
 class HardwareConfiguration(StepRun):

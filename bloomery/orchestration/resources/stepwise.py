@@ -12,9 +12,6 @@ and orders nothing twice.
         def handle_create(self) -> Any:
             self.begin("find")
 
-        def check_create_complete(self, token: Any) -> bool:
-            return self.advance()
-
         def step_find(self) -> str | None: ...
         def step_switch(self) -> str | None: ...
 """
@@ -86,6 +83,15 @@ class Stepwise(base.Resource):
                 if following in self.ordering_steps:
                     raise base.NextTurn
         return True
+
+    def check_create_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def check_update_complete(self, token: Any) -> bool:
+        return self.advance()
+
+    def check_delete_complete(self, token: Any) -> bool:
+        return self.advance()
 
     def wait_for(
         self, uuid: str, timeout_s: float, purpose: str, *, every_s: float | None = None
