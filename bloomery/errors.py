@@ -223,24 +223,24 @@ class Misplaced(Invalid):
 MOST_CHARS: Final = 2000  # of a place, and of a reason: names in a template may be of any length
 
 
-def shortened(said: str) -> str:
+def shortened(text: str) -> str:
     """Leave out the middle of what nobody would read."""
-    if len(said) <= MOST_CHARS:
-        return said
-    return f"{said[: MOST_CHARS * 3 // 4]}...{said[-MOST_CHARS // 4 :]}"
+    if len(text) <= MOST_CHARS:
+        return text
+    return f"{text[: MOST_CHARS * 3 // 4]}...{text[-MOST_CHARS // 4 :]}"
 
 
 def spelled(path: Sequence[str | int]) -> str:
     """Spell a path as in ``resources.web.properties.ports[0]``."""
-    said = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
-    return said.removeprefix(".")
+    text = "".join(f"[{part}]" if isinstance(part, int) else f".{part}" for part in path)
+    return text.removeprefix(".")
 
 
-def nearest(name: object, known: Iterable[object]) -> str:
-    """Return " Did you mean 'x'?" for the known name most like ``name``; "" if none is like it."""
+def nearest(name: object, candidates: Iterable[object]) -> str:
+    """Return " Did you mean 'x'?" for the candidate most like ``name``; "" if none is like it."""
     import difflib  # start-up does not pay for what only faults need
 
-    names = [str(one)[:_COMPARED_CHARS] for one in itertools.islice(known, _COMPARED)]
+    names = [str(one)[:_COMPARED_CHARS] for one in itertools.islice(candidates, _COMPARED)]
     found = difflib.get_close_matches(str(name)[:_COMPARED_CHARS], names, 1)
     return f" Did you mean {found[0]!r}?" if found else ""
 
@@ -978,7 +978,7 @@ class KeyMissing(CannotStart):
 def brief(error: BaseException) -> str:
     """Return what a node's last_error may say of ``error``: no traceback, cut to the column."""
     try:
-        said = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
+        text = str(error) if isinstance(error, Failure) else f"{type(error).__name__}: {error}"
     except Exception:  # noqa: BLE001  whatever a driver raises, the node says so
-        said = type(error).__name__
-    return said.split("Traceback (most recent call last):")[0].strip()[:MAX_TEXT_IN_ROW]
+        text = type(error).__name__
+    return text.split("Traceback (most recent call last):")[0].strip()[:MAX_TEXT_IN_ROW]

@@ -69,13 +69,13 @@ class Exporter(metrics.MetricLogger):  # type: ignore[misc]
         self.registry = prometheus_client.CollectorRegistry()
         self._metrics = {name: self._declared(name, one) for name, one in DECLARED.items()}
 
-    def _declared(self, name: str, one: Metric) -> Any:
-        if one.kind == "counter":
+    def _declared(self, name: str, metric: Metric) -> Any:
+        if metric.kind == "counter":
             return prometheus_client.Counter(
-                f"bloomery_{name}", one.help, one.labels, registry=self.registry,
+                f"bloomery_{name}", metric.help, metric.labels, registry=self.registry,
             )  # fmt: skip
         return prometheus_client.Histogram(
-            f"bloomery_{name}_seconds", one.help, one.labels, registry=self.registry,
+            f"bloomery_{name}_seconds", metric.help, metric.labels, registry=self.registry,
             buckets=_BUCKETS_S,
         )  # fmt: skip
 

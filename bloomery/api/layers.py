@@ -61,7 +61,7 @@ def healthcheck(conf: Conf) -> dict[str, Wsgi]:
     return {conf.healthcheck.path: lambda environ, start: layer(_of_peer(environ), start)}
 
 
-def _check_health(conf: Healthcheck, known: Collection[str]) -> None:
+def _check_health(conf: Healthcheck, backends: Collection[str]) -> None:
     """Raise CannotStart for the first option that cannot be used."""
     if not conf.path.startswith("/"):
         raise _unusable("path", conf.path, "it has to begin with /")
@@ -72,8 +72,8 @@ def _check_health(conf: Healthcheck, known: Collection[str]) -> None:
             why = f"networks are allowed, such as 10.0.0.0/8 ({exc})"
             raise _unusable("allowed_source_ranges", network, why) from exc
     for name in conf.backends:
-        if name not in known:
-            allowed = ", ".join(sorted(known))
+        if name not in backends:
+            allowed = ", ".join(sorted(backends))
             raise _unusable("backends", name, f"allowed are {allowed}")
     if {"disable_by_file", "enable_by_files"} <= set(conf.backends):
         why = "disable_by_file and enable_by_files exclude each other"

@@ -81,17 +81,17 @@ class Fleet:
     def patch(self, name: str, patch: list[dict[str, Any]]) -> None:
         self._client.patch(f"/v1/nodes/{name}", patch)
 
-    def _watch(self, wanted: Sequence[str], state: str) -> None:
+    def _watch(self, names: Sequence[str], state: str) -> None:
         give_up_at = time.monotonic() + self._limit_s
         with self._live() as live:
             while True:
                 nodes = self._look()
                 if live is not None:
                     live.update(self._table(nodes))
-                stuck = [nodes[name] for name in wanted if _failed(nodes[name], state)]
+                stuck = [nodes[name] for name in names if _failed(nodes[name], state)]
                 if stuck or time.monotonic() > give_up_at:
-                    raise _stuck(stuck or [nodes[n] for n in wanted], state)
-                if all(_arrived(nodes[name], state) for name in wanted):
+                    raise _stuck(stuck or [nodes[name] for name in names], state)
+                if all(_arrived(nodes[name], state) for name in names):
                     return
                 time.sleep(_POLL_S)
 

@@ -85,7 +85,7 @@ class ApiProcess:
 
     def start(self) -> None:
         """Answer, and return.  Raises CannotStart."""
-        with contextlib.ExitStack() as started, foundation.told_as_a_start():
+        with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._fronts.api.stop)
             started.callback(self._fronts.orchestration_api.stop)

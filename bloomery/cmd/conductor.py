@@ -96,7 +96,7 @@ class ConductorProcess:
 
     def start(self) -> None:
         """Register, take up what is ours, and return.  Raises CannotStart."""
-        with contextlib.ExitStack() as started, foundation.told_as_a_start():
+        with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self._base.db.close)
             started.callback(self._monitor.stop)  # it listens already
             self._base.relay.start()

@@ -117,7 +117,7 @@ def build(
     ``is_conductor``: others call this process by its name.  Whatever the block raises closes it
     again.  Raises CannotStart.
     """
-    with contextlib.ExitStack() as built, told_as_a_start():
+    with contextlib.ExitStack() as built, start_errors():
         db = home.open_database(conf.database)
         built.callback(db.close)
         prepare_schema(db, home, config_files)
@@ -180,7 +180,7 @@ def prepare_schema(db: Database, home: StateDir, config_files: Sequence[str] = (
 
 
 @contextlib.contextmanager
-def told_as_a_start() -> Iterator[None]:
+def start_errors() -> Iterator[None]:
     """Say of a database that refuses us now that it keeps us from starting.
 
     Who keeps a row that the start needs is waited for.

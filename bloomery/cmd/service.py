@@ -79,7 +79,7 @@ class Service:
 
         What fails stops what was started, the last first, without grace.  Raises CannotStart.
         """
-        with contextlib.ExitStack() as started, foundation.told_as_a_start():
+        with contextlib.ExitStack() as started, foundation.start_errors():
             started.callback(self.db.close)
             started.callback(self.api.stop)  # it listens already, and lets nobody in yet
             started.callback(self.orchestration_api.stop)

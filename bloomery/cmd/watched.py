@@ -50,7 +50,7 @@ def of_conductor(conductor: ConductorService) -> tuple[Watched, ...]:
     jobs = conductor.periodics
     return (
         Watched("workers_busy", "Workers in use.", (), lambda: {(): workers.busy}),
-        Watched("nodes_held", "Nodes locked here.", (), lambda: {(): locks.held}),
+        Watched("nodes_held", "Nodes locked here.", (), lambda: {(): locks.in_use}),
         Watched("lock_waiters", "Callers waiting now.", (), lambda: {(): locks.waiting}),
         Watched("periodic_age_seconds", "Since its last run.", ("job",), jobs.ages_s),
         Watched("periodic_failing", "1: its last run failed.", ("job",), jobs.failing),

@@ -186,7 +186,7 @@ class ConductorService:
             self.begin_stop()
         self.periodics.stop()
         runtime.allocations.close()
-        _wait_while(lambda: runtime.node_locks.held, grace_s)
+        _wait_while(lambda: runtime.node_locks.in_use, grace_s)
         runtime.lease.revoke()
         runtime.timers.stop()
         self._heart.stop()

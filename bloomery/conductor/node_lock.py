@@ -25,20 +25,20 @@ class Places:
 
     def __init__(self, most: int) -> None:
         self.most = most
-        self.taken = 0
+        self.in_use = 0
         self._mutex = threading.Lock()
 
     def take(self) -> bool:
         """Take a place; False when there is none."""
         with self._mutex:
-            if self.taken >= self.most:
+            if self.in_use >= self.most:
                 return False
-            self.taken += 1
+            self.in_use += 1
             return True
 
     def give_back(self) -> None:
         with self._mutex:
-            self.taken -= 1
+            self.in_use -= 1
 
 
 class NodeLocks:
@@ -60,7 +60,7 @@ class NodeLocks:
         return self._waiting
 
     @property
-    def held(self) -> int:
+    def in_use(self) -> int:
         return len(self._users)
 
     def is_used(self, uuid: str) -> bool:

@@ -52,12 +52,12 @@ class Timers:
             if self._due[0] is entry:
                 self._wake.notify()
 
-    def bring_forward(self, call: Callable[..., Any], wanted: Callable[..., bool]) -> None:
+    def bring_forward(self, call: Callable[..., Any], matches: Callable[..., bool]) -> None:
         """Make due at once what is to call ``call`` with arguments that ``wanted`` accepts."""
         with self._wake:
             now = self._clock()
             for at, entry in enumerate(self._due):
-                if entry[2] == call and wanted(*entry[3]):
+                if entry[2] == call and matches(*entry[3]):
                     self._due[at] = (min(now, entry[0]), *entry[1:])
             heapq.heapify(self._due)
             self._wake.notify()

@@ -61,14 +61,14 @@ def find(conn: sa.Connection, sink: str) -> Cursor | None:
     return None if row is None else Cursor(**row)
 
 
-def take(conn: sa.Connection, seen: Cursor, holder: str) -> Cursor | None:
+def take(conn: sa.Connection, cursor: Cursor, holder: str) -> Cursor | None:
     """Become the reader, unless the cursor was taken since it was ``seen``."""
     taken = (
         sa.update(EVENT_CURSORS)
-        .where(_T.sink == seen.sink, _T.generation == seen.generation)
+        .where(_T.sink == cursor.sink, _T.generation == cursor.generation)
         .values(holder=holder, generation=_T.generation + 1, updated_at=rows.now())
     )
-    return find(conn, seen.sink) if conn.execute(taken).rowcount else None
+    return find(conn, cursor.sink) if conn.execute(taken).rowcount else None
 
 
 def advance(conn: sa.Connection, cursor: Cursor, last_id: int) -> bool:

@@ -61,13 +61,13 @@ def list_of_tree(conn: sa.Connection, root_uuid: str, sealer: Sealer) -> list[Re
     return _decoded(conn, conn.execute(query).all(), sealer)
 
 
-def _decoded(conn: sa.Connection, found: Sequence[sa.Row[Any]], sealer: Sealer) -> list[Resource]:
-    data, redacted = data_of(conn, [row.uuid for row in found], sealer)
+def _decoded(conn: sa.Connection, records: Sequence[sa.Row[Any]], sealer: Sealer) -> list[Resource]:
+    data, redacted = data_of(conn, [row.uuid for row in records], sealer)
     return [
         tree_values.decode_resource(
             row, data.get(row.uuid, {}), frozenset(redacted.get(row.uuid, ())), sealer
         )
-        for row in found
+        for row in records
     ]
 
 

@@ -42,7 +42,7 @@ def missing(what: str) -> Refusal:
 
 
 def checked(
-    given: Any,
+    document: Any,
     rules: Mapping[str, Rule],
     what: str = "the body",
 ) -> dict[str, Any]:
@@ -50,13 +50,13 @@ def checked(
 
     A rule is a list of values, a type, several types, or None for anything.
     """
-    if not isinstance(given, dict):
+    if not isinstance(document, dict):
         raise Refusal(400, f"{what} is not a JSON object", "PropertyValueTypeError")
-    for name, value in given.items():
+    for name, value in document.items():
         if name not in rules and "@" not in name:
             raise Refusal(400, f"{name} is not known in {what}", "PropertyUnknown")
         _check(name, value, rules.get(name))
-    return given
+    return document
 
 
 def _check(name: str, value: Any, rule: Rule) -> None:
@@ -67,8 +67,8 @@ def _check(name: str, value: Any, rule: Rule) -> None:
         raise Refusal(400, f"{name}: {value!r} has a wrong type", "PropertyValueTypeError")
 
 
-def needed(given: Mapping[str, Any], name: str) -> Any:
+def needed(document: Mapping[str, Any], name: str) -> Any:
     """Return a property that must be there."""
-    if name not in given:
+    if name not in document:
         raise Refusal(400, f"{name} is missing", "ActionParameterMissing")
-    return given[name]
+    return document[name]

@@ -128,10 +128,10 @@ def _fetched(bmc: SimulatedBmc, value: Any) -> Any:
         return value
 
 
-def _complete(said: Answer, path: str) -> Reply:
-    if isinstance(said, Reply):
-        return said
-    return Reply(200, {"@odata.id": path} | said)
+def _complete(answer: Answer, path: str) -> Reply:
+    if isinstance(answer, Reply):
+        return answer
+    return Reply(200, {"@odata.id": path} | answer)
 
 
 # ----------------------------------------------------------------------- parts of documents

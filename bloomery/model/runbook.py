@@ -61,8 +61,8 @@ def name(text: str) -> str:
     return text
 
 
-def _steps(given: list[Json]) -> list[Json]:
-    stored = steps.stored(steps.RUNBOOK, given, "order")
+def _steps(raw_steps: list[Json]) -> list[Json]:
+    stored = steps.stored(steps.RUNBOOK, raw_steps, "order")
     return [{"args": {}} | step for step in stored]
 
 

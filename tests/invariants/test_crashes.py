@@ -177,7 +177,7 @@ def was_ordered(life: Life) -> bool:
 
 def assert_clean(life: Life) -> None:
     site, node = life.site, life.node
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the gates to open")
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the gates to open")
     found = site.node(node)
     assert found.provision_state == life.orders[-1].ends_in
     assert found.reservation is None

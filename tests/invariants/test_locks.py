@@ -224,7 +224,7 @@ def test_locks_hold_whatever_is_done_with_them(
         assert found.provision_state == "available"
         assert found.extra.get("count", 0) == ledger.counted[node], "an update was lost"
         assert len(site.history(node)) == ledger.moves[node]
-    assert [runtime.node_locks.held for runtime in houses] == [0] * HOSTS
+    assert [runtime.node_locks.in_use for runtime in houses] == [0] * HOSTS
     assert [runtime.node_locks.waiting for runtime in houses] == [0] * HOSTS
     expected = {"look", "count", "move", "at once", "upgrade", "downgrade", "spawn", "fail"}
     assert expected <= set(ledger.did), f"the test did not get round to everything: {ledger.did}"

@@ -112,7 +112,7 @@ def test_whatever_is_asked_the_story_of_a_node_adds_up(make_site: Any, seed: int
 
     threads = [threading.Thread(target=call, args=(n,)) for n in range(CALLERS)]
     probes.run_all([*threads, threading.Thread(target=tidy)])
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the flows to end", timeout_s=20)
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the flows to end", timeout_s=20)
 
     assert wrong == []
     done = {call[0] for call in ANY}

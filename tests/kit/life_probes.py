@@ -85,4 +85,4 @@ def who_stops_leaves_a_flow_that_pauses(path: Path) -> None:
         runs = ours.runs(node)
         assert {run["conductor"] for run in runs if run["step"] == "write"} == {PEER}
         assert {run["taken_up"] for run in runs} == {0}, "nobody has died"
-        assert not ours.runtime.node_locks.held
+        assert not ours.runtime.node_locks.in_use

@@ -226,7 +226,7 @@ class Stage:
         """No reservation, no worker, no step that goes on."""
         runtime = self.site.runtime
         wait_for(
-            lambda: not runtime.node_locks.held and not runtime.workers.busy, "all work to end"
+            lambda: not runtime.node_locks.in_use and not runtime.workers.busy, "all work to end"
         )
         with self.site.db.read() as conn:
             task = conn.execute(

@@ -443,7 +443,9 @@ class HardwareConfiguration(StepRun):
         applied = self.record.data.get("applied") or {}
         if settings := (applied.get("bios") or {}).get("settings"):
             bios = self.machines.list_bios_settings(real["uuid"])
-            expected = {name: _as_told(value, bios.get(name)) for name, value in settings.items()}
+            expected = {
+                name: _as_nodes_report(value, bios.get(name)) for name, value in settings.items()
+            }
             yield from drift.compare(expected, bios, "bios/")
         if firmware := applied.get("firmware"):
             yield from firmware_differences(firmware, self.machines.list_firmware(real["uuid"]))
@@ -509,10 +511,10 @@ def steps_of(section: str, stated: Any) -> list[Json]:
     return [{k: v for k, v in each.items() if k != "order"} for each in stated]
 
 
-def _as_told(value: Any, told: str | None) -> str:
+def _as_nodes_report(value: Any, reported: str | None) -> str:
     """Return a setting as nodes tell it: ``True`` for true, which templates may write as a text."""
     text = str(value)
-    return told if told in ("True", "False") and text.lower() == told.lower() else text
+    return reported if reported in ("True", "False") and text.lower() == reported.lower() else text
 
 
 def firmware_differences(

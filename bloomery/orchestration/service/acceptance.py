@@ -232,9 +232,9 @@ def _encoded(template: Template | None, sealer: Sealer) -> tuple[Any, Any] | Non
     return None if template is None else tree_values.encode_template(template, sealer)
 
 
-def _write_template(conn: sa.Connection, written: tuple[Any, Any] | None) -> None:
-    if written is not None:
-        row, files = written
+def _write_template(conn: sa.Connection, encoded: tuple[Any, Any] | None) -> None:
+    if encoded is not None:
+        row, files = encoded
         trees.insert_templates(conn, [row], [files] if files else [])
 
 
@@ -244,22 +244,22 @@ def _renew_credentials(ctx: StackContext, conn: sa.Connection, stack: Stack) -> 
         credentials.renew(conn, root.credentials_uuid, **caller(ctx))
 
 
-def _tell(ctx: StackContext, conn: sa.Connection, told: Sequence[Event], stack: Stack) -> None:
-    trees.insert_events(conn, [tree_values.encode_event(event) for event in told])
+def _tell(ctx: StackContext, conn: sa.Connection, news: Sequence[Event], stack: Stack) -> None:
+    trees.insert_events(conn, [tree_values.encode_event(event) for event in news])
     request_id = ctx.request.request_id
-    events.insert(conn, [trees.relay_row(each, stack, request_id=request_id) for each in told])
+    events.insert(conn, [trees.relay_row(each, stack, request_id=request_id) for each in news])
 
 
-def send(ctx: StackContext, stack: Stack, template: Template | None, told: Sequence[Event]) -> None:
+def send(ctx: StackContext, stack: Stack, template: Template | None, news: Sequence[Event]) -> None:
     """Send what was stored to the sinks that the environments name."""
     runtime = ctx.runtime
-    if not (runtime.sinks and told):
+    if not (runtime.sinks and news):
         return
     if template is None:
         with ctx.services.db.read() as conn:
             template = raw_templates.get(conn, stack.template_uuid, sealer_of(ctx))
     below = () if runtime.operators is None else runtime.operators.event_sinks
-    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *below], told)
+    runtime.sinks.send(stack, [*template.environment.get(SINKS, ()), *below], news)
 
 
 def _named(name: str) -> Callable[[sa.exc.IntegrityError], errors.Failure | None]:

@@ -155,11 +155,11 @@ def missing(name: str) -> errors.EntityNotFound:
     return errors.EntityNotFound(entity="Stack", name=name)
 
 
-def _is_visible(ctx: Context, found: Stack) -> bool:
+def _is_visible(ctx: Context, stack: Stack) -> bool:
     """Callers without roles who name no project see what there is, as with nodes."""
     if ctx.request.project is None:
         return not ctx.services.policies.enforced
-    return found.project == ctx.request.project
+    return stack.project == ctx.request.project
 
 
 def identify(ctx: Context, ident: str, rule: str) -> StackIdentity:
@@ -176,8 +176,8 @@ def identify(ctx: Context, ident: str, rule: str) -> StackIdentity:
     return identity_of(found)
 
 
-def identity_of(found: Stack) -> StackIdentity:
-    return StackIdentity(project=found.project, name=found.name, uuid=found.uuid)
+def identity_of(stack: Stack) -> StackIdentity:
+    return StackIdentity(project=stack.project, name=stack.name, uuid=stack.uuid)
 
 
 def identity_of_arn(text: str) -> StackIdentity | None:

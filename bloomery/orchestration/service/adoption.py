@@ -112,11 +112,14 @@ class _Tree:
     """The rows of a tree, to be told stack by stack."""
 
     def __init__(
-        self, rows: Sequence[Stack], templates: Mapping[str, Template], held: Sequence[Resource]
+        self,
+        rows: Sequence[Stack],
+        templates: Mapping[str, Template],
+        tree_resources: Sequence[Resource],
     ) -> None:
         self._templates = templates
         self._resources: dict[str, list[Resource]] = {}
-        for each in held:
+        for each in tree_resources:
             self._resources.setdefault(each.stack_uuid, []).append(each)
         self._below = {(each.owner_uuid, each.uuid): each for each in rows if each.owner_uuid}
 

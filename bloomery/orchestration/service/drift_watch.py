@@ -59,7 +59,7 @@ class Look:
     properties: Mapping[str, Properties]
     data: Mapping[str, dict[str, Any]]
     machines: MachinePage
-    told: Mapping[str, Differences]
+    former: Mapping[str, Differences]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,17 +68,17 @@ class News:
 
     resource: sa.Row[Any]
     differences: Differences
-    told: Differences
+    former: Differences
 
     @property
     def begun(self) -> list[str]:
         """The sentences that were not told yet."""
-        return [text for name, text in self.differences.items() if self.told.get(name) != text]
+        return [text for name, text in self.differences.items() if self.former.get(name) != text]
 
     @property
     def ended(self) -> list[str]:
         """The fields that do not differ any more."""
-        return [name for name in self.told if name not in self.differences]
+        return [name for name in self.former if name not in self.differences]
 
 
 class DriftWatch:
@@ -123,7 +123,7 @@ class DriftWatch:
             properties=properties,
             data=resources.data_of(conn, uuids, self._sealer)[0],
             machines=machine_pages.read(conn, self._idents(page)),
-            told=stack_drift.stored(conn, uuids),
+            former=stack_drift.stored(conn, uuids),
         )
 
     def _idents(self, page: Sequence[sa.Row[Any]]) -> dict[str, set[str]]:
@@ -147,9 +147,9 @@ class DriftWatch:
         """Return what is new, by stack."""
         news: dict[str, list[News]] = {}
         for row in look.resources:
-            differences, told = self._differences(look, row), look.told.get(row.uuid, {})
-            if differences is not None and differences != told:
-                each = News(resource=row, differences=differences, told=told)
+            differences, former = self._differences(look, row), look.former.get(row.uuid, {})
+            if differences is not None and differences != former:
+                each = News(resource=row, differences=differences, former=former)
                 news.setdefault(row.stack_uuid, []).append(each)
         return news
 
@@ -222,7 +222,7 @@ class DriftWatch:
             return news
         redaction = definitions.of(ctx, stack).definition.redaction
         sentences = {name: redaction.masked(text) for name, text in news.differences.items()}
-        return News(resource=news.resource, differences=sentences, told=news.told)
+        return News(resource=news.resource, differences=sentences, former=news.former)
 
     def _write(self, conn: sa.Connection, stack: Stack, news: Sequence[News]) -> list[Event]:
         """Store what is told, unless the resource has moved on, or another engine was first."""
@@ -232,7 +232,7 @@ class DriftWatch:
         for each in news:
             row = each.resource
             known = stored.get(row.uuid, {})
-            if known != dict(each.told) or known == each.differences:
+            if known != dict(each.former) or known == each.differences:
                 continue
             if not stack_drift.is_unchanged(conn, row):
                 continue
@@ -277,7 +277,7 @@ class DriftWatch:
         ))  # fmt: skip
 
 
-def _of_stack(stack: Stack, told: Sequence[Event]) -> list[Event]:
+def _of_stack(stack: Stack, resource_events: Sequence[Event]) -> list[Event]:
     """Return what is told of the stack itself: one event for what began, one for what ended."""
     return [
         Event(
@@ -287,5 +287,5 @@ def _of_stack(stack: Stack, told: Sequence[Event]) -> list[Event]:
             reason="; ".join(f"{each.name}: {each.reason}" for each in of_status),
         )
         for status in (Status.FAILED, Status.COMPLETE)
-        if (of_status := [each for each in told if each.status == status])
+        if (of_status := [each for each in resource_events if each.status == status])
     ]  # fmt: skip

@@ -213,11 +213,11 @@ def _without(document: Mapping[str, Any], names: Sequence[str]) -> dict[str, Any
 
 
 def _declared(
-    template: Mapping[str, Any], values: Mapping[str, Any], said: Mapping[str, Any]
+    template: Mapping[str, Any], values: Mapping[str, Any], request: Mapping[str, Any]
 ) -> dict[str, Any]:
     """Drop parameters that the template declares no more, unless the request names them itself."""
     declared = versions.template_class(template)(template).section(Section.PARAMETERS)
-    names = {*(declared if isinstance(declared, Mapping) else ()), *said[environment.PARAMETERS]}
+    names = {*(declared if isinstance(declared, Mapping) else ()), *request[environment.PARAMETERS]}
     return {name: value for name, value in values.items() if name in names}
 
 

@@ -118,13 +118,13 @@ def _planned_kind(plan: Plan, action: Action) -> Kind:
 @dataclass(slots=True)
 class _Experience:
     flows: Mapping[str, list[FlowTime]]
-    known: dict[tuple[tuple[str, ...], Kind], Times | None] = field(default_factory=dict)
+    cache: dict[tuple[tuple[str, ...], Kind], Times | None] = field(default_factory=dict)
 
     def times_of(self, verbs: tuple[str, ...], kind: Kind) -> Times | None:
         """Return how long verbs take, one after the other; None: nobody knows of one of them."""
-        if (verbs, kind) not in self.known:
-            self.known[verbs, kind] = self._sum(verbs, kind)
-        return self.known[verbs, kind]
+        if (verbs, kind) not in self.cache:
+            self.cache[verbs, kind] = self._sum(verbs, kind)
+        return self.cache[verbs, kind]
 
     def _sum(self, verbs: Iterable[str], kind: Kind) -> Times | None:
         usual = [self._usual(_PHASES[verb], kind) for verb in verbs]

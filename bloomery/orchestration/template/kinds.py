@@ -64,9 +64,9 @@ class Kinds:
         )
 
 
-def _nearest(name: str, known: Iterable[str]) -> str:
+def _nearest(name: str, type_names: Iterable[str]) -> str:
     """Propose the type whose last word is most like that of ``name``: the rest is all alike."""
-    by_word = {each.rpartition("::")[2]: each for each in known}
+    by_word = {each.rpartition("::")[2]: each for each in type_names}
     words = {word.lower(): word for word in by_word}
     near = difflib.get_close_matches(name.rpartition("::")[2].lower()[:_CHARS], words, 1)
     return f" Did you mean {by_word[words[near[0]]]!r}?" if near else ""

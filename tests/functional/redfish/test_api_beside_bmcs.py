@@ -144,7 +144,7 @@ def test_a_client_that_cannot_bear_the_header_is_not_sent_it(serve, pool, mute) 
     ]
     node_locks = caller.service.conductor.runtime.node_locks
     calls = [pool.submit(caller.boot_device, other) for other in others]
-    until(lambda: node_locks.places.taken == PLACES, "the places to be taken")
+    until(lambda: node_locks.places.in_use == PLACES, "the places to be taken")
     status, headers, _ = caller.boot_device(node, **{"User-Agent": "python-ironicclient"})
     assert (status, "retry-after" in headers) == (503, False)
     mute.close()
@@ -168,7 +168,7 @@ def test_fifty_callers_of_mute_bmcs_harm_nobody_and_all_is_well_when_they_are_ba
     for machine in machines:
         machine.bmc.faults.clear()
     assert [caller.boot_device(node)[0] for node in nodes] == [200] * 10
-    assert caller.service.conductor.runtime.node_locks.places.taken == 0
+    assert caller.service.conductor.runtime.node_locks.places.in_use == 0
 
 
 def test_a_caller_that_gave_up_leaves_the_node_free(serve, mute) -> None:
@@ -179,7 +179,7 @@ def test_a_caller_that_gave_up_leaves_the_node_free(serve, mute) -> None:
         client.sendall(
             f"GET /v1/nodes/{node}/management/boot_device HTTP/1.1\r\nHost: x\r\n\r\n".encode()
         )
-        until(lambda: node_locks.places.taken == 1, "the BMC to be asked")
+        until(lambda: node_locks.places.in_use == 1, "the BMC to be asked")
     mute.close()
-    until(lambda: caller.is_free(node) and not node_locks.held, "the node to be free")
+    until(lambda: caller.is_free(node) and not node_locks.in_use, "the node to be free")
     until(lambda: not caller.service.conductor.runtime.workers.busy, "the worker to be free")

@@ -60,7 +60,7 @@ def test_a_worker_that_lost_its_node_ends_and_asks_no_bmc_again(make_site, endin
     void(site)
     before = site.everything()
     go_on.set()
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the worker to end")
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the worker to end")
     wait_for(lambda: site.runtime.workers.busy == 0, "the slot to be free")
     assert site.everything() == before
     assert "after" not in script.calls
@@ -77,7 +77,7 @@ def test_a_turn_that_comes_after_the_node_was_lost_asks_no_bmc(make_site):
     wait_for(lambda: site.runtime.workers.busy == 0, "the thread to be free")
     void(site)
     calls = list(script.calls)
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the flow to end")
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the flow to end")
     assert script.calls == calls
 
 
@@ -90,7 +90,7 @@ def test_the_next_holder_is_not_disturbed(make_site):
     wait_for(lambda: "slow" in script.calls, "the step to run")
     void(site)
     other = probes.task_manager.acquire(probes.context_of(site.another_host("host-b"), site), node)
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the flow to end")
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the flow to end")
     assert site.node(node).reservation == "host-b"
     other.node.description = "from the next one"
     other.save()

@@ -35,7 +35,7 @@ def test_nodes_have_gates_of_their_own(node_locks: NodeLocks):
     assert node_locks.enter("a", 0)
     assert node_locks.enter("b", 0)
     assert not node_locks.enter("a", 0)
-    assert (node_locks.held, node_locks.waiting) == (2, 0)
+    assert (node_locks.in_use, node_locks.waiting) == (2, 0)
 
 
 def test_a_lock_that_nobody_uses_takes_no_memory(node_locks: NodeLocks):
@@ -51,9 +51,9 @@ def test_the_leaver_wakes_who_waits(node_locks: NodeLocks, pool):
     waiter = queue_up(node_locks, pool, "a")
     node_locks.leave("a")
     assert waiter.result(timeout=5)
-    assert (node_locks.held, node_locks.waiting) == (1, 0)
+    assert (node_locks.in_use, node_locks.waiting) == (1, 0)
     node_locks.leave("a")
-    assert node_locks.held == 0
+    assert node_locks.in_use == 0
 
 
 def test_time_is_up_after_the_time_that_was_agreed(node_locks: NodeLocks):
@@ -106,23 +106,23 @@ def test_who_is_in_place_already_takes_no_other_place(node_locks: NodeLocks, poo
     for node in "abcd":
         assert node_locks.enter(node, 0)
     crowd = [queue_up(node_locks, pool, node) for node in "abc"]
-    assert node_locks.places.taken == 3
+    assert node_locks.places.in_use == 3
     with pytest.raises(TooManyWaiting):
         node_locks.enter("d", 5)
     placed = pool.submit(node_locks.enter, "d", 5, in_place=True)
     wait_for(lambda: node_locks.waiting == 4, "the one in place to wait")
-    assert node_locks.places.taken == 3
+    assert node_locks.places.in_use == 3
     for node in "abcd":
         node_locks.leave(node)
     assert all(waiter.result(timeout=5) for waiter in [*crowd, placed])
-    assert node_locks.places.taken == 0
+    assert node_locks.places.in_use == 0
 
 
 def test_the_patient_take_no_place(node_locks: NodeLocks, pool):
     assert node_locks.enter("a", 0)
     patient = [pool.submit(node_locks.enter, "a", 20, patient=True) for _ in range(4)]
     wait_for(lambda: node_locks.waiting == 4, "the patient ones to wait")
-    assert node_locks.places.taken == 0
+    assert node_locks.places.in_use == 0
     for _ in range(5):
         node_locks.leave("a")
     assert all(waiter.result(timeout=5) for waiter in patient)
@@ -146,4 +146,4 @@ def test_one_at_a_time_whatever_happens(node_locks: NodeLocks):
     with ThreadPoolExecutor(16) as pool:
         list(pool.map(come_and_go, range(16)))
     assert overlaps == []
-    assert (node_locks.held, node_locks.waiting, node_locks._locks) == (0, 0, {})
+    assert (node_locks.in_use, node_locks.waiting, node_locks._locks) == (0, 0, {})

@@ -61,7 +61,7 @@ def test_waits_for_bmcs_and_for_nodes_share_the_places(site, runtime, bmc, pool)
     first = pool.submit(manager.get_boot_device, site.request(), asked)
     wait_for(lambda: bmc.asked, "the BMC to be asked")
     second = pool.submit(manager.set_maintenance, site.request(wait_s=20), busy, True, None)
-    wait_for(lambda: runtime.node_locks.places.taken == 2, "both to wait")
+    wait_for(lambda: runtime.node_locks.places.in_use == 2, "both to wait")
     with pytest.raises(errors.ApiThreadsBusy, match=r"get boot device of node .*\[api\]threads"):
         manager.get_boot_device(site.request(), another)
     with pytest.raises(errors.NodeLocked):
@@ -71,7 +71,7 @@ def test_waits_for_bmcs_and_for_nodes_share_the_places(site, runtime, bmc, pool)
     runtime.node_locks.leave(busy)
     assert first.result(timeout=10)["boot_device"] == "pxe"
     second.result(timeout=10)
-    assert (runtime.node_locks.places.taken, runtime.node_locks.held) == (0, 0)
+    assert (runtime.node_locks.places.in_use, runtime.node_locks.in_use) == (0, 0)
     assert manager.get_boot_device(site.request(), another)["persistent"] is True
 
 
@@ -87,7 +87,11 @@ def test_a_bmc_is_asked_by_a_worker_and_a_full_pool_is_told_at_once(site, runtim
         manager.get_boot_device(site.request(), node)
     for slot in slots:
         slot.__exit__(None, None, None)
-    assert (runtime.node_locks.places.taken, runtime.node_locks.held, len(bmc.asked)) == (0, 0, 1)
+    assert (runtime.node_locks.places.in_use, runtime.node_locks.in_use, len(bmc.asked)) == (
+        0,
+        0,
+        1,
+    )
 
 
 def test_who_waits_for_another_process_takes_a_place(site, runtime) -> None:
@@ -98,7 +102,7 @@ def test_who_waits_for_another_process_takes_a_place(site, runtime) -> None:
     seen: list[int] = []
 
     def attempt() -> None:
-        seen.append(runtime.node_locks.places.taken)
+        seen.append(runtime.node_locks.places.in_use)
         if len(seen) < 2:
             raise errors.NodeLocked(node=node, holder="somebody")
 
@@ -110,4 +114,4 @@ def test_who_waits_for_another_process_takes_a_place(site, runtime) -> None:
         node_queue.until_free(context, threading.TIMEOUT_MAX, attempt)
     runtime.node_locks.places.give_back()
     runtime.node_locks.places.give_back()
-    assert (runtime.node_locks.places.taken, len(seen)) == (0, 1)
+    assert (runtime.node_locks.places.in_use, len(seen)) == (0, 1)

@@ -118,7 +118,7 @@ def test_a_flow_that_fails_says_where_and_ends_clean(
     node = site.enrol(provision_state=before)
     order(site, node)
     failed = site.wait_for_state(node, after)
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the gate to open")
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the gate to open")
     assert failed.target_provision_state == target
     assert node in failed.last_error
     assert errors.brief(cause) in failed.last_error
@@ -283,7 +283,7 @@ def test_a_flow_that_waits_for_a_call_lets_go_and_goes_on_with_it(
     site.deploy(node)
     parked = site.wait_for_state(node, "wait call-back")
     assert parked.target_provision_state == "active"
-    wait_for(lambda: site.runtime.node_locks.held == 0, "the gate to open")
+    wait_for(lambda: site.runtime.node_locks.in_use == 0, "the gate to open")
     assert "deploy_two" not in script.calls
     site.agent_calls(node)
     site.wait_for_state(node, "active")
@@ -378,7 +378,7 @@ def test_a_worker_that_never_came_puts_the_node_back(
     told = site.events(node)[-1]
     assert (told["action"], told["status"]) == ("provision_set", "error")
     assert site.runtime.workers.busy == 0
-    assert site.runtime.node_locks.held == 0
+    assert site.runtime.node_locks.in_use == 0
     monkeypatch.undo()
     order(site, node)
     wait_for(lambda: site.is_free(node), "the second try")

@@ -95,7 +95,7 @@ def test_a_node_may_be_named_by_the_number_of_its_row(site: Site, node: str):
 def test_a_node_that_is_not_there_is_not_found(site: Site, ident: str | int, shared: bool):
     with pytest.raises(errors.NodeNotFound):
         site.acquire(ident, shared=shared)
-    assert site.runtime.node_locks.held == 0
+    assert site.runtime.node_locks.in_use == 0
 
 
 @pytest.mark.parametrize(
@@ -112,7 +112,7 @@ def test_a_constructor_that_fails_holds_nothing(
     with pytest.raises(error):
         site.acquire(node)
     assert site.is_free(node)
-    assert site.runtime.node_locks.held == 0
+    assert site.runtime.node_locks.in_use == 0
 
 
 def test_without_its_driver_a_task_has_none_until_it_is_loaded(site: Site, node: str):
@@ -292,7 +292,7 @@ def test_an_upgrade_that_failed_leaves_a_shared_task_that_may_try_again(site: Si
         with pytest.raises(errors.NodeLocked):
             task.upgrade_lock(retry=False)
         assert task.shared
-        assert site.runtime.node_locks.held == 0
+        assert site.runtime.node_locks.in_use == 0
         other.release_resources()
         task.upgrade_lock(retry=False)
         assert site.node(node).reservation == HOST
@@ -352,7 +352,7 @@ def test_a_released_task_writes_nothing(site: Site, node: str, call: str):
 def test_a_task_may_destroy_its_node(site: Site, node: str):
     with site.acquire(node) as task:
         site.db.transact(lambda conn: nodes.delete(conn, task.node.uuid))
-    assert site.runtime.node_locks.held == 0
+    assert site.runtime.node_locks.in_use == 0
 
 
 def test_what_needs_an_exclusive_lock_refuses_a_shared_one(site: Site, node: str):
@@ -575,7 +575,7 @@ def test_a_worker_may_die_after_its_node(site: Site, node: str):
         task.spawn_after(lambda: future)
     site.db.transact(lambda conn: nodes.delete(conn, node))
     future.set_exception(Boom())
-    assert site.runtime.node_locks.held == 0
+    assert site.runtime.node_locks.in_use == 0
 
 
 # --------------------------------------------------------------------------- process_event

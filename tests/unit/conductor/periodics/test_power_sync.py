@@ -60,7 +60,7 @@ class Rack:
 
     def settle(self):
         wait_for(lambda: self.sync.is_idle, "all looks to end")
-        wait_for(lambda: not self.site.runtime.node_locks.held, "what was driven to arrive")
+        wait_for(lambda: not self.site.runtime.node_locks.in_use, "what was driven to arrive")
 
     def power(self, node):
         shown = self.site.node(node)
