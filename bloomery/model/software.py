@@ -25,6 +25,18 @@ class SoftwareConfig:
     options: Mapping[str, Any] = field(default_factory=dict)
     created_at: datetime
 
+    def document(self) -> dict[str, Any]:
+        """Return its parts as Heat's API calls them; times are not among them."""
+        return {
+            "id": self.uuid,
+            "name": self.name,
+            "group": self.group,
+            "config": self.config,
+            "inputs": [*self.inputs],
+            "outputs": [*self.outputs],
+            "options": dict(self.options),
+        }
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ConfigSummary:
@@ -56,3 +68,16 @@ class SoftwareDeployment:
     status_reason: str | None = ""
     created_at: datetime
     updated_at: datetime | None = None
+
+    def document(self) -> dict[str, Any]:
+        """Return its parts as Heat's API calls them; times are not among them."""
+        return {
+            "id": self.uuid,
+            "config_id": self.config_uuid,
+            "server_id": self.server_id,
+            "input_values": dict(self.input_values),
+            "output_values": dict(self.output_values),
+            "action": self.action,
+            "status": self.status,
+            "status_reason": self.status_reason,
+        }

@@ -7,7 +7,7 @@ from typing import Any, ClassVar, Final
 
 from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import Attribute, Schema, Type
-from bloomery.orchestration.resources import composite, scaling
+from bloomery.orchestration.resources import composite, rolling, scaling
 from bloomery.orchestration.template.view import Walked
 
 OUTPUTS: Final = "outputs"
@@ -21,28 +21,6 @@ def _count(description: str, *, required: bool = False) -> Schema:
     return Schema(
         Type.INTEGER, description, required=required, update_allowed=True, constraints=rules
     )
-
-
-PACE: Final = {
-    "min_in_service": Schema(
-        Type.INTEGER,
-        "How many members are left alone at any time.",
-        default=0,
-        constraints=[constraints.Range(min=0)],
-    ),
-    "max_batch_size": Schema(
-        Type.INTEGER,
-        "How many members change at a time.",
-        default=1,
-        constraints=[constraints.Range(min=1)],
-    ),
-    "pause_time": Schema(
-        Type.NUMBER,
-        "Seconds between two batches.",
-        default=0,
-        constraints=[constraints.Range(min=0)],
-    ),
-}
 
 
 class AutoScalingGroup(scaling.ScaledGroup):
@@ -62,9 +40,9 @@ class AutoScalingGroup(scaling.ScaledGroup):
         ROLLING: Schema(
             Type.MAP,
             "How members take a new definition.",
-            default={name: schema.default for name, schema in PACE.items()},
+            default={name: schema.default for name, schema in rolling.UPDATE_PACE.items()},
             update_allowed=True,
-            schema=PACE,
+            schema=rolling.UPDATE_PACE,
         ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
@@ -114,7 +92,7 @@ class AutoScalingGroup(scaling.ScaledGroup):
         stated = self.properties[ROLLING] or {}
         return {
             name: schema.default if stated.get(name) is None else stated[name]
-            for name, schema in PACE.items()
+            for name, schema in rolling.UPDATE_PACE.items()
         }
 
     # ------------------------------------------------------------------------- what may be asked

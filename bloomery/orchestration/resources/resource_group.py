@@ -19,25 +19,6 @@ REFS_MAP: Final = "refs_map"
 REMOVED: Final = "removed_rsrc_list"
 
 
-def _pace(description: str, more: Mapping[str, Schema]) -> Schema:
-    """What batch_create and rolling_update have in common."""
-    both = {
-        "max_batch_size": Schema(
-            Type.INTEGER,
-            "How many members change at a time.",
-            default=1,
-            constraints=[constraints.Range(min=1)],
-        ),
-        "pause_time": Schema(
-            Type.NUMBER,
-            "Seconds between two batches.",
-            default=0,
-            constraints=[constraints.Range(min=0)],
-        ),
-    }
-    return Schema(Type.MAP, description, schema={**more, **both})
-
-
 class Indexed(composite.Membered):
     """Members are called 0, 1, 2 and so on, without the names that were removed.
 
@@ -158,17 +139,9 @@ class ResourceGroup(Indexed, rolling.Rolling):
         ),
     }
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
-        "batch_create": _pace("How members are made.", {}),
-        "rolling_update": _pace(
-            "How members take a new definition.",
-            {
-                "min_in_service": Schema(
-                    Type.INTEGER,
-                    "How many members are left alone at any time.",
-                    default=0,
-                    constraints=[constraints.Range(min=0)],
-                )
-            },
+        "batch_create": Schema(Type.MAP, "How members are made.", schema=rolling.PACE),
+        "rolling_update": Schema(
+            Type.MAP, "How members take a new definition.", schema=rolling.UPDATE_PACE
         ),
     }
 

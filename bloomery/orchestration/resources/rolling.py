@@ -10,10 +10,35 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
+from bloomery.orchestration.properties import constraints
+from bloomery.orchestration.properties.schema import Schema, Type
 from bloomery.orchestration.resources import base, composite, groups
 from bloomery.orchestration.resources.states import Action
 
 LEFT: Final = "batches"
+PACE: Final = {
+    "max_batch_size": Schema(
+        Type.INTEGER,
+        "How many members change at a time.",
+        default=1,
+        constraints=[constraints.Range(min=1)],
+    ),
+    "pause_time": Schema(
+        Type.NUMBER,
+        "Seconds between two batches.",
+        default=0,
+        constraints=[constraints.Range(min=0)],
+    ),
+}
+UPDATE_PACE: Final = {
+    "min_in_service": Schema(
+        Type.INTEGER,
+        "How many members are left alone at any time.",
+        default=0,
+        constraints=[constraints.Range(min=0)],
+    ),
+    **PACE,
+}
 
 
 class Rolling(composite.Membered):

@@ -6,7 +6,6 @@ import math
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Any, ClassVar, Final
 
-from bloomery.orchestration.properties import constraints
 from bloomery.orchestration.properties.schema import SUPPORTED, Attribute, Schema, Support, Type
 from bloomery.orchestration.properties.schema import Status as SupportStatus
 from bloomery.orchestration.resources import composite, groups, rolling, software
@@ -15,27 +14,6 @@ from bloomery.orchestration.template.view import Walked
 
 SERVERS: Final = "servers"
 OUTCOMES: Final = {f"{name}s": name for name in software.OUTCOMES}
-
-
-def _pace(description: str) -> Schema:
-    return Schema(
-        Type.MAP,
-        description,
-        schema={
-            "max_batch_size": Schema(
-                Type.INTEGER,
-                "How many deployments change at a time.",
-                default=1,
-                constraints=[constraints.Range(min=1)],
-            ),
-            "pause_time": Schema(
-                Type.NUMBER,
-                "Seconds between two batches.",
-                default=0,
-                constraints=[constraints.Range(min=0)],
-            ),
-        },
-    )
 
 
 class SoftwareDeploymentGroup(rolling.Rolling):
@@ -49,8 +27,10 @@ class SoftwareDeploymentGroup(rolling.Rolling):
         **PROPERTIES,
     }
     update_policy_schema: ClassVar[Mapping[str, Schema]] = {
-        "batch_create": _pace("How deployments are made."),
-        "rolling_update": _pace("How deployments take a new config."),
+        "batch_create": Schema(Type.MAP, "How deployments are made.", schema=rolling.PACE),
+        "rolling_update": Schema(
+            Type.MAP, "How deployments take a new config.", schema=rolling.PACE
+        ),
     }
     attributes_schema: ClassVar[Mapping[str, Attribute]] = {
         "deploy_stdouts": Attribute("What the tool has written, by server.", Type.MAP, False),

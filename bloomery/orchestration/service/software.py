@@ -303,7 +303,7 @@ class RowSoftware:
 
     def show_config(self, uuid: str) -> Json | None:
         config = self._find_config(uuid)
-        return None if config is None else config_document(config)
+        return None if config is None else config.document()
 
     def delete_config(self, uuid: str) -> None:
         self._db.transact(lambda conn: db.delete_config(conn, self._project, uuid))
@@ -320,7 +320,7 @@ class RowSoftware:
 
     def show_deployment(self, uuid: str) -> Json | None:
         deployment = self._find(uuid)
-        return None if deployment is None else deployment_document(deployment)
+        return None if deployment is None else deployment.document()
 
     def update_deployment(self, uuid: str, **changes: Any) -> None:
         self.change(uuid, lambda before: changes)
@@ -373,7 +373,7 @@ class RowSoftware:
         def changes_of(deployment: SoftwareDeployment) -> Mapping[str, Any] | None:
             config = self._find_config(deployment.config_uuid)
             outputs = () if config is None else config.outputs
-            changes = software.outcome(deployment_document(deployment), outputs, details)
+            changes = software.outcome(deployment.document(), outputs, details)
             texts[:] = [] if changes is None else [software.outcome_text(changes)]
             return changes
 
@@ -387,33 +387,6 @@ class RowSoftware:
     def _find(self, uuid: str) -> SoftwareDeployment | None:
         with self._db.read() as conn:
             return db.find_deployment(conn, self._project, uuid, self._sealer)
-
-
-def config_document(config: SoftwareConfig) -> Json:
-    """Return a configuration as the API calls its parts; times are not among them."""
-    return {
-        "id": config.uuid,
-        "name": config.name,
-        "group": config.group,
-        "config": config.config,
-        "inputs": [*config.inputs],
-        "outputs": [*config.outputs],
-        "options": dict(config.options),
-    }
-
-
-def deployment_document(deployment: SoftwareDeployment) -> Json:
-    """Return a deployment as the API calls its parts; times are not among them."""
-    return {
-        "id": deployment.uuid,
-        "config_id": deployment.config_uuid,
-        "server_id": deployment.server_id,
-        "input_values": dict(deployment.input_values),
-        "output_values": dict(deployment.output_values),
-        "action": deployment.action,
-        "status": deployment.status,
-        "status_reason": deployment.status_reason,
-    }
 
 
 # ----------------------------------------------------------------------------------------- helpers

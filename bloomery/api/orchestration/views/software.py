@@ -9,16 +9,7 @@ from bloomery.model.software import ConfigSummary, SoftwareConfig, SoftwareDeplo
 
 
 def config(config: SoftwareConfig) -> dict[str, Any]:
-    return {
-        "id": config.uuid,
-        "name": config.name,
-        "group": config.group,
-        "config": config.config,
-        "inputs": [*config.inputs],
-        "outputs": [*config.outputs],
-        "options": dict(config.options),
-        "creation_time": time(config.created_at),
-    }
+    return config.document() | {"creation_time": time(config.created_at)}
 
 
 def summary(config: ConfigSummary, *, with_project: bool = False) -> dict[str, Any]:
@@ -32,15 +23,7 @@ def summary(config: ConfigSummary, *, with_project: bool = False) -> dict[str, A
 
 
 def deployment(deployment: SoftwareDeployment) -> dict[str, Any]:
-    return {
-        "id": deployment.uuid,
-        "config_id": deployment.config_uuid,
-        "server_id": deployment.server_id,
-        "input_values": dict(deployment.input_values),
-        "output_values": dict(deployment.output_values),
-        "action": deployment.action,
-        "status": deployment.status,
-        "status_reason": deployment.status_reason,
+    return deployment.document() | {
         "creation_time": time(deployment.created_at),
         "updated_time": time(deployment.updated_at),
     }
