@@ -306,21 +306,11 @@ def endpoint(
     def declare(method: Callable[..., Any]) -> Any:
         own_idents, optional = _idents_of(method)
         endpoint = Endpoint(
-            rule=rule,
-            status=status,
-            since=since,
-            too_old=too_old,
-            query=query or {},
-            named=named,
-            body=body,
-            idents=idents or own_idents,
-            optional_idents=optional,
-            extra_segment_status=extra_segment_status,
-            rule_first=rule_first,
-            answers=answers,
-            also_in=also_in,
-            streams=streams,
-        )
+            rule=rule, status=status, since=since, too_old=too_old, query=query or {}, named=named,
+            body=body, idents=idents or own_idents, optional_idents=optional,
+            extra_segment_status=extra_segment_status, rule_first=rule_first, answers=answers,
+            also_in=also_in, streams=streams,
+        )  # fmt: skip
 
         def answer(self: Any) -> webob.Response:
             return endpoint.answer(method, self, pecan.request.environ[KEY])

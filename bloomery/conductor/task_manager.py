@@ -107,6 +107,18 @@ class TaskManager:
 
     node: Node  # None once it was released
     driver: Driver  # the node's interfaces; None if not loaded, or once the node was released
+    turn = 0
+    reads: Json | None = None
+    child: TaskManager | None = None
+    ends_agent_session = False
+    _reserved = _in_turn = False
+    _guard: locks.Guard | None = None
+    _incarnation: str | None = None
+    _confirmed_at = -math.inf  # when the row last said that the node is ours
+    _opened: tuple[Any, Mapping[str, Any]]  # sealed driver_info, and the same opened
+    _change: transition.StateChange | None = None
+    _spawn: _Call[Future[Any]] | None = None
+    _on_spawn_error: _Call[None] | None = None
 
     def __init__(
         self,
@@ -124,20 +136,9 @@ class TaskManager:
         self.runtime = context.runtime
         self.node_id = _uuid_of(context.runtime, node_id)
         self.shared = shared
-        self.turn = 0
-        self.reads: Json | None = None
-        self.child: TaskManager | None = None
         self.insists, self.budget_s = insists, budget_s
         self._purpose, self._retry, self._patient = purpose, retry, patient
-        self._reserved = self._in_turn = self.ends_agent_session = False
-        self._guard: locks.Guard | None = None
-        self._incarnation: str | None = None
-        self._confirmed_at = -math.inf  # when the row last said that the node is ours
-        self._opened: tuple[Any, Mapping[str, Any]] = (None, {})
-        self._change: transition.StateChange | None = None
         self._forget_node()
-        self._spawn: _Call[Future[Any]] | None = None
-        self._on_spawn_error: _Call[None] | None = None
         try:
             if shared:
                 with self.runtime.db.read() as conn:
@@ -431,10 +432,7 @@ class TaskManager:
         self._require_node()
         guard = self._proof()
         columns = _columns_of(self.node)
-        both = zip(_SAVED, columns, self._columns, strict=True)
-        changed = {name: now for name, now, was in both if now != was}
-        if self.ends_agent_session:
-            changed[_INFO] = columns[_INFO_AT]
+        changed = self._changed(columns)
         values = changed | (locks.FREE if release else {})
         if not values and not journal:
             return
@@ -460,6 +458,14 @@ class TaskManager:
             self._reserved = False
         if journal:
             self.runtime.on_events_written()
+
+    def _changed(self, columns: tuple[Any, ...]) -> dict[str, Any]:
+        """Return the columns to write: those that differ from the row, encoded."""
+        both = zip(_SAVED, columns, self._columns, strict=True)
+        changed = {name: now for name, now, was in both if now != was}
+        if self.ends_agent_session:
+            changed[_INFO] = columns[_INFO_AT]
+        return changed
 
     @property
     def is_changed(self) -> bool:

@@ -21,6 +21,7 @@ from bloomery.orchestration.resources.states import Action, Status
 from bloomery.orchestration.stack import Stack, validate
 from bloomery.orchestration.stack.nesting import Tree
 from bloomery.orchestration.template import versions
+from bloomery.orchestration.template.definition import Definition
 from bloomery.orchestration.template.view import ResourceView
 
 
@@ -195,18 +196,8 @@ class EngineChildren:
         ``beside``: how many resources the stack has that are not in the blueprint.
         """
         parent = self._parent
-        above = parent.first.definition
-        limits, files = above.limits, above.template.files
-        document = dict(blueprint.document)
-        owner = parent.first.resolved_type(blueprint.owner)
-        environment = above.environment.child(blueprint.owner, resolved=owner)
-        definition = above.child(
-            versions.template_class(document)(document, files, limits=limits),
-            environment,
-            identity=definitions.identity_of(name, stack_id, above.identity.project_id),
-            facade=RowFacade(parent.rows[blueprint.owner]),
-            user_parameters=blueprint.parameters,
-        )
+        definition = self._definition(stack_id, name, blueprint)
+        limits, files = definition.limits, definition.template.files
         others = (
             len(each.current_rows)
             for each in parent.stacks.values()
@@ -224,12 +215,25 @@ class EngineChildren:
         self._authorize(stack)
         template = model.Template(
             uuid=parent.ledger.runtime.new_id(),
-            template=document,
-            environment=environment.shown() | {"parameters": dict(blueprint.parameters)},
+            template=dict(blueprint.document),
+            environment=definition.environment.shown() | {"parameters": dict(blueprint.parameters)},
             files=files,
             hidden=parent.hides,
         )
         return stack, template
+
+    def _definition(self, stack_id: str, name: str, blueprint: Blueprint) -> Definition:
+        parent = self._parent
+        above = parent.first.definition
+        document = dict(blueprint.document)
+        owner = parent.first.resolved_type(blueprint.owner)
+        return above.child(
+            versions.template_class(document)(document, above.template.files, limits=above.limits),
+            above.environment.child(blueprint.owner, resolved=owner),
+            identity=definitions.identity_of(name, stack_id, above.identity.project_id),
+            facade=RowFacade(parent.rows[blueprint.owner]),
+            user_parameters=blueprint.parameters,
+        )
 
     def _is_counted(self, stack: EngineStack) -> bool:
         """Whether its resources are among those that a tree may have so many of."""
