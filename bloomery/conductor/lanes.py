@@ -142,7 +142,7 @@ class Lane:
                 try:
                     self._look(uuid)
                 except Exception as exc:  # noqa: BLE001  the supervisor: the next node has its turn
-                    LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
+                    LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
                 finally:
                     self._ended(uuid)
         except BaseException:

@@ -401,7 +401,7 @@ class TaskManager:
         try:
             self.save()
         except (errors.LockLost, errors.NodeNotFound, errors.DatabaseBusy) as unable:
-            LOG.warning("node %s: %s", self.node_id, unable)
+            LOG.warning("node %s: cannot write its last_error: %s", self.node_id, unable)
 
     # -------------------------------------------------------------------------------- writing
 

@@ -126,7 +126,7 @@ class Dispatcher:
         except errors.Failure as exc:
             return wire.failed(exc)
         except Exception:
-            LOG.exception("%s of %s failed unexpectedly", call.method, call.request.request_id)
+            LOG.exception("call %s of %s failed unexpectedly", call.method, call.request.request_id)
             return wire.failed(
                 errors.Failure(
                     reason=f"cannot {call.method}: an unexpected fault of conductor {self.host}; "

@@ -34,13 +34,13 @@ def skipping(uuid: str) -> Iterator[None]:
     except (
         errors.NodeNotFound, errors.NodeLocked, errors.LockLost, errors.NoFreeConductorWorker,
     ) as gone:  # fmt: skip
-        LOG.debug("node %s: %s", uuid, gone)
+        LOG.debug("node %s: left out: %s", uuid, gone)
     except (errors.DriverNotFound, errors.Invalid) as unusable:
-        LOG.warning("node %s: %s", uuid, unusable)
+        LOG.warning("node %s: cannot be looked at: %s", uuid, unusable)
     except (errors.DatabaseBusy, sa.exc.DBAPIError):
         raise  # not the row's fault
     except Exception as exc:  # noqa: BLE001  the supervisor of one look
-        LOG.error("node %s: %s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
+        LOG.error("node %s: the look failed\n%s", uuid, secrets.trace(exc))  # noqa: TRY400  masked
 
 
 def look(context: Context, uuid: str, budget_s: float | None = None) -> TaskManager:

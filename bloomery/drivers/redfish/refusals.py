@@ -75,7 +75,7 @@ def translating(
         raise failure(errors.BmcUnreachable, str(exc), has_answered=True) from None
     except _ODD as exc:
         reason = f"its answer makes no sense ({type(exc).__name__}: {clean(exc)})"
-        LOG.debug("%s: %s", account.address, reason)
+        LOG.debug("BMC %s: %s", account.address, reason)
         raise failure(errors.BmcUnreachable, reason) from None
 
 
