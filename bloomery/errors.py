@@ -916,10 +916,6 @@ class ResourceFailure(Failure):
     code, text = "resource.failed", "{reason}"
 
 
-class ResourceActionRestricted(Failure):
-    code, text = "resource.restricted", "{action} is restricted for resource."
-
-
 class StackTimedOut(Failure):
     code, text = "stack.timed_out", "{action} timed out"
 

@@ -15,5 +15,5 @@ Read the rooms from the bottom; each imports only what stands before it::
     simulation   that engine with a store in memory and a clock that jumps
     service      that engine with rows, locks and threads, and what may be asked of stacks
 
-Nothing below the service opens a socket, a file, a database or a thread.
+Nothing below the service opens a socket, a file or a database; but for event sinks, no thread.
 """

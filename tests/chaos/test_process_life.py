@@ -19,7 +19,6 @@ from tests.kit.served import Served
 from tests.kit.waiting import wait_for
 
 SLOW_S = 12.0  # what a BMC takes for one answer; nobody waits for it
-SOON_S = 9.0  # what the end of a process may take at most
 
 
 @pytest.fixture

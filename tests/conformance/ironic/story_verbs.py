@@ -120,12 +120,6 @@ def _clean_failed(script: Script) -> str:
     return node
 
 
-def _clean_hold(script: Script) -> str:
-    node = script.node("manageable")
-    script.provision(node, "clean", clean_steps=[CLEAN, HOLD, CLEAN])
-    return node
-
-
 def _service_wait(script: Script) -> str:
     node = script.node("active")
     script.provision(node, "service", service_steps=[PAUSE])

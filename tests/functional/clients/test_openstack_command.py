@@ -44,11 +44,6 @@ resources:
 outputs:
   signals: {value: {get_attr: [handle, endpoint]}}
 """
-DEPLOYED = """
-heat_template_version: 2021-04-16
-resources:
-  config: {type: OS::Heat::SoftwareConfig, properties: {config: "true", group: script}}
-"""
 GROUPS = ("stack_", "software_", "orchestration_")
 
 

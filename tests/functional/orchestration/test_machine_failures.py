@@ -66,11 +66,6 @@ def maintain(site: Site) -> None:
     only_node(site).update(maintenance=True, maintenance_reason="smoke")
 
 
-def take_the_allocation(site: Site) -> None:
-    site.machines.records[ALLOCATION].clear()
-    only_node(site).update(instance_uuid=None, allocation_uuid=None)
-
-
 def take_the_node(site: Site) -> None:
     only_node(site)["instance_uuid"] = trees.ident("somebody else")
 

@@ -52,12 +52,6 @@ def undeploy(site: Site, node: str) -> None:
     site.provision(node, "deleted")
 
 
-def states_of(site: Site, node: str) -> list[str]:
-    """The rows of the node's last flow: "step state"."""
-    runs = site.runs(node)
-    return [f"{run['step']} {run['state']}" for run in runs if run["flow"] == runs[-1]["flow"]]
-
-
 def test_a_machine_goes_through_its_life(site: Site, script: Script):
     node = site.enrol()
     for act, state in (

@@ -13,8 +13,6 @@ from bloomery.orchestration.simulation import Simulation
 from tests.kit.simulations import stack
 from tests.kit.stack_lives import Life
 
-CALLS: list[str] = []
-
 
 @dataclass
 class Plugin:
