@@ -40,9 +40,9 @@ class Negotiated:
 class Unacceptable(Exception):
     """No common version; ``range_told``: the client may ask again within the range."""
 
-    def __init__(self, asked: str, *, range_told: bool) -> None:
+    def __init__(self, version: str, *, range_told: bool) -> None:
         super().__init__(
-            f"cannot answer in version {asked!r}: ask with {NAME}: 1.{MIN} to 1.{MAX}, or latest",
+            f"cannot answer in version {version!r}: ask with {NAME}: 1.{MIN} to 1.{MAX}, or latest",
         )
         self.range_told = range_told
 
@@ -54,10 +54,10 @@ def headers(minor: int) -> list[tuple[str, str]]:
 
 def negotiate(environ: Mapping[str, Any]) -> Negotiated:
     """Return the version that the request headers ask for.  Raises Unacceptable."""
-    asked = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
-    if not asked:
+    text = _of_service(environ.get(_STANDARD, "")) or environ.get(_LEGACY, "").strip()
+    if not text:
         return Negotiated(minor=DEFAULT, explicit=False)
-    return Negotiated(minor=_minor(asked), explicit=True)
+    return Negotiated(minor=_minor(text), explicit=True)
 
 
 def _of_service(listed: str) -> str:
@@ -69,15 +69,15 @@ def _of_service(listed: str) -> str:
     return ""
 
 
-def _minor(asked: str) -> int:
-    if asked.lower() == LATEST:
+def _minor(text: str) -> int:
+    if text.lower() == LATEST:
         return MAX
-    numbers = _NUMBERS.fullmatch(asked)
+    numbers = _NUMBERS.fullmatch(text)
     if numbers is None:
-        raise Unacceptable(asked, range_told=False)
+        raise Unacceptable(text, range_told=False)
     major, minor = int(numbers[1]), int(numbers[2])
     if major != 1 or not MIN <= minor <= MAX:
-        raise Unacceptable(asked, range_told=True)
+        raise Unacceptable(text, range_told=True)
     return minor
 
 

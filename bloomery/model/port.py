@@ -118,12 +118,12 @@ NOT_WITH_GROUPS: Final = ("node", "node_uuid", "portgroup", "address")
 GROUP_NETWORK: Final = "network of a group"  # the late rule that a member's network is the group's
 
 
-def check_filters(asked: Mapping[str, Any]) -> None:
-    if sum(name in asked for name in ONE_PARENT) > 1:
+def check_filters(filters: Mapping[str, Any]) -> None:
+    if sum(name in filters for name in ONE_PARENT) > 1:
         raise errors.OperationNotPermitted(
             reason=f"give at most one of the filters {', '.join(ONE_PARENT)}",
         )
-    if "conductor_groups" in asked and any(name in asked for name in NOT_WITH_GROUPS):
+    if "conductor_groups" in filters and any(name in filters for name in NOT_WITH_GROUPS):
         raise errors.InvalidParameterValue(
             reason=f"conductor_groups does not go with {', '.join(NOT_WITH_GROUPS)}",
         )

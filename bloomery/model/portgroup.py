@@ -66,8 +66,8 @@ def name(text: str) -> str:
     return text
 
 
-def check_filters(asked: Mapping[str, Any]) -> None:
-    if sum(filter_ in asked for filter_ in ONE_FILTER) > 1:
+def check_filters(filters: Mapping[str, Any]) -> None:
+    if sum(filter_ in filters for filter_ in ONE_FILTER) > 1:
         raise errors.InvalidParameterValue(
             reason=f"give at most one of the filters {', '.join(ONE_FILTER)}",
         )

@@ -27,11 +27,11 @@ FIELDS_SINCE: Final = 77
 TYPES: Final = ("classic", "dynamic")
 
 
-def listed_fields(asked: Mapping[str, Any]) -> tuple[str, ...]:
+def listed_fields(query: Mapping[str, Any]) -> tuple[str, ...]:
     """Return the fields that a list of conductors shows."""
-    fields = asked.get("fields")
-    projection.refuse_both(fields, detail=asked.get("detail"))
-    if asked.get("detail"):
+    fields = query.get("fields")
+    projection.refuse_both(fields, detail=query.get("detail"))
+    if query.get("detail"):
         return DETAIL
     if fields is None:
         return DEFAULT
@@ -41,7 +41,7 @@ def listed_fields(asked: Mapping[str, Any]) -> tuple[str, ...]:
 
 def list_document(
     call: Call,
-    asked: Mapping[str, Any],
+    query: Mapping[str, Any],
     page: Page,
     conductors: Sequence[Conductor],
     fields: tuple[str, ...],
@@ -54,8 +54,8 @@ def list_document(
             "conductors",
             page,
             conductors[-1].hostname,
-            detail=asked.get("detail"),
-            fields=None if asked.get("detail") else fields,
+            detail=query.get("detail"),
+            fields=None if query.get("detail") else fields,
         )
     return answer
 

@@ -148,23 +148,23 @@ def check_fields(call: Call, fields: Iterable[str] | None) -> None:
         projection.check_fields(fields, model.FIELDS, call.version, never=NEVER_ASKED)
 
 
-def listed_fields(call: Call, asked: Mapping[str, Any], *, detail: bool) -> list[str] | None:
+def listed_fields(call: Call, query: Mapping[str, Any], *, detail: bool) -> list[str] | None:
     """Return the fields that a list shows; None: all."""
-    fields = asked.get("fields")
-    projection.refuse_both(fields, detail=detail or asked.get("detail"))
+    fields = query.get("fields")
+    projection.refuse_both(fields, detail=detail or query.get("detail"))
     check_fields(call, fields)
     if fields is not None:
         return list(fields)
-    return None if detail or asked.get("detail") else list(DEFAULT)
+    return None if detail or query.get("detail") else list(DEFAULT)
 
 
-def page(call: Call, asked: Mapping[str, Any]) -> Page:
-    return pagination.read(call, asked, model.FIELDS, never=NEVER_SORTED)
+def page(call: Call, query: Mapping[str, Any]) -> Page:
+    return pagination.read(call, query, model.FIELDS, never=NEVER_SORTED)
 
 
 def next_url(
     call: Call,
-    asked: Mapping[str, Any],
+    query: Mapping[str, Any],
     page: Page,
     marker: str,
     fields: list[str] | None,
@@ -177,8 +177,8 @@ def next_url(
         "nodes/detail" if detail else "nodes",
         page,
         marker,
-        **{name: True for name in IN_NEXT if asked.get(name)},
-        detail=asked.get("detail"),
+        **{name: True for name in IN_NEXT if query.get(name)},
+        detail=query.get("detail"),
         fields=fields,
     )
 

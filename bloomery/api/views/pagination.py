@@ -15,7 +15,7 @@ from bloomery.model.page import Page
 
 def read(
     call: Call,
-    asked: Mapping[str, Any],
+    query: Mapping[str, Any],
     fields: FieldTable,
     *,
     default_key: str = "id",
@@ -23,20 +23,20 @@ def read(
 ) -> Page:
     """Return the page that the arguments limit, marker, sort_key and sort_dir ask for."""
     return Page(
-        limit=_limit(call, asked.get("limit")),
-        marker=asked.get("marker"),
-        sort_key=_sort_key(call, asked.get("sort_key") or default_key, fields, never),
-        descending=_is_descending(asked.get("sort_dir", "asc")),
+        limit=_limit(call, query.get("limit")),
+        marker=query.get("marker"),
+        sort_key=_sort_key(call, query.get("sort_key") or default_key, fields, never),
+        descending=_is_descending(query.get("sort_dir", "asc")),
     )
 
 
-def _limit(call: Call, asked: int | None) -> int:
+def _limit(call: Call, limit: int | None) -> int:
     most = call.context.services.conf.api.max_limit
-    if asked is None:
+    if limit is None:
         return most
-    if asked <= 0:
-        raise errors.InvalidParameterValue(reason=f"limit must be positive, not {asked}")
-    return min(asked, most)
+    if limit <= 0:
+        raise errors.InvalidParameterValue(reason=f"limit must be positive, not {limit}")
+    return min(limit, most)
 
 
 def _sort_key(call: Call, key: str, fields: FieldTable, never: Iterable[str]) -> str:

@@ -76,9 +76,9 @@ class Projections:
         self._needed = needed
         self._compiled: dict[tuple[int, frozenset[str] | None], Projection] = {}
 
-    def of(self, version: int, asked: Iterable[str] | None) -> Projection:
+    def of(self, version: int, names: Iterable[str] | None) -> Projection:
         """Return the projection for a client of ``version`` that asked for fields (None: all)."""
-        key = (version, None if asked is None else frozenset(asked))
+        key = (version, None if names is None else frozenset(names))
         projection = self._compiled.get(key)
         if projection is None:
             if len(self._compiled) > MAX_PROJECTIONS:
@@ -91,12 +91,12 @@ def _compile(
     fields: FieldTable,
     needed: tuple[str, ...],
     version: int,
-    asked: frozenset[str] | None,
+    names: frozenset[str] | None,
 ) -> Projection:
     shown = [
         field
         for field in fields.values()
-        if field.since <= version and (asked is None or field.name in asked)
+        if field.since <= version and (names is None or field.name in names)
     ]
     columns = [field.name for field in shown if field.column or field.name == "traits"]
     extra = tuple(name for name in needed if name not in columns)
@@ -111,7 +111,7 @@ def _compile(
 
 
 def check_fields(
-    asked: Iterable[str],
+    names: Iterable[str],
     fields: FieldTable,
     version: int,
     *,
@@ -120,13 +120,13 @@ def check_fields(
 ) -> None:
     """Refuse fields that the noun lacks (400) or that the client's version lacks (406)."""
     allowed = (set(fields) | set(also)) - set(never)
-    unknown = [name for name in asked if name not in allowed]
+    unknown = [name for name in names if name not in allowed]
     if unknown:
         raise errors.InvalidParameterValue(
             reason=f'Field(s) "{", ".join(unknown)}" are not valid. '
             f"Allowed are: {', '.join(sorted(allowed))}",
         )
-    for name in asked:
+    for name in names:
         if name in fields:
             versions.require(version, fields[name].since, f"field {name}")
 

@@ -20,12 +20,12 @@ class Serializer:
     """Turns rows of one answer into documents; read by ``columns``."""
 
     def __init__(
-        self, call: Call, noun: Noun, asked: Iterable[str] | None, *, detail: bool = False
+        self, call: Call, noun: Noun, names: Iterable[str] | None, *, detail: bool = False
     ) -> None:
         shows_all = detail and noun.details_ignore_version
         version = versions.MAX if shows_all else call.version
-        self._projection = _projections(noun).of(version, asked)
-        below = [name for name in noun.links if asked is None or name in asked]
+        self._projection = _projections(noun).of(version, names)
+        below = [name for name in noun.links if names is None or name in names]
         self._links_of = projection.link_maker(call.url, noun.link, *below)
         self._wrapped = [name for name in below if noun.links[name] > 1]
         self._hidden = [
@@ -61,9 +61,9 @@ def _projections(noun: Noun) -> Projections:
     return Projections(noun.fields, "uuid", *sorted(set(noun.hidden.values())))
 
 
-def check_fields(call: Call, noun: Noun, asked: Iterable[str]) -> None:
+def check_fields(call: Call, noun: Noun, names: Iterable[str]) -> None:
     """Refuse fields that the noun lacks (400) or that the client's version lacks (406)."""
-    projection.check_fields(asked, noun.fields, call.version, also=("links", *noun.links))
+    projection.check_fields(names, noun.fields, call.version, also=("links", *noun.links))
 
 
 def admit_body(call: Call, noun: Noun, body: Json) -> None:

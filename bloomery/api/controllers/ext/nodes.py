@@ -44,10 +44,10 @@ class Timeline(Rest):
         return document
 
 
-def _limit(call: Call, asked: int | None) -> int:
-    if asked is not None and asked <= 0:
-        raise errors.InvalidParameterValue(reason=f"limit must be positive, not {asked}")
-    return min(asked or _USUAL_PAGE, call.context.services.conf.api.max_limit)
+def _limit(call: Call, limit: int | None) -> int:
+    if limit is not None and limit <= 0:
+        raise errors.InvalidParameterValue(reason=f"limit must be positive, not {limit}")
+    return min(limit or _USUAL_PAGE, call.context.services.conf.api.max_limit)
 
 
 class Parts(Rest):

@@ -49,10 +49,10 @@ def check_fields(call: Call, fields: tuple[str, ...] | None) -> None:
 class Allocations(records.Collection):
     """Created and deleted by conductors' methods of their own."""
 
-    def get_all(self, call: Call, **asked: Any) -> Json:
-        check_fields(call, asked.get("fields"))
+    def get_all(self, call: Call, **query: Any) -> Json:
+        check_fields(call, query.get("fields"))
         try:
-            return super().get_all(call, **asked)
+            return super().get_all(call, **query)
         except errors.NodeNotFound as exc:  # the filter ``node``
             raise errors.InvalidParameterValue(reason=str(exc)) from exc
 

@@ -23,8 +23,8 @@ def of_chassis(chassis: str) -> Json:
 
 class NodesDetail(Rest):
     @endpoint(rule="baremetal:node:list", query=nodes.DETAIL)
-    def get(self, call: Call, chassis: str, **asked: Any) -> Json:
-        return nodes.read_page(call, asked | of_chassis(chassis), detail=True)
+    def get(self, call: Call, chassis: str, **query: Any) -> Json:
+        return nodes.read_page(call, query | of_chassis(chassis), detail=True)
 
 
 class Nodes(Rest):
@@ -33,8 +33,8 @@ class Nodes(Rest):
     children: ClassVar[Mapping[str, Rest]] = {"detail": NodesDetail()}
 
     @endpoint(rule="baremetal:node:list", query=nodes.LIST)
-    def get_all(self, call: Call, chassis: str, **asked: Any) -> Json:
-        return nodes.read_page(call, asked | of_chassis(chassis))
+    def get_all(self, call: Call, chassis: str, **query: Any) -> Json:
+        return nodes.read_page(call, query | of_chassis(chassis))
 
     @endpoint(rule="baremetal:node:get", status=REFUSED)
     def get_one(self, call: Call, chassis: str, node: str) -> None:

@@ -36,11 +36,11 @@ class Conductors(Rest):
     since: ClassVar[int] = SINCE
 
     @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=LIST)
-    def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        page = pagination.read(call, asked, model.FIELDS)
-        shown = views.listed_fields(asked)
+    def get_all(self, call: Call, **query: Any) -> dict[str, Any]:
+        page = pagination.read(call, query, model.FIELDS)
+        shown = views.listed_fields(query)
         return views.list_document(
-            call, asked, page, conductors.list_page(call.context, page), shown
+            call, query, page, conductors.list_page(call.context, page), shown
         )
 
     @endpoint(rule="baremetal:conductor:get", since=SINCE, too_old=TooOld.NOT_FOUND, query=FIELDS)
@@ -87,9 +87,9 @@ class Drivers(Rest):
     }
 
     @endpoint(rule="baremetal:driver:get", query=DRIVER_LIST)
-    def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
+    def get_all(self, call: Call, **query: Any) -> dict[str, Any]:
         """Return every driver; classic ones there are none."""
-        kind, detail, fields = asked.get("type"), asked.get("detail"), asked.get("fields")
+        kind, detail, fields = query.get("type"), query.get("detail"), query.get("fields")
         views.check_driver_type(call, kind, detail=detail)
         projection.refuse_both(fields, detail=detail)
         views.check_driver_fields(call, fields)

@@ -29,11 +29,11 @@ HISTORY_LIST: Final = {**arguments.PAGING, "detail": Arg(arguments.boolean)}
 
 class History(Rest):
     @endpoint(rule="baremetal:node:history:get", since=HISTORY_SINCE, query=HISTORY_LIST)
-    def get_all(self, call: Call, node: str, **asked: Any) -> dict[str, Any]:
+    def get_all(self, call: Call, node: str, **query: Any) -> dict[str, Any]:
         uuid = policy.readable_node(call.context, node)
-        page = pagination.read(call, asked, history.FIELDS, default_key="created_at")
+        page = pagination.read(call, query, history.FIELDS, default_key="created_at")
         rows = node_facts.list_history(call.context, uuid, page)
-        return views.history_page(call, node, page, rows, detail=asked.get("detail"))
+        return views.history_page(call, node, page, rows, detail=query.get("detail"))
 
     @endpoint(rule="baremetal:node:history:get", since=HISTORY_SINCE)
     def get_one(self, call: Call, node: str, entry: str) -> dict[str, Any]:

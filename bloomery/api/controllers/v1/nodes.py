@@ -73,21 +73,21 @@ def _show(call: Call, ident: str, fields: tuple[str, ...] | None = None) -> dict
     return serializer.write(nodes.get_row(call.context, ident, serializer.columns))
 
 
-def read_page(call: Call, asked: dict[str, Any], *, detail: bool = False) -> dict[str, Any]:
-    """Return a page of nodes; ``detail`` is that of the path, ``asked["detail"]`` the argument."""
-    fields = views.listed_fields(call, asked, detail=detail)
-    serializer, page = views.Serializer(call, fields), views.page(call, asked)
-    rows, marker = nodes.list_rows(call.context, serializer.columns, asked, page)
+def read_page(call: Call, query: dict[str, Any], *, detail: bool = False) -> dict[str, Any]:
+    """Return a page of nodes; ``detail`` is that of the path, ``query["detail"]`` the argument."""
+    fields = views.listed_fields(call, query, detail=detail)
+    serializer, page = views.Serializer(call, fields), views.page(call, query)
+    rows, marker = nodes.list_rows(call.context, serializer.columns, query, page)
     answer: dict[str, Any] = {"nodes": [serializer.write(row) for row in rows]}
     if marker is not None:
-        answer["next"] = views.next_url(call, asked, page, marker, fields, detail=detail)
+        answer["next"] = views.next_url(call, query, page, marker, fields, detail=detail)
     return answer
 
 
 class Detail(Rest):
     @endpoint(rule="baremetal:node:list", query=DETAIL, extra_segment_status=404)
-    def get(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return read_page(call, asked, detail=True)
+    def get(self, call: Call, **query: Any) -> dict[str, Any]:
+        return read_page(call, query, detail=True)
 
 
 class ValidateAny(Rest):
@@ -97,8 +97,8 @@ class ValidateAny(Rest):
         rule="baremetal:node:validate",
         query={"node": Arg(arguments.ident), "node_uuid": Arg(arguments.ident)},
     )
-    def get(self, call: Call, **asked: str) -> dict[str, Any]:
-        ident = arguments.needed("node", asked.get("node") or asked.get("node_uuid"))
+    def get(self, call: Call, **query: str) -> dict[str, Any]:
+        ident = arguments.needed("node", query.get("node") or query.get("node_uuid"))
         return nodes.validate(call.context, views.known_ident(call, ident))
 
 
@@ -157,8 +157,8 @@ class Nodes(Rest):
             raise statuses.HTTPBadRequest(f"Expected UUID or name for node: {ident}")
 
     @endpoint(rule="baremetal:node:list", query=LIST)
-    def get_all(self, call: Call, **asked: Any) -> dict[str, Any]:
-        return read_page(call, asked)
+    def get_all(self, call: Call, **query: Any) -> dict[str, Any]:
+        return read_page(call, query)
 
     @endpoint(rule="baremetal:node:get", query=FIELDS, extra_segment_status=404)
     def get_one(

@@ -85,22 +85,22 @@ def creation(noun: Noun, more: Iterable[str] = ()) -> Schema:
 def read_page(
     call: Call,
     noun: Noun,
-    asked: Mapping[str, Any],
+    query: Mapping[str, Any],
     parent: Json | None = None,
     *,
     detailed: bool = False,
 ) -> Json:
     """Return one page of records.
 
-    ``asked``: filters, paging, ``fields`` and ``detail`` as the client gave them, parsed.
+    ``query``: filters, paging, ``fields`` and ``detail`` as the client gave them, parsed.
     ``parent``: the filter of a list below a parent, which ``next`` does not repeat.
     ``detailed``: the list is at ``<plural>/detail``.
     """
-    detail = detailed or bool(asked.get("detail"))
-    fields = _fields(call, noun, asked, detail=detail)
+    detail = detailed or bool(query.get("detail"))
+    fields = _fields(call, noun, query, detail=detail)
     serializer = views.Serializer(call, noun, fields, detail=detail)
-    page = pagination.read(call, asked, noun.fields)
-    filters = {name: asked[name] for name in asked.keys() & noun.filters.keys()} | (parent or {})
+    page = pagination.read(call, query, noun.fields)
+    filters = {name: query[name] for name in query.keys() & noun.filters.keys()} | (parent or {})
     if "node" in filters:
         nodes.known_ident(call, filters["node"])
     rows = records.list_rows(call.context, noun, serializer.columns, filters, page)
@@ -111,17 +111,17 @@ def read_page(
             f"{noun.link}/detail" if detailed else noun.link,
             page,
             rows[-1].uuid,
-            detail=asked.get("detail"),
+            detail=query.get("detail"),
             fields=fields,
         )
     return document
 
 
 def _fields(
-    call: Call, noun: Noun, asked: Mapping[str, Any], *, detail: bool
+    call: Call, noun: Noun, query: Mapping[str, Any], *, detail: bool
 ) -> tuple[str, ...] | None:
     """Return the fields to show; None: all."""
-    fields = asked.get("fields")
+    fields = query.get("fields")
     projection.refuse_both(fields, detail=detail)
     if fields is None:
         return None if detail or not noun.listed else noun.listed
@@ -138,8 +138,8 @@ class Detail(Rest):
         query = {**arguments.PAGING, **filters_of(noun)}
         declare(self, "get", rule=rule, query=query, **too_old)
 
-    def get(self, call: Call, **asked: Any) -> Json:
-        return read_page(call, self.noun, asked, detailed=True)
+    def get(self, call: Call, **query: Any) -> Json:
+        return read_page(call, self.noun, query, detailed=True)
 
 
 # --------------------------------------------------------------------------------- collections
@@ -205,8 +205,8 @@ class Collection(Rest):
         single |= {"status": 204, "extra_segment_status": 404}
         declare(self, "delete", rule=f"{rule}:delete", **single, **write)
 
-    def get_all(self, call: Call, **asked: Any) -> Json:
-        return read_page(call, self.noun, asked)
+    def get_all(self, call: Call, **query: Any) -> Json:
+        return read_page(call, self.noun, query)
 
     def get_one(self, call: Call, ident: str, *, fields: tuple[str, ...] | None = None) -> Json:
         ident = self._ident(ident)
@@ -274,8 +274,8 @@ class SublistDetail(Rest):
             idents=(parent,),
         )
 
-    def get(self, call: Call, parent: str, **asked: Any) -> Json:
-        return read_page(call, self.noun, asked, self._find(call, parent), detailed=True)
+    def get(self, call: Call, parent: str, **query: Any) -> Json:
+        return read_page(call, self.noun, query, self._find(call, parent), detailed=True)
 
 
 class Sublist(Rest):
@@ -308,8 +308,8 @@ class Sublist(Rest):
         declare(self, "patch", rule=f"{rule}:update", body=patch.PATCH, **single)
         declare(self, "delete", rule=f"{rule}:delete", **single)
 
-    def get_all(self, call: Call, parent: str, **asked: Any) -> Json:
-        return read_page(call, self.noun, asked, self._find(call, parent))
+    def get_all(self, call: Call, parent: str, **query: Any) -> Json:
+        return read_page(call, self.noun, query, self._find(call, parent))
 
     def get_one(self, call: Call, parent: str, ident: str) -> None:
         raise malformed(self.noun)
